@@ -118,7 +118,8 @@ pub struct Compare {
     /// Draw the starts of all flows over this time [default: a base RTT; 0s with --preset ns2]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub stagger: Option<Duration>,
-    /// Data packet's size on the wire; an ACK has 40 bytes [default: 1000B; always 1500B with --real]
+    /// Data packet's size on the wire; an ACK has 52 bytes, 40 in other presets than linux
+    /// [default: 1000B; always 1500B with --real]
     #[arg(long, value_name = "SIZE", value_parser = packet)]
     pub packet: Option<u32>,
     /// Repeat every run with K seeds; means come with 95% intervals [default: 10; 3 with --real]
@@ -127,9 +128,9 @@ pub struct Compare {
     /// First seed
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
-    /// Endpoint: rfc (as the RFCs), ns2 (as ns-2.35, one to one) or linux (as Linux 6.1)
-    /// [default: rfc; linux with --real]
-    #[arg(long, value_name = "rfc|ns2|linux", value_parser = preset)]
+    /// TCP's endpoint: linux (as Linux 6.1), rfc (as the RFCs) or ns2 (as ns-2.35, one to one)
+    /// [default: linux]
+    #[arg(long, value_name = "linux|rfc|ns2", value_parser = preset)]
     pub preset: Option<Preset>,
     /// Beside the simulation the kernel's TCP over emulated links, in real time, under the same controllers in the
     /// kernel and under Linux's own (Linux, root)
@@ -207,8 +208,8 @@ pub struct Sweep {
     /// With --link: data packet's size on the wire [default: 1000B]
     #[arg(long, value_name = "SIZE", conflicts_with = "scenario", value_parser = packet)]
     pub packet: Option<u32>,
-    /// With --link: endpoint [default: rfc]
-    #[arg(long, value_name = "rfc|ns2|linux", conflicts_with = "scenario", value_parser = preset)]
+    /// With --link: endpoint, as in compare [default: linux]
+    #[arg(long, value_name = "linux|rfc|ns2", conflicts_with = "scenario", value_parser = preset)]
     pub preset: Option<Preset>,
     /// Runs at the same time; by default one per core
     #[arg(long, value_name = "J", value_parser = jobs)]

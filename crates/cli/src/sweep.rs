@@ -11,7 +11,6 @@ use narrows_lab::sweep::{self, About, Base, Control, Grid, Outcome, journal};
 use narrows_report::sweep::{json, shown, write};
 use narrows_report::{output, summary};
 use narrows_scenario::links;
-use narrows_transport::Preset;
 
 /// `narrows sweep`.
 pub fn sweep(a: &Sweep) -> Result<(), Failure> {
@@ -97,7 +96,7 @@ fn base(a: &Sweep) -> Result<Base, SpecError> {
         warmup: a.warmup.unwrap_or(usual.warmup),
         stagger: a.stagger,
         packet: a.packet.unwrap_or(usual.packet),
-        preset: a.preset.unwrap_or(Preset::Rfc),
+        preset: a.preset.unwrap_or(usual.preset),
         ..usual
     })))
 }

@@ -11,7 +11,6 @@ use narrows_lab::recommendation::Aim;
 use narrows_lab::{Outcome, Question, catalogue, compare};
 use narrows_report::{output, summary};
 use narrows_scenario::{Plan, Scenario, scenario_file};
-use narrows_transport::Preset;
 use std::path::Path;
 
 /// Bytes of a full packet of the kernel's TCP; how long and how often real transfers are made.
@@ -45,14 +44,14 @@ pub fn compare(a: &Compare) -> Result<(), Failure> {
         packet,
         seeds: a.seeds.unwrap_or(if a.real { REAL_SEEDS } else { usual.seeds }),
         seed: a.seed,
-        preset: a.preset.unwrap_or(if a.real { Preset::Linux } else { usual.preset }),
+        preset: a.preset.unwrap_or(usual.preset),
     };
     let (scenario, link) = question.scenario(Path::new(""))?;
     let about = About {
         command: "compare",
         command_line: command_line(),
         link: link.to_string(),
-        path: link.describe(packet),
+        path: format!("{}; {}", link.describe(packet), question.preset.describe()),
         aim: a.aim,
     };
     let saved = a.save.as_ref().map(|path| (path.as_path(), scenario_file::text(&scenario)));

@@ -7,7 +7,7 @@ use crate::outcome::{Outcome, ProtocolOutcome, SeedValues};
 use crate::recommendation::{self, Aim};
 use narrows_base::{Duration, Status};
 use narrows_scenario::plan::Plan;
-use narrows_transport::protocol;
+use narrows_transport::{Preset, protocol};
 
 /// What an outcome says of itself besides the numbers.
 #[derive(Clone, Debug)]
@@ -169,7 +169,7 @@ fn one(
         seeds: runs.len(),
         one_trajectory,
         by_seed,
-        status: status(protocol.label()),
+        status: status(protocol.label(), plan.scenario.preset),
         measures,
         per_flow,
         series: first.map(|r| series(plan, at, r)).unwrap_or_default(),
@@ -196,9 +196,15 @@ fn series(plan: &Plan, at: usize, run: &Run) -> Vec<narrows_sim::Table> {
         .collect()
 }
 
-/// The validation status of the protocol's controller.
-pub fn status(label: &str) -> String {
+/// What preset `linux` has been compared with that kernel for (docs/validation.md).
+const AS_IN_LINUX: [&str; 6] = ["sack", "cubic", "bbr", "vegas", "veno", "westwood+"];
+
+/// The validation status of the protocol's controller, in this preset.
+pub fn status(label: &str, preset: Preset) -> String {
     let name = label.split('(').next().unwrap_or(label);
+    if preset == Preset::Linux && AS_IN_LINUX.contains(&name) {
+        return Status::Validated("Linux 6.1 (docs/validation.md)").to_string();
+    }
     let descriptor = protocol::find(name).and_then(protocol::ProtocolEntry::descriptor);
     descriptor.map_or_else(|_| String::new(), |c| c.status.to_string())
 }

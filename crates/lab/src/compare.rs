@@ -67,7 +67,7 @@ impl Default for Question {
             packet: 1000,
             seeds: 10,
             seed: 1,
-            preset: Preset::Rfc,
+            preset: Preset::Linux,
         }
     }
 }

@@ -11,6 +11,7 @@ use narrows_lab::measure::loss_events;
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 use narrows_lab::stats::jain;
 use narrows_report::output;
+use narrows_transport::Preset;
 use narrows_transport::connection::Stats;
 use std::path::Path;
 
@@ -121,7 +122,7 @@ fn one(protocol: &str, end: &End, kept: Vec<(usize, Kept)>) -> Option<ProtocolOu
         rivals: 0,
         one_trajectory: false,
         by_seed: Vec::new(),
-        status: collect::status(protocol),
+        status: collect::status(protocol, Preset::Rfc),
         measures,
         per_flow,
         series,

@@ -8,6 +8,7 @@ use narrows_scenario::Scenario;
 use narrows_scenario::access_link::AccessLink;
 use narrows_scenario::scenario::{GroupProtocol, OwnLink, Scheduled};
 use narrows_sim::SourceSpec;
+use narrows_transport::Preset;
 use std::path::Path;
 
 /// Sections of the RFC that are measured.
@@ -201,6 +202,7 @@ pub(super) fn on(section: &'static str, what: &str, link: &str, figures: &[Figur
         link: link.into(),
         duration: Duration::from_secs(30),
         packet: 1500,
+        preset: Preset::Rfc,
         ..Question::default()
     };
     Criterion {

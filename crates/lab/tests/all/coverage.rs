@@ -10,6 +10,7 @@ use narrows_lab::measure::MEASURES;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::estimate;
 use narrows_scenario::Plan;
+use narrows_transport::Preset;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -22,6 +23,7 @@ fn values(link: &str, protocols: &str, seeds: u32) -> Vec<Vec<Vec<f64>>> {
         protocols: protocols.into(),
         duration: Duration::from_secs(10),
         seeds,
+        preset: Preset::Rfc,
         ..Question::default()
     };
     let plan = Plan::new(q.scenario(Path::new("")).unwrap().0).unwrap();

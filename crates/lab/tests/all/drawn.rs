@@ -35,6 +35,8 @@ fn beside_reno(link: &str, protocol: &str) -> Question {
         protocols: protocol.into(),
         against: Some("reno:1".into()),
         seeds: 6,
+        // An ACK for every packet: where phases matter most.
+        preset: Preset::Rfc,
         ..Question::default()
     }
 }

@@ -1,6 +1,8 @@
 //! What users ask `compare`, and what is refused.
 
-use narrows_lab::Question;
+use narrows_lab::{Question, collect};
+use narrows_scenario::scenario_file;
+use narrows_transport::Preset;
 use std::path::Path;
 
 #[test]
@@ -18,4 +20,31 @@ fn bad_questions_name_the_flag() {
     assert!(ask(&|q| q.reverse = Some("reno:0".into())).starts_with("--reverse: "));
     assert!(ask(&|q| q.link = "nowhere".into()).starts_with("--link: "));
     assert!(ask(&|q| q.packet = 40).starts_with("--packet: "));
+}
+
+/// A comparison simulates today's TCP and says so where it is saved; a file that says nothing keeps what it always meant.
+#[test]
+fn a_comparison_is_with_linux_unless_told_and_a_file_with_the_rfcs() {
+    for (preset, name) in [(None, "linux"), (Some(Preset::Rfc), "rfc"), (Some(Preset::Ns2), "ns2")]
+    {
+        let usual = Question::default();
+        let q = Question { preset: preset.unwrap_or(usual.preset), ..usual };
+        let (scenario, _) = q.scenario(Path::new("")).unwrap();
+        let text = scenario_file::text(&scenario);
+        assert!(text.contains(&format!("preset = \"{name}\"")), "{text}");
+        let bare: Vec<&str> = text.lines().filter(|l| !l.starts_with("preset")).collect();
+        let bare = scenario_file::parse(&bare.join("\n"), Path::new("")).unwrap();
+        assert_eq!(bare.preset, Preset::Rfc);
+    }
+}
+
+/// What was compared with the kernel was so in preset `linux` alone.
+#[test]
+fn who_is_validated_depends_on_the_preset() {
+    let validated = |name, preset| collect::status(name, preset).starts_with("validated");
+    for name in ["cubic", "bbr", "cubic(hystart=off)"] {
+        assert!(validated(name, Preset::Linux) && !validated(name, Preset::Rfc), "{name}");
+    }
+    assert!(!validated("rrtp+cubic", Preset::Linux) && !validated("copa", Preset::Linux));
+    assert!(validated("sack", Preset::Rfc), "against ns-2");
 }

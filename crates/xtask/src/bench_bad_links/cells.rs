@@ -9,6 +9,7 @@ use super::figure::Figure;
 use narrows_base::Duration;
 use narrows_lab::Question;
 use narrows_link::Change;
+use narrows_transport::Preset;
 
 /// What a figure must be.
 #[derive(Clone, Debug)]
@@ -109,6 +110,7 @@ fn cell(table: &'static str, name: impl Into<String>, link: &str, goals: Vec<Goa
         protocols: "rrtp".into(),
         duration: Duration::from_secs(20),
         packet: 1500,
+        preset: Preset::Rfc,
         ..Question::default()
     };
     Cell {
