@@ -93,7 +93,7 @@ pub fn table(
     let _ = writeln!(
         out,
         "### Bulk flows\n\n{}. Each data packet is lost with the probability given, after the bottleneck. Goodput must \
-         agree within 5% or within the joint 95% interval (kernel 3, 5 or 10 seeds, ours {SEEDS}; one without loss).\n\n\
+         agree within 5% or within the joint 95% interval (kernel 3 to 10 seeds, ours {SEEDS}; one without loss).\n\n\
          **{} of {} cells agree in preset `linux`, {} in preset `rfc`.** Those that differ: {}. Without loss as much is sent \
          again as by the kernel, within 20%, in {as_often} of {lossless}.\n\n\
          | link | loss | algorithm | kernel Mbit/s | `linux` Mbit/s | difference | joint interval | | `rfc` | \
