@@ -24,16 +24,16 @@ impl Streams {
         let Streams { map, queues, credit, .. } = self;
         let Queues { control, again, fresh, .. } = queues;
         settle_control(control, |id| {
-            let stream = map.get_mut(id)?;
+            let stream = map.get_mut(*id)?;
             stream.in_control = stream.must_control();
             stream.in_control.then_some(())
         }) || settle_front(again, |id| {
-            let stream = map.get_mut(&id)?;
+            let stream = map.get_mut(id)?;
             stream.in_again = stream.send.as_mut()?.next_retransmission().is_some();
             stream.in_again.then_some(())
         }) || (credit.room() > 0 || credit.must_say())
             && settle_front(fresh, |id| {
-                let stream = map.get_mut(&id)?;
+                let stream = map.get_mut(id)?;
                 stream.in_fresh = stream.send.as_mut()?.next_new().is_some();
                 stream.in_fresh.then_some(())
             })
@@ -55,7 +55,7 @@ impl Streams {
     #[inline]
     pub fn bytes(&self, piece: &SentFrame) -> &[u8] {
         let SentFrame::Stream { id, offset, length, .. } = *piece else { return &[] };
-        let half = self.map.get(&id).and_then(|stream| stream.send.as_ref());
+        let half = self.map.get(id).and_then(|stream| stream.send.as_ref());
         half.map_or(&[], |half| half.bytes(offset, offset + u64::from(length)))
     }
 
@@ -127,7 +127,7 @@ impl Streams {
         writer: &mut FrameWriter<'_>,
         wrote: &mut dyn FnMut(SentFrame),
     ) -> Option<()> {
-        while let Some(id) = self.queues.control.front() {
+        while let Some(&id) = self.queues.control.front() {
             if let Some(stream) = self.map.get_mut(id) {
                 let full = control(stream, writer, wrote).is_none();
                 stream.in_control = full;
@@ -149,7 +149,7 @@ impl Streams {
         before: usize,
     ) -> Option<()> {
         let Streams { map, queues, .. } = self;
-        let Some(stream) = queues.again.front().and_then(|id| map.get_mut(&id)) else {
+        let Some(stream) = queues.again.front().and_then(|id| map.get_mut(id)) else {
             queues.again.pop_front();
             return Some(());
         };
@@ -182,7 +182,7 @@ impl Streams {
         before: usize,
     ) -> Option<bool> {
         let Streams { map, queues, credit, held, .. } = self;
-        let Some(stream) = queues.fresh.front().and_then(|id| map.get_mut(&id)) else {
+        let Some(stream) = queues.fresh.front().and_then(|id| map.get_mut(id)) else {
             queues.fresh.pop_front();
             return Some(true);
         };

@@ -30,7 +30,7 @@ impl Streams {
     }
 
     fn on_data(&mut self, id: u64, offset: u64, fin: bool, data: &[u8]) -> Result<(), Violation> {
-        let Some(stream) = self.map.get_mut(&id) else {
+        let Some(stream) = self.map.get_mut(id) else {
             let n = self.map.len();
             self.admit(id, Direction::In)?;
             // One opened just now, or one that was forgotten.
@@ -48,7 +48,7 @@ impl Streams {
 
     fn on_max_stream(&mut self, id: u64, most: u64) -> Result<(), Violation> {
         self.admit(id, Direction::Out)?;
-        let Some(stream) = self.map.get_mut(&id) else { return Ok(()) };
+        let Some(stream) = self.map.get_mut(id) else { return Ok(()) };
         if let Some(half) = &mut stream.send {
             half.credit.raise(most);
         }
@@ -58,7 +58,7 @@ impl Streams {
 
     fn on_stream_blocked(&mut self, id: u64, at: u64) -> Result<(), Violation> {
         self.admit(id, Direction::In)?;
-        let Some(stream) = self.map.get_mut(&id) else { return Ok(()) };
+        let Some(stream) = self.map.get_mut(id) else { return Ok(()) };
         if let Some(half) = &mut stream.receive {
             half.window.waits_at(at);
         }
@@ -69,7 +69,7 @@ impl Streams {
     fn on_reset(&mut self, id: u64, code: u64, size: u64) -> Result<(), Violation> {
         self.admit(id, Direction::In)?;
         let is_accepted = self.is_accepted(id);
-        let Some(stream) = self.map.get_mut(&id) else { return Ok(()) };
+        let Some(stream) = self.map.get_mut(id) else { return Ok(()) };
         let Some(half) = &mut stream.receive else { return Ok(()) };
         let is_news = half.reset(code, size, &mut self.all)?;
         if is_news && !is_accepted {
@@ -91,7 +91,7 @@ impl Streams {
 
     /// Of a stream that the peer gave up before it was accepted, the other direction ends too.
     fn give_up_unseen(&mut self, id: u64, code: u64) {
-        let Some(stream) = self.map.get_mut(&id) else { return };
+        let Some(stream) = self.map.get_mut(id) else { return };
         stream.is_unseen = true;
         if let Some(half) = &mut stream.receive {
             half.know_reset();
@@ -105,7 +105,7 @@ impl Streams {
 
     fn on_stop(&mut self, id: u64, code: u64) -> Result<(), Violation> {
         self.admit(id, Direction::Out)?;
-        let Some(stream) = self.map.get_mut(&id) else { return Ok(()) };
+        let Some(stream) = self.map.get_mut(id) else { return Ok(()) };
         let Some(half) = &mut stream.send else { return Ok(()) };
         let before = half.buffered();
         if half.stop(code) {

@@ -17,13 +17,16 @@ mod reassembly;
 mod receive;
 mod send;
 mod send_buffer;
+mod spare;
+mod stream_map;
 
 use flow_control::{Credit, Total, Window};
 use narrows_wire::Frame;
 use open::Stream;
 use queues::Queues;
 use send_buffer::SendBuffers;
-use std::collections::BTreeMap;
+use spare::SpareStreams;
+pub use stream_map::StreamMap;
 
 /// A stream keeps a buffer of so many bytes while nothing is in it; greater ones are given back.
 const KEPT: usize = 1024;
@@ -94,7 +97,7 @@ impl std::error::Error for StreamError {}
 /// An event of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
-    /// The peer opened one: `accept` gives it.
+    /// The peer opened one or several: `accept` gives them.
     Opened,
     /// There is something to read, or the end, or a reset.
     Readable(u64),
@@ -163,7 +166,8 @@ pub struct Streams {
     wants_open: [bool; 2],
     /// How many of the peer's streams `accept` has looked at.
     accepted: [u64; 2],
-    map: BTreeMap<u64, Box<Stream>>,
+    map: StreamMap<Box<Stream>>,
+    spare: SpareStreams,
     queues: Queues,
     /// Bytes of all streams that arrived at the peer, each without a gap before it.
     arrived: u64,
@@ -185,7 +189,8 @@ impl Streams {
             ours: [Credit::default(), Credit::default()],
             wants_open: [false; 2],
             accepted: [0; 2],
-            map: BTreeMap::new(),
+            map: StreamMap::default(),
+            spare: SpareStreams::default(),
             queues: Queues::default(),
             arrived: 0,
         }
@@ -238,7 +243,7 @@ impl Streams {
     /// The stream does not exist or is not in this direction, or its end was read.
     pub fn stop(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
         let code = code.min(narrows_wire::bytes::MAX_VARINT);
-        let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
+        let stream = self.map.get_mut(id).ok_or(StreamError::Unknown)?;
         let half = stream.receive.as_mut().ok_or(StreamError::Unknown)?;
         half.stop(code, &mut self.all)?;
         self.settle(id);
@@ -270,7 +275,7 @@ impl Streams {
         most: usize,
         put: &mut dyn FnMut(&[u8]),
     ) -> Result<Read, StreamError> {
-        let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
+        let stream = self.map.get_mut(id).ok_or(StreamError::Unknown)?;
         let half = stream.receive.as_mut().ok_or(StreamError::Unknown)?;
         let read = half.read(most, put, &mut self.all);
         match read {
@@ -289,7 +294,7 @@ impl Streams {
         id: u64,
         act: impl FnOnce(&mut send::Sending) -> Result<R, StreamError>,
     ) -> Result<R, StreamError> {
-        let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
+        let stream = self.map.get_mut(id).ok_or(StreamError::Unknown)?;
         let half = stream.send.as_mut().ok_or(StreamError::Unknown)?;
         let before = half.buffered();
         let done = act(half);
@@ -304,11 +309,13 @@ impl Streams {
 
     /// After something happened to a stream: into the lists where it belongs, or forgotten.
     fn settle(&mut self, id: u64) {
-        let Some(stream) = self.map.get_mut(&id) else { return };
+        let Some(stream) = self.map.get_mut(id) else { return };
         self.queues.touch(stream);
         if stream.is_over() {
             self.queues.forget(stream);
-            self.map.remove(&id);
+            if let Some(stream) = self.map.remove(id) {
+                self.spare.keep(stream);
+            }
             if self.map.is_empty() {
                 self.queues.release();
             }
@@ -324,14 +331,16 @@ impl Streams {
         (self.arrived, self.all.window.taken())
     }
 
-    /// Heap memory in bytes, without the nodes of the map.
+    /// Heap memory in bytes.
     pub fn memory(&self) -> usize {
-        let streams = self.map.values().map(|stream| {
-            let send = stream.send.as_ref().map_or(0, send::Sending::memory);
-            let receive = stream.receive.as_ref().map_or(0, receive::Receiving::memory);
-            size_of::<Stream>() + send + receive
-        });
-        streams.sum::<usize>() + self.queues.memory()
+        let streams: usize = self.map.values().map(|stream| stream.memory()).sum();
+        streams + self.map.memory() + self.spare.memory() + self.queues.memory()
+    }
+    /// Gives back what is kept for streams to come.
+    pub fn release_memory(&mut self) {
+        self.spare = SpareStreams::default();
+        self.map.release();
+        self.queues.release_all();
     }
 
     /// Whether everything sent is known to have arrived. Data written but not sent yet do not

@@ -3,6 +3,7 @@
 use super::receive::Receiving;
 use super::send::Sending;
 use super::{Side, StreamEvent, Streams, Violation};
+use std::collections::VecDeque;
 
 /// Most streams of a kind: ids are at most 2^62 - 1, and two bits of them tell the kind.
 pub(super) const MAX_STREAMS: u64 = 1 << 60;
@@ -28,6 +29,35 @@ pub(super) struct Stream {
 }
 
 impl Stream {
+    /// With so much credit for sending and such a window for receiving; `None` for a direction that it has not. The
+    /// buffers, which are empty, are used.
+    #[inline]
+    pub fn new(
+        id: u64,
+        credit: Option<u64>,
+        window: Option<u64>,
+        buffers: [VecDeque<u8>; 2],
+    ) -> Stream {
+        // A stream of one direction uses whichever has memory.
+        let [first, second] = buffers;
+        let is_first = first.capacity() >= second.capacity();
+        let (larger, smaller) = if is_first { (first, second) } else { (second, first) };
+        let (sending, receiving) =
+            if credit.is_some() { (larger, smaller) } else { (smaller, larger) };
+        Stream {
+            id,
+            send: credit.map(|credit| Sending::new(credit, sending)),
+            receive: window.map(|window| Receiving::new(window, receiving)),
+            in_control: false,
+            in_again: false,
+            in_fresh: false,
+            is_counted: false,
+            priority: 0,
+            readable_told: false,
+            writable_told: false,
+            is_unseen: false,
+        }
+    }
     /// Whether frames other than data wait.
     #[inline]
     pub fn must_control(&self) -> bool {
@@ -40,6 +70,30 @@ impl Stream {
     pub fn is_over(&self) -> bool {
         self.send.as_ref().is_none_or(Sending::is_over)
             && self.receive.as_ref().is_none_or(Receiving::is_over)
+    }
+
+    /// The buffers of a stream that is over.
+    #[inline]
+    pub fn take_buffers(&mut self) -> [VecDeque<u8>; 2] {
+        let send = self.send.as_mut().map(Sending::take_buffer);
+        let receive = self.receive.as_mut().map(Receiving::take_buffer);
+        [send.unwrap_or_default(), receive.unwrap_or_default()]
+    }
+    /// It is over: gives back buffers of more than so many bytes, and all other memory.
+    #[inline]
+    pub fn shrink(&mut self, buffer: usize) {
+        if let Some(half) = &mut self.send {
+            half.shrink(buffer);
+        }
+        if let Some(half) = &mut self.receive {
+            half.shrink(buffer);
+        }
+    }
+    /// Bytes that it holds, its own included.
+    pub fn memory(&self) -> usize {
+        let send = self.send.as_ref().map_or(0, Sending::memory);
+        let receive = self.receive.as_ref().map_or(0, Receiving::memory);
+        size_of::<Stream>() + send + receive
     }
 }
 
@@ -85,7 +139,7 @@ impl Streams {
                 let id = self.accepted[direction_index] << 2 | (direction_index as u64) << 1 | peer;
                 self.accepted[direction_index] += 1;
                 // It may be over already, known by its events or to nobody.
-                if self.map.get(&id).is_some_and(|stream| !stream.is_unseen) {
+                if self.map.get(id).is_some_and(|stream| !stream.is_unseen) {
                     return Some(id);
                 }
             }
@@ -95,20 +149,9 @@ impl Streams {
 
     fn insert(&mut self, id: u64) {
         let (ours, one_way) = (is_ours(self.side, id), direction_index(id) == 1);
-        let stream = Stream {
-            id,
-            send: (ours || !one_way).then(|| Sending::new(self.stream_credit)),
-            receive: (!ours || !one_way).then(|| Receiving::new(self.stream_window)),
-            in_control: false,
-            in_again: false,
-            in_fresh: false,
-            is_counted: false,
-            priority: 0,
-            readable_told: false,
-            writable_told: false,
-            is_unseen: false,
-        };
-        self.map.insert(id, Box::new(stream));
+        let credit = (ours || !one_way).then_some(self.stream_credit);
+        let window = (!ours || !one_way).then_some(self.stream_window);
+        self.map.insert(id, self.spare.make(id, credit, window));
     }
 
     /// Makes sure that a frame may be about this stream: opens it if that is the peer's to do.
@@ -132,7 +175,7 @@ impl Streams {
         if n >= first {
             // Ids are used in order, so those below are open too.
             theirs.come(n + 1 - first);
-            self.queues.opened += n + 1 - first;
+            self.queues.opened = true;
             for k in first..=n {
                 self.insert(k << 2 | id & 3);
             }

@@ -11,7 +11,7 @@ impl Streams {
                 self.data_arrived(id, offset, length, fin)
             }
             SentFrame::Reset(id) => {
-                let stream = self.map.get_mut(&id);
+                let stream = self.map.get_mut(id);
                 if let Some(half) = stream.and_then(|s| s.send.as_mut()) {
                     half.reset_arrived();
                     self.settle(id);
@@ -32,7 +32,7 @@ impl Streams {
     }
 
     fn data_arrived(&mut self, id: u64, offset: u64, length: u32, fin: bool) {
-        let Some(stream) = self.map.get_mut(&id) else { return };
+        let Some(stream) = self.map.get_mut(id) else { return };
         let Some(half) = &mut stream.send else { return };
         let (before, buffered) = (half.in_order(), half.buffered());
         let all = half.arrived(offset, length, fin);
@@ -66,17 +66,17 @@ impl Streams {
             }
             SentFrame::Blocked => return self.blocked_lost(),
             SentFrame::Stream { id, offset, length, fin } => {
-                let stream = self.map.get_mut(&id);
+                let stream = self.map.get_mut(id);
                 let half = stream.and_then(|s| s.send.as_mut());
                 (id, half.is_some_and(|half| half.lost(offset, length, fin)))
             }
             SentFrame::Reset(id) => {
-                let stream = self.map.get_mut(&id);
+                let stream = self.map.get_mut(id);
                 let half = stream.and_then(|s| s.send.as_mut());
                 (id, half.is_some_and(|half| half.reset_lost()))
             }
             SentFrame::MaxStream(id) => {
-                let stream = self.map.get_mut(&id);
+                let stream = self.map.get_mut(id);
                 let half = stream.and_then(|s| s.receive.as_mut());
                 let again = half.is_some_and(|half| {
                     half.window.say_again();
@@ -85,12 +85,12 @@ impl Streams {
                 (id, again)
             }
             SentFrame::Stop(id) => {
-                let stream = self.map.get_mut(&id);
+                let stream = self.map.get_mut(id);
                 let half = stream.and_then(|s| s.receive.as_mut());
                 (id, half.is_some_and(|half| half.stop_lost()))
             }
         };
-        if again && let Some(stream) = self.map.get_mut(&id) {
+        if again && let Some(stream) = self.map.get_mut(id) {
             self.queues.touch(stream);
         }
         again

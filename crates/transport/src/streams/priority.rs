@@ -77,6 +77,11 @@ impl PriorityQueue {
             self.levels.iter().map(|level| level.1.capacity() * size_of::<u64>()).sum();
         ids + self.levels.capacity() * size_of::<(i32, VecDeque<u64>)>()
     }
+    /// Gives back all memory that is not in use.
+    pub fn shrink(&mut self) {
+        self.levels.retain(|level| !level.1.is_empty());
+        self.levels.shrink_to_fit();
+    }
     /// Frees the memory of lists that have become short.
     pub fn release(&mut self) {
         if self.is_empty() && (self.levels.len() > 1 || self.memory() > 1024) {
@@ -93,7 +98,7 @@ impl Streams {
     /// # Errors
     /// The stream does not exist or is not in this direction.
     pub fn set_priority(&mut self, id: u64, priority: i32) -> Result<(), StreamError> {
-        let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
+        let stream = self.map.get_mut(id).ok_or(StreamError::Unknown)?;
         if stream.send.is_none() {
             return Err(StreamError::Unknown);
         }
@@ -108,7 +113,7 @@ impl Streams {
     /// # Errors
     /// The stream does not exist or is not in this direction.
     pub fn priority(&self, id: u64) -> Result<i32, StreamError> {
-        let stream = self.map.get(&id).filter(|stream| stream.send.is_some());
+        let stream = self.map.get(id).filter(|stream| stream.send.is_some());
         stream.map(|stream| stream.priority).ok_or(StreamError::Unknown)
     }
 }

@@ -17,8 +17,8 @@ pub(super) struct Queues {
     pub fresh: PriorityQueue,
     /// At most one of a kind for each stream.
     pub events: VecDeque<StreamEvent>,
-    /// Streams opened by the peer that no event told yet.
-    pub opened: u64,
+    /// The peer opened streams, and no event told so yet.
+    pub opened: bool,
     /// Streams of which data, an end or a reset left and is not known to have arrived.
     pub busy: usize,
     /// Other pieces of unknown outcome.
@@ -105,6 +105,14 @@ impl Queues {
         }
         self.again.release();
         self.fresh.release();
+    }
+
+    /// Gives back all memory that is not in use.
+    pub fn release_all(&mut self) {
+        self.control.shrink_to_fit();
+        self.events.shrink_to_fit();
+        self.again.shrink();
+        self.fresh.shrink();
     }
 
     /// There is something to read.

@@ -55,10 +55,11 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    pub fn new(window: u64) -> Receiving {
+    /// With an empty buffer.
+    pub fn new(window: u64, buffer: VecDeque<u8>) -> Receiving {
         Receiving {
             window: Window::new(window),
-            buffer: VecDeque::new(),
+            buffer,
             ready: 0,
             ahead: Reassembly::default(),
             size: None,
@@ -303,6 +304,18 @@ impl Receiving {
     #[inline]
     pub fn is_over(&self) -> bool {
         self.is_reported || self.state == State::Stopped && self.size.is_some()
+    }
+    /// The buffer of a stream that is over.
+    pub fn take_buffer(&mut self) -> VecDeque<u8> {
+        std::mem::take(&mut self.buffer)
+    }
+    /// It is over: gives back a buffer of more than so many bytes, and all other memory.
+    #[inline]
+    pub fn shrink(&mut self, buffer: usize) {
+        if self.buffer.capacity() > buffer {
+            self.buffer = VecDeque::new();
+        }
+        self.ahead.clear();
     }
     /// Bytes that it holds.
     pub fn memory(&self) -> usize {

@@ -36,9 +36,10 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    pub fn new(most: u64) -> Sending {
+    /// With an empty buffer.
+    pub fn new(most: u64, buffer: VecDeque<u8>) -> Sending {
         Sending {
-            buffer: VecDeque::new(),
+            buffer,
             base: 0,
             arrived: Ranges::default(),
             lost: Ranges::default(),
@@ -307,6 +308,19 @@ impl Sending {
             Some(_) => self.reset_arrived && self.told,
             None => self.all_arrived(),
         }
+    }
+    /// The buffer of a stream that is over.
+    pub fn take_buffer(&mut self) -> VecDeque<u8> {
+        std::mem::take(&mut self.buffer)
+    }
+    /// It is over: gives back a buffer of more than so many bytes, and all other memory.
+    #[inline]
+    pub fn shrink(&mut self, buffer: usize) {
+        if self.buffer.capacity() > buffer {
+            self.buffer = VecDeque::new();
+        }
+        self.arrived = Ranges::default();
+        self.lost = Ranges::default();
     }
     /// Bytes that it holds.
     pub fn memory(&self) -> usize {

@@ -198,7 +198,7 @@ fn a_stream_waits_at_its_limit_says_so_once_and_goes_on_when_half_was_read() {
     let (bytes, said) = packet(&mut server, 1200).unwrap();
     assert_eq!(said, [SentFrame::MaxStream(id)]);
     deliver(&mut client, &bytes).unwrap();
-    assert_eq!(client.map[&id].send.as_ref().unwrap().credit.most(), 10_100);
+    assert_eq!(client.map.get(id).unwrap().send.as_ref().unwrap().credit.most(), 10_100);
     // Now it does not wait: not before half of the window.
     assert_eq!(server.read(id, &mut [0; 4_000]), Ok(Read::Bytes(4_000)));
     assert!(packet(&mut server, 1200).is_none());

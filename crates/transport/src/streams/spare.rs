@@ -1,0 +1,43 @@
+//! Streams that are over are kept for the next ones, with their small buffers, so that a request on a new stream allocates
+//! nothing. A connection that has become silent gives them back ([`Streams::release_memory`](super::Streams::release_memory)).
+
+use super::open::Stream;
+use std::collections::VecDeque;
+
+/// Streams that are kept at most.
+const MAX_SPARE: usize = 64;
+/// Bytes of a buffer that is kept with its stream at most.
+const MAX_SPARE_BUFFER: usize = 256;
+
+/// Streams that are over.
+#[derive(Debug, Default)]
+pub(super) struct SpareStreams(#[expect(clippy::vec_box, reason = "the boxes are kept")] Vec<Box<Stream>>);
+
+impl SpareStreams {
+    /// A new stream with this much credit for sending and such a window for receiving; `None` for a direction that it
+    /// has not.
+    #[inline]
+    pub fn make(&mut self, id: u64, credit: Option<u64>, window: Option<u64>) -> Box<Stream> {
+        let Some(mut stream) = self.0.pop() else {
+            return Box::new(Stream::new(id, credit, window, [VecDeque::new(), VecDeque::new()]));
+        };
+        let buffers = stream.take_buffers().map(|mut buffer| {
+            buffer.clear();
+            if buffer.capacity() > MAX_SPARE_BUFFER { VecDeque::new() } else { buffer }
+        });
+        *stream = Stream::new(id, credit, window, buffers);
+        stream
+    }
+    /// This one is over.
+    #[inline]
+    pub fn keep(&mut self, mut stream: Box<Stream>) {
+        if self.0.len() < MAX_SPARE {
+            stream.shrink(MAX_SPARE_BUFFER);
+            self.0.push(stream);
+        }
+    }
+    /// Bytes of the heap.
+    pub fn memory(&self) -> usize {
+        self.0.iter().map(|stream| stream.memory() + size_of::<Box<Stream>>()).sum()
+    }
+}

@@ -1,0 +1,304 @@
+//! A map by stream id, for ids in use. Streams of a kind are opened in order and mostly end soon, so each kind (opener
+//! and direction: the two low bits of an id) has a window of consecutive streams in which an id is an index. Streams
+//! that stay open while many newer ones come and go move out of the window into an ordered map: memory is in proportion
+//! to the number of entries, whatever ids a peer or an application keeps open.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Kinds of streams.
+const KINDS: usize = 4;
+/// Places of a window that may be empty, beside as many as are in use.
+const MAX_EMPTY: usize = 32;
+
+/// Values by stream id.
+#[derive(Debug)]
+pub struct StreamMap<T> {
+    windows: [Window<T>; KINDS],
+    /// What is older than its window, by id.
+    old: BTreeMap<u64, T>,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Window<T> {
+    /// Ordinal of the first stream; that one is in use, unless the window is empty.
+    first: u64,
+    places: VecDeque<Option<T>>,
+    used: usize,
+}
+
+impl<T> Default for Window<T> {
+    fn default() -> Window<T> {
+        Window { first: 0, places: VecDeque::new(), used: 0 }
+    }
+}
+
+impl<T> Default for StreamMap<T> {
+    fn default() -> StreamMap<T> {
+        StreamMap { windows: Default::default(), old: BTreeMap::new(), len: 0 }
+    }
+}
+
+#[inline]
+fn kind(id: u64) -> usize {
+    (id % KINDS as u64) as usize
+}
+#[inline]
+fn ordinal(id: u64) -> u64 {
+    id / KINDS as u64
+}
+
+impl<T> Window<T> {
+    #[inline]
+    fn index(&self, ordinal: u64) -> Option<usize> {
+        usize::try_from(ordinal.checked_sub(self.first)?).ok()
+    }
+    /// Removes empty places at the beginning.
+    #[inline]
+    fn trim(&mut self) {
+        while let Some(None) = self.places.front() {
+            self.places.pop_front();
+            self.first += 1;
+        }
+        if self.places.is_empty() && self.places.capacity() > MAX_EMPTY {
+            self.places = VecDeque::new();
+        }
+    }
+    #[inline]
+    fn is_sparse(&self) -> bool {
+        self.places.len() > 2 * self.used + MAX_EMPTY
+    }
+}
+
+impl<T> StreamMap<T> {
+    /// The value of this stream.
+    #[inline]
+    pub fn get(&self, id: u64) -> Option<&T> {
+        let window = self.windows.get(kind(id))?;
+        match window.index(ordinal(id)) {
+            Some(index) => window.places.get(index)?.as_ref(),
+            None => self.old.get(&id),
+        }
+    }
+    /// The value of this stream, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, id: u64) -> Option<&mut T> {
+        let window = self.windows.get_mut(kind(id))?;
+        match window.index(ordinal(id)) {
+            Some(index) => window.places.get_mut(index)?.as_mut(),
+            None => self.old.get_mut(&id),
+        }
+    }
+    /// Whether this stream has a value.
+    #[inline]
+    pub fn contains(&self, id: u64) -> bool {
+        self.get(id).is_some()
+    }
+
+    /// Sets the value of a stream; returns the one before.
+    #[inline]
+    pub fn insert(&mut self, id: u64, value: T) -> Option<T> {
+        let StreamMap { windows, old, len } = self;
+        let window = windows.get_mut(kind(id))?;
+        if window.places.is_empty() {
+            // It never goes back: below it is what is old.
+            window.first = window.first.max(ordinal(id));
+        }
+        let before = match window.index(ordinal(id)) {
+            None => old.insert(id, value),
+            Some(index) if index < window.places.len() => {
+                let before = window.places.get_mut(index)?.replace(value);
+                window.used += usize::from(before.is_none());
+                before
+            }
+            Some(index) => {
+                if index > window.places.len() + MAX_EMPTY {
+                    // Too far ahead to fill the gap: the window begins anew.
+                    move_out(window, old, kind(id), usize::MAX);
+                    window.first = ordinal(id);
+                } else {
+                    window.places.resize_with(index, || None);
+                }
+                window.places.push_back(Some(value));
+                window.used += 1;
+                None
+            }
+        };
+        *len += usize::from(before.is_none());
+        if window.is_sparse() {
+            move_out(window, old, kind(id), 1);
+        }
+        before
+    }
+
+    /// The value of a stream, inserted if there is none.
+    #[inline]
+    pub fn get_or_insert_default(&mut self, id: u64) -> Option<&mut T>
+    where
+        T: Default,
+    {
+        if !self.contains(id) {
+            self.insert(id, T::default());
+        }
+        self.get_mut(id)
+    }
+
+    /// Takes the value of a stream out.
+    #[inline]
+    pub fn remove(&mut self, id: u64) -> Option<T> {
+        let StreamMap { windows, old, len } = self;
+        let window = windows.get_mut(kind(id))?;
+        let removed = match window.index(ordinal(id)) {
+            None => old.remove(&id)?,
+            Some(index) => {
+                let removed = window.places.get_mut(index)?.take()?;
+                window.used -= 1;
+                window.trim();
+                removed
+            }
+        };
+        *len -= 1;
+        if window.is_sparse() {
+            move_out(window, old, kind(id), 1);
+        }
+        Some(removed)
+    }
+
+    /// Number of streams with a value.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// Whether no stream has one.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// All values.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        let windows = self.windows.iter().flat_map(|w| w.places.iter().flatten());
+        self.old.values().chain(windows)
+    }
+    /// All values, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        let windows = self.windows.iter_mut().flat_map(|w| w.places.iter_mut().flatten());
+        self.old.values_mut().chain(windows)
+    }
+    /// The ids of all streams with a value.
+    pub fn ids(&self) -> impl Iterator<Item = u64> {
+        let windows = (0u64..).zip(&self.windows).flat_map(|(kind, window)| {
+            let places = (window.first..).zip(&window.places);
+            places.filter(|p| p.1.is_some()).map(move |p| p.0 * KINDS as u64 + kind)
+        });
+        self.old.keys().copied().chain(windows)
+    }
+
+    /// Gives back the memory of windows that are mostly unused.
+    pub fn release(&mut self) {
+        for window in &mut self.windows {
+            window.places.shrink_to_fit();
+        }
+    }
+    /// Bytes of the heap, without what the values hold there.
+    pub fn memory(&self) -> usize {
+        let places: usize = self.windows.iter().map(|w| w.places.capacity()).sum();
+        places * size_of::<Option<T>>() + 2 * self.old.len() * size_of::<(u64, T)>()
+    }
+}
+
+/// The first streams of a window become old, at least so many of them and until it is no longer sparse.
+#[cold]
+fn move_out<T>(window: &mut Window<T>, old: &mut BTreeMap<u64, T>, kind: usize, least: usize) {
+    let mut moved = 0;
+    while moved < least || window.is_sparse() {
+        let Some(place) = window.places.pop_front() else { break };
+        if let Some(value) = place {
+            old.insert(window.first * KINDS as u64 + kind as u64, value);
+            window.used -= 1;
+            moved += 1;
+        }
+        window.first += 1;
+        window.trim();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What an application or a peer may do with ids.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        /// Opens the next stream of a kind, after so many that never get a value.
+        Open(u64, u64),
+        /// Sets any id's value.
+        Set(u64),
+        Remove(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            8 => (0u64..4, 0u64..3).prop_map(|(kind, skipped)| Step::Open(kind, skipped)),
+            1 => (0u64..4).prop_map(|kind| Step::Open(kind, 1000)),
+            1 => (0u64..3000).prop_map(Step::Set),
+            8 => (0usize..1000).prop_map(Step::Remove),
+        ]
+    }
+
+    proptest! {
+        /// It is an ordered map's equal, and its windows are never much longer than what they hold.
+        #[test]
+        fn it_holds_what_a_map_holds(steps in prop::collection::vec(step(), 1..400)) {
+            let (mut map, mut model) = (StreamMap::default(), BTreeMap::new());
+            let mut next = [0; KINDS];
+            for (value, step) in steps.into_iter().enumerate() {
+                let id = match step {
+                    Step::Open(kind, skipped) => {
+                        next[kind as usize] += skipped + 1;
+                        (next[kind as usize] - 1) * 4 + kind
+                    }
+                    Step::Set(id) => id,
+                    Step::Remove(nth) => {
+                        let id = model.keys().nth(nth % model.len().max(1)).copied().unwrap_or(1);
+                        prop_assert_eq!(map.remove(id), model.remove(&id));
+                        id
+                    }
+                };
+                if !matches!(step, Step::Remove(_)) {
+                    prop_assert_eq!(map.insert(id, value), model.insert(id, value));
+                }
+                prop_assert_eq!(map.get(id), model.get(&id));
+                prop_assert_eq!(map.get_mut(id), model.get_mut(&id));
+                prop_assert_eq!((map.len(), map.is_empty()), (model.len(), model.is_empty()));
+                for window in &map.windows {
+                    prop_assert!(window.places.len() <= 2 * window.used + MAX_EMPTY);
+                    prop_assert!(!matches!(window.places.front(), Some(None)));
+                }
+            }
+            let (mut ids, mut values): (Vec<u64>, Vec<usize>) =
+                (map.ids().collect(), map.values().copied().collect());
+            ids.sort_unstable();
+            values.sort_unstable();
+            let mut expected: Vec<usize> = model.values().copied().collect();
+            expected.sort_unstable();
+            prop_assert_eq!(ids, model.keys().copied().collect::<Vec<u64>>());
+            prop_assert_eq!(values, expected);
+        }
+    }
+
+    /// One stream that stays open does not make the others' places stay.
+    #[test]
+    fn a_stream_that_stays_open_holds_no_places_of_others() {
+        let mut map = StreamMap::default();
+        for ordinal in 0..1_000_000u64 {
+            map.insert(ordinal * 4, ordinal);
+            if ordinal % 250_000 != 0 {
+                map.remove(ordinal * 4);
+            }
+            assert!(map.memory() <= 16 * (4 * MAX_EMPTY + 8), "{} bytes", map.memory());
+        }
+        assert_eq!(map.ids().collect::<Vec<u64>>(), [0, 1_000_000, 2_000_000, 3_000_000]);
+        assert_eq!(map.get(1_000_000), Some(&250_000));
+    }
+}
