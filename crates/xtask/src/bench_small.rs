@@ -14,7 +14,7 @@ const END: &str = "<!-- end small -->\n";
 /// Turns of each row, unless told otherwise.
 const TURNS: u32 = 20;
 
-/// A row's name, its title, and what its latency is the time of; none where nobody waits for one.
+/// A row's name and what one operation of it is.
 const ROWS: [(&str, &str); 8] = [
     ("request", "request of 1 KiB and its answer of as much, on a stream of both directions"),
     ("requests-64", "the same, 64 at once"),
@@ -148,10 +148,13 @@ task (`Driver::Tokio`, which is what `Driver::Auto`, the default, chooses there)
 processor time of user and system, the time until it has ended, context switches, and datagrams that the client sent; \
 medians of {turns} turns of 0.3 s. rrtp's bound on handshakes from one address (200 a second) is lifted, since quinn has \
 none. rrtp's handshakes begin with an address token, quinn's server asks for no proof of the client's address. \
-What rrtp sends before the keys are known is not counted among its datagrams, so that row has none. Ratios to quinn are geometric means of those of each turn, with 95% intervals.\n\n\
+What rrtp sends before the keys are known is not counted among its datagrams, so that row has none. \
+With a thread, whatever comes is received there and then wakes the runtime's thread, at either end: two context switches \
+more for each datagram than with a task, which shares its thread with the application, as quinn's do. That is why a single \
+request costs more; the first packet after a pause is sent by the application's own call. Ratios to quinn are geometric means of those of each turn, with 95% intervals.\n\n\
 | operation | sender | CPU µs | ratio | latency µs | ratio | switches | datagrams |\n\
 |---|---|---|---|---|---|---|---|\n{rows}\n\
-An idle connection holds, both ends and the application's tasks together, resident kB: {}.\n\n\
+An idle connection holds, both ends and the server's three tasks together, resident kB: {}.\n\n\
 Again: `cargo xtask bench small` (`--turns N`).\n\n",
         idle.join(", ")
     )

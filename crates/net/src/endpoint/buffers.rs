@@ -42,6 +42,11 @@ pub(super) struct Turn {
     pub latest: Time,
     /// Whether the last receive emptied the socket.
     pub is_drained: bool,
+    /// Until when the driver sleeps.
+    pub due: Time,
+    /// Tasks ran since `latest`.
+    #[cfg(feature = "runtime-tokio")]
+    pub has_paused: bool,
 }
 
 impl Turn {
@@ -53,6 +58,9 @@ impl Turn {
             woken: Vec::new(),
             latest: Time::ZERO,
             is_drained: true,
+            due: Time::ZERO,
+            #[cfg(feature = "runtime-tokio")]
+            has_paused: false,
         }
     }
 }

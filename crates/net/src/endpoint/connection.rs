@@ -4,7 +4,6 @@ use super::connection_ref::ConnectionRef;
 use super::receive_stream::ReceiveStream;
 use super::send_stream::SendStream;
 use super::shared::Core;
-use super::state::Waiting;
 use super::take_turn::{Kind, Turn};
 use crate::error::Error;
 use narrows_base::{Duration, Rate};
@@ -55,7 +54,7 @@ impl Connection {
         let opened = self.hold.with(|machine, state| {
             let id = machine.open(one_way);
             match id {
-                Some(id) if !one_way => _ = state.readers.insert(id, Waiting::default()),
+                Some(id) if !one_way => state.streams.begin_reading(id),
                 Some(_) => {}
                 None => state.opening.add(context.waker()),
             }
@@ -89,7 +88,7 @@ impl Connection {
             // What came before the connection's end can still be read after it.
             let state = core.any_life(handle)?;
             let id = state.came[usize::from(one_way)].pop_front()?;
-            state.readers.insert(id, Waiting::default());
+            state.streams.begin_reading(id);
             Some(id)
         };
         Turn::new(&self.hold, kind, take)
@@ -165,12 +164,13 @@ impl Connection {
     /// Statistics; after the connection's end, the last ones.
     pub fn stats(&self) -> Stats {
         let now = self.hold.look(|machine, state| {
-            state.stats = machine.stats();
-            state.stats
+            let stats = machine.stats();
+            state.last.get_or_insert_default().stats = stats;
+            stats
         });
         now.unwrap_or_else(|_| {
             let mut core = self.hold.shared().lock();
-            core.any_life(self.hold.handle).map(|l| l.stats).unwrap_or_default()
+            core.any_life(self.hold.handle).map(|l| l.last_figures().stats).unwrap_or_default()
         })
     }
 
@@ -203,7 +203,7 @@ impl Connection {
     pub fn learned(&self) -> PathHints {
         self.hold.look(|m, _| m.learned()).unwrap_or_else(|_| {
             let mut core = self.hold.shared().lock();
-            core.any_life(self.hold.handle).map(|l| l.learned).unwrap_or_default()
+            core.any_life(self.hold.handle).map(|l| l.last_figures().learned).unwrap_or_default()
         })
     }
 

@@ -15,6 +15,7 @@ mod receive_stream;
 mod send_stream;
 mod shared;
 mod state;
+mod stream_states;
 mod take_turn;
 mod turn;
 mod wait_queue;

@@ -73,7 +73,7 @@ impl ReceiveStream {
                 endpoint.inspect(self.hold.handle, |machine| machine.read_with(id, most, put));
             let read = read.ok_or(Error::Closed)??;
             if read == Read::Blocked {
-                state.readers.entry(id).or_default().add(context.waker());
+                state.streams.wait_for_data(id, context.waker());
             }
             read
         };
@@ -179,7 +179,7 @@ impl Drop for ReceiveStream {
         }
         let mut core = self.hold.shared().lock();
         if let Some(state) = core.any_life(self.hold.handle) {
-            state.readers.remove(&self.id);
+            state.streams.end_reading(self.id);
             state.unread.remove(&self.id);
         }
     }

@@ -87,7 +87,7 @@ impl SendStream {
         let taken = self.hold.with(|machine, state| {
             let taken = machine.write(id, data);
             if taken == Ok(0) {
-                state.writers.entry(id).or_default().add(context.waker());
+                state.streams.wait_to_write(id, context.waker());
             }
             taken
         })??;
@@ -136,9 +136,9 @@ impl SendStream {
             let is_all = taken == data.len();
             if is_all {
                 machine.finish(id)?;
-                state.under_way.insert(id);
+                state.streams.on_finished(id);
             } else if taken == 0 {
-                state.writers.entry(id).or_default().add(context.waker());
+                state.streams.wait_to_write(id, context.waker());
             }
             Ok::<_, StreamError>((taken, is_all))
         })??;
@@ -156,7 +156,7 @@ impl SendStream {
         self.over = true;
         self.hold.with(|machine, state| {
             machine.finish(id)?;
-            state.under_way.insert(id);
+            state.streams.on_finished(id);
             Ok::<_, StreamError>(())
         })??;
         self.is_finished = true;
@@ -178,13 +178,13 @@ impl SendStream {
         let (id, is_finished) = (self.id, self.is_finished);
         self.has_waited = true;
         self.hold.look(|machine, state| {
-            if is_finished && !state.under_way.contains(&id) {
+            if is_finished && !state.streams.is_under_way(id) {
                 return Poll::Ready(Ok(()));
             }
             if let Err(StreamError::Stopped(code)) = machine.write(id, &[]) {
                 return Poll::Ready(Err(Error::StreamStopped(code)));
             }
-            state.writers.entry(id).or_default().add(context.waker());
+            state.streams.wait_to_write(id, context.waker());
             Poll::Pending
         })?
     }
@@ -197,7 +197,7 @@ impl SendStream {
         let id = self.id;
         (self.over, self.is_finished) = (true, false);
         self.hold.with(|machine, state| {
-            state.under_way.remove(&id);
+            state.streams.on_arrived(id, &mut Vec::new());
             machine.reset(id, code)
         })??;
         Ok(())
@@ -219,7 +219,7 @@ impl Drop for SendStream {
         }
         let mut core = self.hold.shared().lock();
         if let Some(state) = core.any_life(self.hold.handle) {
-            state.writers.remove(&self.id);
+            state.streams.end_writing(self.id);
         }
     }
 }

@@ -131,13 +131,22 @@ impl Shared {
         self.with(|core| act(core, now))
     }
 
-    /// Ends the driver's sleep, if it sleeps.
+    /// The application has called: lets the driver see to it, if it sleeps. For a thread that drives, the first thing
+    /// that is to be sent after a pause is sent here, because to wake another thread takes longer.
     pub fn kick(&self) {
-        if self.state.swap(CALLED, Ordering::AcqRel) != ASLEEP {
+        // Whoever has called since the driver awoke has woken it, or it will look.
+        if self.state.load(Ordering::Acquire) == CALLED
+            || self.state.swap(CALLED, Ordering::AcqRel) != ASLEEP
+        {
             return;
         }
         match &self.waker {
-            DriverWaker::Thread(waker) => waker.wake(),
+            DriverWaker::Thread(waker) => {
+                let turn = self.turn.try_lock();
+                if !turn.is_ok_and(|mut turn| turn.run_in_call(self)) {
+                    waker.wake();
+                }
+            }
             #[cfg(feature = "runtime-tokio")]
             DriverWaker::Task(waker) => {
                 let waker = waker.lock().unwrap_or_else(PoisonError::into_inner);
@@ -194,7 +203,7 @@ impl Shared {
 pub(super) struct Core {
     pub endpoint: TransportEndpoint,
     pub tap: Option<Arc<dyn Tap>>,
-    states: BTreeMap<Handle, ConnectionState>,
+    states: BTreeMap<Handle, Box<ConnectionState>>,
     /// Connected by others and not yet accepted.
     pub incoming: VecDeque<Handle>,
     pub accepting: Waiting,
@@ -230,7 +239,7 @@ impl Core {
     }
 
     pub fn begin(&mut self, handle: Handle, state: ConnectionState) {
-        self.states.insert(handle, state);
+        self.states.insert(handle, Box::new(state));
     }
 
     /// A connection that is not over.
@@ -252,7 +261,7 @@ impl Core {
 
     /// A connection, over or not.
     pub fn any_life(&mut self, handle: Handle) -> Option<&mut ConnectionState> {
-        self.states.get_mut(&handle)
+        self.states.get_mut(&handle).map(|state| &mut **state)
     }
 
     /// The next thing that the driver must see to by itself.
@@ -305,7 +314,7 @@ impl Core {
                 let Some(remote) = self.endpoint.inspect(handle, |c| c.remote()) else { return };
                 let mut state = ConnectionState::new(remote, ServerKey::Any);
                 (state.stage, state.key) = (Stage::Open, Some(key));
-                self.states.insert(handle, state);
+                self.states.insert(handle, Box::new(state));
                 self.incoming.push_back(handle);
                 self.accepting.release(&mut self.woken);
             }
@@ -347,21 +356,14 @@ impl Core {
             }
             StreamEvent::MayOpen => state.opening.release(woken),
             StreamEvent::Readable(id) => {
-                if let Some(reader) = state.readers.get_mut(&id) {
-                    reader.release(woken);
-                }
+                state.streams.on_readable(id, woken);
             }
             StreamEvent::Writable(id) => {
-                if let Some(writer) = state.writers.get_mut(&id) {
-                    writer.release(woken);
-                }
+                state.streams.on_writable(id, woken);
             }
             StreamEvent::Arrived(id) => {
-                state.under_way.remove(&id);
-                if let Some(writer) = state.writers.get_mut(&id) {
-                    writer.release(woken);
-                }
-                if state.abandoned && state.under_way.is_empty() {
+                state.streams.on_arrived(id, woken);
+                if state.abandoned && state.streams.have_all_arrived() {
                     self.endpoint.close(now, handle, 0, "");
                 }
             }
@@ -407,7 +409,7 @@ impl Core {
         state.abandoned = true;
         match state.stage {
             Stage::Open => {
-                let patience = if state.under_way.is_empty() { PARTING } else { LINGER };
+                let patience = if state.streams.have_all_arrived() { PARTING } else { LINGER };
                 state.until = Some(now + patience);
                 self.lingering.insert((now + patience, handle));
             }

@@ -1,5 +1,6 @@
 //! One connection as seen by the application: its stage, and the tasks that wait.
 
+use super::stream_states::StreamStates;
 use super::wait_queue::WaitQueue;
 use crate::error::Error;
 use narrows_base::Time;
@@ -7,7 +8,7 @@ use narrows_congestion::PathHints;
 use narrows_transport::connection::{Closed, Connection, Stats};
 use narrows_transport::endpoint::ServerKey;
 use narrows_transport::streams::Read;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::task::Waker;
 
@@ -45,9 +46,8 @@ pub(super) struct ConnectionState {
     pub key: Option<[u8; 32]>,
     /// Streams that the peer opened, not yet accepted: of both directions, of one.
     pub came: [VecDeque<u64>; 2],
-    pub stats: Stats,
-    /// What it had learned of the path at its end.
-    pub learned: PathHints,
+    /// What can be asked when it has ended; none before it was asked or has ended.
+    pub last: Option<Box<LastFigures>>,
     /// For being connected, and for the end.
     pub stages: Waiting,
     /// For streams of the peer, of both directions and of one.
@@ -57,18 +57,21 @@ pub(super) struct ConnectionState {
     pub messages: WaitQueue,
     /// For messages, by `poll_message`: who polls may stop at any time, so all of them are woken.
     pub polling: Waiting,
-    /// Of every stream that somebody can read.
-    pub readers: BTreeMap<u64, Waiting>,
-    /// Those who wait for room, or until all has arrived.
-    pub writers: BTreeMap<u64, Waiting>,
+    pub streams: StreamStates,
     /// What an ended connection's streams still hold.
     pub unread: BTreeMap<u64, UnreadBytes>,
-    /// Finished by this end and not known to have arrived.
-    pub under_way: BTreeSet<u64>,
     /// Nobody holds it any more.
     pub abandoned: bool,
     /// Then it is closed at this time at the latest.
     pub until: Option<Time>,
+}
+
+/// Figures of a connection, kept beyond its end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LastFigures {
+    pub stats: Stats,
+    /// What it had learned of the path.
+    pub learned: PathHints,
 }
 
 /// What came on a stream and was not read when its connection ended.
@@ -87,20 +90,22 @@ impl ConnectionState {
             wanted,
             key: None,
             came: [VecDeque::new(), VecDeque::new()],
-            stats: Stats::default(),
-            learned: PathHints::default(),
+            last: None,
             stages: Waiting::default(),
             accepting: Default::default(),
             opening: Waiting::default(),
             messages: WaitQueue::default(),
             polling: Waiting::default(),
-            readers: BTreeMap::new(),
-            writers: BTreeMap::new(),
+            streams: StreamStates::default(),
             unread: BTreeMap::new(),
-            under_way: BTreeSet::new(),
             abandoned: false,
             until: None,
         }
+    }
+
+    /// Its figures when they were last asked for, or at its end.
+    pub fn last_figures(&self) -> LastFigures {
+        self.last.as_deref().copied().unwrap_or_default()
     }
 
     /// Why nothing more can be done with it, if so.
@@ -135,17 +140,15 @@ impl ConnectionState {
         self.opening.release(woken);
         self.messages.release(usize::MAX, woken);
         self.polling.release(woken);
-        self.readers.values_mut().for_each(|r| r.release(woken));
-        self.writers.values_mut().for_each(|w| w.release(woken));
+        self.streams.wake_all(woken);
     }
 
     /// Its connection ends: what can still be read is kept, so that a peer that closes as soon as all
     /// has arrived does not take it back.
     pub fn keep(&mut self, connection: &mut Connection) {
-        self.stats = connection.stats();
-        self.learned = connection.learned();
-        let known = self.readers.keys().chain(self.came.iter().flatten());
-        for id in known.copied() {
+        let figures = LastFigures { stats: connection.stats(), learned: connection.learned() };
+        self.last = Some(Box::new(figures));
+        for id in self.streams.read().chain(self.came.iter().flatten().copied()) {
             self.unread.insert(id, rest(connection, id));
         }
     }

@@ -88,8 +88,8 @@ impl Turn {
     /// Takes what is to leave; what remains to be done. With nothing more to do before a time, the driver
     /// counts as asleep from here on.
     fn put_out(&mut self, shared: &Shared, core: &mut Core) -> Next {
-        let now = shared.clock.now().max(self.latest);
-        (self.latest, core.latest) = (now, now);
+        let now = self.latest;
+        core.latest = now;
         self.outbox.fill(core, now, self.socket.segments().min(SEGMENTS));
         core.dispatch(now);
         let is_left = core.leaving.is_some_and(|since| core.has_left(now, since));
@@ -99,6 +99,7 @@ impl Turn {
         if !is_busy {
             shared.will_sleep();
         }
+        self.due = due;
         Next { now, due, is_busy, is_full: false, is_over: is_left && self.outbox.ready.is_empty() }
     }
 
@@ -122,6 +123,26 @@ impl Turn {
         next
     }
 
+    /// Sends what an application's call has left, in that call, if that is all there is to do; false if the driver must
+    /// see to the rest. `drivers_due` is until when the driver sleeps.
+    pub fn run_in_call(&mut self, shared: &Shared) -> bool {
+        let drivers_due = self.due;
+        let mut next = {
+            let mut core = shared.lock();
+            if !core.endpoint.is_one_ready() || !self.outbox.ready.is_empty() {
+                return false;
+            }
+            self.latest = shared.clock.now().max(self.latest);
+            let next = self.put_out(shared, &mut core);
+            core.woken(&mut self.woken);
+            next
+        };
+        self.wake();
+        next.is_full = !self.outbox.flush(shared, &self.socket);
+        self.due = next.due.min(drivers_due);
+        next.due >= drivers_due && !next.is_busy && !next.is_full && !next.is_over
+    }
+
     /// The first half: whether somebody was woken by what came. Their answers may leave with the second half.
     #[cfg(feature = "runtime-tokio")]
     pub fn begin(&mut self, shared: &Shared) -> bool {
@@ -130,12 +151,16 @@ impl Turn {
             self.take_in(shared, &mut core);
             core.woken(&mut self.woken);
         }
-        self.wake()
+        self.has_paused = self.wake();
+        self.has_paused
     }
 
     /// The second half, up to the sending.
     #[cfg(feature = "runtime-tokio")]
     pub fn end(&mut self, shared: &Shared) -> Next {
+        if std::mem::take(&mut self.has_paused) {
+            self.latest = shared.clock.now().max(self.latest);
+        }
         let next = {
             let mut core = shared.lock();
             let next = self.put_out(shared, &mut core);

@@ -20,6 +20,10 @@ pub(super) struct Ticket(Option<u64>);
 
 impl WaitQueue {
     fn find(&self, ticket: u64) -> Option<usize> {
+        // Who was woken is no longer there, and had a lower ticket than all who are.
+        if self.waiting.front().is_none_or(|first| ticket < first.0) {
+            return None;
+        }
         self.waiting.binary_search_by_key(&ticket, |waiting| waiting.0).ok()
     }
 

@@ -200,6 +200,10 @@ impl Connection {
         let payload_source = self.sender.payload_source();
         payload_source.bytes_arrived + payload_source.streams.carried().1 + self.inbox.bytes
     }
+    /// Packets sent of which nothing is known.
+    pub fn in_flight(&self) -> u64 {
+        self.sender.flight()
+    }
     /// Approximate heap memory in bytes of streams, messages and packet records.
     pub fn memory(&self) -> usize {
         let payload_source = self.sender.payload_source();

@@ -124,6 +124,10 @@ impl Outbox {
     pub fn memory(&self) -> usize {
         self.bytes
     }
+    /// Gives back what is not in use.
+    pub fn release_memory(&mut self) {
+        self.waiting.shrink_to_fit();
+    }
     /// Queues a message; false if too many wait.
     pub fn push(&mut self, now: Time, message: &[u8], expiry: Duration) -> bool {
         self.expire(now);
@@ -194,6 +198,10 @@ impl Inbox {
         self.came.push_back(message.to_vec());
         self.bytes += message.len() as u64;
         self.news = true;
+    }
+    /// Gives back what is not in use.
+    pub fn release_memory(&mut self) {
+        self.came.shrink_to_fit();
     }
     pub fn pop(&mut self) -> Option<Vec<u8>> {
         self.came.pop_front()

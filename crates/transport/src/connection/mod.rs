@@ -121,6 +121,8 @@ pub struct Connection {
     held_until: Option<Time>,
     /// Whether the packet held back was data.
     is_data_held: bool,
+    /// Something was sent or received since memory was given back.
+    keeps_memory: bool,
     /// A probe timeout has occurred since a large packet was acknowledged.
     suspects_size: bool,
     /// The feedback that the controller's sender side sent last, and when.
@@ -249,6 +251,7 @@ impl Connection {
             last_due: now,
             held_until: None,
             is_data_held: false,
+            keeps_memory: true,
             suspects_size: false,
             feedback_sent: Feedback::NONE,
             feedback_sent_at: Time::ZERO,
@@ -311,11 +314,15 @@ mod chaos_tests;
 #[cfg(test)]
 mod forgery_tests;
 #[cfg(test)]
+mod idle_memory_tests;
+#[cfg(test)]
 mod liar_tests;
 #[cfg(test)]
 mod liveness_tests;
 #[cfg(test)]
 mod many_tests;
+#[cfg(test)]
+mod message_burst_tests;
 #[cfg(test)]
 mod opening_tests;
 #[cfg(test)]

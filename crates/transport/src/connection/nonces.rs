@@ -125,6 +125,11 @@ impl SentNonces {
         if expected == sum { Proof::Right } else { Proof::Wrong }
     }
 
+    /// Gives back what is not in use.
+    pub fn release_memory(&mut self) {
+        self.sums.shrink_to_fit();
+    }
+
     /// Bytes of the heap.
     pub fn memory(&self) -> usize {
         self.sums.capacity()

@@ -23,6 +23,9 @@ const MAX_HOLD: Duration = Duration::from_micros(500);
 /// Packets with messages that leave less than this empty are followed by others in the same call, none of them
 /// larger: they are cut out of one buffer by the kernel.
 const MAX_LEFT_EMPTY: usize = 128;
+/// A packet with messages is padded by so much at most to be as long as the one before it, where more messages follow:
+/// the one before has a report. A system call more costs more than these bytes.
+const MAX_MESSAGE_PADDING: usize = 32;
 /// Packets of one call at most that are waited for.
 const MAX_HELD: u64 = 40;
 /// Below it (bit/s) packets leave one by one.
@@ -91,7 +94,7 @@ impl Connection {
                 break;
             }
             let Some(space) = buffer.get_mut(used..end) else { break };
-            let size = self.next_packet(now, space);
+            let size = self.next_packet(now, space, used > 0);
             if used == 0 {
                 segment = size;
             }
@@ -106,7 +109,7 @@ impl Connection {
         if used == 0 {
             return None;
         }
-        self.last_sent = now;
+        (self.last_sent, self.keeps_memory) = (now, true);
         // One of them is counted with the call.
         self.datagrams_sent += used.div_ceil(segment) as u64 - 1;
         Some(Transmit { segment, ..self.one(self.path.remote(), used, true) })
@@ -164,9 +167,10 @@ impl Connection {
         self.before_first_ack && self.bytes_sent + bytes as u64 + SERVERS_HANDSHAKE > most * came
     }
 
-    /// Fills and seals one packet; its size, 0 if nothing leaves.
+    /// Fills and seals one packet; its size, 0 if nothing leaves. One that follows another in the same call is best as long
+    /// as `space`.
     #[inline]
-    fn next_packet(&mut self, now: Time, space: &mut [u8]) -> usize {
+    fn next_packet(&mut self, now: Time, space: &mut [u8], follows: bool) -> usize {
         let mut data = self.may_send(now) && !self.is_before_first_ack(space.len());
         if data && self.sender.payload_source_mut().is_empty() {
             self.sender.nothing_to_send();
@@ -192,7 +196,7 @@ impl Connection {
         let before = writer.len();
         let mut frames = SentFrames::default();
         if data {
-            self.fill(now, &mut writer, &mut frames);
+            self.fill(now, &mut writer, &mut frames, follows);
         }
         let (asks, length) = (writer.len() > before, writer.len());
         if !asks && !reported {
@@ -243,7 +247,13 @@ impl Connection {
     }
 
     /// Writes what waits.
-    fn fill(&mut self, now: Time, writer: &mut FrameWriter<'_>, frames: &mut SentFrames) {
+    fn fill(
+        &mut self,
+        now: Time,
+        writer: &mut FrameWriter<'_>,
+        frames: &mut SentFrames,
+        follows: bool,
+    ) {
         self.announce(writer);
         self.say_application(writer);
         self.say_new_path(writer);
@@ -277,10 +287,12 @@ impl Connection {
         if writer.room() > 0 {
             payload_source.streams.fill(writer, &mut |piece| frames.push(piece));
         }
+        let padding = writer.room();
+        let is_padded =
+            follows && padding <= MAX_MESSAGE_PADDING && !payload_source.messages.is_empty();
         // The first packet is a full one whatever it carries: its round-trip time is the path's, and
         // it shows that such packets pass.
-        if self.sender.next_number() == 0 && writer.room() > 0 {
-            let padding = writer.room();
+        if padding > 0 && (is_padded || self.sender.next_number() == 0) {
             let _ = writer.frame(&Frame::Padding(padding));
         }
     }

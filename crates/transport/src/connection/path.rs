@@ -27,11 +27,11 @@ struct Candidate {
 #[derive(Debug)]
 pub(super) struct PeerPath {
     remote: SocketAddr,
-    candidate: Option<Candidate>,
+    candidate: Option<Box<Candidate>>,
     /// A challenge came: to be returned where it came from.
     response: Option<(SocketAddr, [u8; 8])>,
     /// Makes challenges that nobody can guess.
-    secret: ResetKey,
+    secret: [u8; 32],
     challenges: u32,
 }
 
@@ -44,13 +44,7 @@ pub(super) enum PathFrame {
 
 impl PeerPath {
     pub fn new(remote: SocketAddr, seed: &[u8; 32]) -> PeerPath {
-        PeerPath {
-            remote,
-            candidate: None,
-            response: None,
-            secret: ResetKey::new(seed),
-            challenges: 0,
-        }
+        PeerPath { remote, candidate: None, response: None, secret: *seed, challenges: 0 }
     }
     #[inline]
     pub fn remote(&self) -> SocketAddr {
@@ -73,11 +67,11 @@ impl PeerPath {
             Some(c) if c.address == from => c.came += bytes,
             _ if newest => {
                 self.challenges = self.challenges.wrapping_add(1);
-                let token = self.secret.token(ConnectionId(self.challenges), from);
+                let token = ResetKey::new(&self.secret).token(ConnectionId(self.challenges), from);
                 let mut challenge = [0; 8];
                 challenge.iter_mut().zip(token).for_each(|(c, t)| *c = t);
                 let (came, went) = (bytes, 0);
-                self.candidate = Some(Candidate {
+                self.candidate = Some(Box::new(Candidate {
                     address: from,
                     challenge,
                     came,
@@ -85,7 +79,7 @@ impl PeerPath {
                     asked: now,
                     next: now,
                     tries: 0,
-                });
+                }));
             }
             _ => {}
         }

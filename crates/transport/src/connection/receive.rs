@@ -33,7 +33,7 @@ impl Connection {
         if !self.is_open() {
             self.on_late_packet();
         } else {
-            self.last_received = now;
+            (self.last_received, self.keeps_memory) = (now, true);
             self.sender.on_peer_alive(now);
             self.path.on_packet(now, from, size, highest.is_none_or(|h| opened.number > h));
         }

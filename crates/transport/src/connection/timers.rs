@@ -13,6 +13,8 @@ const ASKS_AFTER: f64 = 0.25;
 const LONGEST_TIMEOUT: f64 = 0.125;
 /// … and may double to so much, however short that is.
 const MIN_LONGEST_TIMEOUT: Duration = Duration::from_secs(2);
+/// After so much silence memory is given back that was kept for the next packets and streams.
+const KEEPS_MEMORY: Duration = Duration::from_millis(250);
 
 /// Timeouts of a connection with this idle timeout.
 pub(super) fn backing_off(rto: RtoConfig, idle_timeout: Duration) -> RtoConfig {
@@ -38,6 +40,7 @@ impl Connection {
             .min(self.path.next_timeout())
             .min(self.idle_due())
             .min(self.keep_alive_due())
+            .min(self.release_due())
     }
 
     /// The controller's ticks are no denser. TFRC's (RFC 5348 section 4.4) come every four round trips
@@ -46,6 +49,25 @@ impl Connection {
     fn tick_pause(&self) -> Duration {
         let silence = self.last_due.since(self.last_received.max(self.last_sent));
         silence.mul_f64(0.125).max(Duration::from_nanos(1))
+    }
+
+    /// When memory is given back that is not in use.
+    fn release_due(&self) -> Time {
+        // Streams may end without a packet, when their end is read.
+        if self.keeps_memory || self.sender.payload_source().streams.has_spare() {
+            self.last_received.max(self.last_sent) + KEEPS_MEMORY
+        } else {
+            Time::NEVER
+        }
+    }
+    fn release_memory(&mut self) {
+        self.keeps_memory = false;
+        self.sender.release_memory();
+        self.nonces.release_memory();
+        self.inbox.release_memory();
+        let payload_source = self.sender.payload_source_mut();
+        payload_source.streams.release_memory();
+        payload_source.messages.release_memory();
     }
 
     fn idle_due(&self) -> Time {
@@ -88,6 +110,9 @@ impl Connection {
         }
         if now >= self.idle_due() {
             return self.vanish(Closed::TimedOut);
+        }
+        if now >= self.release_due() {
+            self.release_memory();
         }
         if now >= self.keep_alive_due() {
             self.keep_alive(now);

@@ -105,6 +105,19 @@ impl<C: ManagedConnection> Connections<C> {
         self.urgent.is_empty() && self.answers.is_empty() && self.ready.is_empty()
     }
 
+    /// Whether one connection may have something to send, has nothing in flight, and nobody else waits: what it sends now
+    /// needs not wait for more to be sent with it.
+    pub fn is_one_ready(&mut self) -> bool {
+        if !self.urgent.is_empty() || !self.answers.is_empty() || self.ready.len() != 1 {
+            return false;
+        }
+        let slot = self.ready.front().and_then(|slot| self.table.get(*slot));
+        match slot.and_then(|s| s.content.as_mut()) {
+            Some(ConnectionState::Live(live)) => live.guarded(|c| c.in_flight()) == Some(0),
+            _ => false,
+        }
+    }
+
     /// The time given by [`next_timeout`](Connections::next_timeout) has come.
     pub fn on_timeout(&mut self, now: Time) {
         // Nothing is armed again for `now` or before in here, so this ends.

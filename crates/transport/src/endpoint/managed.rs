@@ -33,6 +33,8 @@ pub trait ManagedConnection: Sized {
     }
     /// Whether it can be forgotten.
     fn is_drained(&self) -> bool;
+    /// Packets sent of which nothing is known.
+    fn in_flight(&self) -> u64;
     /// Bytes of the heap that it holds, about.
     fn memory(&self) -> usize;
     /// Bytes of streams and messages that it has moved, either way: what the peer is known to have,
@@ -75,6 +77,9 @@ impl ManagedConnection for Connection {
     }
     fn is_drained(&self) -> bool {
         Connection::is_drained(self)
+    }
+    fn in_flight(&self) -> u64 {
+        self.in_flight()
     }
     fn memory(&self) -> usize {
         size_of::<Connection>() + Connection::memory(self)

@@ -72,6 +72,8 @@ mod panic_tests;
 #[cfg(test)]
 mod race_tests;
 #[cfg(test)]
+mod ready_tests;
+#[cfg(test)]
 mod sharing_tests;
 #[cfg(test)]
 mod stub;

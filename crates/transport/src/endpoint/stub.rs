@@ -31,6 +31,7 @@ pub(super) struct StubConnection {
     pub(super) to_say: VecDeque<Vec<u8>>,
     pub(super) heard: Vec<Vec<u8>>,
     pub(super) moved: u64,
+    pub(super) in_flight: u64,
     events: VecDeque<Event>,
     /// Times that the endpoint asked for something to send, or woke it.
     pub(super) looks: u64,
@@ -67,6 +68,7 @@ impl ManagedConnection for StubConnection {
             to_say: VecDeque::new(),
             heard: Vec::new(),
             moved: 0,
+            in_flight: 0,
             events: VecDeque::new(),
             looks: 0,
             idle_until: now + b.config.idle_timeout,
@@ -144,6 +146,9 @@ impl ManagedConnection for StubConnection {
     }
     fn is_drained(&self) -> bool {
         self.is_drained
+    }
+    fn in_flight(&self) -> u64 {
+        self.in_flight
     }
     fn memory(&self) -> usize {
         size_of::<StubConnection>()

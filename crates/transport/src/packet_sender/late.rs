@@ -56,6 +56,10 @@ impl<L> LostPackets<L> {
     pub fn gone(&self) -> u64 {
         self.gone
     }
+    /// Gives back memory that is not in use.
+    pub fn release_memory(&mut self) {
+        self.packets.shrink_to_fit();
+    }
     /// Bytes of the heap.
     pub fn memory(&self) -> usize {
         self.packets.capacity() * size_of::<LostPacket<L>>()

@@ -132,6 +132,11 @@ impl<L> PacketLedger<L> {
     pub fn is_full(&self) -> bool {
         self.packets.len() > MAX_SENT_PACKETS
     }
+    /// Gives back memory that is not in use.
+    pub fn release_memory(&mut self) {
+        self.packets.shrink_to_fit();
+        self.lost.release_memory();
+    }
     /// Bytes of the heap.
     pub fn memory(&self) -> usize {
         self.packets.capacity() * size_of::<SentPacket<L>>()

@@ -204,6 +204,10 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn memory(&self) -> usize {
         self.ledger.memory()
     }
+    /// Gives back memory that is not in use.
+    pub fn release_memory(&mut self) {
+        self.ledger.release_memory();
+    }
     /// Packets sent that have neither arrived nor been declared lost (RFC 9002 bytes_in_flight).
     #[inline]
     pub fn flight(&self) -> u64 {

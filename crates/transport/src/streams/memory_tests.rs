@@ -25,7 +25,11 @@ fn some_streams_are_kept_for_the_next_ones_until_there_is_silence() {
         }
         carry(&mut client, &mut server, u64::MAX);
         while let Some(id) = server.accept() {
-            assert_eq!(read_all(&mut server, id), 40 + 90 * round, "none of an earlier stream's bytes");
+            assert_eq!(
+                read_all(&mut server, id),
+                40 + 90 * round,
+                "none of an earlier stream's bytes"
+            );
             server.finish(id).unwrap();
         }
         carry(&mut server, &mut client, u64::MAX);

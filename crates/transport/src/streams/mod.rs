@@ -336,6 +336,11 @@ impl Streams {
         let streams: usize = self.map.values().map(|stream| stream.memory()).sum();
         streams + self.map.memory() + self.spare.memory() + self.queues.memory()
     }
+    /// Whether streams are kept for those to come.
+    #[inline]
+    pub fn has_spare(&self) -> bool {
+        !self.spare.is_empty()
+    }
     /// Gives back what is kept for streams to come.
     pub fn release_memory(&mut self) {
         self.spare = SpareStreams::default();

@@ -11,7 +11,9 @@ const MAX_SPARE_BUFFER: usize = 256;
 
 /// Streams that are over.
 #[derive(Debug, Default)]
-pub(super) struct SpareStreams(#[expect(clippy::vec_box, reason = "the boxes are kept")] Vec<Box<Stream>>);
+pub(super) struct SpareStreams(
+    #[expect(clippy::vec_box, reason = "the boxes are kept")] Vec<Box<Stream>>,
+);
 
 impl SpareStreams {
     /// A new stream with this much credit for sending and such a window for receiving; `None` for a direction that it
@@ -35,6 +37,10 @@ impl SpareStreams {
             stream.shrink(MAX_SPARE_BUFFER);
             self.0.push(stream);
         }
+    }
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
     /// Bytes of the heap.
     pub fn memory(&self) -> usize {

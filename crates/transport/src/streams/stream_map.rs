@@ -9,11 +9,14 @@ use std::collections::{BTreeMap, VecDeque};
 const KINDS: usize = 4;
 /// Places of a window that may be empty, beside as many as are in use.
 const MAX_EMPTY: usize = 32;
+/// Places that an empty window keeps at most.
+const MAX_KEPT: usize = 64;
 
 /// Values by stream id.
 #[derive(Debug)]
 pub struct StreamMap<T> {
-    windows: [Window<T>; KINDS],
+    /// None before the first stream of a kind: most connections use one or two.
+    windows: [Option<Box<Window<T>>>; KINDS],
     /// What is older than its window, by id.
     old: BTreeMap<u64, T>,
     len: usize,
@@ -60,7 +63,7 @@ impl<T> Window<T> {
             self.places.pop_front();
             self.first += 1;
         }
-        if self.places.is_empty() && self.places.capacity() > MAX_EMPTY {
+        if self.places.is_empty() && self.places.capacity() > MAX_KEPT {
             self.places = VecDeque::new();
         }
     }
@@ -74,7 +77,7 @@ impl<T> StreamMap<T> {
     /// The value of this stream.
     #[inline]
     pub fn get(&self, id: u64) -> Option<&T> {
-        let window = self.windows.get(kind(id))?;
+        let window = self.windows.get(kind(id))?.as_deref()?;
         match window.index(ordinal(id)) {
             Some(index) => window.places.get(index)?.as_ref(),
             None => self.old.get(&id),
@@ -83,7 +86,7 @@ impl<T> StreamMap<T> {
     /// The value of this stream, to be changed.
     #[inline]
     pub fn get_mut(&mut self, id: u64) -> Option<&mut T> {
-        let window = self.windows.get_mut(kind(id))?;
+        let window = self.windows.get_mut(kind(id))?.as_deref_mut()?;
         match window.index(ordinal(id)) {
             Some(index) => window.places.get_mut(index)?.as_mut(),
             None => self.old.get_mut(&id),
@@ -99,7 +102,7 @@ impl<T> StreamMap<T> {
     #[inline]
     pub fn insert(&mut self, id: u64, value: T) -> Option<T> {
         let StreamMap { windows, old, len } = self;
-        let window = windows.get_mut(kind(id))?;
+        let window = &mut **windows.get_mut(kind(id))?.get_or_insert_default();
         if window.places.is_empty() {
             // It never goes back: below it is what is old.
             window.first = window.first.max(ordinal(id));
@@ -147,7 +150,7 @@ impl<T> StreamMap<T> {
     #[inline]
     pub fn remove(&mut self, id: u64) -> Option<T> {
         let StreamMap { windows, old, len } = self;
-        let window = windows.get_mut(kind(id))?;
+        let window = windows.get_mut(kind(id))?.as_deref_mut()?;
         let removed = match window.index(ordinal(id)) {
             None => old.remove(&id)?,
             Some(index) => {
@@ -176,18 +179,18 @@ impl<T> StreamMap<T> {
     }
     /// All values.
     pub fn values(&self) -> impl Iterator<Item = &T> {
-        let windows = self.windows.iter().flat_map(|w| w.places.iter().flatten());
+        let windows = self.windows.iter().flatten().flat_map(|w| w.places.iter().flatten());
         self.old.values().chain(windows)
     }
     /// All values, to be changed.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        let windows = self.windows.iter_mut().flat_map(|w| w.places.iter_mut().flatten());
+        let windows = self.windows.iter_mut().flatten().flat_map(|w| w.places.iter_mut().flatten());
         self.old.values_mut().chain(windows)
     }
     /// The ids of all streams with a value.
     pub fn ids(&self) -> impl Iterator<Item = u64> {
         let windows = (0u64..).zip(&self.windows).flat_map(|(kind, window)| {
-            let places = (window.first..).zip(&window.places);
+            let places = window.iter().flat_map(|w| (w.first..).zip(&w.places));
             places.filter(|p| p.1.is_some()).map(move |p| p.0 * KINDS as u64 + kind)
         });
         self.old.keys().copied().chain(windows)
@@ -195,13 +198,13 @@ impl<T> StreamMap<T> {
 
     /// Gives back the memory of windows that are mostly unused.
     pub fn release(&mut self) {
-        for window in &mut self.windows {
+        for window in self.windows.iter_mut().flatten() {
             window.places.shrink_to_fit();
         }
     }
     /// Bytes of the heap, without what the values hold there.
     pub fn memory(&self) -> usize {
-        let places: usize = self.windows.iter().map(|w| w.places.capacity()).sum();
+        let places: usize = self.windows.iter().flatten().map(|w| w.places.capacity()).sum();
         places * size_of::<Option<T>>() + 2 * self.old.len() * size_of::<(u64, T)>()
     }
 }
@@ -271,7 +274,7 @@ mod tests {
                 prop_assert_eq!(map.get(id), model.get(&id));
                 prop_assert_eq!(map.get_mut(id), model.get_mut(&id));
                 prop_assert_eq!((map.len(), map.is_empty()), (model.len(), model.is_empty()));
-                for window in &map.windows {
+                for window in map.windows.iter().flatten() {
                     prop_assert!(window.places.len() <= 2 * window.used + MAX_EMPTY);
                     prop_assert!(!matches!(window.places.front(), Some(None)));
                 }

@@ -1,0 +1,24 @@
+//! Which connections may be sent for in an application's call.
+
+use super::ServerKey;
+use super::stub::{CLIENT, Net};
+
+/// What is sent in the call must not leave apart from what others are about to send, nor from what would leave with the
+/// next acknowledgement.
+#[test]
+fn a_call_sends_for_a_lone_connection_with_nothing_in_flight_only() {
+    let mut net = Net::pair(1);
+    let (first, second) = (net.connect(ServerKey::Any), net.connect(ServerKey::Any));
+    assert!(!net.at(CLIENT).is_one_ready(), "handshakes are the driver's");
+    net.run_for(1.0);
+    let client = net.at(CLIENT);
+    assert!(!client.is_one_ready(), "nobody has anything to send");
+    client.connection(first).unwrap();
+    assert!(client.is_one_ready());
+    client.connection(first).unwrap().in_flight = 1;
+    assert!(!client.is_one_ready());
+    client.connection(first).unwrap().in_flight = 0;
+    assert!(client.is_one_ready());
+    client.connection(second).unwrap();
+    assert!(!client.is_one_ready());
+}
