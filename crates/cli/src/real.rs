@@ -3,7 +3,7 @@
 
 use crate::failure::Failure;
 use narrows_base::Spec;
-use narrows_kernel::{Agent, Choice};
+use narrows_kernel::{Agent, Choice, Programs};
 use narrows_lab::Outcome;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, Run, Runs, keep};
@@ -106,8 +106,8 @@ fn congestion(plan: &Plan, variant: &Variant, others: &[Option<InKernel>]) -> Ve
     (0..plan.scenario.flows.len()).map(of).collect()
 }
 
-/// Everything for real: an outcome of the same form, with what is to be said of it.
-pub fn outcome(plan: &Plan, about: &About, control: &Control<'_>) -> Result<Outcome, Failure> {
+/// Whether it can be done for real: said before anything is simulated.
+pub fn check(plan: &Plan) -> Result<(), Failure> {
     let scenario = &plan.scenario;
     if scenario.flows.iter().any(|f| !f.source.is_endless()) {
         return Err(Failure::Input("--real: only bulk transfers (--source bulk)".into()));
@@ -115,6 +115,14 @@ pub fn outcome(plan: &Plan, about: &About, control: &Control<'_>) -> Result<Outc
     if [&scenario.links[0].there, &scenario.links[0].back].iter().any(|way| way.trace.is_some()) {
         return Err(Failure::Input("--real: links of a constant rate only, not a trace".into()));
     }
+    // Missing rights and the like.
+    Programs::prepare().map(drop)?;
+    Ok(())
+}
+
+/// Everything for real: an outcome of the same form, with what is to be said of it.
+pub fn outcome(plan: &Plan, about: &About, control: &Control<'_>) -> Result<Outcome, Failure> {
+    let scenario = &plan.scenario;
     let (variants, notes) = variants(plan)?;
     let mut others = Vec::new();
     for (group, flows) in scenario.flows.iter().enumerate() {

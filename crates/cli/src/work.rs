@@ -95,6 +95,9 @@ fn answer(
     if about.path.is_empty() {
         about.path = plan.describe();
     }
+    if real {
+        check_real(&plan)?;
+    }
     catch_interrupt();
     let (variants, seeds) = (plan.scenario.variants(), plan.scenario.seeds);
     let bar = Bar::new(format!("{} runs", variants as u64 * u64::from(seeds)));
@@ -143,9 +146,19 @@ fn in_real_time(plan: &Plan, about: &About, outcome: &mut Outcome) -> Result<(),
     Ok(())
 }
 
+#[cfg(target_os = "linux")]
+fn check_real(plan: &Plan) -> Result<(), Failure> {
+    crate::real::check(plan)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn check_real(_: &Plan) -> Result<(), Failure> {
+    Err(Failure::Input("--real: the kernel's TCP is driven on Linux only".into()))
+}
+
 #[cfg(not(target_os = "linux"))]
 fn in_real_time(_: &Plan, _: &About, _: &mut Outcome) -> Result<(), Failure> {
-    Err(Failure::Input("--real: the kernel's TCP is driven on Linux only".into()))
+    Ok(())
 }
 
 /// The answer for people.

@@ -24,7 +24,7 @@ struct Ask {
 impl Ask {
     fn read(args: &[String]) -> Result<Ask, String> {
         let parts = ["goals", "table", "delay", "cost", "many"].map(String::from).to_vec();
-        let mut ask = Ask { parts, controllers: None, seconds: 20.0, at_once: 4, write: false };
+        let mut ask = Ask { parts, controllers: None, seconds: 12.0, at_once: 5, write: false };
         let mut args = args.iter();
         while let Some(flag) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{flag} wants a value after it"));

@@ -337,3 +337,49 @@ fn what_is_native_needs_no_process() {
     assert_eq!(text(&out.stdout).trim(), "nw_nat nw_nat data", "{}", text(&out.stderr));
     assert!(!has("nw_nat"));
 }
+
+/// Both worlds in one table: the simulated protocol, the same controller in the kernel, Linux's own; what has no place
+/// in the kernel stays simulated and is named.
+#[test]
+fn a_comparison_has_the_kernels_tcp_beside_the_simulated() {
+    let Some(_alone) = possible() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let compare = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
+        command.current_dir(folder.path()).args(["compare", "--real", "--json"]).args(args);
+        command.output().unwrap()
+    };
+    let link = ["--link", "10Mbit/s,10ms,queue=50p", "--duration", "2s", "--seeds", "1"];
+    let out = compare(&[&link[..], &["--protocols", "cubic,stpd,tfrc"]].concat());
+    let said = text(&out.stderr);
+    if said.contains("TUN") {
+        eprintln!("skipped: {}", said.trim());
+        return;
+    }
+    assert!(out.status.success(), "{said}");
+    let outcome: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let rows = outcome["results"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|r| r["protocol"].as_str().unwrap()).collect();
+    let expected =
+        ["cubic, simulated", "cubic, in the kernel", "Linux's own cubic", "stpd, simulated"];
+    assert_eq!(names[..4], expected, "{names:?}");
+    assert_eq!(names[4..], ["stpd, in the kernel", "tfrc, simulated"], "{names:?}");
+    for row in rows {
+        let goodput = row["goodput_bps"]["mean"].as_f64().unwrap();
+        assert!((1e6..10e6).contains(&goodput), "{}: {goodput}", row["protocol"]);
+    }
+    let notes = outcome["notes"].to_string();
+    assert!(notes.contains("tfrc is simulated only"), "{notes}");
+    assert!(folder.path().join("narrows-out/report.html").exists());
+    for (args, hint) in [
+        (&["--packet", "1000B"][..], "--packet: with --real it is 1500B"),
+        (
+            &["--source", "transfer(size=1MB)", "--seeds", "1", "--duration", "1s"],
+            "--real: only bulk",
+        ),
+    ] {
+        let out = compare(args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(text(&out.stderr).contains(hint), "{args:?}: {}", text(&out.stderr));
+    }
+}
