@@ -82,7 +82,7 @@ pub fn period() -> u64 {
     // 2^31 - 2 = 2 3^2 7 11 31 151 331
     let mut order = MODULUS - 1;
     for prime in [2, 3, 7, 11, 31, 151, 331] {
-        while order % prime == 0 && power(MULTIPLIER, order / prime) == 1 {
+        while order.is_multiple_of(prime) && power(MULTIPLIER, order / prime) == 1 {
             order /= prime;
         }
     }
