@@ -44,6 +44,7 @@ mod fuzzy;
 mod hystart;
 mod linux;
 mod path_hints;
+mod reordering;
 mod undo;
 mod variables;
 

@@ -6,7 +6,8 @@
 //!
 //! The segment size s is the whole packet on the wire, as rates are. Choices that the RFC leaves
 //! open: oscillation prevention (section 4.5, optional) is on, because without it few flows on a
-//! drop-tail queue swing; a packet that comes after it was counted as lost stays so (section 5.1);
+//! drop-tail queue swing; a packet that comes after it was counted as lost fills the
+//! hole, and from then on missing packets are waited for as RFC 8985 does (section 5.1 leaves both open);
 //! X_target of the first loss interval (section 6.3.1) is the largest of the receive rate now and
 //! those of the last two reports, and at least s/2R; whether a report's interval was data-limited
 //! (section 8.2.1) is judged up to the moment that its echoed time names, the receiver's delay

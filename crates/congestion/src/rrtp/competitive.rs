@@ -16,6 +16,10 @@ const BACKOFF: f64 = 0.5;
 const MAX_LEFT: f64 = 0.9;
 /// … and the growth after it is so much of what AIMD of the same mean window has: pacing spares us the drops of bursts.
 const GENTLE: f64 = 0.85;
+/// … and on a path of microseconds no more than this part of the window: no queue shows there, only drops do.
+const SHORT_GROWTH: f64 = 1.0 / 32.0;
+/// … paced at so much of the bandwidth, which may have grown.
+const SHORT_PACE: f64 = 1.02;
 /// Packets per cubic second: RFC 9438's C.
 const CUBIC: f64 = 0.4;
 /// Losses in a round, and share of the window, that are not the radio's even before the first answer.
@@ -112,7 +116,7 @@ impl Competitive {
 impl Rrtp {
     /// Whether a round trip of so long met no queue.
     fn meets_none(&self, rtt: f64, floor: f64) -> bool {
-        rtt <= floor + (EMPTY * floor).max(LATE).max(self.path.spread())
+        !self.path.is_short() && rtt <= floor + (EMPTY * floor).max(LATE).max(self.path.spread())
     }
 
     /// From now on somebody else may be there; with `ask` it is found out at once.
@@ -155,7 +159,9 @@ impl Rrtp {
         let held = self.path.held().clamp(BACKOFF, MAX_LEFT);
         let left = match (self.competitive.policed, last.emptied) {
             (true, _) => POLICED_LEFT,
+            // Whether a cut emptied the queue does not show on a path of microseconds.
             (_, true) => held,
+            _ if self.path.is_short() => held,
             _ => BACKOFF,
         };
         // CUBIC's curve is for queues that a cut does not empty.
@@ -222,11 +228,15 @@ impl Rrtp {
         let waits = self.competitive.question.first.can_retry;
         if ack.window_limited && ack.newly_delivered > 0 && !waits {
             let fresh = ack.newly_delivered as f64;
-            let step = self.competitive.growth.max(self.cubic_step());
+            let mut step = self.competitive.growth.max(self.cubic_step());
+            if self.path.is_short() {
+                // A packet more for each round trip would be a third of what many short paths hold.
+                step = step.min(SHORT_GROWTH * self.window);
+            }
             let slow = step * fresh / self.window.max(1.0);
             self.window += (self.refill() * fresh).max(slow);
         }
-        let few = self.path.product() + 1.0;
+        let few = self.path.least_product() + 1.0;
         if few >= FEW || self.path.held_at_most() < BACKOFF {
             self.competitive.kept = 0;
         } else if self.competitive.kept >= PASSES {
@@ -304,6 +314,76 @@ impl Rrtp {
 
     pub(super) fn competitive_limits(&self) -> (f64, Option<f64>) {
         let window = self.window.floor() - self.competitive.question.held_back(self.window);
-        (window, Some(1.25 * self.window.max(2.0) / self.path.rtt.max(1e-6)))
+        let rate = 1.25 * self.window.max(2.0) / self.path.rtt.max(1e-6);
+        if self.path.is_short() && self.competitive.last_cut.at.is_some() {
+            // A queue of a packet or two has no room for packets that leave together.
+            return (window, Some(rate.min(SHORT_PACE * self.path.bandwidth())));
+        }
+        (window, Some(rate))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Environment;
+
+    /// A cut that left the path full may leave more the next time, and grows by as much less: by less than AIMD of the same
+    /// mean window, since pacing spares us the drops that bursts have in short queues.
+    #[test]
+    fn behind_a_shallow_queue_cuts_and_growth_are_gentle() {
+        let cut = |emptied| {
+            let mut rrtp = Rrtp::new(&Environment::default());
+            (rrtp.mode, rrtp.window) = (Mode::Competitive, 100.0);
+            rrtp.path.set_base(0.05);
+            rrtp.path.round.max_rtt = 0.0625;
+            rrtp.competitive.last_cut.emptied = emptied;
+            let now = Time::from_secs_f64(1.0);
+            let (seq, bytes, marked, radio) = (0, 1000, false, false);
+            rrtp.congestion_loss(&PacketOutcome {
+                now,
+                seq,
+                sent: now,
+                bytes,
+                lost: true,
+                marked,
+                radio,
+            });
+            (rrtp.window, rrtp.competitive.growth)
+        };
+        assert_eq!(cut(false), (50.0, 1.0));
+        let (window, growth) = cut(true);
+        assert!((window - 80.0).abs() < 1e-9, "{window}");
+        // AIMD that leaves four fifths grows by a third of a packet per round trip.
+        assert!(growth < 0.9 / 3.0 && growth > 0.25, "{growth}");
+    }
+    /// On a path of microseconds, where only drops show a queue, a packet per round trip would be a drop in every few:
+    /// the window grows slowly, and a cut leaves what the path holds.
+    #[test]
+    fn on_a_short_path_growth_is_slow_and_a_cut_leaves_what_the_path_holds() {
+        let mut rrtp = Rrtp::new(&Environment::default());
+        (rrtp.mode, rrtp.window) = (Mode::Competitive, 8.0);
+        rrtp.competitive.growth = 1.0;
+        rrtp.path.set_base(200e-6);
+        rrtp.path.round.max_rtt = 250e-6;
+        let mut scenario = crate::scenario::Scenario::new(crate::scenario::build("reno"));
+        let ack = Ack { window_limited: true, newly_delivered: 1, ..scenario.ack(1, false) };
+        for _ in 0..8 {
+            rrtp.competitive_ack(&ack, false);
+        }
+        assert!(rrtp.window > 8.2 && rrtp.window < 8.3, "{}", rrtp.window);
+        let now = Time::from_secs_f64(1.0);
+        let (seq, bytes, marked, radio) = (0, 1000, false, false);
+        let before = rrtp.window;
+        rrtp.congestion_loss(&PacketOutcome {
+            now,
+            seq,
+            sent: now,
+            bytes,
+            lost: true,
+            marked,
+            radio,
+        });
+        assert!((rrtp.window / before - 0.8).abs() < 1e-9, "{}", rrtp.window);
     }
 }

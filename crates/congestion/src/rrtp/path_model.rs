@@ -125,6 +125,14 @@ impl PathModel {
     pub fn product(&self) -> f64 {
         self.bandwidth() * (self.base().unwrap_or(0.0) + self.noise[0] + self.back_excess)
     }
+    /// … without what hosts need: what fills the path where they are fast.
+    pub fn least_product(&self) -> f64 {
+        if self.is_short() { self.bandwidth() * self.least() } else { self.product() }
+    }
+    /// Whether round trips are so short that they tell of hosts and not of queues.
+    pub fn is_short(&self) -> bool {
+        self.base[0].min(self.base[1]) < HOST_SECONDS
+    }
     /// What round trips are without a queue: the smallest, and the noise.
     pub fn floor(&self) -> Option<f64> {
         Some(self.base()? + self.noise[0])
@@ -173,15 +181,20 @@ impl PathModel {
         (band >= TELLING_BAND * base).then_some(self.rtt > base + SPIKE * band)
     }
 
+    /// What round trips are without a queue where hosts are fast.
+    fn least(&self) -> f64 {
+        let floor = self.floor().unwrap_or(0.0);
+        if self.is_short() { self.base[0].min(self.base[1]) } else { floor }
+    }
     /// The part of what is in flight that the path itself holds when its queue is as long as in this round
     /// or the last.
     pub fn held(&self) -> f64 {
         let most = self.now.max_rtt.max(self.round.max_rtt);
-        self.floor().unwrap_or(0.0) / most.max(1e-9)
+        self.least() / most.max(1e-9)
     }
     /// … as long as in the last period at most.
     pub fn held_at_most(&self) -> f64 {
-        self.floor().unwrap_or(0.0) / self.most[0].max(self.most[1]).max(1e-9)
+        self.least() / self.most[0].max(self.most[1]).max(1e-9)
     }
 
     /// A packet was lost.

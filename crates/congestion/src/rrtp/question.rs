@@ -320,18 +320,22 @@ mod tests {
 
     /// After a cut of 20 packets of 100 at 1000 packets per second, on a path of 50 ms.
     fn answered(mean_rtt: f64, per_second: f64) -> Rrtp {
+        answered_by(mean_rtt, per_second, Round::default())
+    }
+    /// … where so much was lost, and round trips scatter so much.
+    fn answered_by(mean_rtt: f64, per_second: f64, round: Round) -> Rrtp {
         let mut rrtp = Rrtp::new(&Environment::default());
         rrtp.mode = Mode::Competitive;
         rrtp.window = 100.0;
         rrtp.path.set_base(0.05);
+        rrtp.path.set_bandwidth(1000.0);
         let losses = rrtp.path.losses.iter_mut();
         losses.for_each(|l| (0..100).for_each(|i| l.on_outcome(i % 10 == 0, true)));
         rrtp.competitive.question.first.open = true;
         rrtp.competitive.question.before =
             Before { rate: 1000.0, delay: 0.1, packets: 20.0, cut: 0.2, lost: 0.0 };
         let (min_rtt, max_rtt) = (mean_rtt - 0.001, mean_rtt + 0.001);
-        let round =
-            Round { min_rtt, max_rtt, mean_rtt, delivered: 0.08 * per_second, ..Round::default() };
+        let round = Round { min_rtt, max_rtt, mean_rtt, delivered: 0.08 * per_second, ..round };
         rrtp.path.round = Round { span: 0.08, ..round };
         let round = rrtp.path.round;
         rrtp.answer(0.05, &round);
@@ -358,6 +362,19 @@ mod tests {
             (Answer::None, 0)
         );
         assert_eq!(rrtp.path.link_loss(), 0.0);
+    }
+
+    /// Less arrives and nobody waits less: the path is that long, if round trips scatter; but a newcomer's small share
+    /// of a queue that others keep full, which drops much, looks alike.
+    #[test]
+    fn a_delay_is_nobodys_only_where_little_is_lost() {
+        let answer = |lost, scatter| {
+            let round = Round { lost, scatter, ..Round::default() };
+            answered_by(0.1, 800.0, round).competitive.answer()
+        };
+        assert_eq!(answer(0.0, 0.002), Answer::Nobodys);
+        assert_eq!(answer(9.0, 0.002), Answer::Others);
+        assert_eq!(answer(0.0, 0.0), Answer::Others);
     }
 
     #[test]

@@ -8,12 +8,16 @@
 //! CONGESTION-AVOIDANCE-READY --packet--> CONGESTION-AVOIDANCE
 //! ```
 //!
+//! A TCP of today takes a reduction back when the missing packet comes after all, and waits longer from then on
+//! ([`ReorderingWindow`]); so does this one.
+//!
 //! Where S4 is open or misprinted, see the list in [`super`].
 
 use super::reassembly::Reassembly;
 use super::sender_state::SenderState;
 use super::smoothing::History;
 use super::wireless::Hysteresis;
+use crate::reordering::ReorderingWindow;
 use crate::{Arrival, bounded, smooth};
 use narrows_base::{Duration, Time};
 
@@ -44,6 +48,17 @@ enum Growth {
     Avoidance,
 }
 
+/// What was before a fast recovery.
+#[derive(Clone, Copy, Debug)]
+struct Undo {
+    /// The missing packet that began it, and when the first above it came.
+    missing: u64,
+    passed: Time,
+    growth: Growth,
+    cwnd: f64,
+    ssthresh: f64,
+}
+
 /// The receiver's machine.
 #[derive(Clone, Debug)]
 pub(super) struct TcpEmulation {
@@ -59,6 +74,10 @@ pub(super) struct TcpEmulation {
     /// Arrivals of this round.
     arrived: u64,
     ahead: Reassembly,
+    /// When the first packet above the gap came.
+    passed: Time,
+    reordering: ReorderingWindow,
+    undo: Option<Undo>,
     /// When the state's timer fires.
     due: Time,
     sender_state: SenderState,
@@ -83,6 +102,9 @@ impl TcpEmulation {
             expected: 0,
             arrived: 0,
             ahead: Reassembly::default(),
+            passed: Time::ZERO,
+            reordering: ReorderingWindow::default(),
+            undo: None,
             due: Time::NEVER,
             sender_state: SenderState::default(),
             between: None,
@@ -151,6 +173,10 @@ impl TcpEmulation {
         if let Some(delay) = &mut self.delay {
             delay.observe(a, &self.sender_state, self.between);
         }
+        if let Some(undo) = self.undo.take_if(|u| u.missing == a.seq) {
+            self.take_back(a.now, undo);
+            return;
+        }
         match self.state {
             State::SlowStartReady | State::AvoidanceReady => {
                 // Holes below it belong to what was waited out.
@@ -166,6 +192,7 @@ impl TcpEmulation {
                     self.in_order(a);
                 } else if a.seq > self.expected {
                     self.state = State::Gap;
+                    self.passed = a.now;
                     self.ahead.clear();
                     if self.due.is_never() {
                         // The application was silent before: the wait begins here.
@@ -287,9 +314,32 @@ impl TcpEmulation {
     }
     fn judge_gap(&mut self, now: Time) {
         let window = self.expected.saturating_add(self.last_cwnd);
-        if self.ahead.count(self.expected, window) >= OUT_OF_ORDER {
+        let wait = Duration::from_secs_f64(self.reordering.length(self.rtt().unwrap_or(0.0)));
+        if self.ahead.count(self.expected, window) >= OUT_OF_ORDER && now >= self.passed + wait {
+            let Self { expected: missing, passed, growth, cwnd, ssthresh, .. } = *self;
             self.begin_fast_recovery(now);
+            self.reordering.on_loss_event();
+            self.undo = Some(Undo { missing, passed, growth, cwnd, ssthresh });
         }
+    }
+    /// The packet that a fast recovery was for came: it was late.
+    fn take_back(&mut self, now: Time, undo: Undo) {
+        let late = now.since(undo.passed).as_secs_f64();
+        self.reordering.on_late(late, self.rtt().unwrap_or(1.0));
+        if matches!(self.state, State::SlowStartReady | State::Timeout) {
+            return; // Something else was lost.
+        }
+        (self.growth, self.ssthresh) = (undo.growth, undo.ssthresh);
+        self.cwnd = self.cwnd.max(undo.cwnd);
+        if self.state != State::Gap {
+            self.state = match self.growth {
+                Growth::SlowStart => State::SlowStart,
+                Growth::Avoidance => State::Avoidance,
+            };
+            self.arm_silence(now);
+        }
+        self.begin_round();
+        self.update_rate();
     }
 
     /// The missing packet arrived: what is held behind it counts as if it came now.
@@ -309,6 +359,7 @@ impl TcpEmulation {
             self.begin_fast_recovery(a.now);
         } else if !self.ahead.is_empty() {
             self.state = State::Gap;
+            self.passed = a.now;
             self.judge_gap(a.now);
         }
     }
@@ -326,6 +377,7 @@ impl TcpEmulation {
         let rtt = self.rtt().unwrap_or(1.0);
         let wait = self.delay.as_mut().map_or(rtt, |d| d.begin_cut(rtt));
         self.leave();
+        self.undo = None;
         self.state = State::FastRecovery;
         self.due = now + Duration::from_secs_f64(wait);
     }
@@ -350,6 +402,7 @@ impl TcpEmulation {
             self.update_rate();
         }
         self.leave();
+        self.undo = None;
         self.state = State::Timeout;
         self.due = now + self.round_trip();
     }

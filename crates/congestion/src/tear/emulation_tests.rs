@@ -168,6 +168,28 @@ fn three_above_the_gap_are_a_loss_and_halve_after_an_rtt() {
     near(s.m.cwnd, 5.2);
 }
 
+/// A reduction is taken back when the packet comes after all, and the next one is waited for as long.
+#[test]
+fn a_packet_that_was_only_late_takes_its_loss_back() {
+    let mut s = Scenario::new(64.0);
+    s.packets((0..20).chain(21..24));
+    let window = s.m.cwnd;
+    assert_eq!(s.state(), State::FastRecovery);
+    s.arrive(20);
+    assert_eq!((s.state(), s.m.cwnd, s.m.ssthresh()), (State::SlowStart, window, 64.0));
+    // Thirty milliseconds late: a quarter of the round trip is waited for.
+    s.packets((24..30).chain(31..35));
+    assert_eq!(s.state(), State::Gap);
+    s.arrive(35);
+    assert_eq!(s.state(), State::FastRecovery);
+    // Also when the reduction has been made.
+    s.wait(125);
+    s.packets(36..38);
+    assert_eq!((s.state(), s.m.growth), (State::Avoidance, Growth::Avoidance));
+    s.arrive(30);
+    assert_eq!((s.state(), s.m.ssthresh()), (State::SlowStart, 64.0));
+}
+
 #[test]
 fn a_duplicate_above_the_gap_counts_once() {
     let mut s = Scenario::avoiding(10.0);

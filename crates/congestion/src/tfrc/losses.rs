@@ -1,10 +1,13 @@
 //! From arrivals to lost packets to loss events: RFC 5348 sections 5.1 and 5.2.
 //!
 //! Whatever numbers a peer sends, the work for one packet and the memory are bounded: what is
-//! missing is kept as ranges, at most `reorder` of them, and the loss events within one range
-//! are counted by arithmetic.
+//! missing, and what was lost of late, is kept as ranges, at most [`MAX_GAPS`] of them, and the loss
+//! events within one range are counted by arithmetic.
 
 use std::collections::VecDeque;
+
+/// Ranges of missing numbers that wait for late packets at most, and of lost ones that are remembered.
+const MAX_GAPS: usize = 64;
 
 /// An arrival: its number, and its time in seconds.
 pub(super) type Mark = (u64, f64);
@@ -48,29 +51,35 @@ impl Gap {
     }
 }
 
-/// Finds what is missing for good: when `reorder` later packets came (NDUPACK). A packet that
-/// comes after that stays counted as lost; section 5.1 leaves the choice.
+/// Finds what is missing for good: when `reorder` later packets came (NDUPACK), and none came for a
+/// time where the path reorders. It notices a packet that comes after that.
 #[derive(Clone, Debug)]
 pub(super) struct Detector {
     reorder: u32,
     top: Option<Mark>,
     gaps: VecDeque<Gap>,
+    /// What was lost of late, in rising order.
+    lost: VecDeque<Gap>,
 }
 
 impl Detector {
     pub fn new(reorder: u32) -> Detector {
-        Detector { reorder: reorder.max(1), top: None, gaps: VecDeque::new() }
+        let (gaps, lost) = (VecDeque::new(), VecDeque::new());
+        Detector { reorder: reorder.max(1), top: None, gaps, lost }
     }
     /// The highest number that came.
     pub fn top(&self) -> u64 {
         self.top.map_or(0, |t| t.0)
     }
-    /// Packet `seq` came at `at`, for the first time. Then ask [`lost`](Detector::lost).
-    pub fn arrive(&mut self, seq: u64, at: f64) {
+    /// Packet `seq` came at `at`, for the first time. If it had been lost: how long ago the first later one
+    /// came. Then ask [`lost`](Detector::lost).
+    pub fn arrive(&mut self, seq: u64, at: f64) -> Option<f64> {
         let Some(top) = self.top else {
             self.top = Some((seq, at));
-            return;
+            return None;
         };
+        let counted = self.lost.iter().find(|gap| (gap.from..gap.to).contains(&seq));
+        let late = counted.map(|gap| (at - gap.after.1).max(0.0));
         let mut split = None;
         for (i, gap) in self.gaps.iter_mut().enumerate() {
             if seq >= gap.to {
@@ -95,12 +104,19 @@ impl Detector {
             }
             self.top = Some((seq, at.max(top.1)));
         }
+        late
     }
-    /// The next range that is lost now, in rising order.
-    pub fn lost(&mut self) -> Option<Gap> {
-        if self.gaps.front()?.later < self.reorder {
+    /// The next range that is lost now, in rising order, where missing packets are waited for as long as `window`.
+    pub fn lost(&mut self, now: f64, window: f64) -> Option<Gap> {
+        let front = self.gaps.front()?;
+        let waits = window > 0.0 && self.gaps.len() <= MAX_GAPS;
+        if front.later < self.reorder || (waits && now - front.after.1 < window) {
             return None;
         }
+        if self.lost.len() >= MAX_GAPS {
+            self.lost.pop_front();
+        }
+        self.lost.push_back(*front);
         self.gaps.pop_front()
     }
 }

@@ -7,7 +7,7 @@ fn lost(reorder: u32, arrivals: &[u64]) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
     for (i, seq) in arrivals.iter().enumerate() {
         d.arrive(*seq, i as f64 * 1e-3);
-        while let Some(gap) = d.lost() {
+        while let Some(gap) = d.lost(0.0, 0.0) {
             out.push((gap.from, gap.to));
         }
     }
@@ -27,8 +27,21 @@ fn reordering_within_three_is_no_loss() {
     assert_eq!(lost(3, &[0, 3, 1, 2, 6, 4, 7, 5, 8, 9, 10]), []);
     // 2 is filled in the middle of 1..4; 1 and 3 stay missing.
     assert_eq!(lost(3, &[0, 4, 2, 5, 6]), [(1, 2), (3, 4)]);
-    // Too late: 1 was lost already and stays so, once.
+    // Too late: 1 was lost already, once.
     assert_eq!(lost(3, &[0, 2, 3, 4, 1, 5, 6, 7]), [(1, 2)]);
+}
+
+/// Where a window is given, three later packets are no loss before it is over.
+#[test]
+fn late_packets_are_noticed_and_waited_for() {
+    let mut d = Detector::new(3);
+    for (seq, at) in [(0, 0.0), (2, 0.002), (3, 0.003), (4, 0.004)] {
+        assert_eq!(d.arrive(seq, at), None);
+    }
+    assert!(d.lost(0.004, 0.01).is_none());
+    assert_eq!(d.lost(0.012, 0.01).map(|gap| (gap.from, gap.to)), Some((1, 2)));
+    let late = d.arrive(1, 0.013).unwrap();
+    assert!((late - 0.011).abs() < 1e-12, "{late}");
 }
 
 #[test]
@@ -36,7 +49,7 @@ fn a_loss_has_the_time_between_its_neighbours() {
     let mut d = Detector::new(1);
     d.arrive(10, 1.0);
     d.arrive(15, 2.0);
-    let gap = d.lost().unwrap();
+    let gap = d.lost(2.0, 0.0).unwrap();
     assert!((gap.time(11) - 1.2).abs() < 1e-12 && (gap.time(14) - 1.8).abs() < 1e-12);
     assert_eq!(gap.first_after(0.0), Some(11));
     assert_eq!(gap.first_after(1.5), Some(13));
@@ -45,12 +58,13 @@ fn a_loss_has_the_time_between_its_neighbours() {
 }
 
 proptest! {
-    /// Any numbers: at most `reorder` ranges wait, each missing number is lost at most once, and
+    /// Any numbers: few ranges wait, each missing number is lost at most once, and
     /// none that came before it was lost.
     #[test]
     fn memory_is_bounded_and_losses_are_true(
         steps in prop::collection::vec((0u64..12, any::<bool>(), 0u64..u64::MAX / 4), 1..300),
         reorder in 1u32..8,
+        window in prop_oneof![Just(0.0), 0.0f64..300.0],
     ) {
         let mut d = Detector::new(reorder);
         let (mut base, mut seen, mut told) = (1_000_u64, Vec::new(), 0_u64);
@@ -62,12 +76,13 @@ proptest! {
             }
             d.arrive(seq, i as f64);
             seen.push(seq);
-            while let Some(gap) = d.lost() {
+            while let Some(gap) = d.lost(i as f64, window) {
                 prop_assert!(gap.from < gap.to && gap.from >= told);
                 prop_assert!(!seen.iter().any(|s| (gap.from..gap.to).contains(s)));
                 told = gap.to;
             }
-            prop_assert!(d.gaps.len() <= reorder as usize);
+            let most = if window > 0.0 { MAX_GAPS.max(reorder as usize) } else { reorder as usize };
+            prop_assert!(d.gaps.len() <= most && d.lost.len() <= MAX_GAPS);
         }
     }
 }

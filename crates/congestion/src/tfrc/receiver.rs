@@ -3,7 +3,10 @@
 //! A report says p, X_recv in bytes per second, and news: with preset `rfc` the loss events since
 //! the last report, with `ns2` the packets lost since.
 //!
-//! Preset `ns2` differs: an RTT is counted between send times, not arrivals; a new loss event
+//! A packet that comes after it was counted as lost fills the hole (section 5.1): when all losses of the newest loss
+//! event have come, the event is taken back. From then on missing packets are waited for ([`ReorderingWindow`]).
+//!
+//! Preset `ns2` differs: what was lost stays so; an RTT is counted between send times, not arrivals; a new loss event
 //! also needs a newer report round than the last; a report leaves with the first arrival an RTT
 //! after the last report, or by a timer of 1.5 RTT; the first interval follows from the receive
 //! rate of that moment alone, its event lasts from the packet that revealed it, and I_0 begins
@@ -14,14 +17,26 @@ use super::losses::{Detector, Gap};
 use super::received::Received;
 use super::{Options, from_round, rounds_later};
 use crate::feedback::{Arrival, Feedback, ReceiverSide};
+use crate::reordering::ReorderingWindow;
 use narrows_base::{Duration, Time};
+
+/// What was before the newest loss event, and its losses: from this packet on, so many that have not come.
+#[derive(Clone, Debug)]
+struct Undo {
+    history: History,
+    event: Option<(f64, u16)>,
+    from: u64,
+    missing: u64,
+}
 
 /// TFRC's receiver side.
 #[derive(Clone, Debug)]
 pub(super) struct Receiver {
     options: Options,
     detector: Detector,
+    reordering: ReorderingWindow,
     history: History,
+    undo: Option<Undo>,
     received: Received,
     /// What the sender said last: R and t_RTO in seconds, 0 if unknown; its round.
     rtt: f64,
@@ -46,6 +61,8 @@ impl Receiver {
         Receiver {
             options: *options,
             detector: Detector::new(options.reorder),
+            reordering: ReorderingWindow::default(),
+            undo: None,
             history: History::new(options.intervals, options.discount, options.ns2),
             received: Received::default(),
             rtt: 0.0,
@@ -70,6 +87,11 @@ impl Receiver {
     }
     /// A loss event begins at time `t` with packet `seq`, found when `a` came.
     fn begin(&mut self, seq: u64, t: f64, a: &Arrival) {
+        if !self.options.ns2 {
+            let (history, event) = (self.history.clone(), self.event);
+            self.undo = Some(Undo { history, event, from: seq, missing: 0 });
+            self.reordering.on_loss_event();
+        }
         self.event = Some((t, self.round));
         self.events = self.events.saturating_add(1);
         if !self.history.is_empty() {
@@ -100,9 +122,16 @@ impl Receiver {
         self.history.begin(interval, start);
     }
 
-    /// Books a range that is lost: every packet of it, in at most a few steps.
+    /// Books a range that is lost.
     fn lose(&mut self, gap: &Gap, a: &Arrival) {
         self.lost = self.lost.saturating_add(gap.to - gap.from);
+        self.lose_events(gap, a);
+        if let Some(undo) = &mut self.undo {
+            undo.missing += gap.to.saturating_sub(gap.from.max(undo.from));
+        }
+    }
+    /// The loss events that begin in it, in at most a few steps.
+    fn lose_events(&mut self, gap: &Gap, a: &Arrival) {
         let first = match self.event {
             None => Some(gap.from),
             Some((begin, _)) => gap.first_after(begin + self.rtt),
@@ -120,6 +149,22 @@ impl Receiver {
         for _ in 0..more.min(most) {
             seq += stride;
             self.begin(seq, gap.time(seq), a);
+        }
+    }
+
+    /// A packet that had been lost came, so long after a later one.
+    fn take_late(&mut self, seq: u64, late: f64) {
+        if self.options.ns2 {
+            return;
+        }
+        self.reordering.on_late(late, self.rtt);
+        let Some(undo) = self.undo.as_mut().filter(|u| seq >= u.from) else { return };
+        undo.missing = undo.missing.saturating_sub(1);
+        if undo.missing == 0
+            && let Some(undo) = self.undo.take()
+        {
+            (self.history, self.event) = (undo.history, undo.event);
+            self.events = self.events.saturating_sub(1);
         }
     }
 
@@ -144,15 +189,18 @@ impl ReceiverSide for Receiver {
         self.received.take(now, a.seq, a.bytes, self.rtt);
         let top = self.detector.top();
         let clock = if self.options.ns2 { a.sent.as_secs_f64() } else { now };
-        self.detector.arrive(a.seq, clock);
+        if let Some(late) = self.detector.arrive(a.seq, clock) {
+            self.take_late(a.seq, late);
+        }
         let events = self.events;
-        while let Some(gap) = self.detector.lost() {
+        while let Some(gap) = self.detector.lost(clock, self.reordering.length(self.rtt)) {
             self.lose(&gap, a);
         }
         if a.marked {
             self.lost = self.lost.saturating_add(1);
             if self.is_new(clock) {
                 self.begin(a.seq, clock, a);
+                self.undo = None;
             }
         }
         let news = self.events > events;

@@ -232,3 +232,34 @@ proptest! {
         }
     }
 }
+
+/// Section 5.1: a late packet fills the hole, and the next one is waited for. ns-2 does neither.
+#[test]
+fn a_packet_that_was_only_late_takes_its_loss_event_back() {
+    for (text, taken_back) in [("tfrc", true), ("tfrc(preset=ns2,reorder=3)", false)] {
+        let mut s = Scenario::new(text);
+        s.packets(54, |seq| seq == 50);
+        assert!(s.p() > 0.0, "{text}");
+        s.arrive(50, false);
+        assert_eq!(s.p() == 0.0, taken_back, "{text}");
+        if !taken_back {
+            continue;
+        }
+        // Twenty milliseconds late: a quarter of a round trip is waited for, three packets.
+        s.packets(10, |seq| seq == 60);
+        assert_eq!(s.p(), 0.0);
+        s.packets(1, |_| false);
+        assert!(s.p() > 0.0);
+    }
+}
+
+/// Of two losses of one event both must come.
+#[test]
+fn one_late_packet_of_two_leaves_the_loss_event() {
+    let mut s = Scenario::new("tfrc");
+    s.packets(56, |seq| seq == 50 || seq == 52);
+    s.arrive(50, false);
+    assert!(s.p() > 0.0);
+    s.arrive(52, false);
+    assert_eq!(s.p(), 0.0);
+}
