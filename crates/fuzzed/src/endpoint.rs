@@ -6,7 +6,7 @@ use crate::bytes::Bytes;
 use narrows_base::{Duration, Spec, Time};
 use narrows_transport::connection::{ConnectionConfig, Event};
 use narrows_transport::endpoint::{
-    Clients, Connect, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle, Permit, ServerKey,
+    Clients, Connect, EarlyData, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle, Permit, ServerKey,
 };
 use narrows_transport::streams::Limits;
 use narrows_transport::{Preset, Protocol};
@@ -76,6 +76,7 @@ impl End {
             permit: Permit::Listed,
             filter: Default::default(),
             limits,
+            early_data: true,
             local_port: 7,
         };
         End {
@@ -126,12 +127,15 @@ pub fn run(bytes: &[u8]) {
         match op % 9 {
             0 => now += Duration::from_millis(u64::from(arg) * u64::from(arg)),
             1 => {
+                let right = KEYS.with(|keys| *keys[0].public());
+                let is_known = arg & 2 != 0;
                 let connect = Connect {
                     remote: server,
-                    server_key: ServerKey::Any,
+                    server_key: if is_known { ServerKey::Is(right) } else { ServerKey::Any },
                     suite: Suite::ALL[usize::from(arg % 2)],
                     connection: connection(),
                     patience: Duration::from_secs(15),
+                    early_data: EarlyData::new(*b"early").filter(|_| is_known),
                 };
                 let handle = ends[1].endpoint.connect(now, connect);
                 handle.map(|h| ends[1].events.insert(h, (false, false)));

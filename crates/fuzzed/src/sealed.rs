@@ -82,6 +82,7 @@ impl Tried {
             dispersion: None,
             without_syn: false,
             token: None,
+            early: None,
             seed: [5; 32],
         };
         let connection = Connection::new(now, beginning);

@@ -62,7 +62,7 @@ pub use endpoint::{
     Blocking, ConnectOptions, Connection, Driver, Endpoint, Options, ReceiveStream, SendStream,
 };
 pub use error::{Error, SystemError};
-pub use narrows_transport::endpoint::{MemoryTokens, TokenStore};
+pub use narrows_transport::endpoint::{EarlyData, MemoryTokens, TokenStore};
 pub use narrows_wire::{ApplicationProtocolError, ApplicationProtocols, Token};
 pub use relay::{Relay, RelayStats};
 

@@ -192,6 +192,11 @@ impl<'a> Frames<'a> {
         let prelude = Prelude::read(&mut source)?;
         Ok((prelude, Frames(source)))
     }
+
+    /// Frames without a prelude, as in an EARLY-START.
+    pub fn bare(bytes: &'a [u8]) -> Frames<'a> {
+        Frames(Source::new(bytes))
+    }
 }
 
 impl<'a> Iterator for Frames<'a> {

@@ -54,6 +54,13 @@ impl Suite {
             Suite::ChaCha20Poly1305 => "Noise_XX_25519_ChaChaPoly_SHA256",
         }
     }
+    /// The Noise protocol of the handshake that begins with early data.
+    pub const fn early_noise(self) -> &'static str {
+        match self {
+            Suite::Aes256Gcm => "Noise_IK_25519_AESGCM_SHA256",
+            Suite::ChaCha20Poly1305 => "Noise_IK_25519_ChaChaPoly_SHA256",
+        }
+    }
     fn aead(self) -> &'static Algorithm {
         match self {
             Suite::Aes256Gcm => &AES_256_GCM,

@@ -9,7 +9,7 @@
 //! | tell packets apart, write those of the handshake | [`packet`] |
 //! | answer a SYN without keeping state | [`cookie`] |
 //! | know a client's address again without asking | [`token`] |
-//! | agree on keys | [`noise`], with both ends' parameters in [`params`] and [`application`] |
+//! | agree on keys | [`noise`] ([`noise::early`] with early data), with both ends' parameters in [`params`] and [`application`] |
 //! | seal and open a data packet | [`seal`], its header in [`header`], its keys in [`keys`] |
 //! | read and write what is inside | [`frame`], [`prelude`], [`report`], [`writer`] |
 
@@ -38,6 +38,7 @@ pub use cookie::{Cookie, CookieSecrets};
 pub use frame::{Frame, Frames};
 pub use header::ConnectionId;
 pub use keys::Suite;
+pub use noise::early::{EarlyHandshake, EarlyRequest};
 pub use noise::{ClientHandshake, Established, HandshakeError, ServerHandshake, StaticKey};
 pub use packet::Packet;
 pub use params::{Hello, Params};

@@ -1,5 +1,5 @@
 //! The handshake behind the cookie: Noise XX (revision 34) by `snow`, over START, START-ECHO and
-//! FINISH.
+//! FINISH. The one that begins with early data is in [`early`].
 //!
 //! The clear part of START (version, suite, nonce, cookie) is the prologue: if a bit of it is
 //! changed on the way, the two ends' hashes differ and nothing can be opened. The clear fields of
@@ -20,6 +20,7 @@ use crate::seal::{Opener, Sealer};
 use snow::HandshakeState;
 use std::fmt;
 
+pub mod early;
 mod parts;
 
 pub use parts::{PublicKey, StaticKey};
@@ -168,7 +169,7 @@ impl ClientHandshake {
         key: &StaticKey,
         seed: &[u8; 32],
     ) -> Result<(HandshakeState, Vec<u8>), HandshakeError> {
-        let mut state = builder(suite, clear, key, seed)?.build_initiator().map_err(library)?;
+        let mut state = builder(suite.noise(), clear, key, seed)?.build_initiator().map_err(library)?;
         let message = write(&mut state, &[])?;
         Ok((state, message))
     }
@@ -277,7 +278,7 @@ impl ServerHandshake {
         seed: &[u8; 32],
         hello: &[u8],
     ) -> Result<(HandshakeState, Vec<u8>), HandshakeError> {
-        let mut state = builder(suite, clear, key, seed)?.build_responder().map_err(library)?;
+        let mut state = builder(suite.noise(), clear, key, seed)?.build_responder().map_err(library)?;
         let mut nothing = [0; 32];
         state.read_message(first, &mut nothing).map_err(|_| HandshakeError::Forged)?;
         let message = write(&mut state, hello)?;

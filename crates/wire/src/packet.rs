@@ -26,6 +26,8 @@ pub const MAX_VERSIONS: usize = 8;
 pub const RESET_BYTES: usize = 5 + 16;
 /// Length of a BUSY.
 pub const BUSY_BYTES: usize = 5 + 16;
+/// Length of an EARLY-START, which pays for an answer of three times as much.
+pub const EARLY_START_BYTES: usize = MAX_LONG_BYTES;
 /// Length of the AEAD's tag.
 pub const TAG_BYTES: usize = 16;
 
@@ -37,6 +39,8 @@ const FINISH: u8 = LONG | 5;
 const VERSIONS: u8 = LONG | 6;
 const RESET: u8 = LONG | 7;
 const BUSY: u8 = LONG | 8;
+const EARLY_START: u8 = LONG | 9;
+const EARLY_ECHO: u8 = LONG | 10;
 
 /// The client's random number for an attempt to connect.
 pub type Nonce = [u8; 16];
@@ -64,6 +68,10 @@ pub enum Packet<'a> {
     StartEcho(StartEcho<'a>),
     /// The client's identity and parameters.
     Finish(Finish<'a>),
+    /// A known client's ephemeral key, identity, parameters and early data.
+    EarlyStart(Start<'a>),
+    /// The server took the early data: its ephemeral key, identity and parameters.
+    EarlyEcho(StartEcho<'a>),
     /// The server does not support a SYN's version.
     Version {
         /// The refused version.
@@ -98,7 +106,7 @@ pub struct Start<'a> {
     pub cookie: Cookie,
     /// The clear part, which is the handshake's prologue.
     pub clear: &'a [u8],
-    /// Noise message 1: an ephemeral public key.
+    /// Noise message 1: an ephemeral public key; of an EARLY-START sealed parameters and frames, too.
     pub noise: &'a [u8],
 }
 
@@ -175,13 +183,19 @@ impl<'a> Packet<'a> {
                 ended(source, Packet::SynEcho { nonce, cookie })
             }
             START => {
-                let suite = Suite::from_code(source.byte()?)
-                    .ok_or(Malformed::new("an unknown suite of ciphers"))?;
+                let start = start(datagram, &mut source, 32)?;
+                ended(source, Packet::Start(start))
+            }
+            EARLY_START if datagram.len() < EARLY_START_BYTES => {
+                Err(Malformed::new("an EARLY-START below 1200 bytes"))
+            }
+            EARLY_START => {
+                let start = start(datagram, &mut source, EARLY_START_BYTES - START_CLEAR_BYTES)?;
+                ended(source, Packet::EarlyStart(start))
+            }
+            EARLY_ECHO => {
                 let nonce = source.array()?;
-                let cookie = Cookie(source.array()?);
-                let noise = source.take(32)?;
-                let clear = datagram.get(..START_CLEAR_BYTES).unwrap_or_default();
-                ended(source, Packet::Start(Start { suite, nonce, cookie, clear, noise }))
+                Ok(Packet::EarlyEcho(StartEcho { nonce, noise: sealed(source, 48)? }))
             }
             START_ECHO => {
                 let nonce = source.array()?;
@@ -202,6 +216,21 @@ impl<'a> Packet<'a> {
             _ => Err(Malformed::new("an unknown type of long packet")),
         }
     }
+}
+
+/// What follows the version, with a Noise message of so many bytes.
+fn start<'a>(
+    datagram: &'a [u8],
+    source: &mut Source<'a>,
+    noise: usize,
+) -> Result<Start<'a>, Malformed> {
+    let suite =
+        Suite::from_code(source.byte()?).ok_or(Malformed::new("an unknown suite of ciphers"))?;
+    let nonce = source.array()?;
+    let cookie = Cookie(source.array()?);
+    let noise = source.take(noise)?;
+    let clear = datagram.get(..START_CLEAR_BYTES).unwrap_or_default();
+    Ok(Start { suite, nonce, cookie, clear, noise })
 }
 
 fn ended<'a>(source: Source<'a>, packet: Packet<'a>) -> Result<Packet<'a>, Malformed> {
@@ -255,6 +284,16 @@ pub fn start_clear(suite: Suite, nonce: &Nonce, cookie: &Cookie) -> Vec<u8> {
 /// A START-ECHO with Noise message 2.
 pub fn start_echo(nonce: &Nonce, noise: &[u8]) -> Vec<u8> {
     long(START_ECHO, VERSION, &[nonce, noise])
+}
+
+/// The clear part of an EARLY-START.
+pub fn early_start_clear(suite: Suite, nonce: &Nonce, token: &Cookie) -> Vec<u8> {
+    long(EARLY_START, VERSION, &[&[suite.code()], nonce, &token.0])
+}
+
+/// An EARLY-ECHO with Noise message 2.
+pub fn early_echo(nonce: &Nonce, noise: &[u8]) -> Vec<u8> {
+    long(EARLY_ECHO, VERSION, &[nonce, noise])
 }
 
 /// A FINISH with Noise message 3, for the server's `connection`.

@@ -2,11 +2,12 @@
 //! the cookie goes, so that it leaves without SYN and SYN-ECHO.
 //!
 //! ```text
-//! | 1 (1 bit), issued (63 bits) | id (12) | HMAC-SHA256, first 16 bytes |
+//! | 1 (1 bit), early (1 bit), issued (62 bits) | id (12) | HMAC-SHA256, first 16 bytes |
 //! ```
 //!
-//! *issued* is the server's time in milliseconds; a cookie's first bit is 0, so the two cannot be mistaken. The HMAC is
-//! over what the token is bound to: version, time, the client's address without its port, which the next socket does
+//! *issued* is the server's time in milliseconds; a cookie's first bit is 0, so the two cannot be mistaken. *early* is 1
+//! if the server takes early data ([`noise::early`](crate::noise::early)) with this token: the only bit that a client
+//! reads. The HMAC is over what the token is bound to: version, time, the client's address without its port, which the next socket does
 //! not have again, and the id, by which the server knows that it was used.
 
 use crate::VERSION;
@@ -23,6 +24,7 @@ pub const MAX_TOKEN_LIFE: Duration = Duration::from_secs(24 * 3600);
 const ID_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
 const MARK: u64 = 1 << 63;
+const EARLY: u64 = 1 << 62;
 
 /// Random bytes that a token is told apart by.
 pub type TokenId = [u8; ID_BYTES];
@@ -49,6 +51,11 @@ impl Token {
     /// As it stands in a START.
     pub fn as_cookie(&self) -> Cookie {
         Cookie(self.0)
+    }
+
+    /// Whether the server that gave it takes early data with it.
+    pub fn permits_early_data(&self) -> bool {
+        self.0[0] & 0x40 != 0
     }
 
     fn parts(&self) -> Option<(u64, TokenId, &[u8])> {
@@ -78,9 +85,10 @@ impl TokenSecrets {
         self.previous = Some(std::mem::replace(&mut self.current, new));
     }
 
-    /// A token for whoever is at this address; `now` by a clock that only this server reads, `id` random.
-    pub fn create(&self, now: Time, to: IpAddr, id: TokenId) -> Token {
-        let issued = millis(now) | MARK;
+    /// A token for whoever is at this address; `now` by a clock that only this server reads, `id` random, `early`
+    /// whether early data are taken with it.
+    pub fn create(&self, now: Time, to: IpAddr, id: TokenId, early: bool) -> Token {
+        let issued = millis(now) | MARK | if early { EARLY } else { 0 };
         let tag = hmac::sign(&self.current, &bound(issued, to, &id));
         let mut token = [0; TOKEN_BYTES];
         let parts: [&[u8]; 3] = [&issued.to_be_bytes(), &id, tag.as_ref()];
@@ -94,7 +102,7 @@ impl TokenSecrets {
     /// comparison takes the same time wherever the difference is.
     pub fn verify(&self, now: Time, from: IpAddr, token: &Token) -> Option<TokenName> {
         let (marked, id, tag) = token.parts()?;
-        let issued = marked & !MARK;
+        let issued = marked & !(MARK | EARLY);
         let age = millis(now).checked_sub(issued)?;
         if marked & MARK == 0 || age > MAX_TOKEN_LIFE.as_nanos() / 1_000_000 {
             return None;
@@ -150,7 +158,7 @@ mod tests {
     fn a_token_is_good_for_its_address_and_a_day_only() {
         let secrets = TokenSecrets::new(&[1; 32]);
         let (client, day) = (ip("192.0.2.7"), 24 * 3600);
-        let token = secrets.create(at(105), client, [9; 12]);
+        let token = secrets.create(at(105), client, [9; 12], false);
         let good = |now, address, token: &Token| secrets.verify(now, address, token).is_some();
         for now in [105, 106, 105 + day] {
             assert!(good(at(now), client, &token), "at {now} s");
@@ -173,7 +181,7 @@ mod tests {
     fn the_previous_secret_holds_and_the_one_before_does_not() {
         let mut secrets = TokenSecrets::new(&[1; 32]);
         let client = ip("2001:db8::1");
-        let token = secrets.create(at(1), client, [9; 12]);
+        let token = secrets.create(at(1), client, [9; 12], true);
         secrets.rotate(&[2; 32]);
         let name = secrets.verify(at(2), client, &token);
         assert_eq!(name, Some(TokenName { issued: 1000, id: [9; 12] }));
@@ -189,9 +197,12 @@ mod tests {
             let cookie = CookieSecrets::new(&[1; 32]).create(now, from, &[5; 16], VERSION);
             assert_eq!(Token::of(&cookie), None, "{now:?}");
             let secrets = TokenSecrets::new(&[1; 32]);
-            let token = secrets.create(now, from.ip(), [0; 12]);
-            assert_eq!(Token::of(&token.as_cookie()), Some(token));
-            assert!(secrets.verify(now, from.ip(), &token).is_some());
+            for early in [false, true] {
+                let token = secrets.create(now, from.ip(), [0; 12], early);
+                assert_eq!(Token::of(&token.as_cookie()), Some(token));
+                assert!(secrets.verify(now, from.ip(), &token).is_some());
+                assert_eq!(token.permits_early_data(), early);
+            }
         }
     }
 }

@@ -27,6 +27,11 @@ impl<'b> FrameWriter<'b> {
         Ok(FrameWriter { sink, ended: false, apart: 0 })
     }
 
+    /// Frames without a prelude, as in an EARLY-START.
+    pub fn bare(buffer: &'b mut [u8]) -> FrameWriter<'b> {
+        FrameWriter { sink: Sink::new(buffer), ended: false, apart: 0 }
+    }
+
     /// Length of the payload so far, including bytes in a separate buffer.
     pub fn len(&self) -> usize {
         self.sink.used() + self.apart
@@ -35,9 +40,9 @@ impl<'b> FrameWriter<'b> {
     pub fn apart(&self) -> usize {
         self.apart
     }
-    /// Always false: a payload has a prelude.
+    /// Whether there is nothing, not even a prelude.
     pub fn is_empty(&self) -> bool {
-        false
+        self.len() == 0
     }
     /// Bytes that still fit.
     pub fn room(&self) -> usize {

@@ -32,6 +32,10 @@ impl Connection {
         &self.hold
     }
 
+    pub(super) fn hold_arc(&self) -> Arc<ConnectionRef> {
+        self.hold.clone()
+    }
+
     /// Opens a bidirectional stream; waits while the peer permits no more.
     ///
     /// # Errors

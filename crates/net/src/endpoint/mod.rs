@@ -9,6 +9,7 @@ mod buffers;
 mod connection;
 mod connection_ref;
 mod driver;
+mod early;
 mod observer;
 mod options;
 mod receive_stream;
@@ -204,14 +205,19 @@ impl Endpoint {
         if remote.port() == 0 || remote.ip().is_unspecified() {
             return Err(Error::Address { address: remote });
         }
-        let ConnectOptions { server_key, suite, connection, patience } = options;
+        let ConnectOptions { server_key, suite, connection, patience, early_data } = options;
         let handle = self.shared().with_now(|core, now| {
             if core.ended || core.leaving.is_some() {
                 return Err(Error::EndpointClosed);
             }
-            let connect = Connect { remote, server_key, suite, connection, patience };
+            let mut state = ConnectionState::new(remote, server_key);
+            if let Some(early_data) = &early_data {
+                state.begin_early(early_data.is_finished());
+            }
+            let connect =
+                Connect { remote, server_key, suite, connection, patience, early_data };
             let handle = core.endpoint.connect(now, connect).ok_or(Error::TooMany)?;
-            core.begin(handle, ConnectionState::new(remote, server_key));
+            core.begin(handle, state);
             Ok(handle)
         })?;
         Ok(Connection::new(ConnectionRef::new(self.listener.owner.clone(), handle)))

@@ -6,7 +6,7 @@ use narrows_congestion::PathHints;
 use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{
-    Clients, EndpointConfig, EndpointLimits, Entropy, Filter, MemoryTokens, Permit, ServerKey,
+    Clients, EarlyData, EndpointConfig, EndpointLimits, Entropy, Filter, MemoryTokens, Permit, ServerKey,
     TokenStore,
 };
 use narrows_transport::streams::Limits;
@@ -75,6 +75,9 @@ pub struct Options {
     /// Where the address tokens are kept by which known servers are spoken to after one round trip; usually in memory,
     /// for as long as the endpoint lives.
     pub token_store: Box<dyn TokenStore>,
+    /// A server: whether early data of known clients are accepted; by default not. The application must then do only
+    /// what may be done twice with the data of a stream that [was early](super::ReceiveStream::is_early).
+    pub early_data: bool,
 }
 
 impl Options {
@@ -94,6 +97,7 @@ impl Options {
             driver,
             tap: None,
             token_store: Box::new(MemoryTokens::default()),
+            early_data: false,
         }
     }
     /// An endpoint that also accepts connections from `clients`.
@@ -115,6 +119,11 @@ impl Options {
     pub fn with_token_store(self, token_store: Box<dyn TokenStore>) -> Options {
         Options { token_store, ..self }
     }
+    /// A server that accepts early data, or not.
+    #[must_use]
+    pub fn accepting_early_data(self, early_data: bool) -> Options {
+        Options { early_data, ..self }
+    }
     pub(super) fn port(self, local_port: u16) -> EndpointConfig {
         EndpointConfig {
             key: self.key,
@@ -123,6 +132,7 @@ impl Options {
             permit: self.permit,
             filter: self.filter,
             limits: self.limits,
+            early_data: self.early_data,
             local_port,
         }
     }
@@ -140,13 +150,22 @@ pub struct ConnectOptions {
     pub connection: ConnectionConfig,
     /// The attempt fails after this long without an answer.
     pub patience: Duration,
+    /// Data of the first stream, [`Connection::early_stream`](super::Connection::early_stream), which leave with the
+    /// first packet if the server is known: its key is [`ServerKey::Is`], and the token that it gave permits that.
+    pub early_data: Option<EarlyData>,
 }
 
 impl ConnectOptions {
     /// For a server with this key: AES-256-GCM, a patience of ten seconds.
     pub fn new(server_key: ServerKey, connection: ConnectionConfig) -> ConnectOptions {
         let suite = Suite::Aes256Gcm;
-        ConnectOptions { server_key, suite, connection, patience: Duration::from_secs(10) }
+        let patience = Duration::from_secs(10);
+        ConnectOptions { server_key, suite, connection, patience, early_data: None }
+    }
+    /// With early data: **only what may be done twice**.
+    #[must_use]
+    pub fn with_early_data(self, early_data: EarlyData) -> ConnectOptions {
+        ConnectOptions { early_data: Some(early_data), ..self }
     }
 }
 

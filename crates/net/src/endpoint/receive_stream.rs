@@ -33,6 +33,15 @@ impl ReceiveStream {
         self.id
     }
 
+    /// At a server that accepts early data: whether this stream's data came with the client's first packet. Nobody who
+    /// copied that packet can have it accepted again; but a client that heard no answer sends the request again, in
+    /// another connection, and it is then answered twice. So only what may be done twice should be done for such a
+    /// stream. True also if that is not known any more, since the connection is over.
+    pub fn is_early(&self) -> bool {
+        let id = self.id;
+        self.hold.look(|machine, _| machine.is_early(id)).unwrap_or(true)
+    }
+
     /// Reads available data, at least one byte; 0 means the end of the stream.
     ///
     /// # Errors

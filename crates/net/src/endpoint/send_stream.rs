@@ -31,6 +31,11 @@ impl SendStream {
         SendStream { hold, id, over: false, is_finished: false, has_waited: false }
     }
 
+    /// One whose end was given with its first data.
+    pub(super) fn finished(hold: Arc<ConnectionRef>, id: u64) -> SendStream {
+        SendStream { hold, id, over: true, is_finished: true, has_waited: false }
+    }
+
     /// The stream id within the connection.
     pub fn id(&self) -> u64 {
         self.id

@@ -60,6 +60,8 @@ pub(super) struct ConnectionState {
     pub streams: StreamStates,
     /// What an ended connection's streams still hold.
     pub unread: BTreeMap<u64, UnreadBytes>,
+    /// The stream of early data waits to be taken; whether it is finished.
+    pub early: Option<bool>,
     /// Nobody holds it any more.
     pub abandoned: bool,
     /// Then it is closed at this time at the latest.
@@ -98,6 +100,7 @@ impl ConnectionState {
             polling: Waiting::default(),
             streams: StreamStates::default(),
             unread: BTreeMap::new(),
+            early: None,
             abandoned: false,
             until: None,
         }

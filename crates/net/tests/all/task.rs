@@ -1,9 +1,9 @@
 //! Endpoints that a task of the application's tokio runtime drives.
 
-use narrows_base::{Duration, Spec};
+use narrows_base::{Duration, Spec, Time};
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{
-    ApplicationProtocols, ConnectOptions, Connection, Driver, Endpoint, Error, Options, Token,
+    ApplicationProtocols, ConnectOptions, Connection, Driver, EarlyData, Endpoint, Error, Options, Token,
     TokenStore,
 };
 use narrows_transport::connection::ConnectionConfig;
@@ -306,14 +306,14 @@ struct Tokens {
 }
 
 impl TokenStore for Kept {
-    fn insert(&mut self, server: SocketAddr, token: Token) {
+    fn insert(&mut self, _: Time, server: SocketAddr, token: Token) {
         self.0.lock().unwrap().kept.push((server, token));
     }
-    fn take(&mut self, server: SocketAddr) -> Option<Token> {
+    fn take(&mut self, _: Time, server: SocketAddr) -> Option<(Token, Duration)> {
         let tokens = &mut *self.0.lock().unwrap();
         let newest = tokens.kept.pop().filter(|(of, _)| *of == server)?.1;
         tokens.given.push(newest);
-        Some(newest)
+        Some((newest, Duration::ZERO))
     }
 }
 
@@ -340,6 +340,51 @@ fn address_tokens_are_kept_where_the_application_says() {
             assert_eq!((tokens.kept.len(), tokens.given.len()), (1, before));
             assert_eq!(tokens.kept[0].0, server.local_addr());
             assert!(!tokens.given.contains(&tokens.kept[0].1), "each is another");
+        }
+    });
+}
+
+/// A request that may be done twice leaves with the first packet to a server that is known and accepts that; both
+/// applications can ask. A server that does not gets it after the handshake, on the same stream.
+#[test]
+fn early_data_are_a_request_without_a_handshake() {
+    runtime().block_on(async {
+        for accepts in [true, false] {
+            let key = new_key().unwrap();
+            let expected = ServerKey::Is(*key.public());
+            let options = Options::server(key, Clients::Any, config());
+            let server = bind(options.accepting_early_data(accepts)).unwrap();
+            let client = bind(Options::client(new_key().unwrap(), config())).unwrap();
+            for (known, finished) in [(false, true), (true, true), (true, false)] {
+                let data = EarlyData::new(*b"hello").unwrap();
+                let data = if finished { data.finished() } else { data };
+                let to = ConnectOptions::new(expected, config()).with_early_data(data);
+                let answering = async {
+                    let here = server.accept().await.unwrap();
+                    let (mut send, mut receive) = here.accept_bi().await.unwrap();
+                    let is_early = receive.is_early();
+                    let request = receive.receive_all(100).await.unwrap();
+                    send.send_last(&request).await.unwrap();
+                    send.arrived().await.unwrap();
+                    (is_early, request)
+                };
+                let asking = async {
+                    let there = client.connect(server.local_addr(), to).await.unwrap();
+                    let (mut send, mut receive) = there.early_stream().unwrap();
+                    assert!(there.early_stream().is_none(), "once");
+                    if !finished {
+                        send.send_last(b" again").await.unwrap();
+                    }
+                    send.arrived().await.unwrap();
+                    let answer = receive.receive_all(100).await.unwrap();
+                    (there.early_data_accepted().unwrap(), answer, there)
+                };
+                let (here, there) = soon(async { tokio::join!(answering, asking) }).await;
+                let request = if finished { &b"hello"[..] } else { b"hello again" };
+                assert_eq!(here, (known && accepts, request.to_vec()));
+                assert_eq!((there.0, &there.1[..]), (known && accepts, request));
+                there.2.close(0, "");
+            }
         }
     });
 }

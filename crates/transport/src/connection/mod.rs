@@ -15,6 +15,7 @@ mod api;
 mod application;
 mod close;
 mod config;
+mod early;
 mod event;
 mod learned;
 mod messages;
@@ -33,6 +34,7 @@ mod token;
 pub(crate) use announced::UNKNOWN_PROTOCOL;
 pub(crate) use application::{NO_COMMON_PROTOCOL, refusal};
 pub use config::ConnectionConfig;
+pub use early::{Early, EarlyData};
 pub use event::{Closed, Event, Stats, Transmit};
 pub use messages::MessageError;
 pub use new_connection::NewConnection;
@@ -45,6 +47,7 @@ use crate::streams::{Limits, Side, Streams};
 use announced::receiving;
 use application::Agreement;
 use close::Phase;
+use early::EarlyState;
 use learned::Learned;
 use messages::{Inbox, Outbox};
 use mtu::Mtu;
@@ -111,6 +114,7 @@ pub struct Connection {
     agreement: Box<Agreement>,
     /// What the server gave for the next handshake, until it is taken.
     token: Option<Box<Token>>,
+    early: Option<Box<EarlyState>>,
     idle_timeout: Duration,
     keep_alive: Duration,
     last_received: Time,
@@ -140,7 +144,7 @@ impl Connection {
     /// `hello` has this end's parameters as sent to the peer; `rtt` is the handshake's measurement.
     pub fn new(now: Time, beginning: NewConnection<'_>) -> Connection {
         let NewConnection { side, config, hello, established, remote, .. } = beginning;
-        let NewConnection { rtt, dispersion, without_syn, token, seed, .. } = beginning;
+        let NewConnection { rtt, dispersion, without_syn, token, early, seed, .. } = beginning;
         let Established { peer, sealer, opener, .. } = established;
         let peers = peer.params;
         let takes = match peers.max_datagram {
@@ -187,8 +191,13 @@ impl Connection {
             both: peers.max_streams_both,
             one_way: peers.max_streams_one,
         });
+        let early = early.map(|early| EarlyState::begin(early, &mut streams));
         let mut payload_source = ConnectionPayload::new(streams, Outbox::default(), first);
         payload_source.token = token.map(Box::new);
+        if early.as_ref().is_some_and(|early| early.is_unconfirmed) {
+            // EARLY-ECHO says all that a client must know; what else may be sent is for the application's answer.
+            (payload_source.ping, payload_source.token_waits) = (false, true);
+        }
         let environment = config.protocol.environment(nominal_packet, random_key, believed);
         let controller = config.protocol.controller(&environment);
         let mut sender = PacketSender::new(&carrying, controller, payload_source);
@@ -243,6 +252,7 @@ impl Connection {
             unknown,
             agreement: Box::new(Agreement::new(side, &config.applications, &peers.applications)),
             token: None,
+            early: early.map(Box::new),
             idle_timeout,
             keep_alive: config.keep_alive,
             last_received: now,

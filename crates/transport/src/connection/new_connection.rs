@@ -1,6 +1,6 @@
 //! The inputs of a new connection, once its handshake is complete.
 
-use super::ConnectionConfig;
+use super::{ConnectionConfig, Early};
 use crate::streams::Side;
 use narrows_base::Duration;
 use narrows_congestion::Dispersion;
@@ -27,6 +27,8 @@ pub struct NewConnection<'a> {
     pub without_syn: bool,
     /// A server: the address token for the client's next handshake.
     pub token: Option<Token>,
+    /// What went or came with the first packet.
+    pub early: Option<Early<'a>>,
     /// Random bytes, used only once.
     pub seed: [u8; 32],
 }

@@ -163,6 +163,9 @@ impl Connection {
         let syn = if self.without_syn { 0 } else { SYN };
         let came = self.bytes_received + syn + START_AND_FINISH;
         let is_short = bytes <= SHORT_PROBE_DATAGRAM;
+        if self.is_too_early(bytes) {
+            return true;
+        }
         let most = if is_short { MAX_UNHEARD_WITH_PROBES } else { MAX_UNHEARD };
         self.before_first_ack && self.bytes_sent + bytes as u64 + SERVERS_HANDSHAKE > most * came
     }

@@ -167,6 +167,7 @@ pub(crate) fn beginning<'a>(
         dispersion: None,
         without_syn: false,
         token: None,
+        early: None,
         seed,
     }
 }

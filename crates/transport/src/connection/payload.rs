@@ -61,6 +61,8 @@ pub(super) struct ConnectionPayload {
     pub token: Option<Box<Token>>,
     /// The same, while it is in flight.
     token_sent: Option<Box<Token>>,
+    /// `token` leaves with other frames only.
+    pub token_waits: bool,
     /// The outcome of the last MTU probe.
     pub probed: Option<(u16, bool)>,
     /// Bytes of streams and messages in packets that arrived.
@@ -80,6 +82,7 @@ impl ConnectionPayload {
             messages,
             ping: true,
             token: None,
+            token_waits: false,
             token_sent: None,
             probed: None,
             bytes_arrived: 0,
@@ -108,7 +111,7 @@ impl PayloadSource for ConnectionPayload {
     #[inline]
     fn is_empty(&mut self) -> bool {
         !self.ping
-            && self.token.is_none()
+            && (self.token_waits || self.token.is_none())
             && self.messages.is_empty()
             && !self.streams.has_something()
     }
@@ -144,7 +147,7 @@ impl PayloadSource for ConnectionPayload {
         if frames.size > self.small {
             self.large_lost = self.large_lost.saturating_add(1);
         }
-        if frames.has_token {
+        if frames.has_token && self.token.is_none() {
             self.token = self.token_sent.take();
         }
         let mut again = false;

@@ -30,6 +30,7 @@ impl Connection {
             }
         };
         self.bytes_received += size as u64;
+        self.confirm();
         if !self.is_open() {
             self.on_late_packet();
         } else {

@@ -71,10 +71,11 @@ impl Connection {
     }
 
     fn idle_due(&self) -> Time {
-        match self.idle_timeout {
+        let idle = match self.idle_timeout {
             Duration::ZERO => Time::NEVER,
             timeout => self.last_received + timeout,
-        }
+        };
+        idle.min(self.unconfirmed_until())
     }
     /// When the peer is asked for a sign of life: after the keep-alive pause, and where the pacer holds data
     /// back in time before the idle timeout. A controller's rate may be a packet in a minute (RFC 5348's

@@ -1,4 +1,5 @@
-//! The address token, which a server gives in its first packet, and again in another if that one is lost.
+//! The address token, which a server gives in its first packet, and again in another if that one is lost; and a new one
+//! when the client's address has changed.
 
 use super::Connection;
 use super::payload::SentFrames;
@@ -22,6 +23,13 @@ impl Connection {
     pub(super) fn on_token(&mut self, body: &[u8]) {
         if let (Side::Client, Ok(token)) = (self.agreement.side, body.try_into()) {
             self.token = Some(Box::new(Token(token)));
+        }
+    }
+
+    /// A token for the client's present address, in place of the last.
+    pub fn give_another_token(&mut self, token: Token) {
+        if self.is_open() {
+            self.sender.payload_source_mut().token = Some(Box::new(token));
         }
     }
 

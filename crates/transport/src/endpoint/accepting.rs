@@ -9,12 +9,39 @@ use std::net::SocketAddr;
 
 /// A handshake waits for its FINISH so long at most.
 const HANDSHAKE_LIFE: Duration = Duration::from_secs(10);
-/// Packets that overtook FINISH, kept for each handshake.
-const EARLY: usize = 4;
+/// Packets that overtook FINISH or EARLY-ECHO, kept for each handshake.
+const MAX_OVERTAKEN: usize = 4;
 /// Longest of them, bytes.
-const EARLY_BYTES: usize = 2048;
-/// A repeated START or FINISH is answered no oftener than this.
-const ANSWER_EVERY: Duration = Duration::from_millis(50);
+const MAX_OVERTAKEN_BYTES: usize = 2048;
+/// A repeated START, EARLY-START or FINISH is answered no oftener than this.
+pub(super) const ANSWER_EVERY: Duration = Duration::from_millis(50);
+
+/// Packets that cannot be opened before another has come, with their ECN bits.
+#[derive(Debug, Default)]
+pub(super) struct Overtaken(Vec<(u8, Vec<u8>)>);
+
+impl Overtaken {
+    /// Keeps one, or drops it.
+    pub(super) fn keep(&mut self, ecn: u8, datagram: &[u8]) {
+        if self.0.len() < MAX_OVERTAKEN && datagram.len() <= MAX_OVERTAKEN_BYTES {
+            self.0.push((ecn, datagram.to_vec()));
+        }
+    }
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    fn bytes(&self) -> usize {
+        self.0.iter().map(|(_, packet)| packet.len()).sum()
+    }
+}
+
+impl IntoIterator for Overtaken {
+    type Item = (u8, Vec<u8>);
+    type IntoIter = std::vec::IntoIter<(u8, Vec<u8>)>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
 
 enum Stage {
     /// For FINISH.
@@ -35,8 +62,8 @@ pub(super) struct Accepting {
     /// What the client learns of us.
     pub(super) hello: Params,
     stage: Stage,
-    /// Packets that overtook FINISH, with their ECN bits.
-    pub(super) early: Vec<(u8, Vec<u8>)>,
+    /// Packets that overtook FINISH.
+    pub(super) overtaken: Overtaken,
     /// Whether the answer is to be sent.
     is_wanted: bool,
     answered: Option<Time>,
@@ -61,7 +88,7 @@ impl Accepting {
             born: now,
             hello,
             stage: Stage::Waiting(Box::new(handshake)),
-            early: Vec::new(),
+            overtaken: Overtaken::default(),
             is_wanted: true,
             answered: None,
             echoes: 0,
@@ -71,8 +98,7 @@ impl Accepting {
 
     /// Bytes of the heap that it holds, about.
     pub(super) fn memory(&self) -> usize {
-        let early: usize = self.early.iter().map(|(_, packet)| packet.len()).sum();
-        size_of::<Accepting>() + size_of::<ServerHandshake>() + early
+        size_of::<Accepting>() + size_of::<ServerHandshake>() + self.overtaken.bytes()
     }
 
     /// When it is forgotten.
@@ -108,7 +134,7 @@ impl Accepting {
     /// What the exchange of START-ECHO and FINISH took. Nothing if START-ECHO went twice, or if
     /// data came first: then this FINISH is perhaps not the first.
     pub(super) fn sample(&self, now: Time) -> Option<Duration> {
-        let at = self.answered.filter(|_| self.echoes == 1 && self.early.is_empty())?;
+        let at = self.answered.filter(|_| self.echoes == 1 && self.overtaken.is_empty())?;
         Some(now.since(at))
     }
 
@@ -135,7 +161,7 @@ impl Accepting {
             return false;
         }
         self.stage = Stage::Refused(datagram);
-        self.early = Vec::new();
+        self.overtaken = Overtaken::default();
         self.is_wanted = true;
         true
     }
@@ -143,7 +169,7 @@ impl Accepting {
     /// Says nothing to it any more.
     pub(super) fn ignore(&mut self) {
         self.stage = Stage::Ignored;
-        (self.early, self.is_wanted) = (Vec::new(), false);
+        (self.overtaken, self.is_wanted) = (Overtaken::default(), false);
     }
 
     /// Something of a client that was refused came again; whether it may be told again.
@@ -153,11 +179,8 @@ impl Accepting {
 
     /// Keeps a packet that overtook FINISH, or drops it.
     pub(super) fn keep(&mut self, ecn: u8, datagram: &[u8]) {
-        if self.early.len() < EARLY
-            && datagram.len() <= EARLY_BYTES
-            && matches!(self.stage, Stage::Waiting(_))
-        {
-            self.early.push((ecn, datagram.to_vec()));
+        if matches!(self.stage, Stage::Waiting(_)) {
+            self.overtaken.keep(ecn, datagram);
         }
     }
 

@@ -73,6 +73,11 @@ impl<C: ManagedConnection> Connections<C> {
         true
     }
 
+    /// Whether there is a place for which nobody gives way.
+    pub(super) fn has_free_place(&mut self, now: Time, newcomer: &Client) -> bool {
+        matches!(self.room(now, newcomer), Vacancy::Free)
+    }
+
     fn room(&mut self, now: Time, newcomer: &Client) -> Vacancy {
         let limits = &self.config.limits;
         let network = newcomer.source.widest();
@@ -196,6 +201,7 @@ impl<C: ManagedConnection> Connections<C> {
         self.alarms.disarm(slot, &mut s.armed);
         let Some(ConnectionState::Live(live)) = &mut s.content else { return };
         self.remotes.remove(&(live.remote, slot));
+        self.unconfirmed -= usize::from(live.early.take().is_some());
         if let Some(client) = live.client.take() {
             self.counts.leave(&client);
             live.is_gone = true;

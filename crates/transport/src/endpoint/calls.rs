@@ -39,13 +39,13 @@ impl<C: ManagedConnection> Connections<C> {
         }
         let nonce = self.draw();
         let until = now + connect.patience;
-        let token = self.tokens.take(connect.remote).map(|token| (token, self.draw()));
+        let token = self.tokens.take(now, connect.remote).map(|token| (token, self.draw()));
         let (reset_key, key) = (&self.reset_key, &self.config.key);
         let slot = self.table.add(&mut *self.entropy, |id| {
             let reset_token = reset_key.token(id, connect.remote);
             let mut connecting = Connecting::new(now, connect, id, reset_token, nonce);
             if let Some((token, seed)) = token {
-                connecting.present(now, &token, key, seed);
+                connecting.present(now, token, key, seed);
             }
             Some(ConnectionState::Connecting(Box::new(connecting)))
         })?;

@@ -1,14 +1,17 @@
-//! The client's side of a handshake: SYN until SYN-ECHO, START until START-ECHO; START at once with a token.
+//! The client's side of a handshake: SYN until SYN-ECHO, START until START-ECHO; START at once with a token, or
+//! EARLY-START with a token and early data.
 
 use super::{Connect, ServerKey, hello};
-use crate::connection::{Closed, ConnectionConfig};
+use super::accepting::Overtaken;
+use crate::connection::{Closed, ConnectionConfig, Early};
 use crate::handshake::{ClientExchange, HandshakePacket, MAX_COOKIE_AGE, PROBE_BYTES, PathSample};
 use narrows_base::{Duration, Time};
 use narrows_wire::cookie::MIN_COOKIE_LIFE;
 use narrows_wire::packet::{self, Nonce, StartEcho, Versions};
+use narrows_wire::noise::early::EarlyMessage;
 use narrows_wire::{
-    ClientHandshake, ConnectionId, Cookie, Established, HandshakeError, Hello, Params, StaticKey,
-    Token, VERSION,
+    ClientHandshake, ConnectionId, Cookie, EarlyHandshake, Established, HandshakeError, Hello,
+    Params, StaticKey, Token, VERSION,
 };
 use std::net::SocketAddr;
 
@@ -30,6 +33,10 @@ pub(super) struct Connecting {
     exchange: ClientExchange,
     /// What START-ECHO is read with, from SYN-ECHO on.
     keys: Option<Box<ClientHandshake>>,
+    /// What EARLY-ECHO is read with. Kept behind a SYN-ECHO, which anybody can forge: then EARLY-ECHO still comes.
+    early: Option<Box<EarlyHandshake>>,
+    /// Packets of the server that overtook EARLY-ECHO.
+    pub(super) overtaken: Overtaken,
     /// Gives up then.
     until: Time,
     /// What to say then.
@@ -42,8 +49,8 @@ pub(super) struct Connecting {
 pub(super) struct HandshakeDone {
     /// Keys.
     pub(super) established: Established,
-    /// To be sent until something of the server opens.
-    pub(super) finish: Vec<u8>,
+    /// To be sent until something of the server opens; none if the server has the keys.
+    pub(super) finish: Option<Vec<u8>>,
     /// What the server was told.
     pub(super) hello: Params,
     pub(super) path: PathSample,
@@ -70,6 +77,8 @@ impl Connecting {
             nonce,
             exchange,
             keys: None,
+            early: None,
+            overtaken: Overtaken::default(),
             until,
             outcome: Closed::NoAnswer,
             was_busy: false,
@@ -77,9 +86,27 @@ impl Connecting {
         }
     }
 
-    /// Begins with this token instead of SYN.
-    pub(super) fn present(&mut self, now: Time, token: &Token, key: &StaticKey, seed: [u8; 32]) {
+    /// Begins with this token, and its age, instead of SYN; with early data, if there are any and the server takes them.
+    pub(super) fn present(
+        &mut self,
+        now: Time,
+        (token, age): (Token, Duration),
+        key: &StaticKey,
+        seed: [u8; 32],
+    ) {
         let suite = self.connect.suite;
+        if let (Some(data), ServerKey::Is(server)) = (&self.connect.early_data, self.connect.server_key)
+            && token.permits_early_data()
+        {
+            let message = EarlyMessage { age, hello: self.hello(), frames: data.frames() };
+            let made =
+                EarlyHandshake::new(suite, self.nonce, &token, key, &server, seed, &message);
+            if let Ok(early) = made {
+                self.exchange = ClientExchange::with_token(now, self.connect.connection.hints.rtt);
+                self.early = Some(Box::new(early));
+                return;
+            }
+        }
         if let Ok(keys) = ClientHandshake::new(suite, self.nonce, &token.as_cookie(), key, seed) {
             self.exchange = ClientExchange::with_token(now, self.connect.connection.hints.rtt);
             self.keys = Some(Box::new(keys));
@@ -126,7 +153,8 @@ impl Connecting {
     pub(super) fn restart(&mut self, now: Time, nonce: Nonce) {
         self.nonce = nonce;
         self.exchange.restart(now);
-        self.keys = None;
+        (self.keys, self.early) = (None, None);
+        self.overtaken = Overtaken::default();
         self.echoes = 0;
     }
 
@@ -137,7 +165,10 @@ impl Connecting {
             HandshakePacket::Probe => {
                 Some(packet::syn_of(VERSION, &self.nonce, PROBE_BYTES.into()))
             }
-            HandshakePacket::Start => self.keys.as_ref().map(|keys| keys.start().to_vec()),
+            HandshakePacket::Start => match (&self.keys, &self.early) {
+                (Some(keys), _) => Some(keys.start().to_vec()),
+                (None, early) => early.as_ref().map(|early| early.start().to_vec()),
+            },
         }
     }
 
@@ -185,23 +216,57 @@ impl Connecting {
         }
     }
 
+    /// What this end tells the server of itself.
+    fn hello(&self) -> Hello {
+        let params = Params {
+            offered: Some(VERSION),
+            reset_token: Some(self.reset_token),
+            ..hello::params(&self.connect.connection)
+        };
+        Hello { connection: self.id, params }
+    }
+
+    /// The early data, for the connection that begins.
+    pub(super) fn early(&self, is_taken: bool) -> Option<Early<'_>> {
+        self.connect.early_data.as_ref().map(|data| Early::Sent { data, is_taken })
+    }
+
+    /// Keeps a packet that may have overtaken EARLY-ECHO. Before FINISH nothing else comes from a server.
+    pub(super) fn keep(&mut self, ecn: u8, datagram: &[u8]) {
+        if self.early.is_some() {
+            self.overtaken.keep(ecn, datagram);
+        }
+    }
+
+    /// An EARLY-ECHO with our nonce.
+    pub(super) fn on_early_echo(
+        &mut self,
+        now: Time,
+        echo: &StartEcho<'_>,
+    ) -> Option<HandshakeDone> {
+        let hello = self.hello().params;
+        let early = self.early.as_mut()?;
+        if self.echoes >= ECHOES {
+            return None;
+        }
+        self.echoes += 1;
+        let established = early.on_early_echo(echo).ok()?;
+        let path = self.exchange.finish(now);
+        Some(HandshakeDone { established, finish: None, hello, path, until: self.until })
+    }
+
     /// A START-ECHO with our nonce.
     pub(super) fn on_start_echo(
         &mut self,
         now: Time,
         echo: &StartEcho<'_>,
     ) -> Option<HandshakeDone> {
+        let hello = self.hello();
         let keys = self.keys.as_mut()?;
         if self.echoes >= ECHOES {
             return None;
         }
         self.echoes += 1;
-        let params = Params {
-            offered: Some(VERSION),
-            reset_token: Some(self.reset_token),
-            ..hello::params(&self.connect.connection)
-        };
-        let hello = Hello { connection: self.id, params };
         let wanted = self.connect.server_key;
         let read = keys.on_start_echo(echo, &hello, |key| match wanted {
             ServerKey::Any => true,
@@ -211,7 +276,7 @@ impl Connecting {
             Ok((established, finish)) => {
                 let path = self.exchange.finish(now);
                 let (hello, until) = (hello.params, self.until);
-                Some(HandshakeDone { established, finish, hello, path, until })
+                Some(HandshakeDone { established, finish: Some(finish), hello, path, until })
             }
             Err(HandshakeError::KeyRefused(found)) => {
                 self.end_soon(now, Closed::WrongKey { found });

@@ -11,6 +11,7 @@ use crate::connection::{Closed, Event};
 use crate::handshake::FinishRepeat;
 use narrows_base::Time;
 use narrows_wire::Established;
+use narrows_wire::packet::Nonce;
 use std::any::Any;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,6 +22,17 @@ pub(super) struct Finishing {
     pub(super) repeat: FinishRepeat,
     /// Gives up then.
     pub(super) until: Time,
+}
+
+/// EARLY-ECHO, until something of the client opens.
+pub(super) struct EarlyAnswer {
+    /// Of its EARLY-START.
+    pub(super) nonce: Nonce,
+    pub(super) packet: Vec<u8>,
+    /// Where EARLY-START came from last.
+    pub(super) to: SocketAddr,
+    pub(super) is_wanted: bool,
+    pub(super) answered: Option<Time>,
 }
 
 /// A connection with keys.
@@ -40,6 +52,8 @@ pub(super) struct Live<C> {
     /// The peer's key, until the application was told.
     pub(super) connected: Option<[u8; 32]>,
     pub(super) finishing: Option<Box<Finishing>>,
+    /// The server took early data, and does not know yet whether the client is there.
+    pub(super) early: Option<Box<EarlyAnswer>>,
     /// The endpoint ended it for this reason.
     pub(super) over: Option<Closed>,
     /// The application was told of its end.
@@ -78,6 +92,7 @@ impl<C: ManagedConnection> Live<C> {
             since: now,
             connected: Some(key),
             finishing,
+            early: None,
             over: None,
             is_told: false,
         })

@@ -36,6 +36,8 @@ pub struct Connections<C> {
     pub(super) counts: ClientCounts,
     pub(super) table: Table<ConnectionState<C>>,
     pub(super) alarms: Alarms,
+    /// Connections that began with early data and are not confirmed.
+    pub(super) unconfirmed: usize,
     /// Attempts to connect by their nonces.
     pub(super) nonces: BTreeMap<Nonce, u32>,
     /// Connections by where the peer is.
@@ -61,13 +63,14 @@ impl<C: ManagedConnection> Connections<C> {
         entropy.fill(&mut cookies);
         entropy.fill(&mut tokens);
         Connections {
-            gate: HandshakeGate::new([&cookies, &tokens], &config.limits),
+            gate: HandshakeGate::new([&cookies, &tokens], &config.limits, config.early_data),
             tokens: Box::new(MemoryTokens::default()),
             counts: ClientCounts::default(),
             reset_key: ResetKey::of(&config.key, config.local_port),
             speaks: &[VERSION],
             table: Table::new(config.limits.slots()),
             alarms: Alarms::default(),
+            unconfirmed: 0,
             nonces: BTreeMap::new(),
             remotes: BTreeSet::new(),
             answers: VecDeque::new(),
@@ -305,6 +308,7 @@ impl<C: ManagedConnection> Connections<C> {
         match self.table.remove(slot) {
             Some(ConnectionState::Live(live)) => {
                 self.remotes.remove(&(live.remote, slot));
+                self.unconfirmed -= usize::from(live.early.is_some());
                 self.uncount_client(&live);
             }
             Some(ConnectionState::Accepting(_)) => self.gate.leave(),

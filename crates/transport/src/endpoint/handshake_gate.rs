@@ -32,6 +32,8 @@ pub(super) struct HandshakeGate {
     /// When the present secret was first used.
     since: Option<Time>,
     token_secrets: TokenSecrets,
+    /// Whether the tokens permit early data.
+    early_data: bool,
     tokens_since: Option<Time>,
     used_tokens: UsedTokens,
     half_open: usize,
@@ -46,12 +48,17 @@ pub(super) struct HandshakeGate {
 }
 
 impl HandshakeGate {
-    pub(super) fn new(secrets: [&[u8; 32]; 2], limits: &EndpointLimits) -> HandshakeGate {
+    pub(super) fn new(
+        secrets: [&[u8; 32]; 2],
+        limits: &EndpointLimits,
+        early_data: bool,
+    ) -> HandshakeGate {
         let (rate, of_source) = (limits.handshake_rate, limits.handshake_rate_of_source);
         HandshakeGate {
             secrets: CookieSecrets::new(secrets[0]),
             since: None,
             token_secrets: TokenSecrets::new(secrets[1]),
+            early_data,
             tokens_since: None,
             used_tokens: UsedTokens::new(limits.used_tokens),
             half_open: 0,
@@ -123,7 +130,7 @@ impl HandshakeGate {
         }
         let mut id = [0; 12];
         entropy.fill(&mut id);
-        self.token_secrets.create(now, to, id)
+        self.token_secrets.create(now, to, id, self.early_data)
     }
 
     /// The slot that a START with this nonce was given within a cookie's lifetime.
@@ -150,6 +157,10 @@ impl HandshakeGate {
     /// A handshake began.
     pub(super) fn enter(&mut self, now: Time, from: SocketAddr, nonce: Nonce, slot: u32) {
         self.half_open += 1;
+        self.remember(now, from, nonce, slot);
+    }
+    /// A START was taken, for this slot.
+    pub(super) fn remember(&mut self, now: Time, from: SocketAddr, nonce: Nonce, slot: u32) {
         self.recent.insert((from, nonce), slot);
         self.ages.push_back((now, (from, nonce)));
     }

@@ -1,38 +1,25 @@
 //! Incoming datagrams: which connection each belongs to, and the steps of a handshake.
 
 use super::accepting::Accepting;
-use super::admission::BUSY;
 use super::connecting::HandshakeDone;
 use super::connection_state::{ConnectionState, Finishing, Live};
 use super::connections::{Connections, MAX_REPLIES};
 use super::handshake_gate::AddressProof;
 use super::managed::ManagedConnection;
-use super::{Clients, Decision, Incoming, hello};
+use super::{Clients, hello};
 use crate::connection::NewConnection;
-use crate::connection::{NO_COMMON_PROTOCOL, UNKNOWN_PROTOCOL, refusal};
 use crate::handshake::PathSample;
 use crate::streams::Side;
 use narrows_base::Time;
 use narrows_wire::header::{Header, LONG};
 use narrows_wire::packet::{self, Finish, Nonce, Start};
 use narrows_wire::reset::is_token;
-use narrows_wire::{Established, Hello, Packet, ServerHandshake, VERSION};
-use std::borrow::Cow;
+use narrows_wire::{Hello, Packet, ServerHandshake, VERSION};
 use std::net::SocketAddr;
-
-/// Bytes of an application's reason at most.
-const MAX_REFUSAL: usize = 128;
 
 /// Whether two addresses mean one place: a socket of both families shows IPv4 as IPv6.
 fn is_same(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
-}
-
-/// As much of an application's reason as a refusal may have: it is no longer than three times the shortest FINISH.
-fn bounded(mut reason: String) -> String {
-    let most = (0..=MAX_REFUSAL).rev().find(|at| reason.is_char_boundary(*at));
-    reason.truncate(most.unwrap_or(0));
-    reason
 }
 
 impl<C: ManagedConnection> Connections<C> {
@@ -44,12 +31,13 @@ impl<C: ManagedConnection> Connections<C> {
         let Ok(packet) = Packet::read(datagram) else { return };
         let is_server = self.config.clients != Clients::None;
         match packet {
-            Packet::Syn { .. } | Packet::Start(_)
+            Packet::Syn { .. } | Packet::Start(_) | Packet::EarlyStart(_)
                 if is_server && !self.config.filter.answers(from) => {}
             Packet::Syn { version, nonce } if is_server => {
                 self.on_syn(now, from, version, &nonce);
             }
             Packet::Start(start) if is_server => self.on_start(now, from, &start),
+            Packet::EarlyStart(start) if is_server => self.on_early_start(now, from, &start),
             Packet::Finish(finish) if is_server => self.on_finish(now, from, &finish),
             Packet::SynEcho { nonce, cookie } => {
                 let Some(slot) = self.attempt(from, &nonce) else { return };
@@ -61,11 +49,15 @@ impl<C: ManagedConnection> Connections<C> {
                     self.urge(slot);
                 }
             }
-            Packet::StartEcho(echo) => {
+            Packet::StartEcho(ref echo) | Packet::EarlyEcho(ref echo) => {
                 let Some(slot) = self.attempt(from, &echo.nonce) else { return };
                 let content = self.table.get(slot).and_then(|s| s.content.as_mut());
                 let Some(ConnectionState::Connecting(connecting)) = content else { return };
-                match connecting.on_start_echo(now, &echo) {
+                let opened = match packet {
+                    Packet::EarlyEcho(_) => connecting.on_early_echo(now, echo),
+                    _ => connecting.on_start_echo(now, echo),
+                };
+                match opened {
                     Some(opened) => self.connected(now, slot, from, opened),
                     None => self.rearm(slot),
                 }
@@ -101,7 +93,7 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    fn on_short(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) {
+    pub(super) fn on_short(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) {
         let Ok(header) = Header::read(datagram) else { return };
         let Some(slot) = self.table.by_id(header.connection) else {
             // Only what was a whole packet is answered, so the answer is shorter.
@@ -122,13 +114,21 @@ impl<C: ManagedConnection> Connections<C> {
                 });
                 let token = live.guarded(|connection| connection.take_token()).flatten();
                 if let (Some(token), None) = (token, &live.client) {
-                    self.tokens.insert(live.remote, token);
+                    self.tokens.insert(now, live.remote, token);
                 }
                 if let Some(Some((remote, moved))) = news {
-                    // The server has the keys.
+                    // The server has the keys; the client is there.
                     live.finishing = None;
+                    self.unconfirmed -= usize::from(live.early.take().is_some());
                     live.activity.on_total(now, moved);
                     if remote != live.remote {
+                        let is_elsewhere =
+                            remote.ip().to_canonical() != live.remote.ip().to_canonical();
+                        if is_elsewhere && live.client.is_some() {
+                            // The last one is good at the old address only.
+                            let token = self.gate.token(now, remote.ip(), &mut *self.entropy);
+                            live.guarded(|connection| connection.give_another_token(token));
+                        }
                         self.remotes.remove(&(live.remote, slot));
                         self.remotes.insert((remote, slot));
                         live.remote = remote;
@@ -136,6 +136,9 @@ impl<C: ManagedConnection> Connections<C> {
                     }
                 }
                 self.touch(slot);
+            }
+            Some(ConnectionState::Connecting(connecting)) if is_same(connecting.remote(), from) => {
+                connecting.keep(ecn, datagram);
             }
             Some(ConnectionState::Accepting(accepting)) if accepting.from == from => {
                 accepting.keep(ecn, datagram);
@@ -169,7 +172,7 @@ impl<C: ManagedConnection> Connections<C> {
     }
 
     /// A SYN, or a START whose token is not taken, which is longer: a cookie, and nothing is kept.
-    fn on_syn(&mut self, now: Time, from: SocketAddr, version: u32, nonce: &Nonce) {
+    pub(super) fn on_syn(&mut self, now: Time, from: SocketAddr, version: u32, nonce: &Nonce) {
         if self.answers.len() < MAX_REPLIES {
             let answer = self.gate.on_syn(now, from, version, nonce, &mut *self.entropy);
             self.answers.push_back((from, answer));
@@ -224,7 +227,7 @@ impl<C: ManagedConnection> Connections<C> {
 
     /// A client's START finds no room: it is told so, in fewer bytes than it sent and from an address
     /// that it has shown to be its own. It will try again.
-    fn say_busy(&mut self, to: SocketAddr, nonce: &Nonce) {
+    pub(super) fn say_busy(&mut self, to: SocketAddr, nonce: &Nonce) {
         if self.answers.len() < MAX_REPLIES {
             self.answers.push_back((to, packet::busy(nonce)));
         }
@@ -239,7 +242,7 @@ impl<C: ManagedConnection> Connections<C> {
                     return;
                 }
                 match accepting.on_finish(finish) {
-                    Ok(established) => self.tracker(now, slot, established),
+                    Ok(established) => self.on_proven(now, slot, established),
                     Err(_) if accepting.on_again(now) => self.urge(slot),
                     Err(_) => {}
                 }
@@ -250,110 +253,18 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// The client has proven who it is.
-    fn tracker(&mut self, now: Time, slot: u32, established: Established) {
-        let seed = self.draw();
-        let is_welcome = match &self.config.clients {
-            Clients::None => false,
-            Clients::Any | Clients::Preferring(_) => true,
-            Clients::Listed(keys) => keys.contains(&established.key),
-        };
-        // It was talked out of a version that both speak.
-        let offered = established.peer.params.offered;
-        let is_misled = offered.is_some_and(|v| v != VERSION && self.speaks.contains(&v));
-        let announced = &established.peer.params.controller;
-        let Some(mut accepting) = self.take_answering(slot) else { return };
-        let client = self.client(accepting.from, established.key);
-        let (spoken, offered) =
-            (&self.config.connection.applications, &established.peer.params.applications);
-        let refused: Option<(u64, Cow<'static, str>)> = if !is_welcome {
-            Some((4, "this client's key is not on the list".into()))
-        } else if is_misled {
-            Some((5, "both ends speak a better version".into()))
-        } else if !self.config.connection.knows(announced) {
-            let why = "the protocol that this client sends with is unknown here";
-            Some((UNKNOWN_PROTOCOL, why.into()))
-        } else if let Ok(application) = spoken.agree(offered) {
-            let incoming = Incoming {
-                remote: accepting.from,
-                key: &established.key,
-                is_listed: client.is_listed,
-                application,
-            };
-            match self.config.filter.decide(&incoming) {
-                Decision::Refuse(reason) => Some((4, bounded(reason).into())),
-                Decision::Ignore => {
-                    accepting.ignore();
-                    return self.put_back(slot, ConnectionState::Accepting(accepting));
-                }
-                Decision::Accept if !self.make_room(now, &client) => {
-                    Some((BUSY, "busy: there is no room for another client now".into()))
-                }
-                Decision::Accept => None,
-            }
-        } else {
-            Some((NO_COMMON_PROTOCOL, refusal(offered, spoken).into()))
-        };
-        if let Some((code, why)) = refused {
-            accepting.refuse(now, established, code, &why);
-            self.put_back(slot, ConnectionState::Accepting(accepting));
-            return self.urge(slot);
-        }
-        let (remote, rtt) = (accepting.from, accepting.sample(now));
-        self.gate.leave();
-        let token = self.gate.token(now, remote.ip(), &mut *self.entropy);
-        let own = &self.config.connection;
-        let wanted = self.config.permit.config(&established.peer.params.controller, own);
-        let beginning = NewConnection {
-            side: Side::Server,
-            config: wanted.as_ref().unwrap_or(own),
-            hello: &accepting.hello,
-            established,
-            remote,
-            rtt,
-            dispersion: None,
-            without_syn: accepting.without_syn,
-            token: Some(token),
-            seed,
-        };
-        match Live::begin(now, beginning, None, Some(client)) {
-            Ok(live) => {
-                self.remotes.insert((remote, slot));
-                self.count_client(&live);
-                self.put_back(slot, ConnectionState::Live(Box::new(live)));
-            }
-            Err(why) => self.put_back(slot, ConnectionState::Over(why)),
-        }
-        self.touch(slot);
-        for (ecn, mut datagram) in accepting.early {
-            self.on_short(now, remote, ecn, &mut datagram);
-        }
-    }
-
-    fn take_answering(&mut self, slot: u32) -> Option<Box<Accepting>> {
-        let s = self.table.get(slot)?;
-        match s.content.take() {
-            Some(ConnectionState::Accepting(accepting)) => Some(accepting),
-            other => {
-                s.content = other;
-                None
-            }
-        }
-    }
-    fn put_back(&mut self, slot: u32, content: ConnectionState<C>) {
-        if let Some(s) = self.table.get(slot) {
-            s.content = Some(content);
-        }
-    }
-
     /// The server has proven who it is, and we have the keys.
     fn connected(&mut self, now: Time, slot: u32, from: SocketAddr, opened: HandshakeDone) {
         let seed = self.draw();
         let Some(s) = self.table.get(slot) else { return };
-        let Some(ConnectionState::Connecting(connecting)) = &s.content else { return };
+        let Some(ConnectionState::Connecting(connecting)) = &mut s.content else { return };
+        let overtaken = std::mem::take(&mut connecting.overtaken);
         let until = opened.until;
         let PathSample { rtt, dispersion, finish: repeat } = opened.path;
-        let finishing = Finishing { packet: opened.finish, repeat, until };
+        // Without FINISH the server has taken what went early.
+        let early = connecting.early(opened.finish.is_none());
+        let finishing =
+            opened.finish.map(|packet| Box::new(Finishing { packet, repeat, until }));
         let beginning = NewConnection {
             side: Side::Client,
             config: connecting.config(),
@@ -364,9 +275,10 @@ impl<C: ManagedConnection> Connections<C> {
             dispersion,
             without_syn: false,
             token: None,
+            early,
             seed,
         };
-        let begun = Live::begin(now, beginning, Some(Box::new(finishing)), None);
+        let begun = Live::begin(now, beginning, finishing, None);
         self.nonces.remove(&connecting.nonce());
         let live = match begun {
             Ok(live) => live,
@@ -381,5 +293,8 @@ impl<C: ManagedConnection> Connections<C> {
         self.arm(slot, until);
         self.urge(slot);
         self.touch(slot);
+        for (ecn, mut datagram) in overtaken {
+            self.on_short(now, from, ecn, &mut datagram);
+        }
     }
 }

@@ -31,6 +31,15 @@ pub trait ManagedConnection: Sized {
     fn take_token(&mut self) -> Option<Token> {
         None
     }
+    /// Reads an EARLY-START's frames; false if they are not what they must be.
+    fn take_early(&mut self, frames: &[u8]) -> bool {
+        let _ = frames;
+        false
+    }
+    /// The client's address has changed, and this token is for the new one.
+    fn give_another_token(&mut self, token: Token) {
+        let _ = token;
+    }
     /// Whether it can be forgotten.
     fn is_drained(&self) -> bool;
     /// Packets sent of which nothing is known.
@@ -74,6 +83,12 @@ impl ManagedConnection for Connection {
     }
     fn take_token(&mut self) -> Option<Token> {
         Connection::take_token(self)
+    }
+    fn take_early(&mut self, frames: &[u8]) -> bool {
+        Connection::take_early(self, frames)
+    }
+    fn give_another_token(&mut self, token: Token) {
+        Connection::give_another_token(self, token);
     }
     fn is_drained(&self) -> bool {
         Connection::is_drained(self)

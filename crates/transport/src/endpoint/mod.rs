@@ -8,7 +8,8 @@
 //! | give each its turn to send | `outgoing` |
 //! | dispatch received datagrams | `incoming` |
 //! | open one as the client | `connecting`, with `crate::handshake` |
-//! | accept one as the server: cookies, address tokens, handshakes, their bounds, the application's filter | `handshake_gate`, `used_tokens`, `handshake_rate`, `accepting`, `accept_filter` |
+//! | accept one as the server: cookies, address tokens, handshakes, their bounds, the application's filter | `handshake_gate`, `used_tokens`, `handshake_rate`, `accepting`, `accepted`, `accept_filter` |
+//! | take early data | `early` |
 //! | keep the tokens that servers gave | `token_store` |
 //! | share places among clients when all are taken | `admission`, with `activity`, `client_counts`, [`share`], [`source`] |
 //!
@@ -29,6 +30,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 mod accept_filter;
+mod accepted;
 mod accepting;
 mod activity;
 mod admission;
@@ -38,6 +40,7 @@ mod client_counts;
 mod connecting;
 mod connection_state;
 mod connections;
+mod early;
 mod handshake_gate;
 mod handshake_rate;
 mod hello;
@@ -64,6 +67,8 @@ mod bounds_tests;
 #[cfg(test)]
 mod connecting_tests;
 #[cfg(test)]
+mod early_tests;
+#[cfg(test)]
 mod half_open_tests;
 #[cfg(test)]
 mod hostile_tests;
@@ -82,7 +87,7 @@ mod token_tests;
 #[cfg(test)]
 mod whole_tests;
 
-pub use crate::connection::NewConnection;
+pub use crate::connection::{EarlyData, NewConnection};
 pub use accept_filter::{AcceptFilter, Decision, Filter, Incoming};
 pub use calls::Facts;
 pub use connections::Connections;
@@ -188,6 +193,9 @@ pub struct EndpointConfig {
     pub filter: Filter,
     /// Limits on connections and handshakes.
     pub limits: EndpointLimits,
+    /// Whether early data of known clients are taken. The application must then ask of each stream whether its data
+    /// were early ([`Connection::is_early`]), and do with those only what may be done twice.
+    pub early_data: bool,
     /// The socket's UDP port; the tokens of RESETs depend on it, so that two endpoints with the same identity cannot
     /// reset each other's connections.
     pub local_port: u16,
@@ -205,6 +213,8 @@ pub struct Connect {
     pub connection: ConnectionConfig,
     /// The attempt fails after this long without an answer.
     pub patience: narrows_base::Duration,
+    /// Data of the first stream, sent in the first packet if the server's key is given and its token permits that.
+    pub early_data: Option<EarlyData>,
 }
 
 /// All connections of one socket.

@@ -78,6 +78,10 @@ impl<C: ManagedConnection> Connections<C> {
             ConnectionState::Connecting(o) => Some((o.remote(), o.transmit(now)?)),
             ConnectionState::Accepting(a) => Some((a.from, a.transmit(now)?)),
             ConnectionState::Live(live) => {
+                if let Some(early) = live.early.as_mut().filter(|early| early.is_wanted) {
+                    (early.is_wanted, early.answered) = (false, Some(now));
+                    return Some((early.to, early.packet.clone()));
+                }
                 let finishing = live.finishing.as_mut().filter(|f| f.repeat.due() <= now)?;
                 finishing.repeat.on_sent(now);
                 Some((live.remote, finishing.packet.clone()))

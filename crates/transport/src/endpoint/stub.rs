@@ -214,6 +214,7 @@ pub(super) fn config(n: u8, clients: Clients) -> EndpointConfig {
             handshake_rate_of_source: 100,
             ..EndpointLimits::new(64)
         },
+        early_data: false,
         local_port: 443,
     }
 }
@@ -225,6 +226,7 @@ pub(super) fn wish(to: &str, server_key: ServerKey) -> Connect {
         suite: Suite::Aes256Gcm,
         connection: connection(),
         patience: Duration::from_secs(15),
+        early_data: None,
     }
 }
 

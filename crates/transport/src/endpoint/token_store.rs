@@ -1,5 +1,6 @@
 //! Where a client keeps the address tokens that servers gave it.
 
+use narrows_base::{Duration, Time};
 use narrows_wire::Token;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -13,23 +14,25 @@ const MAX_SERVERS: usize = 256;
 /// A token shows a server only that its client was at this address before. It is used once, and of no use from
 /// elsewhere. A server knows whom it gave it to.
 pub trait TokenStore: Send + std::fmt::Debug {
-    /// A server gave this.
-    fn insert(&mut self, server: SocketAddr, token: Token);
-    /// The token for a server, if there is one; it is not given again.
-    fn take(&mut self, server: SocketAddr) -> Option<Token>;
+    /// A server gave this now, by the endpoint's clock.
+    fn insert(&mut self, now: Time, server: SocketAddr, token: Token);
+    /// The token for a server, if there is one, and how long it has been kept; it is not given again. A server refuses
+    /// early data with a token whose age is wrong by more than ten seconds, and nothing worse comes of that.
+    fn take(&mut self, now: Time, server: SocketAddr) -> Option<(Token, Duration)>;
 }
 
 /// In memory, for 256 servers; more displace the oldest.
 #[derive(Debug, Default)]
 pub struct MemoryTokens {
-    tokens: BTreeMap<SocketAddr, Token>,
+    /// With the time of each.
+    tokens: BTreeMap<SocketAddr, (Token, Time)>,
     /// The same servers, in the order in which they were first known.
     order: VecDeque<SocketAddr>,
 }
 
 impl TokenStore for MemoryTokens {
-    fn insert(&mut self, server: SocketAddr, token: Token) {
-        if self.tokens.insert(server, token).is_none() {
+    fn insert(&mut self, now: Time, server: SocketAddr, token: Token) {
+        if self.tokens.insert(server, (token, now)).is_none() {
             self.order.push_back(server);
         }
         if self.tokens.len() > MAX_SERVERS
@@ -38,10 +41,10 @@ impl TokenStore for MemoryTokens {
             self.tokens.remove(&oldest);
         }
     }
-    fn take(&mut self, server: SocketAddr) -> Option<Token> {
-        let token = self.tokens.remove(&server)?;
+    fn take(&mut self, now: Time, server: SocketAddr) -> Option<(Token, Duration)> {
+        let (token, since) = self.tokens.remove(&server)?;
         self.order.retain(|known| *known != server);
-        Some(token)
+        Some((token, now.since(since)))
     }
 }
 
@@ -52,17 +55,19 @@ mod tests {
     #[test]
     fn the_newest_token_of_each_server_is_given_once_and_servers_are_bounded() {
         let server = |n: u16| SocketAddr::from(([192, 0, 2, 1], n));
+        let at = Time::from_secs_f64;
         let mut tokens = MemoryTokens::default();
-        tokens.insert(server(1), Token([1; 36]));
-        tokens.insert(server(1), Token([2; 36]));
-        tokens.insert(server(2), Token([3; 36]));
-        assert_eq!(tokens.take(server(1)), Some(Token([2; 36])));
-        assert_eq!(tokens.take(server(1)), None);
+        tokens.insert(at(1.0), server(1), Token([1; 36]));
+        tokens.insert(at(2.0), server(1), Token([2; 36]));
+        tokens.insert(at(3.0), server(2), Token([3; 36]));
+        let age = Duration::from_secs(5);
+        assert_eq!(tokens.take(at(7.0), server(1)), Some((Token([2; 36]), age)));
+        assert_eq!(tokens.take(at(7.0), server(1)), None);
         for n in 1000..2000 {
-            tokens.insert(server(n), Token([4; 36]));
+            tokens.insert(at(8.0), server(n), Token([4; 36]));
             assert!(tokens.order.len() == tokens.tokens.len() && tokens.order.len() <= 256);
         }
-        assert_eq!((tokens.take(server(2)), tokens.take(server(1743))), (None, None));
-        assert_eq!(tokens.take(server(1744)), Some(Token([4; 36])));
+        let mut taken = |n| tokens.take(at(8.0), server(n)).map(|(token, _)| token);
+        assert_eq!((taken(2), taken(1743), taken(1744)), (None, None, Some(Token([4; 36]))));
     }
 }

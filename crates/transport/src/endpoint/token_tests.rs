@@ -16,22 +16,24 @@ const OTHER: &str = "198.51.100.8:5000";
 /// An application's own store; it can give a token twice, and to other endpoints.
 #[derive(Clone, Default, Debug)]
 struct Shared {
-    tokens: Arc<Mutex<BTreeMap<SocketAddr, Token>>>,
+    tokens: Arc<Mutex<BTreeMap<SocketAddr, (Token, Time)>>>,
     keeps_used: bool,
 }
 
 impl TokenStore for Shared {
-    fn insert(&mut self, server: SocketAddr, token: Token) {
-        self.tokens.lock().unwrap().insert(server, token);
+    fn insert(&mut self, now: Time, server: SocketAddr, token: Token) {
+        self.tokens.lock().unwrap().insert(server, (token, now));
     }
-    fn take(&mut self, server: SocketAddr) -> Option<Token> {
+    fn take(&mut self, now: Time, server: SocketAddr) -> Option<(Token, Duration)> {
         let mut tokens = self.tokens.lock().unwrap();
-        if self.keeps_used { tokens.get(&server).copied() } else { tokens.remove(&server) }
+        let kept =
+            if self.keeps_used { tokens.get(&server).copied() } else { tokens.remove(&server) };
+        kept.map(|(token, since)| (token, now.since(since)))
     }
 }
 
 impl Shared {
-    fn has(&self) -> Option<Token> {
+    fn has(&self) -> Option<(Token, Time)> {
         self.tokens.lock().unwrap().get(&SERVER.parse().unwrap()).copied()
     }
 }
@@ -236,8 +238,8 @@ fn a_server_that_says_nothing_to_tokens_is_asked_by_syn() {
 struct Forgetful;
 
 impl TokenStore for Forgetful {
-    fn insert(&mut self, _: SocketAddr, _: Token) {}
-    fn take(&mut self, _: SocketAddr) -> Option<Token> {
+    fn insert(&mut self, _: Time, _: SocketAddr, _: Token) {}
+    fn take(&mut self, _: Time, _: SocketAddr) -> Option<(Token, Duration)> {
         None
     }
 }

@@ -5,6 +5,7 @@
 //! thousands of idle ones cost nothing. Memory is bounded by what this end's limits grant to the
 //! peer and by `send_buffer` for each stream.
 
+mod early;
 mod events;
 mod fill;
 mod flow_control;

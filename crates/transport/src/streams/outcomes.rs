@@ -31,7 +31,7 @@ impl Streams {
         self.queues.said = self.queues.said.saturating_sub(1);
     }
 
-    fn data_arrived(&mut self, id: u64, offset: u64, length: u32, fin: bool) {
+    pub(super) fn data_arrived(&mut self, id: u64, offset: u64, length: u32, fin: bool) {
         let Some(stream) = self.map.get_mut(id) else { return };
         let Some(half) = &mut stream.send else { return };
         let (before, buffered) = (half.in_order(), half.buffered());

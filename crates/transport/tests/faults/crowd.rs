@@ -242,6 +242,7 @@ impl Member {
             suite: Suite::Aes256Gcm,
             connection,
             patience: Duration::from_secs(20),
+            early_data: None,
         };
         let handle = port.connect(now, wish).expect("one connection at a time");
         (self.attempts, self.now) = (self.attempts + 1, Some((handle, BTreeMap::new())));

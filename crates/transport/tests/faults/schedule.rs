@@ -215,6 +215,7 @@ impl Schedule {
             suite: self.suite,
             connection: self.connection(Who::CLIENT),
             patience: self.patience,
+            early_data: None,
         }
     }
     fn server(&self, life: u32) -> Endpoint {

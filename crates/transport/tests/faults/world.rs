@@ -376,6 +376,7 @@ pub fn config(
         permit: Permit::Listed,
         filter: Default::default(),
         limits,
+        early_data: false,
         local_port: 443,
     }
 }

@@ -2,7 +2,6 @@
 //! randomness.
 
 use super::HandshakeError;
-use crate::keys::Suite;
 use snow::Builder;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver, RingResolver};
@@ -86,12 +85,12 @@ pub(super) fn library(_: snow::Error) -> HandshakeError {
 }
 
 pub(super) fn builder<'k>(
-    suite: Suite,
+    protocol: &str,
     prologue: &'k [u8],
     key: &'k StaticKey,
     seed: &[u8; 32],
 ) -> Result<Builder<'k>, HandshakeError> {
-    let params = suite.noise().parse().map_err(library)?;
+    let params = protocol.parse().map_err(library)?;
     Builder::with_resolver(params, Box::new(Parts(*seed)))
         .local_private_key(&key.private)
         .and_then(|b| b.prologue(prologue))

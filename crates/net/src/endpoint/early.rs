@@ -1,0 +1,62 @@
+//! Early data at a client: the stream whose first data leave with the first packet.
+
+use super::connection::Connection;
+use super::receive_stream::ReceiveStream;
+use super::send_stream::SendStream;
+use super::state::ConnectionState;
+use crate::error::Error;
+use narrows_transport::endpoint::EarlyData;
+
+impl ConnectionState {
+    /// The first stream has data before there is a connection.
+    pub(super) fn begin_early(&mut self, is_finished: bool) {
+        self.early = Some(is_finished);
+        // Its answer may come, and the connection end, before anybody asks for it.
+        self.streams.begin_reading(EarlyData::STREAM);
+        if is_finished {
+            self.streams.on_finished(EarlyData::STREAM);
+        }
+    }
+}
+
+impl Connection {
+    /// The stream of the early data given to [`ConnectOptions`](super::ConnectOptions), once. It is the same whether
+    /// the server accepted them, or they were sent after the handshake since it is not known or refused them. `None`
+    /// without early data, or if the server permits no stream.
+    ///
+    /// ```no_run
+    /// # use narrows_net::{ConnectOptions, EarlyData, Endpoint, Error};
+    /// # use std::net::SocketAddr;
+    /// // What may be done twice, such as a request that changes nothing, need not wait for the handshake.
+    /// async fn get(client: &Endpoint, server: SocketAddr, to: ConnectOptions) -> Result<Vec<u8>, Error> {
+    ///     let request = EarlyData::new(*b"GET /news").expect("at most 512 bytes").finished();
+    ///     let connection = client.connect(server, to.with_early_data(request)).await?;
+    ///     let (_, mut answer) = connection.early_stream().expect("the server permits a stream");
+    ///     answer.receive_all(1 << 20).await
+    /// }
+    /// ```
+    pub fn early_stream(&self) -> Option<(SendStream, ReceiveStream)> {
+        let (hold, id) = (self.hold_arc(), EarlyData::STREAM);
+        let is_finished = {
+            let mut core = hold.shared().lock();
+            core.any_life(hold.handle)?.early.take()?
+        };
+        // Of one that is over there may still be something to read.
+        if self.hold().look(|machine, _| machine.early_stream()).is_ok_and(|id| id.is_none()) {
+            return None;
+        }
+        let send = match is_finished {
+            true => SendStream::finished(hold.clone(), id),
+            false => SendStream::new(hold.clone(), id),
+        };
+        Some((send, ReceiveStream::new(hold, id)))
+    }
+
+    /// Whether the server accepted the early data.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn early_data_accepted(&self) -> Result<bool, Error> {
+        self.hold().look(|machine, _| machine.is_early_taken())
+    }
+}

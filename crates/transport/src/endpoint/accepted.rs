@@ -1,0 +1,141 @@
+//! A client has proven who it is: whether it may come in, and its connection.
+
+use super::accepting::Accepting;
+use super::admission::BUSY;
+use super::connection_state::{ConnectionState, Live};
+use super::connections::Connections;
+use super::managed::ManagedConnection;
+use super::share::Client;
+use super::{Clients, Decision, Incoming};
+use crate::connection::{NO_COMMON_PROTOCOL, NewConnection, UNKNOWN_PROTOCOL, refusal};
+use crate::streams::Side;
+use narrows_base::Time;
+use narrows_wire::noise::PublicKey;
+use narrows_wire::{Established, Params, VERSION};
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
+/// Bytes of an application's reason at most.
+const MAX_REFUSAL: usize = 128;
+
+/// What becomes of a client, if there is a place.
+pub(super) enum Verdict {
+    /// Its connection begins.
+    Accept(Client),
+    /// It gets this CLOSE.
+    Refuse(u64, Cow<'static, str>),
+    /// It gets no answer.
+    Ignore,
+}
+
+/// As much of an application's reason as a refusal may have: it is no longer than three times the shortest FINISH.
+fn bounded(mut reason: String) -> String {
+    let most = (0..=MAX_REFUSAL).rev().find(|at| reason.is_char_boundary(*at));
+    reason.truncate(most.unwrap_or(0));
+    reason
+}
+
+impl<C: ManagedConnection> Connections<C> {
+    /// Whether a client with this key and these parameters may come in.
+    pub(super) fn judge(&self, from: SocketAddr, key: &PublicKey, params: &Params) -> Verdict {
+        let is_welcome = match &self.config.clients {
+            Clients::None => false,
+            Clients::Any | Clients::Preferring(_) => true,
+            Clients::Listed(keys) => keys.contains(key),
+        };
+        if !is_welcome {
+            return Verdict::Refuse(4, "this client's key is not on the list".into());
+        }
+        // It was talked out of a version that both speak.
+        if params.offered.is_some_and(|v| v != VERSION && self.speaks.contains(&v)) {
+            return Verdict::Refuse(5, "both ends speak a better version".into());
+        }
+        if !self.config.connection.knows(&params.controller) {
+            let why = "the protocol that this client sends with is unknown here";
+            return Verdict::Refuse(UNKNOWN_PROTOCOL, why.into());
+        }
+        let (spoken, offered) = (&self.config.connection.applications, &params.applications);
+        let Ok(application) = spoken.agree(offered) else {
+            return Verdict::Refuse(NO_COMMON_PROTOCOL, refusal(offered, spoken).into());
+        };
+        let client = self.client(from, *key);
+        let is_listed = client.is_listed;
+        let incoming = Incoming { remote: from, key, is_listed, application };
+        match self.config.filter.decide(&incoming) {
+            Decision::Refuse(reason) => Verdict::Refuse(4, bounded(reason).into()),
+            Decision::Ignore => Verdict::Ignore,
+            Decision::Accept => Verdict::Accept(client),
+        }
+    }
+
+    /// FINISH was good.
+    pub(super) fn on_proven(&mut self, now: Time, slot: u32, established: Established) {
+        let seed = self.draw();
+        let Some(mut accepting) = self.take_accepting(slot) else { return };
+        let verdict = match self.judge(accepting.from, &established.key, &established.peer.params) {
+            Verdict::Accept(client) if !self.make_room(now, &client) => {
+                let why = "busy: there is no room for another client now";
+                Verdict::Refuse(BUSY, why.into())
+            }
+            other => other,
+        };
+        let client = match verdict {
+            Verdict::Accept(client) => client,
+            Verdict::Refuse(code, why) => {
+                accepting.refuse(now, established, code, &why);
+                self.put_back(slot, ConnectionState::Accepting(accepting));
+                return self.urge(slot);
+            }
+            Verdict::Ignore => {
+                accepting.ignore();
+                return self.put_back(slot, ConnectionState::Accepting(accepting));
+            }
+        };
+        let (remote, rtt) = (accepting.from, accepting.sample(now));
+        self.gate.leave();
+        let token = self.gate.token(now, remote.ip(), &mut *self.entropy);
+        let own = &self.config.connection;
+        let wanted = self.config.permit.config(&established.peer.params.controller, own);
+        let beginning = NewConnection {
+            side: Side::Server,
+            config: wanted.as_ref().unwrap_or(own),
+            hello: &accepting.hello,
+            established,
+            remote,
+            rtt,
+            dispersion: None,
+            without_syn: accepting.without_syn,
+            token: Some(token),
+            early: None,
+            seed,
+        };
+        match Live::begin(now, beginning, None, Some(client)) {
+            Ok(live) => {
+                self.remotes.insert((remote, slot));
+                self.count_client(&live);
+                self.put_back(slot, ConnectionState::Live(Box::new(live)));
+            }
+            Err(why) => self.put_back(slot, ConnectionState::Over(why)),
+        }
+        self.touch(slot);
+        for (ecn, mut datagram) in accepting.overtaken {
+            self.on_short(now, remote, ecn, &mut datagram);
+        }
+    }
+
+    fn take_accepting(&mut self, slot: u32) -> Option<Box<Accepting>> {
+        let s = self.table.get(slot)?;
+        match s.content.take() {
+            Some(ConnectionState::Accepting(accepting)) => Some(accepting),
+            other => {
+                s.content = other;
+                None
+            }
+        }
+    }
+    fn put_back(&mut self, slot: u32, content: ConnectionState<C>) {
+        if let Some(s) = self.table.get(slot) {
+            s.content = Some(content);
+        }
+    }
+}

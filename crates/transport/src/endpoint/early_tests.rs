@@ -1,0 +1,571 @@
+//! Early data: a known server has the request after half a round trip; what it refuses comes to it once, later; a copy
+//! of the first packet is never taken.
+
+use super::stub::{CLIENT, Net, SERVER, config, key, random, wish};
+use super::{Clients, Connect, Connections, EarlyData, EndpointConfig, Handle, ServerKey};
+use crate::connection::{Closed, Connection, ConnectionConfig, Event};
+use crate::streams::Read;
+use crate::{Preset, Protocol};
+use narrows_base::{Duration, RandomKey, Spec, Time};
+use narrows_wire::Suite;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+const REQUEST: &[u8] = b"GET the first file";
+const STEP: Duration = Duration::from_millis(1);
+
+const EARLY_START: u8 = 0x89;
+const EARLY_ECHO: u8 = 0x8a;
+const REFUSED: [u8; 5] = [EARLY_START, 0x82, 0x83, 0x84, 0x85];
+
+/// Both ends with their applications: the server answers what it reads on a client's first stream.
+struct World {
+    net: Net<Connection>,
+    /// Whole requests that the server read: whether they were early, and when.
+    requests: Vec<(bool, Time)>,
+    answer: Vec<u8>,
+    /// By connection, what was read of its request, and after the end how much of the answer was written.
+    reading: BTreeMap<Handle, (Vec<u8>, Option<usize>)>,
+}
+
+fn connection() -> ConnectionConfig {
+    let protocol = Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap();
+    ConnectionConfig { protocol, ..super::stub::connection() }
+}
+
+fn server(early_data: bool) -> EndpointConfig {
+    EndpointConfig { early_data, connection: connection(), ..config(2, Clients::Any) }
+}
+
+fn request() -> Connect {
+    let early_data = EarlyData::new(REQUEST).map(EarlyData::finished);
+    let server_key = ServerKey::Is(*key(2).public());
+    Connect { early_data, connection: connection(), ..wish(SERVER, server_key) }
+}
+
+impl World {
+    /// A client that was at the server before.
+    fn acquainted(seed: u64) -> World {
+        World::served_by(seed, server(true))
+    }
+    fn served_by(seed: u64, config: EndpointConfig) -> World {
+        let mut net = Net::new(seed);
+        *net.at(SERVER) = Connections::new(config, random(2 * seed));
+        let mut world = World {
+            net,
+            requests: Vec::new(),
+            answer: b"the file".to_vec(),
+            reading: BTreeMap::new(),
+        };
+        let met = world.net.connect(ServerKey::Any);
+        world.run(1.0);
+        let now = world.net.now;
+        world.net.at(CLIENT).close(now, met, 0, "");
+        world.run(5.0);
+        world.net.seen.clear();
+        world.net.events.clear();
+        world
+    }
+    fn start(&mut self) -> Handle {
+        let now = self.net.now;
+        self.net.at(CLIENT).connect(now, request()).unwrap()
+    }
+    /// For so long, over a path of 20 ms that loses nothing.
+    fn run(&mut self, seconds: f64) {
+        self.run_over(seconds, &mut |now, _| vec![now + Duration::from_millis(20)]);
+    }
+    fn run_over(&mut self, seconds: f64, path: &mut dyn FnMut(Time, &[u8]) -> Vec<Time>) {
+        let until = self.net.now + Duration::from_secs_f64(seconds);
+        while self.net.now < until {
+            self.serve();
+            let next = self.net.now + STEP;
+            self.net.run(next, path);
+        }
+        self.serve();
+    }
+    fn serve(&mut self) {
+        let at: SocketAddr = SERVER.parse().unwrap();
+        let handles: BTreeSet<Handle> =
+            self.net.events.iter().filter(|e| e.0 == at).map(|e| e.1).collect();
+        for handle in handles {
+            let now = self.net.now;
+            let Some(connection) = self.net.at(SERVER).connection(handle) else { continue };
+            let (read, wrote) = self.reading.entry(handle).or_default();
+            let mut buffer = [0; 1000];
+            while wrote.is_none() {
+                match connection.read(0, &mut buffer) {
+                    Ok(Read::Bytes(n)) => read.extend_from_slice(&buffer[..n]),
+                    Ok(Read::End) => {
+                        assert_eq!(read, REQUEST);
+                        self.requests.push((connection.is_early(0), now));
+                        *wrote = Some(0);
+                    }
+                    _ => break,
+                }
+            }
+            if let Some(wrote) = wrote.as_mut().filter(|wrote| **wrote <= self.answer.len()) {
+                *wrote += connection.write(0, &self.answer[*wrote..]).unwrap_or(0);
+                if *wrote == self.answer.len() {
+                    connection.finish(0).unwrap();
+                    *wrote += 1;
+                }
+            }
+        }
+    }
+    /// Runs until the client has the answer: how long that took, and whether the request went early.
+    fn answered(
+        &mut self,
+        handle: Handle,
+        path: &mut dyn FnMut(Time, &[u8]) -> Vec<Time>,
+    ) -> Option<(f64, bool)> {
+        let (began, mut got) = (self.net.now, Vec::new());
+        while self.net.now.since(began) < Duration::from_secs(25) {
+            self.run_over(0.001, path);
+            let took = self.net.now.since(began).as_secs_f64();
+            let Some(connection) = self.net.at(CLIENT).connection(handle) else { continue };
+            assert_eq!(connection.early_stream(), Some(0));
+            let mut buffer = [0; 4000];
+            loop {
+                match connection.read(0, &mut buffer) {
+                    Ok(Read::Bytes(n)) => got.extend_from_slice(&buffer[..n]),
+                    Ok(Read::End) => {
+                        let is_taken = connection.is_early_taken();
+                        assert_eq!(got, self.answer);
+                        return Some(((took * 1e3).round() / 1e3, is_taken));
+                    }
+                    _ => break,
+                }
+            }
+        }
+        None
+    }
+    fn get(&mut self) -> (f64, bool) {
+        let handle = self.start();
+        let path = &mut |now: Time, _: &[u8]| vec![now + Duration::from_millis(20)];
+        self.answered(handle, path).expect("an answer")
+    }
+    /// Types of the long packets that were sent.
+    fn kinds(&self) -> Vec<u8> {
+        self.net.seen.iter().map(|s| s.2[0]).filter(|kind| kind & 0x80 != 0).collect()
+    }
+    fn early_start(&self) -> Vec<u8> {
+        self.net.seen.iter().find(|s| s.2[0] == EARLY_START).unwrap().2.clone()
+    }
+    /// What the server sends at once, if this comes from there: types of long packets, and bytes in all.
+    fn sends(&mut self, from: &str, packet: &[u8]) -> (Vec<u8>, usize) {
+        let (now, from) = (self.net.now, from.parse().unwrap());
+        self.net.at(SERVER).receive(now, from, 0, &mut packet.to_vec());
+        while let Some((handle, event)) = self.net.at(SERVER).event() {
+            self.net.events.push((SERVER.parse().unwrap(), handle, event));
+        }
+        self.serve();
+        let (mut buffer, mut kinds, mut bytes) = ([0; 2000], Vec::new(), 0);
+        while let Some(t) = self.net.at(SERVER).transmit(now, &mut buffer, 1) {
+            if t.to == from {
+                kinds.push(buffer[0]);
+                bytes += t.size;
+            }
+        }
+        (kinds, bytes)
+    }
+}
+
+/// A request and its answer at a server 20 ms away: 3 round trips with SYN, 2 with a token, 1 with early data.
+#[test]
+fn a_known_server_answers_after_one_round_trip() {
+    for (early_data, expected) in [(true, (0.04, true)), (false, (0.08, false))] {
+        let mut world = World::served_by(1, server(early_data));
+        assert_eq!(world.get(), expected);
+        assert_eq!(world.requests.len(), 1);
+        assert_eq!(world.requests[0].0, early_data, "the server's application knows");
+        let first = if early_data { vec![EARLY_START, EARLY_ECHO] } else { vec![0x83, 0x84, 0x85] };
+        assert_eq!(world.kinds(), first);
+    }
+    let mut unknown = World::acquainted(2);
+    *unknown.net.at(CLIENT) = Connections::new(config(1, Clients::None), random(7));
+    assert_eq!(unknown.get(), (0.12, false));
+    // Each connection brings the token for the next.
+    let mut world = World::acquainted(3);
+    for _ in 0..4 {
+        assert_eq!(world.get(), (0.04, true));
+    }
+    world.run(0.1);
+    let at_server = world.net.events.iter().filter(|e| e.0 == SERVER.parse().unwrap());
+    for handle in at_server.map(|e| e.1).collect::<Vec<_>>() {
+        assert!(world.net.at(SERVER).connection(handle).unwrap().is_confirmed());
+    }
+    assert_eq!((world.net.at(SERVER).unconfirmed, world.net.at(SERVER).gate.half_open()), (0, 0));
+}
+
+/// Large answers go on where the bound of a first flight stopped them.
+#[test]
+fn a_long_answer_arrives_whole() {
+    let [early, later] = [true, false].map(|early_data| {
+        let mut world = World::served_by(4, server(early_data));
+        world.answer = vec![5; 100_000];
+        let (took, is_taken) = world.get();
+        assert_eq!(is_taken, early_data);
+        took
+    });
+    assert!(early < later, "{early} s and {later} s");
+}
+
+/// Whom it does not name, and whom it was not told of, a client sends nothing early.
+#[test]
+fn without_a_key_or_a_permission_nothing_goes_early() {
+    let mut world = World::acquainted(5);
+    let now = world.net.now;
+    let anybody = Connect { server_key: ServerKey::Any, ..request() };
+    world.net.at(CLIENT).connect(now, anybody).unwrap();
+    world.run(0.2);
+    assert_eq!(world.kinds(), [0x83, 0x84, 0x85]);
+    assert_eq!(world.requests.len(), 1);
+    assert!(!world.requests[0].0);
+}
+
+/// Every way in which a server refuses early data that it once permitted: the request arrives, once, and the client's
+/// application sees the same stream.
+#[test]
+fn refused_early_data_arrive_once() {
+    type Change = fn(&mut World);
+    let changes: [(&str, Change); 6] = [
+        ("it was started again", |w| *w.net.at(SERVER) = Connections::new(server(true), random(99))),
+        ("it takes none any more", |w| w.net.at(SERVER).config.early_data = false),
+        ("all that are not confirmed have come", |w| w.net.at(SERVER).unconfirmed = 16),
+        ("the client's store says another age", |w| {
+            let now = w.net.now;
+            let (token, _) = w.net.at(CLIENT).tokens.take(now, SERVER.parse().unwrap()).unwrap();
+            w.net.at(CLIENT).tokens.insert(now, SERVER.parse().unwrap(), token);
+            w.run(0.01);
+        }),
+        ("its limits permit no such stream", |w| w.net.at(SERVER).config.connection.limits.data = 5),
+        ("it gave its last place away", |w| w.net.at(SERVER).config.limits.connections_of_source = 1),
+    ];
+    for (n, (name, change)) in changes.into_iter().enumerate() {
+        let mut world = World::acquainted(10 + n as u64);
+        // The other that is there from this network.
+        if name.contains("place") {
+            world.get();
+            world.requests.clear();
+            world.net.seen.clear();
+        }
+        world.run(20.0);
+        change(&mut world);
+        let (took, is_taken) = world.get();
+        world.run(20.0);
+        assert!(!is_taken, "{name}");
+        let was_early: Vec<bool> = world.requests.iter().map(|r| r.0).collect();
+        // Bytes beyond the limits wait for others.
+        let expected = if name.contains("limits") { 0.24 } else { 0.12 };
+        assert_eq!((was_early, took), (vec![false], expected), "{name}");
+        assert_eq!(world.kinds(), REFUSED, "{name}");
+        world.net.at(SERVER).unconfirmed = 0;
+    }
+}
+
+/// Whoever captured a first packet gets nothing done by it: not at this server, at once or later, from here or
+/// elsewhere; not after it was started again; not at another server with the same key.
+#[test]
+fn a_copied_first_packet_is_never_taken() {
+    let neighbour = "198.51.100.7:6000";
+    let mut world = World::acquainted(20);
+    world.get();
+    let copy = world.early_start();
+    let connections = world.net.at(SERVER).len();
+    // The connection is known, and its client was heard: nothing to say.
+    assert_eq!(world.sends(CLIENT, &copy).0, []);
+    assert_eq!(world.sends(neighbour, &copy).0, []);
+    let cookie = (vec![0x82], narrows_wire::packet::SYN_ECHO_BYTES);
+    assert_eq!(world.sends("203.0.113.9:5000", &copy), cookie);
+    for later in [25.0, 3600.0, 100_000.0] {
+        world.run_quietly(later);
+        for from in [CLIENT, neighbour, "203.0.113.9:5000"] {
+            assert_eq!(world.sends(from, &copy), cookie, "{from}, {later} s later");
+        }
+    }
+    assert!(world.net.at(SERVER).len() <= connections);
+    // The same key and address, another secret.
+    for secret in [77, 78] {
+        *world.net.at(SERVER) = Connections::new(server(true), random(secret));
+        assert_eq!(world.sends(CLIENT, &copy), cookie);
+        assert!(world.net.at(SERVER).is_empty());
+    }
+    assert_eq!(world.requests.len(), 1);
+}
+
+impl World {
+    /// Time passes in one step.
+    fn run_quietly(&mut self, seconds: f64) {
+        self.net.run_for(seconds);
+        self.serve();
+    }
+}
+
+/// Somebody on the way delivers a copy first, from another port: the client learns that its request was taken, and does
+/// not send it again.
+#[test]
+fn a_copy_that_comes_first_is_the_only_one_taken() {
+    let mut world = World::acquainted(21);
+    let handle = world.start();
+    let mut first = None;
+    world.run_over(0.002, &mut |now, bytes| {
+        first = Some(bytes.to_vec());
+        vec![now + Duration::from_millis(20)]
+    });
+    let first = first.unwrap();
+    assert_eq!(first[0], EARLY_START);
+    let (now, neighbour) = (world.net.now, "198.51.100.7:6000".parse().unwrap());
+    world.net.at(SERVER).receive(now, neighbour, 0, &mut first.clone());
+    let path = &mut |now: Time, _: &[u8]| vec![now + Duration::from_millis(20)];
+    let (_, is_taken) = world.answered(handle, path).expect("an answer");
+    assert!(is_taken);
+    assert_eq!(world.requests.len(), 1);
+}
+
+/// Somebody on the way holds the first packet back until the client has given up on it, or altogether.
+#[test]
+fn a_first_packet_that_was_held_back_is_not_taken_later() {
+    for seconds in [5.0, 11.0, 60.0, 4000.0] {
+        let mut world = World::acquainted(22);
+        let handle = world.start();
+        let mut held = Vec::new();
+        // What the client does meanwhile leads nowhere.
+        world.run_over(0.5, &mut |_, bytes| {
+            held.push(bytes.to_vec());
+            Vec::new()
+        });
+        let now = world.net.now;
+        world.net.at(CLIENT).close(now, handle, 0, "");
+        world.run_quietly(seconds);
+        let (kinds, _) = world.sends(CLIENT, &held[0]);
+        // Within the time in which clocks may differ it cannot be told from one that was slow.
+        assert_eq!(kinds.first() == Some(&EARLY_ECHO), seconds < 9.0, "{seconds} s: {kinds:x?}");
+        assert_eq!(world.requests.len(), usize::from(seconds < 9.0));
+        // It is used up in either case.
+        assert!(world.sends("203.0.113.9:1", &held[0]).0 == [0x82]);
+    }
+}
+
+/// Anybody can send a SYN-ECHO; a client that believed it sends START, and still takes the EARLY-ECHO.
+#[test]
+fn a_forged_refusal_does_not_send_the_request_twice() {
+    let mut world = World::acquainted(23);
+    let handle = world.start();
+    world.run(0.002);
+    let nonce: [u8; 16] = world.early_start()[6..22].try_into().unwrap();
+    let mut forged = narrows_wire::packet::syn_echo(&nonce, &narrows_wire::Cookie([7; 36]));
+    let (now, from) = (world.net.now, SERVER.parse().unwrap());
+    world.net.at(CLIENT).receive(now, from, 0, &mut forged);
+    let path = &mut |now: Time, _: &[u8]| vec![now + Duration::from_millis(20)];
+    let (took, is_taken) = world.answered(handle, path).expect("an answer");
+    assert!(is_taken && took < 0.05, "{took}");
+    world.run(5.0);
+    assert_eq!(world.requests.len(), 1);
+}
+
+/// Each of the first packets is lost in turn, alone and with the next: the answer comes, and the request is read once.
+#[test]
+fn each_packet_may_get_lost() {
+    for lost in 0..12 {
+        for count in [1, 2, 3] {
+            let mut world = World::acquainted(30 + lost);
+            world.answer = vec![3; 3000];
+            let handle = world.start();
+            let mut sent = 0;
+            let answered = world.answered(handle, &mut |now, _| {
+                sent += 1;
+                let is_lost = (lost..lost + count).contains(&(sent - 1));
+                if is_lost { Vec::new() } else { vec![now + Duration::from_millis(20)] }
+            });
+            let (took, _) = answered.expect("an answer");
+            assert!(took < 4.0, "packets {lost} to {}: {took}", lost + count);
+            assert_eq!(world.requests.len(), 1, "packets {lost} to {}", lost + count);
+        }
+    }
+}
+
+/// Over paths that lose, double, reorder and delay, each request is answered; and it is read once, or once in each of
+/// two attempts of the client, never twice for one.
+#[test]
+fn over_a_bad_path_every_request_is_answered() {
+    let (mut taken, mut twice, mut slow) = (0, 0, 0.0f64);
+    for seed in 0..150 {
+        let mut world = World::acquainted(1000 + seed);
+        let mut random = RandomKey::from_seed(seed).named("path").stream();
+        let handle = world.start();
+        let answered = world.answered(handle, &mut |now, _| {
+            let mut copies = Vec::new();
+            for _ in 0..=u32::from(random.chance(0.3)) {
+                if !random.chance(0.2) {
+                    copies.push(now + Duration::from_secs_f64(random.uniform(0.005, 0.4)));
+                }
+            }
+            copies
+        });
+        let (took, is_taken) = answered.expect("an answer");
+        (taken, slow) = (taken + u32::from(is_taken), slow.max(took));
+        let attempts: BTreeSet<Vec<u8>> = world
+            .net
+            .seen
+            .iter()
+            .filter(|s| matches!(s.2[0], 0x81 | EARLY_START))
+            .map(|s| s.2[s.2.len().min(5 + usize::from(s.2[0] == EARLY_START))..][..16].to_vec())
+            .collect();
+        assert!((1..=attempts.len()).contains(&world.requests.len()), "seed {seed}");
+        twice += u32::from(world.requests.len() > 1);
+    }
+    println!("of 150: {taken} early, {twice} twice, the slowest in {slow} s");
+    assert!(taken > 120 && twice < 5);
+}
+
+/// Whichever byte of the first packet is changed or wherever it is cut off: nothing is taken but what the client said.
+#[test]
+fn damaged_first_packets_harm_nobody() {
+    for at in (0..1200).step_by(61).chain([5, 6, 22, 23, 57, 58, 90, 1199]) {
+        for is_cut in [false, true] {
+            let mut world = World::acquainted(40);
+            let handle = world.start();
+            let (mut first, from) = (None, CLIENT.parse().unwrap());
+            world.run_over(0.002, &mut |_, bytes| {
+                first.get_or_insert(bytes.to_vec());
+                Vec::new()
+            });
+            let mut packet = first.unwrap();
+            if is_cut { packet.truncate(at) } else { packet[at] ^= 0x10 }
+            let now = world.net.now;
+            world.net.at(SERVER).receive(now, from, 0, &mut packet);
+            assert_eq!(world.requests.len(), 0);
+            let path = &mut |now: Time, _: &[u8]| vec![now + Duration::from_millis(20)];
+            let (took, _) = world.answered(handle, path).expect("an answer");
+            assert!(took < 0.5, "byte {at}: {took}");
+            assert_eq!(world.requests.len(), 1);
+        }
+    }
+}
+
+/// A server of a build that knows no EARLY-START, in the place of one that gave the token.
+#[test]
+fn an_old_server_is_spoken_to_as_ever() {
+    let mut world = World::acquainted(50);
+    let handle = world.start();
+    let answered = world.answered(handle, &mut |now, bytes| {
+        let is_known = bytes[0] != EARLY_START;
+        if is_known { vec![now + Duration::from_millis(20)] } else { Vec::new() }
+    });
+    let (took, is_taken) = answered.expect("an answer");
+    assert!(!is_taken && took < 5.0, "{took}");
+    assert_eq!(world.requests.len(), 1);
+}
+
+/// A client that has nothing early, as every old one, takes a token for what it is.
+#[test]
+fn an_old_client_uses_the_token_as_ever() {
+    let mut world = World::acquainted(51);
+    let now = world.net.now;
+    let plain = Connect { early_data: None, ..request() };
+    let handle = world.net.at(CLIENT).connect(now, plain).unwrap();
+    world.run(1.0);
+    assert_eq!(world.kinds(), [0x83, 0x84, 0x85]);
+    assert_eq!(world.net.at(CLIENT).connection(handle).unwrap().early_stream(), None);
+}
+
+/// To an address whose owner does not answer less than three times what came from there is sent, whatever the server's
+/// application says, and it is forgotten.
+#[test]
+fn an_address_that_is_silent_gets_little() {
+    for (answer, closes) in [(0, false), (100, false), (100_000, false), (100_000, true)] {
+        let mut world = World::acquainted(60);
+        world.answer = vec![1; answer];
+        world.start();
+        let mut bytes = BTreeMap::new();
+        let mut packets = 0;
+        world.run_over(0.05, &mut |now, _| {
+            packets += 1;
+            if packets == 1 { vec![now + Duration::from_millis(20)] } else { Vec::new() }
+        });
+        let now = world.net.now;
+        if closes {
+            let handle = world.net.events.iter().find(|e| e.0 == SERVER.parse().unwrap()).unwrap().1;
+            world.net.at(SERVER).close(now, handle, 400, &"x".repeat(300));
+        }
+        assert_eq!((world.requests.len(), world.net.at(SERVER).unconfirmed), (1, 1));
+        // The client is gone, and all that it sent later.
+        *world.net.at(CLIENT) = Connections::new(config(1, Clients::None), random(7));
+        let is_lost = &mut |_: Time, _: &[u8]| Vec::new();
+        world.run_over(11.0, is_lost);
+        for (from, to, packet) in &world.net.seen {
+            if *from == SERVER.parse().unwrap() {
+                *bytes.entry(*to).or_insert(0) += packet.len();
+            }
+        }
+        let sent = bytes[&CLIENT.parse().unwrap()];
+        assert!(sent <= 3 * 1200, "{answer}: {sent}");
+        assert!(answer < 1000 || sent > 2400, "{answer}: {sent}");
+        assert_eq!(world.net.at(SERVER).unconfirmed, 0);
+        world.run_over(10.0, is_lost);
+        assert!(world.net.at(SERVER).is_empty());
+        let closed = world.net.closed(SERVER);
+        assert_eq!(closed, Some(if closes { Closed::Locally } else { Closed::TimedOut }));
+    }
+}
+
+/// Tokens that were collected for later: the places that a burst of first packets takes are bounded, and of those that
+/// are taken nobody is put out.
+#[test]
+fn a_burst_of_first_packets_takes_few_places() {
+    let mut settings = server(true);
+    settings.limits.handshake_rate = 10_000;
+    settings.limits.handshake_rate_of_source = 10_000;
+    let mut world = World::served_by(70, settings);
+    let mut packets = Vec::new();
+    for n in 0..40u8 {
+        let (now, from) = (world.net.now, CLIENT.parse::<SocketAddr>().unwrap());
+        let server = world.net.at(SERVER);
+        let token = server.gate.token(now, from.ip(), &mut *server.entropy);
+        let client = world.net.at(CLIENT);
+        client.tokens.insert(now, SERVER.parse().unwrap(), token);
+        let mut connect = request();
+        connect.suite = Suite::ALL[usize::from(n % 2)];
+        let handle = client.connect(now, connect).unwrap();
+        let mut buffer = [0; 1500];
+        let sent = client.transmit(now, &mut buffer, 1).unwrap();
+        packets.push(buffer[..sent.size].to_vec());
+        client.close(now, handle, 0, "");
+        while client.event().is_some() {}
+    }
+    let before = world.net.at(SERVER).len();
+    let mut taken = 0;
+    for packet in &packets {
+        taken += usize::from(world.sends(CLIENT, packet).0.contains(&EARLY_ECHO));
+    }
+    // Of 64 places.
+    assert_eq!((taken, world.net.at(SERVER).unconfirmed), (16, 16));
+    assert!(world.net.at(SERVER).len() <= before + 16);
+    world.run_over(30.0, &mut |_, _| Vec::new());
+    assert_eq!((world.net.at(SERVER).unconfirmed, world.net.at(SERVER).len()), (0, 0));
+}
+
+/// A client that moved gets a token that is good where it is now.
+#[test]
+fn a_client_that_moved_has_a_token_for_its_new_address() {
+    let elsewhere: SocketAddr = "203.0.113.5:7000".parse().unwrap();
+    let mut world = World::acquainted(80);
+    let handle = world.start();
+    world.run(1.0);
+    let client = world.net.ports.remove(&CLIENT.parse().unwrap()).unwrap();
+    world.net.ports.insert(elsewhere, client);
+    let at = elsewhere.to_string();
+    world.net.at(&at).connection(handle).unwrap().on_local_address_change();
+    world.run(2.0);
+    let moved = |e: &(SocketAddr, Handle, Event)| e.2 == Event::Moved(elsewhere);
+    assert!(world.net.events.iter().any(moved));
+    let now = world.net.now;
+    world.net.at(&at).close(now, handle, 0, "");
+    world.run(5.0);
+    world.net.seen.clear();
+    let now = world.net.now;
+    world.net.at(&at).connect(now, request()).unwrap();
+    world.run(0.2);
+    assert_eq!(world.kinds(), [EARLY_START, EARLY_ECHO]);
+    assert_eq!(world.requests.len(), 2);
+}
