@@ -63,10 +63,7 @@ fn ask(
     session: &dyn Session,
     request: &Request,
 ) -> Result<(Frames<Input>, Box<dyn Output>), Error> {
-    let (frames, mut output, stall) = stall::open(session)?;
-    stall.on_request(request);
-    output.write_all(&request.bytes()).map_err(Error::stream)?;
-    output.flush().map_err(Error::stream)?;
+    let (frames, output, _) = stall::ask(session, request)?;
     Ok((frames, output))
 }
 

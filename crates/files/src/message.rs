@@ -97,6 +97,10 @@ pub enum Request {
 }
 
 impl Request {
+    /// Whether it may be done twice, since it changes nothing.
+    pub fn is_repeatable(&self) -> bool {
+        matches!(self, Request::List { .. } | Request::Get { .. })
+    }
     fn kind(&self) -> u8 {
         match self {
             Request::List { .. } => 1,

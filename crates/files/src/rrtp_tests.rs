@@ -5,9 +5,10 @@ use crate::client::{get, list, make_folder, put, tune};
 use crate::error::Kind;
 use crate::key::Identity;
 use crate::learned::{Learned, MeasuredPath};
-use crate::message::Tuning;
+use crate::message::{Request, Tuning};
 use crate::rrtp::{Connect, Expect, Permit, RrtpSession, Server};
 use crate::service::{Permits, Service};
+use crate::stream::{Session as _, Stream};
 use crate::tokens::SavedTokens;
 use crate::{CleanPath, Error};
 use narrows_base::{Duration, Rate, Spec};
@@ -126,6 +127,43 @@ fn address_tokens_outlast_a_session() {
         assert_ne!(now, before, "the last one was used");
         before = now;
     }
+}
+
+/// A session that begins with its first request: at a server that is known the request is in the first packet, and
+/// whatever the server takes early it is answered once. What changes something does not go early, and is not done if
+/// it does.
+#[test]
+fn a_known_server_is_asked_with_the_first_packet() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(root.path().join("f"), b"small").unwrap();
+    let server = serve(root.path(), Permits { put: true, ..Permits::default() });
+    let identity = Identity::new([4; 32]).unwrap();
+    let file = here.path().join("tokens");
+    let session = || {
+        let tokens = SavedTokens::at(file.clone());
+        let how = Connect { tokens, ..Connect::new(right(), config(), &NEVER) };
+        RrtpSession::with_first_request(&server.ip().to_string(), server.port(), &identity, how)
+    };
+    for is_known in [false, true, true] {
+        let session = session();
+        assert!(session.peer_key().is_none(), "nothing is sent before there is a request");
+        get(&session, &CleanPath::read("f").unwrap(), &open(here.path()), "f", &control()).unwrap();
+        assert_eq!(std::fs::read(here.path().join("f")).unwrap(), b"small");
+        assert_eq!(session.went_early(), Some(is_known));
+        assert_eq!(session.peer_protocol().as_deref(), Some("rrtp+cubic"));
+        std::fs::remove_file(here.path().join("f")).unwrap();
+    }
+    let making = Request::MakeFolder { path: "made".into() };
+    let patient = session();
+    make_folder(&patient, &CleanPath::read("made").unwrap()).unwrap();
+    assert_eq!((patient.went_early(), root.path().join("made").exists()), (Some(false), true));
+    drop(patient);
+    std::fs::remove_dir(root.path().join("made")).unwrap();
+    let hasty = session();
+    let Stream { input, .. } = hasty.ask(&making.bytes()).unwrap();
+    let e = crate::frames::Frames::new(input).frame().unwrap_err();
+    assert!(e.kind == Kind::Protocol && e.line.contains("early"), "{e}");
+    assert_eq!((hasty.went_early(), root.path().join("made").exists()), (Some(true), false));
 }
 
 #[test]

@@ -128,6 +128,8 @@ pub struct Caller {
     pub source: Source,
     /// The slot of the request under way.
     pub slot: View,
+    /// Its request came before the handshake was complete: perhaps it comes again, in another connection.
+    pub is_early: bool,
 }
 
 /// A folder that is served.
@@ -222,7 +224,8 @@ impl Service {
     ) {
         let slot = Slot::unlimited();
         let (source, slot) = (self.source(None, Some(*client)), slot.view());
-        let caller = Caller { key: *client, from: from.to_string(), source, slot };
+        let from = from.to_string();
+        let caller = Caller { key: *client, from, source, slot, is_early: false };
         self.converse(&caller, None, stream, link);
     }
 
@@ -317,6 +320,10 @@ impl Service {
         };
         if !self.admits(&caller.key) {
             return Err((refused(&caller.key), Next::Nothing));
+        }
+        if caller.is_early && !request.is_repeatable() {
+            let line = "a request that changes something came as early data, which may come twice";
+            return Err((Error::protocol(line), Next::Nothing));
         }
         let done = self.answered(caller, request, frames, output, event, link);
         done.map_err(|e| {

@@ -38,6 +38,20 @@ pub trait Session: Send + Sync {
     /// # Errors
     /// Unreachable, the wrong key, and what else goes wrong before a byte is sent.
     fn open(&self) -> Result<Stream, Error>;
+    /// A new stream that begins with this request, which may be done twice: it may leave before the connection is
+    /// there.
+    ///
+    /// # Errors
+    /// As [`open`](Session::open), and what goes wrong while it is sent.
+    fn ask(&self, request: &[u8]) -> Result<Stream, Error> {
+        let mut stream = self.open()?;
+        stream
+            .output
+            .write_all(request)
+            .and_then(|()| stream.output.flush())
+            .map_err(Error::stream)?;
+        Ok(stream)
+    }
     /// What it is, such as `tcp+cubic`.
     fn protocol(&self) -> String;
     /// For how long a stream may move next to nothing, although the server is not silent, before a client gives

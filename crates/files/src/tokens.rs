@@ -3,6 +3,7 @@
 //! of two processes that use one token at once the second is asked for a cookie.
 
 use crate::access::replace;
+use narrows_base::{Duration, Time};
 use narrows_net::{Token, TokenStore};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -52,13 +53,15 @@ impl SavedTokens {
 }
 
 impl TokenStore for SavedTokens {
-    fn insert(&mut self, server: SocketAddr, token: Token) {
+    fn insert(&mut self, _: Time, server: SocketAddr, token: Token) {
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         tokens.insert(server, (token, now()));
     }
-    fn take(&mut self, server: SocketAddr) -> Option<Token> {
+    fn take(&mut self, _: Time, server: SocketAddr) -> Option<(Token, Duration)> {
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        tokens.remove(&server).map(|(token, _)| token)
+        let (token, time) = tokens.remove(&server)?;
+        // No endpoint's clock outlasts its process.
+        Some((token, Duration::from_secs(now().saturating_sub(time))))
     }
 }
 
@@ -101,27 +104,39 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sub/tokens");
         let mut first = SavedTokens::at(file.clone());
-        assert_eq!(first.take(server(1)), None);
-        first.insert(server(1), Token([7; 36]));
-        first.insert(server(2), Token([8; 36]));
+        assert_eq!(first.take(Time::ZERO, server(1)), None);
+        first.insert(Time::ZERO, server(1), Token([7; 36]));
+        first.insert(Time::ZERO, server(2), Token([8; 36]));
         first.save();
         let mut second = SavedTokens::at(file.clone());
-        assert_eq!(second.take(server(1)), Some(Token([7; 36])));
-        assert_eq!(second.take(server(1)), None, "once");
+        let (token, age) = second.take(Time::ZERO, server(1)).unwrap();
+        assert!(token == Token([7; 36]) && age < Duration::from_secs(60));
+        assert_eq!(second.take(Time::ZERO, server(1)), None, "once");
         // What another process wrote meanwhile stays.
         let mut third = SavedTokens::at(file.clone());
-        third.insert(server(3), Token([9; 36]));
+        third.insert(Time::ZERO, server(3), Token([9; 36]));
         third.save();
-        second.insert(server(1), Token([10; 36]));
+        second.insert(Time::ZERO, server(1), Token([10; 36]));
         second.save();
         let mut last = SavedTokens::at(file.clone());
-        let all = [1, 2, 3].map(|n| last.take(server(n)).map(|token| token.0[0]));
+        let all = [1, 2, 3].map(|n| last.take(Time::ZERO, server(n)).map(|(token, _)| token.0[0]));
         assert_eq!(all, [Some(10), Some(8), Some(9)]);
         for n in 0..500 {
-            last.insert(server(n), Token([1; 36]));
+            last.insert(Time::ZERO, server(n), Token([1; 36]));
         }
         last.save();
         assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), MAX_SERVERS);
+    }
+
+    /// The next process knows how long ago the token was given: else early data would be refused.
+    #[test]
+    fn the_age_of_a_token_outlasts_a_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tokens");
+        let given = now() - 5000;
+        std::fs::write(&file, format!("192.0.2.1:1 {} {given}", "07".repeat(36))).unwrap();
+        let (_, age) = SavedTokens::at(file).take(Time::ZERO, server(1)).unwrap();
+        assert!(age >= Duration::from_secs(5000) && age < Duration::from_secs(5060), "{age:?}");
     }
 
     #[test]

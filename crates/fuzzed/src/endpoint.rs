@@ -6,7 +6,8 @@ use crate::bytes::Bytes;
 use narrows_base::{Duration, Spec, Time};
 use narrows_transport::connection::{ConnectionConfig, Event};
 use narrows_transport::endpoint::{
-    Clients, Connect, EarlyData, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle, Permit, ServerKey,
+    Clients, Connect, EarlyData, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle, Permit,
+    ServerKey,
 };
 use narrows_transport::streams::Limits;
 use narrows_transport::{Preset, Protocol};

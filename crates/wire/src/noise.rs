@@ -169,7 +169,8 @@ impl ClientHandshake {
         key: &StaticKey,
         seed: &[u8; 32],
     ) -> Result<(HandshakeState, Vec<u8>), HandshakeError> {
-        let mut state = builder(suite.noise(), clear, key, seed)?.build_initiator().map_err(library)?;
+        let mut state =
+            builder(suite.noise(), clear, key, seed)?.build_initiator().map_err(library)?;
         let message = write(&mut state, &[])?;
         Ok((state, message))
     }
@@ -278,7 +279,8 @@ impl ServerHandshake {
         seed: &[u8; 32],
         hello: &[u8],
     ) -> Result<(HandshakeState, Vec<u8>), HandshakeError> {
-        let mut state = builder(suite.noise(), clear, key, seed)?.build_responder().map_err(library)?;
+        let mut state =
+            builder(suite.noise(), clear, key, seed)?.build_responder().map_err(library)?;
         let mut nothing = [0; 32];
         state.read_message(first, &mut nothing).map_err(|_| HandshakeError::Forged)?;
         let message = write(&mut state, hello)?;

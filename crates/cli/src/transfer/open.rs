@@ -35,6 +35,7 @@ enum Over {
 /// A session with a server whose key is right.
 pub struct Opened {
     over: Over,
+    advice: Option<Advice>,
     direction: Direction,
     /// What the server is asked for: only what the user said, or what was learned.
     tuning: Tuning,
@@ -43,6 +44,26 @@ pub struct Opened {
     /// What the server sends with, once it has said so.
     theirs: Mutex<Option<String>>,
     learned: Option<(Learned, String)>,
+}
+
+/// What to do about a wrong key.
+struct Advice {
+    server: String,
+    /// The right one stands in the URL.
+    is_given: bool,
+}
+
+impl Advice {
+    fn on(&self, e: Error) -> Error {
+        match e.kind {
+            Kind::WrongKey if self.is_given => e.and("the URL names another"),
+            Kind::WrongKey => e.and(&format!(
+                "if you know why, say narrows key --forget {}, else somebody stands in its place",
+                self.server
+            )),
+            _ => e,
+        }
+    }
 }
 
 /// Opens it; `tap` watches, over rrtp.
@@ -103,6 +124,7 @@ fn over_tcp(
     let session = session.telling(note_busy);
     Ok(Opened {
         over: Over::Tcp(Box::new(session)),
+        advice: None,
         direction,
         tuning: Tuning::default(),
         asked: false,
@@ -146,16 +168,14 @@ fn over_rrtp(
     };
     let tokens = SavedTokens::at(key::config_folder()?.join("tokens"));
     let how = Connect { tap, tokens, busy: note_busy, ..Connect::new(expect, config, &STOP) };
-    let session =
-        RrtpSession::connect(&url.host, url.port, identity, how).map_err(|e| {
-            match e.kind {
-        Kind::WrongKey if url.key.is_some() => e.and("the URL names another"),
-        Kind::WrongKey => e.and(&format!(
-            "if you know why, say narrows key --forget {server}, else somebody stands in its place"
-        )),
-        _ => e,
-    }
-        })?;
+    let advice = Advice { server: server.clone(), is_given: url.key.is_some() };
+    // Whose key is known is asked with the first packet, if that may be: what is got changes nothing there.
+    let session = match (expect, direction) {
+        (Expect::Key(_), Direction::Get) => {
+            RrtpSession::with_first_request(&url.host, url.port, identity, how)
+        }
+        _ => RrtpSession::connect(&url.host, url.port, identity, how).map_err(|e| advice.on(e))?,
+    };
     if expect == Expect::Anybody {
         let found = session
             .peer_key()
@@ -165,6 +185,7 @@ fn over_rrtp(
     let hints = transport.hints.to_path_hints();
     Ok(Opened {
         over: Over::Rrtp(Box::new(session)),
+        advice: Some(advice),
         direction,
         tuning: Tuning { path: hints, controller: options.protocol.clone().unwrap_or_default() },
         asked: options.protocol.is_some(),
@@ -204,6 +225,15 @@ fn pin(known: &KnownServers, server: &str, found: &[u8; 32]) -> Result<(), Error
     Ok(())
 }
 
+/// Nobody waits for a connection that work, which is over, has not made.
+struct GiveUpWaiting<'a>(&'a RrtpSession);
+
+impl Drop for GiveUpWaiting<'_> {
+    fn drop(&mut self) {
+        self.0.give_up_waiting();
+    }
+}
+
 impl Opened {
     /// For requests.
     pub fn session(&self) -> &dyn Session {
@@ -220,17 +250,31 @@ impl Opened {
     pub fn while_busy<T>(&self, work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         match &self.over {
             Over::Tcp(session) => session.while_busy(work),
-            Over::Rrtp(session) => session.while_busy(work),
+            Over::Rrtp(session) => session
+                .while_busy(work)
+                .map_err(|e| self.advice.as_ref().map_or(e.clone(), |advice| advice.on(e))),
         }
     }
 
     /// Does something while the server is told how to send: neither waits for the other.
     pub fn told_beside<T>(&self, work: impl FnOnce(&dyn Session) -> T) -> T {
-        if !matches!(self.over, Over::Rrtp(_)) {
-            return work(self.session());
+        let Over::Rrtp(rrtp) = &self.over else { return work(self.session()) };
+        let theirs = |label| {
+            *self.theirs.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = label;
+        };
+        if self.tuning == Tuning::default() {
+            // There is nothing to tell: a small file shall not wait for an answer to that.
+            let done = work(self.session());
+            theirs(rrtp.peer_protocol());
+            return done;
         }
         std::thread::scope(|scope| {
+            let _waiting = GiveUpWaiting(rrtp);
             scope.spawn(|| {
+                // The request itself goes first.
+                if !rrtp.wait_connected() {
+                    return;
+                }
                 // A server that cannot be told says so where it matters, in the request beside.
                 let Ok(answer) = client::tune(self.session(), self.tuning.clone()) else {
                     return;
@@ -244,8 +288,7 @@ impl Opened {
                     );
                     note(&format!("narrows: {line}"));
                 }
-                *self.theirs.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
-                    Some(answer.controller);
+                theirs(Some(answer.controller));
             });
             work(self.session())
         })

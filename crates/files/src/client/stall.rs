@@ -20,11 +20,28 @@ type Watched = (Frames<Input>, Box<dyn Output>, Stall);
 
 /// Opens a stream that is watched.
 pub(super) fn open(session: &dyn Session) -> Result<Watched, Error> {
-    let Stream { input, output } = session.open()?;
+    Ok(watch(session, session.open()?))
+}
+
+/// The same; a request that may be done twice leaves on it as soon as can be.
+pub(super) fn ask(session: &dyn Session, request: &Request) -> Result<Watched, Error> {
+    let (frames, mut output, stall) = match request.is_repeatable() {
+        true => watch(session, session.ask(&request.bytes())?),
+        false => open(session)?,
+    };
+    stall.on_request(request);
+    if !request.is_repeatable() {
+        output.write_all(&request.bytes()).map_err(Error::stream)?;
+        output.flush().map_err(Error::stream)?;
+    }
+    Ok((frames, output, stall))
+}
+
+fn watch(session: &dyn Session, Stream { input, output }: Stream) -> Watched {
     let stall = Stall::new(session.max_stall());
     let (reading, writing) = (stall.clone(), stall.clone());
     let input = Box::new(Reader { input, stall: reading, follower: Follower::default() });
-    Ok((Frames::new(input), Box::new(Writer { output, stall: writing }), stall))
+    (Frames::new(input), Box::new(Writer { output, stall: writing }), stall)
 }
 
 /// Of one stream; clones are the same.

@@ -65,6 +65,8 @@ impl Server {
         let config = super::for_files(config)?;
         let mut options = Options::server(static_key(identity)?, clients, config)
             .tapped(tap)
+            // Only GET and LIST are answered then.
+            .accepting_early_data(true)
             .driven_by(Driver::Thread);
         options.permit = permit;
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
@@ -233,6 +235,7 @@ async fn requested(
         Err(e) => return refuse(&front.service, &caller, send, e),
     };
     let (service, label, ours) = (Arc::clone(&front.service), front.label.clone(), front.ours);
+    let is_early = receive.is_early();
     front.service.requests().run(slot, move |slot| {
         let slot = match slot {
             Ok(slot) => slot,
@@ -241,7 +244,7 @@ async fn requested(
         let view = slot.view();
         let stream = stream((send, receive), Until::GivenUp(view.clone()), None, ours);
         let from = caller.shown();
-        let asked = Caller { key: caller.key, from, source, slot: view.clone() };
+        let asked = Caller { key: caller.key, from, source, slot: view.clone(), is_early };
         let link = Remote { connection: caller.connection, label };
         service.converse(&asked, Some(request), watched(stream, &view), &link);
     });

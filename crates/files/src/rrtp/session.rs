@@ -11,13 +11,16 @@ use crate::until::Until;
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
 use narrows_net::tap::Tap;
-use narrows_net::{ConnectOptions, Connection, Driver, Endpoint, Error as E, Options};
+use narrows_net::{
+    ConnectOptions, Connection, Driver, EarlyData, Endpoint, Error as E, Options, ReceiveStream,
+    SendStream,
+};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::ServerKey;
 use narrows_wire::noise::PublicKey;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 use std::time::Instant;
 
 /// A client asks for a sign of life when nothing came for so long: a server at work says something
@@ -61,15 +64,39 @@ impl Connect {
 
 /// A client's connection with a server.
 pub struct RrtpSession {
-    address: SocketAddr,
+    host: String,
+    port: u16,
     identity: Identity,
     how: Connect,
     patience: Mutex<Patience>,
-    current: Mutex<Arc<Current>>,
+    /// None before the first stream of a session that begins with it. Held by whoever connects: the others wait.
+    current: Mutex<Option<Arc<Current>>>,
+    first: FirstConnection,
+}
+
+/// Whether there is a connection yet, for those who do not want to be the first to use it.
+#[derive(Default)]
+struct FirstConnection {
+    /// Whether there is one; none is to be waited for if this is false.
+    known: Mutex<Option<bool>>,
+    changed: Condvar,
+}
+
+impl FirstConnection {
+    fn set(&self, is_there: bool) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(is_there);
+        self.changed.notify_all();
+    }
+    fn wait(&self) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.changed.wait_while(known, |known| known.is_none());
+        known.unwrap_or_else(PoisonError::into_inner).unwrap_or_default()
+    }
 }
 
 /// The connection of the latest attempt.
 struct Current {
+    address: SocketAddr,
     connection: Connection,
     endpoint: Endpoint,
     tokens: SavedTokens,
@@ -88,27 +115,50 @@ impl RrtpSession {
         identity: &Identity,
         how: Connect,
     ) -> Result<RrtpSession, Error> {
-        let addresses = (host, port)
+        let session = RrtpSession::with_first_request(host, port, identity, how);
+        session.current()?;
+        Ok(session)
+    }
+
+    /// The same, but connects with the first stream, whose request ([`Session::ask`]) leaves with the first packet to
+    /// a server that is known.
+    pub fn with_first_request(
+        host: &str,
+        port: u16,
+        identity: &Identity,
+        how: Connect,
+    ) -> RrtpSession {
+        let patience = Mutex::new(Patience::new(Instant::now(), how.busy));
+        let (host, identity) = (host.to_string(), identity.clone());
+        let (current, first) = (Mutex::default(), FirstConnection::default());
+        RrtpSession { host, port, identity, how, patience, current, first }
+    }
+
+    /// Connects, to the first of the server's addresses that answers.
+    fn first_connection(&self, request: Option<&[u8]>) -> Result<Current, Error> {
+        let host = &self.host;
+        let addresses = (host.as_str(), self.port)
             .to_socket_addrs()
             .map_err(|_| Error::new(Kind::Unreachable, format!("{host}: no such host is known")))?;
         let mut last = Error::new(Kind::Unreachable, format!("{host}: the name has no address"));
         for address in addresses {
-            let mut patience = Patience::new(Instant::now(), how.busy);
-            match open(address, identity, &how, &mut patience) {
+            let mut patience = self.patience.lock().unwrap_or_else(PoisonError::into_inner);
+            *patience = Patience::new(Instant::now(), self.how.busy);
+            match open(address, &self.identity, &self.how, &mut patience, request) {
                 Err(e) if matches!(e.kind, Kind::Unreachable | Kind::Busy) => last = e,
-                Err(e) => return Err(e),
-                Ok(current) => {
-                    return Ok(RrtpSession {
-                        address,
-                        identity: identity.clone(),
-                        how,
-                        patience: Mutex::new(patience),
-                        current: Mutex::new(Arc::new(current)),
-                    });
-                }
+                other => return other,
             }
         }
         Err(last)
+    }
+
+    /// Waits until something else has connected; false if that will not happen.
+    pub fn wait_connected(&self) -> bool {
+        self.first.wait()
+    }
+    /// Nothing else will connect, if nothing has.
+    pub fn give_up_waiting(&self) {
+        self.first.set(false);
     }
 
     /// Does `work`, and does it again when the server said that it is busy, or took this connection's place away: over
@@ -123,12 +173,12 @@ impl RrtpSession {
                 Err(e) if matches!(e.kind, Kind::Busy | Kind::Cut) => e,
                 other => return other,
             };
-            let current = self.current();
+            let Some(current) = self.existing() else { return Err(e) };
             let mut patience = self.patience.lock().unwrap_or_else(PoisonError::into_inner);
             let (why, moved) = current.why_busy();
             patience.moved(Instant::now(), moved);
             let Some(why) = why else { return Err(e) };
-            if !patience.pause(&format!("{} {why}", self.address), self.how.stop)? {
+            if !patience.pause(&format!("{} {why}", current.address), self.how.stop)? {
                 return Err(e);
             }
             if current.connection.silence().is_ok() {
@@ -139,32 +189,60 @@ impl RrtpSession {
             let (config, tap) = (self.how.config.clone(), self.how.tap.clone());
             let tokens = self.how.tokens.clone();
             let how = Connect { expect, config, tap, tokens, ..self.how };
-            let opened = open(self.address, &self.identity, &how, &mut patience);
+            let opened = open(current.address, &self.identity, &how, &mut patience, None);
             // What is left of the patience may be too short for an answer.
             let opened = opened.map_err(|new| if new.kind == Kind::Unreachable { e } else { new });
-            let current = opened?;
-            *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(current);
+            let current = Arc::new(opened?);
+            *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(current);
         }
     }
 
-    fn current(&self) -> Arc<Current> {
-        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    /// The connection, made now if there is none.
+    fn current(&self) -> Result<Arc<Current>, Error> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(current) = &*current {
+            return Ok(Arc::clone(current));
+        }
+        let made = Arc::new(self.first_connection(None)?);
+        *current = Some(Arc::clone(&made));
+        self.first.set(true);
+        Ok(made)
+    }
+    /// The connection, if there is one. Waits for nobody who connects.
+    fn existing(&self) -> Option<Arc<Current>> {
+        match self.current.try_lock() {
+            Ok(current) => current.clone(),
+            Err(TryLockError::Poisoned(current)) => current.into_inner().clone(),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// The server's key.
     pub fn peer_key(&self) -> Option<PublicKey> {
-        self.current().connection.peer_key()
+        self.existing()?.connection.peer_key()
+    }
+
+    /// What the server sends with, if it said so and is still there.
+    pub fn peer_protocol(&self) -> Option<String> {
+        let label = self.existing()?.connection.peer_protocol().ok()?;
+        (!label.is_empty()).then(|| crate::error::shown(&label))
+    }
+
+    /// Whether the server took the first request with the first packet.
+    #[cfg(test)]
+    pub(crate) fn went_early(&self) -> Option<bool> {
+        self.existing()?.connection.early_data_accepted().ok()
     }
 
     /// What this end has learned of the path.
     pub fn learned(&self) -> PathHints {
-        self.current().connection.learned()
+        self.existing().map_or_else(PathHints::default, |current| current.connection.learned())
     }
 
     /// For how long nothing has come from the server, and after how much of it the connection is
-    /// given up; `None` when it is over.
+    /// given up; `None` when there is none, or it is over.
     pub fn silence(&self) -> Option<(Duration, Duration)> {
-        self.current().connection.silence().ok()
+        self.existing()?.connection.silence().ok()
     }
 }
 
@@ -174,10 +252,11 @@ fn open(
     identity: &Identity,
     how: &Connect,
     patience: &mut Patience,
+    request: Option<&[u8]>,
 ) -> Result<Current, Error> {
     let (mut busy, what) = (None, format!("{address} is busy"));
     loop {
-        match attempt(address, identity, how, patience) {
+        match attempt(address, identity, how, patience, request) {
             Err(e) if e.kind == Kind::Busy && patience.pause(&what, how.stop)? => busy = Some(e),
             // What was left of the patience may have been too short for an answer.
             Err(e) if e.kind == Kind::Unreachable => return Err(busy.unwrap_or(e)),
@@ -191,6 +270,7 @@ fn attempt(
     identity: &Identity,
     how: &Connect,
     patience: &mut Patience,
+    request: Option<&[u8]>,
 ) -> Result<Current, Error> {
     let ours = *identity.public();
     let any: IpAddr = match address {
@@ -211,6 +291,7 @@ fn attempt(
     };
     let mut options = ConnectOptions::new(server_key, config);
     options.suite = crate::key::suite();
+    options.early_data = request.and_then(EarlyData::new);
     options.patience = Duration::from_secs_f64(patience.left(Instant::now()).as_secs_f64());
     // An attempt that meets BUSY goes on: the user does not have to wait for its end to learn why.
     let look = || {
@@ -222,7 +303,8 @@ fn attempt(
     let connected = wait_and_look(&until, None, look, endpoint.connect(address, options))?;
     let connection = connected.map_err(|e| transport_error(e, &ours))?;
     let tokens = how.tokens.clone();
-    Ok(Current { connection, endpoint, tokens, signals: ServerSignals::default() })
+    let signals = ServerSignals::default();
+    Ok(Current { address, connection, endpoint, tokens, signals })
 }
 
 impl Current {
@@ -248,13 +330,37 @@ impl Drop for Current {
     }
 }
 
+impl RrtpSession {
+    /// A stream for the session's user.
+    fn watched(&self, current: &Current, halves: (SendStream, ReceiveStream)) -> Stream {
+        let (until, silence) = (Until::Stopped(self.how.stop), Silence::new(self.how.silence));
+        let ours = *self.identity.public();
+        current.signals.observe(stream(halves, until, Some(silence), ours))
+    }
+}
+
 impl Session for RrtpSession {
     fn open(&self) -> Result<Stream, Error> {
-        let (current, ours) = (self.current(), *self.identity.public());
+        let (current, ours) = (self.current()?, *self.identity.public());
         let (until, silence) = (Until::Stopped(self.how.stop), Silence::new(self.how.silence));
-        let (send, receive) = wait(&until, Some(&silence), current.connection.open_bi())?
+        let halves = wait(&until, Some(&silence), current.connection.open_bi())?
             .map_err(|e| transport_error(e, &ours))?;
-        Ok(current.signals.observe(stream((send, receive), until, Some(silence), ours)))
+        Ok(self.watched(&current, halves))
+    }
+    fn ask(&self, request: &[u8]) -> Result<Stream, Error> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.is_none() {
+            let made = Arc::new(self.first_connection(Some(request))?);
+            *current = Some(Arc::clone(&made));
+            self.first.set(true);
+            if let Some(halves) = made.connection.early_stream() {
+                return Ok(self.watched(&made, halves));
+            }
+        }
+        drop(current);
+        let mut stream = self.open()?;
+        stream.output.write_all(request).map_err(Error::stream)?;
+        Ok(stream)
     }
     fn protocol(&self) -> String {
         self.how.config.protocol.label().to_string()

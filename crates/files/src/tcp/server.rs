@@ -151,7 +151,8 @@ fn open(shared: &Arc<Shared>, tcp: TcpStream, from: SocketAddr, slot: Slot) {
             Err(e) => return refuse(&answering, from, &socket, stream, e),
         };
         let slot_view = slot.view();
-        let caller = Caller { key, from: from.to_string(), source, slot: slot_view.clone() };
+        let (from, slot) = (from.to_string(), slot_view.clone());
+        let caller = Caller { key, from, source, slot, is_early: false };
         let stream = watched(stream, &slot_view);
         answering.service.converse(&caller, Some(request), stream, &Kernel);
         linger(&answering, socket);

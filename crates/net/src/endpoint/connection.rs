@@ -228,6 +228,14 @@ impl Connection {
         self.hold.look(|m, _| m.protocol().to_string())
     }
 
+    /// The protocol of the peer's sending, as it announced it: printable ASCII, empty if it announced nothing.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn peer_protocol(&self) -> Result<String, Error> {
+        self.hold.look(|m, _| m.peer_protocol().to_string())
+    }
+
     /// The agreed application protocol
     /// ([`ConnectionConfig::applications`](narrows_transport::connection::ConnectionConfig::applications)), if any. A
     /// client that offers several waits for the server's choice; one that offers a single one knows it at once, and the

@@ -214,8 +214,7 @@ impl Endpoint {
             if let Some(early_data) = &early_data {
                 state.begin_early(early_data.is_finished());
             }
-            let connect =
-                Connect { remote, server_key, suite, connection, patience, early_data };
+            let connect = Connect { remote, server_key, suite, connection, patience, early_data };
             let handle = core.endpoint.connect(now, connect).ok_or(Error::TooMany)?;
             core.begin(handle, state);
             Ok(handle)

@@ -6,8 +6,8 @@ use narrows_congestion::PathHints;
 use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{
-    Clients, EarlyData, EndpointConfig, EndpointLimits, Entropy, Filter, MemoryTokens, Permit, ServerKey,
-    TokenStore,
+    Clients, EarlyData, EndpointConfig, EndpointLimits, Entropy, Filter, MemoryTokens, Permit,
+    ServerKey, TokenStore,
 };
 use narrows_transport::streams::Limits;
 use narrows_wire::{StaticKey, Suite};

@@ -3,8 +3,8 @@
 use narrows_base::{Duration, Spec, Time};
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{
-    ApplicationProtocols, ConnectOptions, Connection, Driver, EarlyData, Endpoint, Error, Options, Token,
-    TokenStore,
+    ApplicationProtocols, ConnectOptions, Connection, Driver, EarlyData, Endpoint, Error, Options,
+    Token, TokenStore,
 };
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, ServerKey};

@@ -227,6 +227,10 @@ impl Connection {
     pub fn protocol(&self) -> &str {
         &self.label
     }
+    /// The same of the peer's, as it announced it; empty if it announced nothing.
+    pub fn peer_protocol(&self) -> &str {
+        &self.setup.peers
+    }
     /// When the last authentic packet arrived; at first, when the connection began.
     pub fn last_received(&self) -> Time {
         self.last_received

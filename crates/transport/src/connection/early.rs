@@ -108,9 +108,7 @@ impl EarlyState {
                 let stream = streams.open_early(data, fin, is_taken);
                 EarlyState { stream, is_taken, is_unconfirmed: false }
             }
-            Early::Received => {
-                EarlyState { stream: None, is_taken: true, is_unconfirmed: true }
-            }
+            Early::Received => EarlyState { stream: None, is_taken: true, is_unconfirmed: true },
         }
     }
 }
@@ -124,7 +122,9 @@ impl Connection {
         for frame in Frames::bare(frames) {
             match frame {
                 Ok(Frame::Padding(_)) => {}
-                Ok(frame @ Frame::Stream { id: STREAM, .. }) if streams.on_frame(&frame).is_ok() => {
+                Ok(frame @ Frame::Stream { id: STREAM, .. })
+                    if streams.on_frame(&frame).is_ok() =>
+                {
                     is_any = true;
                 }
                 _ => return false,

@@ -1,14 +1,14 @@
 //! The client's side of a handshake: SYN until SYN-ECHO, START until START-ECHO; START at once with a token, or
 //! EARLY-START with a token and early data.
 
-use super::{Connect, ServerKey, hello};
 use super::accepting::Overtaken;
+use super::{Connect, ServerKey, hello};
 use crate::connection::{Closed, ConnectionConfig, Early};
 use crate::handshake::{ClientExchange, HandshakePacket, MAX_COOKIE_AGE, PROBE_BYTES, PathSample};
 use narrows_base::{Duration, Time};
 use narrows_wire::cookie::MIN_COOKIE_LIFE;
-use narrows_wire::packet::{self, Nonce, StartEcho, Versions};
 use narrows_wire::noise::early::EarlyMessage;
+use narrows_wire::packet::{self, Nonce, StartEcho, Versions};
 use narrows_wire::{
     ClientHandshake, ConnectionId, Cookie, EarlyHandshake, Established, HandshakeError, Hello,
     Params, StaticKey, Token, VERSION,
@@ -95,12 +95,12 @@ impl Connecting {
         seed: [u8; 32],
     ) {
         let suite = self.connect.suite;
-        if let (Some(data), ServerKey::Is(server)) = (&self.connect.early_data, self.connect.server_key)
+        if let (Some(data), ServerKey::Is(server)) =
+            (&self.connect.early_data, self.connect.server_key)
             && token.permits_early_data()
         {
             let message = EarlyMessage { age, hello: self.hello(), frames: data.frames() };
-            let made =
-                EarlyHandshake::new(suite, self.nonce, &token, key, &server, seed, &message);
+            let made = EarlyHandshake::new(suite, self.nonce, &token, key, &server, seed, &message);
             if let Ok(early) = made {
                 self.exchange = ClientExchange::with_token(now, self.connect.connection.hints.rtt);
                 self.early = Some(Box::new(early));

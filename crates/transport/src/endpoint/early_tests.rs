@@ -229,7 +229,9 @@ fn without_a_key_or_a_permission_nothing_goes_early() {
 fn refused_early_data_arrive_once() {
     type Change = fn(&mut World);
     let changes: [(&str, Change); 6] = [
-        ("it was started again", |w| *w.net.at(SERVER) = Connections::new(server(true), random(99))),
+        ("it was started again", |w| {
+            *w.net.at(SERVER) = Connections::new(server(true), random(99))
+        }),
         ("it takes none any more", |w| w.net.at(SERVER).config.early_data = false),
         ("all that are not confirmed have come", |w| w.net.at(SERVER).unconfirmed = 16),
         ("the client's store says another age", |w| {
@@ -238,8 +240,12 @@ fn refused_early_data_arrive_once() {
             w.net.at(CLIENT).tokens.insert(now, SERVER.parse().unwrap(), token);
             w.run(0.01);
         }),
-        ("its limits permit no such stream", |w| w.net.at(SERVER).config.connection.limits.data = 5),
-        ("it gave its last place away", |w| w.net.at(SERVER).config.limits.connections_of_source = 1),
+        ("its limits permit no such stream", |w| {
+            w.net.at(SERVER).config.connection.limits.data = 5
+        }),
+        ("it gave its last place away", |w| {
+            w.net.at(SERVER).config.limits.connections_of_source = 1
+        }),
     ];
     for (n, (name, change)) in changes.into_iter().enumerate() {
         let mut world = World::acquainted(10 + n as u64);
@@ -431,7 +437,11 @@ fn damaged_first_packets_harm_nobody() {
                 Vec::new()
             });
             let mut packet = first.unwrap();
-            if is_cut { packet.truncate(at) } else { packet[at] ^= 0x10 }
+            if is_cut {
+                packet.truncate(at)
+            } else {
+                packet[at] ^= 0x10
+            }
             let now = world.net.now;
             world.net.at(SERVER).receive(now, from, 0, &mut packet);
             assert_eq!(world.requests.len(), 0);
@@ -485,7 +495,8 @@ fn an_address_that_is_silent_gets_little() {
         });
         let now = world.net.now;
         if closes {
-            let handle = world.net.events.iter().find(|e| e.0 == SERVER.parse().unwrap()).unwrap().1;
+            let handle =
+                world.net.events.iter().find(|e| e.0 == SERVER.parse().unwrap()).unwrap().1;
             world.net.at(SERVER).close(now, handle, 400, &"x".repeat(300));
         }
         assert_eq!((world.requests.len(), world.net.at(SERVER).unconfirmed), (1, 1));

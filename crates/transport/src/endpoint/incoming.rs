@@ -263,8 +263,7 @@ impl<C: ManagedConnection> Connections<C> {
         let PathSample { rtt, dispersion, finish: repeat } = opened.path;
         // Without FINISH the server has taken what went early.
         let early = connecting.early(opened.finish.is_none());
-        let finishing =
-            opened.finish.map(|packet| Box::new(Finishing { packet, repeat, until }));
+        let finishing = opened.finish.map(|packet| Box::new(Finishing { packet, repeat, until }));
         let beginning = NewConnection {
             side: Side::Client,
             config: connecting.config(),

@@ -33,7 +33,7 @@ impl Streams {
 
 #[cfg(test)]
 mod tests {
-    use crate::streams::{Limits, Side, SentFrame, StreamEvent, Streams};
+    use crate::streams::{Limits, SentFrame, Side, StreamEvent, Streams};
     use narrows_wire::{FrameWriter, Prelude};
 
     fn client(permitted: u64) -> Streams {

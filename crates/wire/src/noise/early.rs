@@ -8,7 +8,9 @@
 //! ([`token`](crate::token)), and of a fresh message only ([`EarlyMessage::age`]). Packets after EARLY-ECHO are as
 //! after FINISH.
 
-use super::{Established, HandshakeError, PublicKey, StaticKey, established, peer_key, read, write};
+use super::{
+    Established, HandshakeError, PublicKey, StaticKey, established, peer_key, read, write,
+};
 use super::{builder, hello_bytes, library};
 use crate::bytes::{Malformed, Sink, Source};
 use crate::frame::kind::PADDING;

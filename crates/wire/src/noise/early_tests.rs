@@ -19,7 +19,8 @@ fn client(suite: Suite, server: u8, seed: u8) -> EarlyHandshake {
     let frames = vec![0xe0, 3, b'G', b'E', b'T'];
     let token = Token([0xc0; 36]);
     let server = *key(server).public();
-    EarlyHandshake::new(suite, NONCE, &token, &key(1), &server, [seed; 32], &message(frames)).unwrap()
+    EarlyHandshake::new(suite, NONCE, &token, &key(1), &server, [seed; 32], &message(frames))
+        .unwrap()
 }
 fn request(start: &[u8], server: u8) -> Result<EarlyRequest, HandshakeError> {
     let Ok(Packet::EarlyStart(start)) = Packet::read(start) else {
@@ -74,7 +75,8 @@ fn another_server_reads_and_answers_nothing() {
     let mut meant = client(Suite::Aes256Gcm, 2, 3);
     assert_eq!(request(meant.start(), 66).unwrap_err(), HandshakeError::Forged);
     // An impostor with the client's key answers what it made itself, under the client's nonce.
-    let (_, echo) = request(client(Suite::Aes256Gcm, 66, 9).start(), 66).unwrap().accept(&hello(6)).unwrap();
+    let (_, echo) =
+        request(client(Suite::Aes256Gcm, 66, 9).start(), 66).unwrap().accept(&hello(6)).unwrap();
     assert_eq!(meant.on_early_echo(&answer(&echo).unwrap()).unwrap_err(), HandshakeError::Forged);
     let (mut at_server, echo) = request(meant.start(), 2).unwrap().accept(&hello(0x5e)).unwrap();
     let mut at_client = meant.on_early_echo(&answer(&echo).unwrap()).unwrap();
