@@ -2,15 +2,17 @@
 //! panic, and nothing forged is believed.
 
 use narrows_wire::cookie::Cookie;
+use narrows_wire::noise::early::EarlyMessage;
 use narrows_wire::{
-    ClientHandshake, ConnectionId, Established, Hello, Packet, Params, ServerHandshake, StaticKey,
-    Suite,
+    ClientHandshake, ConnectionId, EarlyHandshake, EarlyRequest, Established, Frames, Hello,
+    Packet, Params, ServerHandshake, StaticKey, Suite, Token,
 };
 use std::cell::RefCell;
 
 struct Ends {
     waiting_client: ClientHandshake,
     waiting_server: ServerHandshake,
+    waiting_early: EarlyHandshake,
     open: Established,
 }
 
@@ -36,7 +38,25 @@ fn ends() -> Ends {
     let (open, _) = first.on_start_echo(&echo, &hello(), |_| true).expect("an authentic answer");
     let waiting_client = client([5; 32]);
     let waiting_server = server(waiting_client.start());
-    Ends { waiting_client, waiting_server, open }
+    // What the seeds have, from a key to itself.
+    let (token, message) = (Token([0xc0; 36]), early_message());
+    let waiting_early = EarlyHandshake::new(
+        Suite::Aes256Gcm,
+        [0; 16],
+        &token,
+        &key,
+        key.public(),
+        [6; 32],
+        &message,
+    )
+    .expect("an EARLY-START");
+    Ends { waiting_client, waiting_server, waiting_early, open }
+}
+
+/// One that asks for something.
+fn early_message() -> EarlyMessage {
+    let (age, frames) = (narrows_base::Duration::ZERO, vec![0xe0, 3, b'G', b'E', b'T']);
+    EarlyMessage { age, hello: hello(), frames }
 }
 
 thread_local! {
@@ -55,10 +75,38 @@ pub fn run(bytes: &[u8]) {
             Ok(Packet::StartEcho(echo)) => {
                 assert!(ends.waiting_client.on_start_echo(&echo, &hello(), |_| true).is_err());
             }
+            Ok(Packet::EarlyStart(start)) => {
+                let key = StaticKey::new([1; 32]).expect("a key");
+                if let Ok(request) = EarlyRequest::read(&start, &key, [4; 32]) {
+                    assert_eq!(
+                        bytes,
+                        ends.waiting_early.start(),
+                        "only what was made is authentic"
+                    );
+                    assert!(Frames::bare(&request.message.frames).all(|frame| frame.is_ok()));
+                    assert!(request.accept(&hello()).is_ok());
+                }
+            }
+            Ok(Packet::EarlyEcho(echo)) => {
+                assert!(ends.waiting_early.on_early_echo(&echo).is_err());
+            }
             Ok(Packet::Finish(finish)) => assert!(ends.waiting_server.on_finish(&finish).is_err()),
             Ok(Packet::Version { spoken, .. }) => assert!(spoken.iter().count() <= 8),
             _ => {}
         }
         assert!(ends.open.opener.open(&mut bytes.to_vec()).is_err());
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No fuzzer makes one: what is behind the seal is tried only with this seed.
+    #[test]
+    fn a_seed_is_an_authentic_early_start() {
+        let made = ENDS.with_borrow(|ends| ends.waiting_early.start().to_vec());
+        let hex: String = made.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(crate::mutation::seeds("packets").contains(&made), "a seed is missing: {hex}");
+    }
 }
