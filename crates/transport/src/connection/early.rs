@@ -91,12 +91,12 @@ pub enum Early<'a> {
     Received,
 }
 
-/// What remains of it.
-#[derive(Debug)]
+/// What remains of it. Small: every connection has room for one.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct EarlyState {
-    /// Client: the stream, if the server permits one.
-    pub stream: Option<u64>,
-    pub is_taken: bool,
+    /// Client: the server permits the stream.
+    has_stream: bool,
+    is_taken: bool,
     pub is_unconfirmed: bool,
 }
 
@@ -105,10 +105,12 @@ impl EarlyState {
         match early {
             Early::Sent { data, is_taken } => {
                 let (data, fin) = data.parts();
-                let stream = streams.open_early(data, fin, is_taken);
-                EarlyState { stream, is_taken, is_unconfirmed: false }
+                let has_stream = streams.open_early(data, fin, is_taken).is_some();
+                EarlyState { has_stream, is_taken, is_unconfirmed: false }
             }
-            Early::Received => EarlyState { stream: None, is_taken: true, is_unconfirmed: true },
+            Early::Received => {
+                EarlyState { has_stream: false, is_taken: true, is_unconfirmed: true }
+            }
         }
     }
 }
@@ -137,19 +139,19 @@ impl Connection {
     /// another connection.
     pub fn is_early(&self, id: u64) -> bool {
         let is_server = self.agreement.side == Side::Server;
-        is_server && id == STREAM && self.early.as_ref().is_some_and(|early| early.is_taken)
+        is_server && id == STREAM && self.early.is_some_and(|early| early.is_taken)
     }
     /// At a server: whether the client is known to be there; false for one of which only early data have come.
     pub fn is_confirmed(&self) -> bool {
-        self.early.as_ref().is_none_or(|early| !early.is_unconfirmed)
+        self.early.is_none_or(|early| !early.is_unconfirmed)
     }
     /// At a client: the stream of its early data, whether they went early or not.
     pub fn early_stream(&self) -> Option<u64> {
-        self.early.as_ref().and_then(|early| early.stream)
+        self.early.filter(|early| early.has_stream).map(|_| STREAM)
     }
     /// At a client: whether the server took the early data.
     pub fn is_early_taken(&self) -> bool {
-        self.early.as_ref().is_some_and(|early| early.is_taken)
+        self.early.is_some_and(|early| early.is_taken)
     }
 
     /// A packet of the peer opened.
@@ -157,7 +159,9 @@ impl Connection {
     pub(super) fn confirm(&mut self) {
         let Some(early) = self.early.as_mut().filter(|early| early.is_unconfirmed) else { return };
         early.is_unconfirmed = false;
-        self.sender.payload_source_mut().token_waits = false;
+        if let Some(token) = &mut self.sender.payload_source_mut().token {
+            token.hurry();
+        }
     }
     /// Whether a packet of so many bytes would be too much for an address at which the client may not be.
     pub(super) fn is_too_early(&self, bytes: usize) -> bool {

@@ -61,6 +61,7 @@ use path_change::{ControllerSetup, PathChanges};
 use payload::ConnectionPayload;
 use report_frame::PeerClock;
 use std::net::SocketAddr;
+use token::OutgoingToken;
 
 /// Bytes of UDP and IPv4 headers.
 const UDP_OVERHEAD: u32 = 28;
@@ -114,7 +115,7 @@ pub struct Connection {
     agreement: Box<Agreement>,
     /// What the server gave for the next handshake, until it is taken.
     token: Option<Box<Token>>,
-    early: Option<Box<EarlyState>>,
+    early: Option<EarlyState>,
     idle_timeout: Duration,
     keep_alive: Duration,
     last_received: Time,
@@ -193,11 +194,10 @@ impl Connection {
         });
         let early = early.map(|early| EarlyState::begin(early, &mut streams));
         let mut payload_source = ConnectionPayload::new(streams, Outbox::default(), first);
-        payload_source.token = token.map(Box::new);
-        if early.as_ref().is_some_and(|early| early.is_unconfirmed) {
-            // EARLY-ECHO says all that a client must know; what else may be sent is for the application's answer.
-            (payload_source.ping, payload_source.token_waits) = (false, true);
-        }
+        // EARLY-ECHO says all that a client must know at first; what else may be sent is for the application's answer.
+        let is_unconfirmed = early.is_some_and(|early| early.is_unconfirmed);
+        payload_source.ping = !is_unconfirmed;
+        payload_source.token = token.map(|t| Box::new(OutgoingToken::new(t, is_unconfirmed)));
         let environment = config.protocol.environment(nominal_packet, random_key, believed);
         let controller = config.protocol.controller(&environment);
         let mut sender = PacketSender::new(&carrying, controller, payload_source);
@@ -252,7 +252,7 @@ impl Connection {
             unknown,
             agreement: Box::new(Agreement::new(side, &config.applications, &peers.applications)),
             token: None,
-            early: early.map(Box::new),
+            early,
             idle_timeout,
             keep_alive: config.keep_alive,
             last_received: now,

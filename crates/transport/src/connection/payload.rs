@@ -1,9 +1,9 @@
 //! The payload of a connection's packets, as seen by the packet sender.
 
 use super::messages::Outbox;
+use super::token::OutgoingToken;
 use crate::packet_sender::PayloadSource;
 use crate::streams::{SentFrame, Streams};
-use narrows_wire::Token;
 
 /// What one packet carries of what must be known to have arrived. Nearly always one piece of a
 /// stream: nothing is allocated then.
@@ -57,12 +57,8 @@ pub(super) struct ConnectionPayload {
     pub messages: Outbox,
     /// A PING must leave.
     pub ping: bool,
-    /// A token to be sent.
-    pub token: Option<Box<Token>>,
-    /// The same, while it is in flight.
-    token_sent: Option<Box<Token>>,
-    /// `token` leaves with other frames only.
-    pub token_waits: bool,
+    /// The token for the client's next handshake, until it has arrived.
+    pub token: Option<Box<OutgoingToken>>,
     /// The outcome of the last MTU probe.
     pub probed: Option<(u16, bool)>,
     /// Bytes of streams and messages in packets that arrived.
@@ -82,18 +78,12 @@ impl ConnectionPayload {
             messages,
             ping: true,
             token: None,
-            token_waits: false,
-            token_sent: None,
             probed: None,
             bytes_arrived: 0,
             small,
             large_lost: 0,
             owed: 0,
         }
-    }
-    /// The token leaves.
-    pub fn on_token_sent(&mut self) {
-        self.token_sent = self.token.take();
     }
     /// Whether this packet repeats lost data. Judged by byte counts, because lost bytes that
     /// arrived late are not sent again.
@@ -111,7 +101,7 @@ impl PayloadSource for ConnectionPayload {
     #[inline]
     fn is_empty(&mut self) -> bool {
         !self.ping
-            && (self.token_waits || self.token.is_none())
+            && self.token.as_ref().is_none_or(|token| !token.must_leave())
             && self.messages.is_empty()
             && !self.streams.has_something()
     }
@@ -126,7 +116,7 @@ impl PayloadSource for ConnectionPayload {
             return;
         }
         if frames.has_token {
-            self.token_sent = None;
+            self.token = self.token.take().filter(|token| !token.has_arrived());
         }
         self.bytes_arrived += frames.bytes() + u64::from(frames.messages);
         if frames.size > self.small {
@@ -147,8 +137,8 @@ impl PayloadSource for ConnectionPayload {
         if frames.size > self.small {
             self.large_lost = self.large_lost.saturating_add(1);
         }
-        if frames.has_token && self.token.is_none() {
-            self.token = self.token_sent.take();
+        if let Some(token) = self.token.as_mut().filter(|_| frames.has_token) {
+            token.on_lost();
         }
         let mut again = false;
         for piece in frames.sent_frames() {

@@ -210,6 +210,42 @@ fn a_long_answer_arrives_whole() {
     assert!(early < later, "{early} s and {later} s");
 }
 
+/// What fits into the first flight is there after one round trip: nothing else takes room in it.
+#[test]
+fn an_answer_of_two_packets_comes_with_the_first_flight() {
+    let mut world = World::acquainted(6);
+    world.answer = vec![5; 2000];
+    assert_eq!(world.get(), (0.04, true));
+    // The token for the next connection came with it.
+    assert_eq!(world.get(), (0.04, true));
+}
+
+/// EARLY-ECHO comes last of the first flight: what overtook it need not be sent again.
+#[test]
+fn an_answer_that_overtakes_early_echo_is_kept() {
+    let mut world = World::acquainted(7);
+    let handle = world.start();
+    let path = &mut |now: Time, bytes: &[u8]| {
+        let delay = if bytes[0] == EARLY_ECHO { 50 } else { 20 };
+        vec![now + Duration::from_millis(delay)]
+    };
+    assert_eq!(world.answered(handle, path), Some((0.07, true)));
+}
+
+/// What was refused since there was no room came by another way since: a copy is not taken when there is.
+#[test]
+fn what_was_refused_is_used_up() {
+    let mut world = World::acquainted(8);
+    world.net.at(SERVER).unconfirmed = 16;
+    assert_eq!(world.get(), (0.12, false));
+    world.net.at(SERVER).unconfirmed = 0;
+    let copy = world.early_start();
+    for from in [CLIENT, "198.51.100.7:6000"] {
+        assert_eq!(world.sends(from, &copy).0, [0x82]);
+    }
+    assert_eq!(world.requests.len(), 1);
+}
+
 /// Whom it does not name, and whom it was not told of, a client sends nothing early.
 #[test]
 fn without_a_key_or_a_permission_nothing_goes_early() {
