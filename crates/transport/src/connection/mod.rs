@@ -22,6 +22,7 @@ mod messages;
 mod mtu;
 mod new_connection;
 mod nonces;
+mod outgoing_token;
 mod packets;
 mod path;
 mod path_change;
@@ -56,12 +57,12 @@ use narrows_congestion::{Feedback, HintSource, PathHints};
 use narrows_wire::prf::Prf;
 use narrows_wire::{Established, Opener, Sealer, Token};
 use nonces::{Received, SentNonces};
+use outgoing_token::OutgoingToken;
 use path::PeerPath;
 use path_change::{ControllerSetup, PathChanges};
 use payload::ConnectionPayload;
 use report_frame::PeerClock;
 use std::net::SocketAddr;
-use token::OutgoingToken;
 
 /// Bytes of UDP and IPv4 headers.
 const UDP_OVERHEAD: u32 = 28;

@@ -1,7 +1,7 @@
 //! The payload of a connection's packets, as seen by the packet sender.
 
 use super::messages::Outbox;
-use super::token::OutgoingToken;
+use super::outgoing_token::OutgoingToken;
 use crate::packet_sender::PayloadSource;
 use crate::streams::{SentFrame, Streams};
 
