@@ -90,6 +90,8 @@ impl Turn {
     fn put_out(&mut self, shared: &Shared, core: &mut Core) -> Next {
         let now = self.latest;
         core.latest = now;
+        // What tasks have closed: its last figures are taken before what says that it is over.
+        core.dispatch(now);
         self.outbox.fill(core, now, self.socket.segments().min(SEGMENTS));
         core.dispatch(now);
         let is_left = core.leaving.is_some_and(|since| core.has_left(now, since));
