@@ -43,7 +43,7 @@ pub struct Quantity {
     /// values, such as packets acknowledged.
     pub along: Option<String>,
 
-    /// A model of [`models::MODELS`](crate::models::MODELS), and its arguments.
+    /// A model that [`models::find`](crate::models::find) knows, by name.
     pub model: Option<String>,
     /// The model's arguments.
     #[serde(default)]
