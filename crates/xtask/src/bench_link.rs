@@ -59,10 +59,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
         eprintln!("{what}: {:.0} packets/s, {:.2} us each, {unread} unread", packets.0, cpu.0);
         let _ = writeln!(
             rows,
-            "| {what} | **{:.0},000** ({:.0},000 to {:.0},000) | {:.1} | {:.2} | {unread} |",
-            packets.0 / 1e3,
-            packets.1 / 1e3,
-            packets.2 / 1e3,
+            "| {what} | **{}** ({} to {}) | {:.1} | {:.2} | {unread} |",
+            thousands(packets.0),
+            thousands(packets.1),
+            thousands(packets.2),
             gbps.0,
             cpu.0,
         );
@@ -172,4 +172,13 @@ is that of both threads of the link, ACKs included.\n\n\
 Again, as root: `cargo xtask bench link` (`--write`).\n",
         version.trim()
     )
+}
+
+/// Rounded to thousands: `1,592,000`.
+fn thousands(packets: f64) -> String {
+    let all = (packets / 1e3).round() as u64;
+    match all / 1000 {
+        0 => format!("{all},000"),
+        millions => format!("{millions},{:03},000", all % 1000),
+    }
 }
