@@ -420,7 +420,10 @@ impl Machine for Sender {
             None => {
                 self.window_limited = false;
                 self.end_burst();
-                self.app_limited_until = self.delivered + outstanding.max(1);
+                // A full receive window is the path's limit to a rate, not the application's.
+                if self.available == 0 {
+                    self.app_limited_until = self.delivered + outstanding.max(1);
+                }
                 self.wait(Time::NEVER)
             }
         }

@@ -442,3 +442,11 @@ fn linux_does_not_pace_the_first_window() {
     let more = Pair::of(&protocol("bbr(initial-window=20)")).wire.len();
     assert!((10..=12).contains(&more), "{more}: then a burst of two every few milliseconds");
 }
+
+/// A full receive window is not the application's limit: BBR learns from such samples that the path is full.
+#[test]
+fn a_full_receive_window_limits_no_rate_sample() {
+    let spec = Spec::parse("bbr(receive-window=8)").unwrap();
+    let p = Pair::of(&Protocol::read(&spec, Preset::Linux, 1500).unwrap());
+    assert_eq!((p.wire.len(), p.sender.app_limited_until), (8, 0));
+}
