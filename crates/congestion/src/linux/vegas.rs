@@ -61,7 +61,7 @@ impl Vegas {
                 self.window.slow_start(delivered);
             }
         } else if self.backlog > self.marks.beta {
-            self.window.cwnd -= 1;
+            self.window.cwnd = self.window.cwnd.saturating_sub(1);
             self.lower_ssthresh();
         } else if self.backlog < self.marks.alpha {
             self.window.cwnd += 1;
@@ -71,7 +71,7 @@ impl Vegas {
     }
 
     fn lower_ssthresh(&mut self) {
-        self.window.ssthresh = self.window.ssthresh.min(self.window.cwnd - 1);
+        self.window.ssthresh = self.window.ssthresh.min(self.window.cwnd.saturating_sub(1));
     }
 
     fn begin_round(&mut self, flight: u64) {
