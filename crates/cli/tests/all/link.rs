@@ -369,7 +369,7 @@ fn sleeper(mark: &str) -> bool {
 
 fn wait_until(what: impl Fn() -> bool) -> bool {
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(10) {
+    while begun.elapsed() < Duration::from_secs(20) {
         if what() {
             return true;
         }

@@ -8,11 +8,12 @@ use super::{forwarding, slot};
 use crate::error::Error;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const NAMESPACE: &str = "namespace ";
-/// Programs that start others while they are ended, and links behind links, are looked for so often.
-const MAX_ROUNDS: u32 = 100;
+/// Programs that start others while they are ended, and links behind links, are looked for so long. On a busy machine
+/// the kernel needs a good part of a second to remove the devices of an owner that was killed.
+const PATIENCE: Duration = Duration::from_secs(10);
 const ROUND: Duration = Duration::from_millis(2);
 
 /// What a slot notes of a namespace that was made for it.
@@ -37,7 +38,8 @@ pub struct Cleaned {
 /// There is no place where such things would be written down.
 pub fn clean() -> Result<Cleaned, Error> {
     let (mut links, mut namespaces, mut programs) = (0, Vec::new(), BTreeSet::new());
-    for _ in 0..MAX_ROUNDS {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
         let dead = slot::remove_dead()?;
         links += dead.len();
         namespaces.extend(dead.iter().flatten().filter_map(|line| noted(line)));
