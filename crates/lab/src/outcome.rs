@@ -83,9 +83,9 @@ impl Outcome {
     pub fn is_real(&self) -> bool {
         !matches!(self.command, "compare" | "run")
     }
-    /// Whether it is what a relay saw: links and no connections.
-    pub fn is_relay(&self) -> bool {
-        self.command == "relay"
+    /// Whether it is what a relay or an emulated link saw: the ways of a link and no connections.
+    pub fn is_link(&self) -> bool {
+        matches!(self.command, "relay" | "link")
     }
 }
 

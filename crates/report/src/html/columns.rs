@@ -57,7 +57,12 @@ pub(super) fn shown(outcome: &Outcome) -> Vec<Shown> {
         let found = outcome.results.iter().filter_map(move |r| r.measure(name));
         found.map(|e| e.mean).filter(|m| m.is_finite())
     };
-    let first = |m: &&Measure| FIRST.iter().position(|f| *f == m.name);
+    // A link has no goodput; what passed it is its throughput.
+    let names = FIRST.map(|name| match name {
+        "goodput_bps" if outcome.is_link() => "throughput_bps",
+        name => name,
+    });
+    let first = |m: &&Measure| names.iter().position(|f| *f == m.name);
     let mut measures: Vec<&'static Measure> = MEASURES
         .iter()
         .filter(|m| means(m.name).next().is_some() && (several || m.name != "jain"))
@@ -66,7 +71,8 @@ pub(super) fn shown(outcome: &Outcome) -> Vec<Shown> {
     let show = |measure: &'static Measure| {
         let largest = means(measure.name).map(f64::abs).fold(0.0, f64::max);
         let (unit, scale) = unit(measure.unit, largest);
-        let bars = BARS.contains(&measure.name);
+        let bars =
+            BARS.contains(&measure.name) || (outcome.is_link() && measure.name == "throughput_bps");
         Shown { measure, first: first(&measure).is_some(), bars, unit, scale }
     };
     measures.into_iter().map(show).collect()

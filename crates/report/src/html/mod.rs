@@ -56,6 +56,7 @@ fn answer(page: &mut String, outcome: &Outcome) {
         "compare" => "What does each transport give you on this path?",
         "run" => "What happened in this scenario?",
         "relay" => "What passed this relay?",
+        "link" => "What passed this link?",
         _ => "What happened on these connections?",
     };
     let _ = writeln!(
@@ -123,17 +124,21 @@ fn traces(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
         return;
     }
     let source = match outcome.is_real() {
-        true if outcome.is_relay() => "As the relay counted it.".to_string(),
+        true if outcome.is_link() => format!("As the {} counted it.", outcome.command),
         true => "As the endpoints' own figures tell it.".to_string(),
         false => format!("From the run with seed {}.", outcome.seed),
+    };
+    let (one, all) = match outcome.is_link() {
+        true => ("way", "both ways"),
+        false => ("protocol", "all protocols"),
     };
     let _ = write!(
         page,
         "<section><h2>Over time</h2><p class=\"quiet\">{source} Drag across a \
-         chart to zoom in time; double-click to see all. The charts of a protocol zoom together.\
+         chart to zoom in time; double-click to see all. The charts of a {one} zoom together.\
          <label class=\"switch\"><input type=\"checkbox\" id=\"same\" checked> same scales for \
-         all</label><label class=\"switch\"><input type=\"checkbox\" id=\"together\"> zoom all \
-         protocols together</label></p><nav>"
+         all</label><label class=\"switch\"><input type=\"checkbox\" id=\"together\"> zoom \
+         {all} together</label></p><nav>"
     );
     for (place, result) in outcome.results.iter().enumerate() {
         let _ = write!(page, "<a href=\"#p{place}\">{}</a> ", escape(&result.title()));
@@ -184,7 +189,7 @@ fn lower(title: &str) -> String {
 /// What it takes to get the same page again.
 fn repeat(page: &mut String, outcome: &Outcome) {
     if outcome.is_real() {
-        let events = match outcome.is_relay() {
+        let events = match outcome.is_link() {
             true => "",
             false => ", each connection's events in connection-N.sqlog",
         };

@@ -323,6 +323,8 @@
       }),
       ...axes,
     }), options(true));
+    // The room kept for five panels is not needed by fewer.
+    element.style.minHeight = 0;
     if (!element.dataset.linked) {
       element.dataset.linked = "yes";
       element.on("plotly_relayout", (change) => zoomed(element, change));

@@ -12,9 +12,10 @@ const MAX_FLOWS: usize = 50;
 /// Protocols against measures.
 pub(super) fn comparison(outcome: &Outcome, shown: &[Shown]) -> String {
     let mut out = String::from("<table id=\"results\" class=\"sortable\"><thead><tr>");
-    let (title, what) = match outcome.is_relay() {
-        true => ("Way", "towards the server, and back"),
-        false => ("Protocol", "as asked for, with the number of its flows"),
+    let (title, what) = match outcome.command {
+        "relay" => ("Way", "towards the server, and back"),
+        "link" => ("Way", "from the command (end A) to the other end, and back"),
+        _ => ("Protocol", "as asked for, with the number of its flows"),
     };
     head(&mut out, title, what, "", true);
     for s in shown {
