@@ -1,6 +1,7 @@
 //! Crates use only those that `docs/architecture.md` says they stand on, and what these stand on; and every file of a
 //! crate that the page names is there.
 
+use crate::members;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -13,9 +14,8 @@ const OURS: &str = "narrows-";
 pub fn check(root: &Path) -> Result<(), String> {
     let page = read(&root.join(PAGE))?;
     let order = order(&page)?;
-    let folders = std::fs::read_dir(root.join("crates")).map_err(|e| format!("crates: {e}"))?;
-    for folder in folders {
-        let path = folder.map_err(|e| format!("crates: {e}"))?.path();
+    let folders = members::folders(root).map_err(|e| format!("crates: {e}"))?;
+    for path in &folders {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if DEVELOPERS.contains(&name.as_str()) {
             continue;
@@ -27,7 +27,10 @@ pub fn check(root: &Path) -> Result<(), String> {
         }
     }
     let mut files = Vec::new();
-    files_below(&root.join("crates"), "", &mut files)?;
+    for path in &folders {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        files_below(&path.join("src"), &format!("/{name}/src"), &mut files)?;
+    }
     match named_files(&page).find(|name| !files.iter().any(|f| f.ends_with(&format!("/{name}")))) {
         Some(name) => Err(format!("{PAGE} names '{name}', which is no file of any crate")),
         None => Ok(()),

@@ -5,6 +5,7 @@
 
 mod source;
 
+use crate::members;
 use source::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,13 +19,8 @@ const MAX_DEPTH: u32 = 6;
 /// Looks at every crate.
 pub fn check(root: &Path) -> Result<(), String> {
     let cannot = |e: std::io::Error| format!("crates: {e}");
-    let mut crates = Vec::new();
-    for folder in std::fs::read_dir(root.join("crates")).map_err(cannot)? {
-        crates.push(folder.map_err(cannot)?.path());
-    }
-    crates.sort();
     let mut found = String::new();
-    for path in crates {
+    for path in members::folders(root).map_err(cannot)? {
         let files = Files::read(&path.join("src")).map_err(cannot)?;
         if let Some(circle) = circle(files.graph()) {
             let names: Vec<String> = circle.iter().map(|m| shown(m)).collect();

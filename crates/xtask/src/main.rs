@@ -22,7 +22,9 @@ mod file_order;
 #[cfg(feature = "measure")]
 mod findings;
 mod fuzz;
+mod members;
 mod packages;
+mod python;
 #[cfg(feature = "measure")]
 mod real;
 #[cfg(feature = "measure")]
@@ -36,7 +38,8 @@ use std::process::{Command, ExitCode};
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test             all tests: unit, property, integration, documentation
+  test             all tests: unit, property, integration, documentation, and those of the Python package
+  test python      only the latter, in a virtual environment below the target folder: pytest, mypy, ruff
   check            format, lint (warnings are errors), documentation, the order of crates and of their files,
                    dependencies and their number, packages to publish, validation up to date; where clang-14 is
                    installed, that the shipped eBPF programs are what their source compiles to
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         None => ("help", &[][..]),
     };
     let result = match command {
+        "test" if rest == ["python"] => python::test(),
         "test" => test(),
         "check" => check(),
         "bpf" => bpf::make(),
@@ -154,7 +158,8 @@ fn in_release(args: &[String]) -> Result<(), String> {
 }
 
 fn test() -> Result<(), String> {
-    cargo(&["test", "--workspace", "--locked"])
+    cargo(&["test", "--workspace", "--locked"])?;
+    python::test()
 }
 
 fn check() -> Result<(), String> {

@@ -54,7 +54,7 @@ fn package_of(line: &str) -> String {
 pub fn check_packaging() -> Result<(), String> {
     let mut args =
         vec!["package", "--workspace", "--no-verify", "--offline", "--allow-dirty", "--quiet"];
-    for developers in ["xtask", "narrows-fuzzed", "narrows-papers"] {
+    for developers in ["xtask", "narrows-fuzzed", "narrows-papers", "narrows-python"] {
         args.extend(["--exclude", developers]);
     }
     cargo(&args)

@@ -1,0 +1,16 @@
+//! The compiled part of the Python package `narrows`: arguments come in as text, results go out as tables. What
+//! people use is above it, in `python/narrows`.
+
+mod compare;
+mod errors;
+mod work;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _narrows(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    errors::register(m)?;
+    compare::register(m)?;
+    Ok(())
+}

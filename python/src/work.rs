@@ -1,0 +1,68 @@
+//! Long work beside the interpreter: the GIL is released, Ctrl-C stops it, and progress is told.
+
+use crate::errors::guarded;
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often the interpreter is asked whether Ctrl-C was pressed, and progress is told.
+const POLL: Duration = Duration::from_millis(50);
+
+/// What the work looks at and tells.
+#[derive(Default)]
+pub struct Watch {
+    /// Set when it is to stop soon.
+    pub stop: AtomicBool,
+    /// The finished fraction, as the bits of an `f64`.
+    fraction: AtomicU64,
+}
+
+impl Watch {
+    /// So much is done, as a fraction.
+    pub fn tell(&self, fraction: f64) {
+        self.fraction.store(fraction.to_bits(), Ordering::Relaxed);
+    }
+}
+
+/// Runs `work` in a thread of its own while this one waits without the GIL. `progress` is called with the finished
+/// fraction. What a signal's handler or `progress` raises stops the work and is raised here.
+pub fn run<T: Send>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Watch) -> PyResult<T> + Send,
+) -> PyResult<T> {
+    let watch = Watch::default();
+    std::thread::scope(|scope| {
+        let (tell, finished) = channel();
+        // A receiver may be used by one thread at a time; waiting without the GIL wants that shown.
+        let finished = Mutex::new(finished);
+        let watch = &watch;
+        scope.spawn(move || {
+            // Whoever waits is gone only after a panic of its own.
+            let _ = tell.send(guarded(|| work(watch)));
+        });
+        let mut raised = None;
+        loop {
+            let wait =
+                || finished.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(POLL);
+            match py.detach(wait) {
+                Ok(result) => return raised.map_or(result, Err),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let lost = "the thread of a simulation ended without a result";
+                    return Err(pyo3::exceptions::PyRuntimeError::new_err(lost));
+                }
+                Err(RecvTimeoutError::Timeout) if raised.is_some() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    let fraction = f64::from_bits(watch.fraction.load(Ordering::Relaxed));
+                    let told = progress.map_or(Ok(()), |p| p.call1((fraction,)).map(drop));
+                    if let Err(e) = py.check_signals().and(told) {
+                        watch.stop.store(true, Ordering::Relaxed);
+                        raised = Some(e);
+                    }
+                }
+            }
+        }
+    })
+}
