@@ -129,3 +129,32 @@ impl Controller for Vegas {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Marks, Vegas, Window};
+    use crate::Environment;
+
+    /// A window of one packet, as a timeout leaves it, that meets a queue stays a window.
+    #[test]
+    fn a_queue_does_not_take_a_window_below_two() {
+        for cwnd in 0..3 {
+            let mut window = Window::new(&Environment::default());
+            (window.cwnd, window.ssthresh) = (cwnd, 0);
+            let marks = Marks { alpha: 0, beta: 0, gamma: 0 };
+            let mut vegas = Vegas {
+                window,
+                marks,
+                measuring: true,
+                acked: 0,
+                round_end: 0,
+                base: 10,
+                smallest: 1000,
+                samples: 3,
+                backlog: 0,
+            };
+            vegas.end_round(1);
+            assert_eq!(vegas.window.cwnd, 2, "from {cwnd}");
+        }
+    }
+}
