@@ -1,12 +1,8 @@
 //! The command line.
 
 use crate::help::{COMPLETIONS, EXAMPLES, LIST, MAN, RUN, SWEEP, compare};
-use crate::values::{aim, flows, jobs, packet, preset, seed, seeds, source, time};
 use clap::{Args, Parser, Subcommand};
-use narrows_base::Duration;
-use narrows_lab::recommendation::Aim;
-use narrows_sim::SourceSpec;
-use narrows_transport::Preset;
+use narrows_options::Jobs;
 use std::path::PathBuf;
 
 /// Compare and run transport protocols on any link.
@@ -86,52 +82,8 @@ pub struct Man {
 
 #[derive(Args)]
 pub struct Compare {
-    /// RATE,DELAY[,key=value]* or a name from `narrows list links`
-    #[arg(long, value_name = "SPEC|NAME", default_value = narrows_scenario::links::DEFAULT, allow_hyphen_values = true)]
-    pub link: String,
-    /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', and families: tcp, media, all, family:rrtp
-    /// [default: tcp,rrtp; for calls media; for live media,cubic,bbr,rrtp]
-    #[arg(long, value_name = "LIST")]
-    pub protocols: Option<String>,
-    /// What is wanted: bulk, calls, live or web
-    #[arg(long = "for", value_name = "AIM", default_value = "bulk", value_parser = aim)]
-    pub aim: Aim,
-    /// What each flow's application sends, as in 'transfer(size=1MB)': see `narrows list sources`
-    /// [default: bulk; for web web]
-    #[arg(long, value_name = "SOURCE", value_parser = source)]
-    pub source: Option<SourceSpec>,
-    /// Flows of each protocol
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = flows)]
-    pub flows: usize,
-    /// Competitors on the same link, M flows (default N)
-    #[arg(long, value_name = "NAME[:M]")]
-    pub against: Option<String>,
-    /// Flows whose data go the other way, M flows (default N)
-    #[arg(long, value_name = "NAME[:M]")]
-    pub reverse: Option<String>,
-    /// Simulated time [default: 60s; 20s with --real]
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub duration: Option<Duration>,
-    /// Measure from here on
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
-    pub warmup: Duration,
-    /// Draw the starts of all flows over this time [default: a base RTT; 0s with --preset ns2]
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub stagger: Option<Duration>,
-    /// Data packet's size on the wire; an ACK has 52 bytes, 40 in other presets than linux
-    /// [default: 1000B; always 1500B with --real]
-    #[arg(long, value_name = "SIZE", value_parser = packet)]
-    pub packet: Option<u32>,
-    /// Repeat every run with K seeds; means come with 95% intervals [default: 10; 3 with --real]
-    #[arg(long, value_name = "K", value_parser = seeds)]
-    pub seeds: Option<u32>,
-    /// First seed
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
-    pub seed: u64,
-    /// TCP's endpoint: linux (as Linux 6.1), rfc (as the RFCs) or ns2 (as ns-2.35, one to one)
-    /// [default: linux]
-    #[arg(long, value_name = "linux|rfc|ns2", value_parser = preset)]
-    pub preset: Option<Preset>,
+    #[command(flatten)]
+    pub question: narrows_options::Compare,
     /// Beside the simulation the kernel's TCP over emulated links, in real time, under the same controllers in the
     /// kernel and under Linux's own (Linux, root)
     #[arg(long)]
@@ -145,75 +97,21 @@ pub struct Compare {
 
 #[derive(Args)]
 pub struct Run {
-    /// The scenario's file
-    #[arg(value_name = "SCENARIO.toml")]
-    pub scenario: PathBuf,
-    /// Seeds, instead of the scenario's number
-    #[arg(long, value_name = "K", value_parser = seeds)]
-    pub seeds: Option<u32>,
-    /// First seed, instead of the scenario's
-    #[arg(long, value_name = "S", value_parser = seed())]
-    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub run: narrows_options::Run,
     #[command(flatten)]
     pub output: Output,
 }
 
 #[derive(Args)]
 pub struct Sweep {
-    /// The scenario's file; without it --link says what is varied
-    #[arg(value_name = "SCENARIO.toml")]
-    pub scenario: Option<PathBuf>,
-    /// A bottleneck as in `narrows compare` [default: wireless]
-    #[arg(long, value_name = "SPEC|NAME", conflicts_with = "scenario", allow_hyphen_values = true)]
-    pub link: Option<String>,
-    /// What varies: a,b,c or low..high:N or low..high:log:N; again for each dimension
-    #[arg(long, value_name = "NAME=VALUES", allow_hyphen_values = true)]
-    pub vary: Vec<String>,
-    /// Repeat every point with K seeds; means come with 95% intervals
-    #[arg(long, value_name = "K", default_value_t = 3, value_parser = seeds)]
-    pub seeds: u32,
-    /// First seed
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
-    pub seed: u64,
-    /// What the table and the maps show [default: theta beside others, else utilisation]
-    #[arg(long, value_name = "NAME")]
-    pub measure: Option<String>,
-    /// Of which group of flows [default: the first that has competitors, or the first]
-    #[arg(long, value_name = "NAME")]
-    pub group: Option<String>,
+    #[command(flatten)]
+    pub sweep: narrows_options::Sweep,
     /// Run everything again, also what DIR already has
     #[arg(long)]
     pub fresh: bool,
-    /// With --link: protocols, as in compare [default: cubic]
-    #[arg(long, value_name = "LIST", conflicts_with = "scenario")]
-    pub protocols: Option<String>,
-    /// With --link: flows of each protocol [default: 1]
-    #[arg(long, value_name = "N", conflicts_with = "scenario", value_parser = flows)]
-    pub flows: Option<usize>,
-    /// With --link: competitors on the same link, M flows (default N)
-    #[arg(long, value_name = "NAME[:M]", conflicts_with = "scenario")]
-    pub against: Option<String>,
-    /// With --link: flows whose data go the other way, M flows (default N)
-    #[arg(long, value_name = "NAME[:M]", conflicts_with = "scenario")]
-    pub reverse: Option<String>,
-    /// With --link: simulated time [default: 60s]
-    #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
-    pub duration: Option<Duration>,
-    /// With --link: measure from here on [default: 0s]
-    #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
-    pub warmup: Option<Duration>,
-    /// With --link: draw the starts of all flows over this time [default: a base RTT]
-    #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
-    pub stagger: Option<Duration>,
-    /// With --link: data packet's size on the wire [default: 1000B]
-    #[arg(long, value_name = "SIZE", conflicts_with = "scenario", value_parser = packet)]
-    pub packet: Option<u32>,
-    /// With --link: endpoint, as in compare [default: linux]
-    #[arg(long, value_name = "linux|rfc|ns2", conflicts_with = "scenario", value_parser = preset)]
-    pub preset: Option<Preset>,
-    /// Runs at the same time; by default one per core
-    #[arg(long, value_name = "J", value_parser = jobs)]
-    pub jobs: Option<usize>,
+    #[command(flatten)]
+    pub jobs: Jobs,
     /// Folder for report.html, sweep and points as .csv and .parquet, sweep.json, sweep.journal
     #[arg(long, value_name = "DIR", default_value = "narrows-out")]
     pub out: PathBuf,
@@ -224,9 +122,8 @@ pub struct Sweep {
 
 #[derive(Args)]
 pub struct Output {
-    /// Runs at the same time; by default one per core
-    #[arg(long, value_name = "J", value_parser = jobs)]
-    pub jobs: Option<usize>,
+    #[command(flatten)]
+    pub jobs: Jobs,
     /// Folder for report.html, comparison.svg, summary.json, tables as CSV and Parquet
     #[arg(long, value_name = "DIR", default_value = "narrows-out")]
     pub out: PathBuf,

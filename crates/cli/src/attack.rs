@@ -1,15 +1,16 @@
 //! The command `narrows attack`.
 
-use crate::command_line::{command_line, quoted};
+use crate::command_line::command_line;
 use crate::failure::Failure;
 use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width};
-use crate::values::{cases, jobs, seed, time};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
 use narrows_lab::attack::{self, Attack, Findings, Found, Hunt};
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
 use narrows_lab::recommendation::Aim;
+use narrows_options::values::{cases, jobs, seed, time};
+use narrows_options::words::quoted;
 use narrows_report::{output, summary};
 use narrows_scenario::{Plan, scenario_file};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! The command line as words: as passed to clap, and quoted so that it could be typed again.
 
+use narrows_options::words::quoted;
 use std::ffi::OsString;
 
 /// The command's words, where a negative number behind an option is its value (`--duration=-5s`). For
@@ -36,16 +37,6 @@ pub fn command_line() -> String {
     let mut words = vec!["narrows".to_string()];
     words.extend(std::env::args_os().skip(1).map(|w| quoted(&w.to_string_lossy())));
     words.join(" ")
-}
-
-/// A word as a shell takes it.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./,=%:+@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_string()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,6 @@ mod sweep;
 mod terminal;
 mod transfer;
 mod transport;
-mod values;
 mod work;
 
 use args::{Cli, Command};
@@ -29,6 +28,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use failure::Failure;
 use narrows_base::SpecError;
+use narrows_options::words;
 pub use narrows_sim::Registry;
 use std::process::ExitCode;
 
@@ -84,8 +84,7 @@ pub fn run(registry: Registry) -> ExitCode {
 
 /// One line on the error stream, whatever is in it.
 fn complain(line: &str) {
-    let line: Vec<&str> = line.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-    terminal::note(&format!("narrows: {}", line.join("; ")));
+    terminal::note(&format!("narrows: {}", words::one_line(line)));
 }
 
 /// What clap did not take: help and version are no errors, the rest is one line.
@@ -103,12 +102,6 @@ fn refused(e: &clap::Error) -> ExitCode {
         complain(&SpecError::unknown("command", name, &known).to_string());
         return ExitCode::from(2);
     }
-    let text = e.to_string();
-    let body = text.split("\n\nUsage:").next().unwrap_or(&text);
-    let body = body.split("\n\nFor more information").next().unwrap_or(body);
-    let body = body.strip_prefix("error: ").unwrap_or(body);
-    // What is missing stands on lines of its own.
-    let body = body.replace(":\n  ", ": ").replace("\n  <", ", <").replace("\n  --", ", --");
-    complain(&body.replace("\n\n  tip:", ";"));
+    complain(&words::refusal(e));
     ExitCode::from(2)
 }

@@ -15,8 +15,8 @@ mod shown;
 
 use crate::failure::Failure;
 use crate::record::Record;
-use crate::values::seed;
 use clap::Args;
+use narrows_options::values::seed;
 use std::path::PathBuf;
 
 #[derive(Args)]

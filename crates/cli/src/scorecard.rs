@@ -1,12 +1,13 @@
 //! The command `narrows scorecard`.
 
-use crate::command_line::{command_line, quoted};
+use crate::command_line::command_line;
 use crate::failure::Failure;
 use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width};
-use crate::values::{jobs, seed};
 use clap::Args;
 use narrows_lab::execute::Control;
 use narrows_lab::scorecard::{Judgement, NOT_SIMULATED, Row, SECTIONS, Scorecard};
+use narrows_options::values::{jobs, seed};
+use narrows_options::words::quoted;
 use narrows_report::{output, summary};
 use narrows_scenario::scenario_file;
 use std::path::{Path, PathBuf};

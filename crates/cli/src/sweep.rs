@@ -1,24 +1,17 @@
 //! The command `narrows sweep`.
 
 use crate::args::Sweep;
-use crate::command_line::quoted;
 use crate::failure::Failure;
 use crate::terminal::{Bar, STOP, catch_interrupt, note, print, print_json, text_width, width};
-use narrows_base::SpecError;
-use narrows_lab::Question;
-use narrows_lab::measure::MEASURES;
-use narrows_lab::sweep::{self, About, Base, Control, Grid, Outcome, journal};
+use narrows_lab::sweep::{About, Control, Outcome, journal};
+use narrows_options::words::quoted;
 use narrows_report::sweep::{json, shown, write};
 use narrows_report::{output, summary};
-use narrows_scenario::links;
 
 /// `narrows sweep`.
 pub fn sweep(a: &Sweep) -> Result<(), Failure> {
-    let measure = a.measure.as_deref().map(measure).transpose()?;
     output::check_folder(&a.out).map_err(Failure::Input)?;
-    let grid = Grid::read(base(a)?, &a.vary)?;
-    let sweep = sweep::Sweep::new(grid, a.seed, a.seeds)?;
-    let group = a.group.as_deref().map(|g| group(&sweep, g)).transpose()?;
+    let (sweep, chosen) = a.sweep.read(a.sweep.base()?)?;
     std::fs::create_dir_all(&a.out).map_err(|e| unwritable(a, &e))?;
     let (known, journal) = journal::open(&a.out, a.fresh).map_err(Failure::Input)?;
     let mut runs = sweep.known(known);
@@ -33,14 +26,13 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
     catch_interrupt();
     let points = sweep.points.len();
     let bar = Bar::new(format!("{points} points"));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let control = Control {
         stop: &STOP,
         progress: &|fraction, done| {
             bar.tell(fraction);
             bar.say(|| format!("{done} of {points} points"));
         },
-        jobs: a.jobs.unwrap_or(cores),
+        jobs: a.jobs.count(),
     };
     let ran = sweep.execute(&mut runs, journal, &control);
     bar.finish();
@@ -51,8 +43,8 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
     let about = About {
         command_line: crate::command_line::command_line(),
         base_line: base_line(),
-        measure: measure.unwrap_or(sweep.usual_measure()),
-        group: group.unwrap_or(sweep.usual_group()),
+        measure: chosen.measure,
+        group: chosen.group,
     };
     let outcome = Outcome::new(&sweep, &runs, about);
     let files = write::all(&outcome, &a.out).map_err(Failure::Outside)?;
@@ -79,38 +71,6 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
 fn unwritable(a: &Sweep, e: &std::io::Error) -> Failure {
     let why = narrows_scenario::text_file::plain(e);
     Failure::Input(format!("--out {}: cannot create the folder: {why}", a.out.display()))
-}
-
-fn base(a: &Sweep) -> Result<Base, SpecError> {
-    if let Some(path) = &a.scenario {
-        return Base::load(path);
-    }
-    let usual = Question::default();
-    Ok(Base::Link(Box::new(Question {
-        link: a.link.clone().unwrap_or_else(|| links::DEFAULT.into()),
-        protocols: a.protocols.clone().unwrap_or_else(|| "cubic".into()),
-        flows: a.flows.unwrap_or(1),
-        against: a.against.clone(),
-        reverse: a.reverse.clone(),
-        duration: a.duration.unwrap_or(usual.duration),
-        warmup: a.warmup.unwrap_or(usual.warmup),
-        stagger: a.stagger,
-        packet: a.packet.unwrap_or(usual.packet),
-        preset: a.preset.unwrap_or(usual.preset),
-        ..usual
-    })))
-}
-
-fn measure(name: &str) -> Result<usize, SpecError> {
-    let names: Vec<&str> = MEASURES.iter().map(|m| m.name).collect();
-    let found = names.iter().position(|n| *n == name);
-    found.ok_or_else(|| SpecError::unknown("measure", name, &names).at("--measure"))
-}
-
-fn group(sweep: &sweep::Sweep, name: &str) -> Result<usize, SpecError> {
-    let names: Vec<&str> = sweep.groups.iter().map(String::as_str).collect();
-    let found = names.iter().position(|n| *n == name);
-    found.ok_or_else(|| SpecError::unknown("group", name, &names).at("--group"))
 }
 
 /// The command without what varies and where it goes, so that a report can name the command that

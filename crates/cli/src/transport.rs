@@ -1,12 +1,12 @@
 //! Flags that choose and seed a transport, for every command that opens connections.
 
 use crate::failure::Failure;
-use crate::values::time;
 use clap::Args;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
 use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
+use narrows_options::values::time;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::{Preset, Protocol};
 use std::net::{SocketAddr, ToSocketAddrs as _};

@@ -7,10 +7,9 @@ use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width,
 use narrows_base::Duration;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
-use narrows_lab::recommendation::Aim;
-use narrows_lab::{Outcome, Question, catalogue, compare};
+use narrows_lab::{Outcome, Question, catalogue};
 use narrows_report::{output, summary};
-use narrows_scenario::{Plan, Scenario, scenario_file};
+use narrows_scenario::{Plan, scenario_file};
 use std::path::Path;
 
 /// Bytes of a full packet of the kernel's TCP; how long and how often real transfers are made.
@@ -20,102 +19,61 @@ const REAL_SEEDS: u32 = 3;
 
 /// `narrows compare`.
 pub fn compare(a: &Compare) -> Result<(), Failure> {
-    let source = match &a.source {
-        Some(source) => source.clone(),
-        None => compare::source(a.aim.source())?,
-    };
-    if a.real && a.packet.is_some_and(|packet| packet != REAL_PACKET) {
+    if a.real && a.question.packet.is_some_and(|packet| packet != REAL_PACKET) {
         return Err(Failure::Input(format!(
             "--packet: with --real it is {REAL_PACKET}B, the kernel's"
         )));
     }
-    let usual = Question::default();
-    let packet = a.packet.unwrap_or(if a.real { REAL_PACKET } else { usual.packet });
-    let question = Question {
-        link: a.link.clone(),
-        protocols: a.protocols.clone().unwrap_or_else(|| a.aim.protocols().into()),
-        source,
-        flows: a.flows,
-        against: a.against.clone(),
-        reverse: a.reverse.clone(),
-        duration: a.duration.unwrap_or(if a.real { REAL_DURATION } else { usual.duration }),
-        warmup: a.warmup,
-        stagger: a.stagger,
-        packet,
-        seeds: a.seeds.unwrap_or(if a.real { REAL_SEEDS } else { usual.seeds }),
-        seed: a.seed,
-        preset: a.preset.unwrap_or(usual.preset),
-    };
-    let (scenario, link) = question.scenario(Path::new(""))?;
-    let about = About {
-        command: "compare",
-        command_line: command_line(),
-        link: link.to_string(),
-        path: format!("{}; {}", link.describe(packet), question.preset.describe()),
-        aim: a.aim,
-    };
+    let mut usual = Question::default();
+    if a.real {
+        (usual.packet, usual.duration, usual.seeds) = (REAL_PACKET, REAL_DURATION, REAL_SEEDS);
+    }
+    let (scenario, about) = a.question.scenario(&usual, command_line())?;
     let saved = a.save.as_ref().map(|path| (path.as_path(), scenario_file::text(&scenario)));
     if let Some((path, _)) = &saved {
         output::check_file("--save", path).map_err(Failure::Input)?;
     }
-    answer(scenario, about, &a.output, saved, a.real)
+    output::check_folder(&a.output.out).map_err(Failure::Input)?;
+    answer(&Plan::new(scenario)?, about, &a.output, saved, a.real)
 }
 
 /// `narrows run`.
 pub fn run(a: &Run) -> Result<(), Failure> {
-    let mut scenario = scenario_file::load(&a.scenario)?;
-    scenario.seeds = a.seeds.unwrap_or(scenario.seeds);
-    scenario.seed = a.seed.unwrap_or(scenario.seed);
-    let name = scenario.name.clone();
-    let about = About {
-        command: "run",
-        command_line: command_line(),
-        link: name,
-        path: String::new(),
-        aim: Aim::Bulk,
-    };
-    answer(scenario, about, &a.output, None, false).map_err(|e| match e {
-        Failure::Input(line) if !line.starts_with("--") && !line.contains(".toml") => {
-            Failure::Input(format!("{}: {line}", a.scenario.display()))
-        }
+    let scenario = a.run.load()?;
+    output::check_folder(&a.output.out).map_err(Failure::Input)?;
+    let (plan, about) = a.run.plan(scenario, command_line())?;
+    answer(&plan, about, &a.output, None, false).map_err(|e| match e {
+        // What only the simulation shows.
+        Failure::Input(line) => Failure::Input(format!("{}: {line}", a.run.scenario.display())),
         other => other,
     })
 }
 
-/// Checks, runs, shows and writes.
+/// Runs, shows and writes.
 fn answer(
-    scenario: Scenario,
-    mut about: About,
+    plan: &Plan,
+    about: About,
     out: &Output,
     saved: Option<(&Path, String)>,
     real: bool,
 ) -> Result<(), Failure> {
-    output::check_folder(&out.out).map_err(Failure::Input)?;
-    let plan = Plan::new(scenario)?;
-    if about.path.is_empty() {
-        about.path = plan.describe();
-    }
     if real {
-        check_real(&plan)?;
+        check_real(plan)?;
     }
     catch_interrupt();
     let (variants, seeds) = (plan.scenario.variants(), plan.scenario.seeds);
     let bar = Bar::new(format!("{} runs", variants as u64 * u64::from(seeds)));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let control = Control {
-        stop: &STOP,
-        progress: &|fraction| bar.tell(fraction),
-        jobs: out.jobs.unwrap_or(cores),
-    };
-    let runs = execute(&plan, &control);
+    let control =
+        Control { stop: &STOP, progress: &|fraction| bar.tell(fraction), jobs: out.jobs.count() };
+    let runs = execute(plan, &control);
     bar.finish();
     let runs = runs.map_err(Failure::Input)?;
     if runs.iter().flatten().all(Option::is_none) {
         return Err(Failure::Interrupted);
     }
-    let mut outcome = collect(&plan, about.clone(), &runs);
+    let mut outcome = collect(plan, about.clone(), &runs);
     if real {
-        in_real_time(&plan, &about, &mut outcome)?;
+        in_real_time(plan, &about, &mut outcome)?;
     }
     let mut files = output::write_all(&outcome, &out.out).map_err(Failure::Outside)?;
     if let Some((path, text)) = saved {

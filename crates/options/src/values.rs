@@ -1,4 +1,4 @@
-//! The values of flags: each is read, or refused in one line.
+//! The values of options: each is read, or refused in one line.
 
 use narrows_base::{Duration, SpecError};
 use narrows_lab::compare;
@@ -12,32 +12,57 @@ fn plain<T>(result: Result<T, SpecError>) -> Result<T, String> {
     result.map_err(|e| e.to_string())
 }
 
+/// A time, as in `300ms`; at most ten years.
+///
+/// # Errors
+/// What is wrong with it.
 pub fn time(text: &str) -> Result<Duration, String> {
     let d = plain(narrows_base::units::duration(text))?;
     if d > values::MAX_DELAY { Err("that is longer than ten years".into()) } else { Ok(d) }
 }
 
+/// What a link is for.
+///
+/// # Errors
+/// What is wrong with it.
 pub fn aim(text: &str) -> Result<Aim, String> {
     plain(Aim::parse(text))
 }
 
+/// What an application sends.
+///
+/// # Errors
+/// What is wrong with it.
 pub fn source(text: &str) -> Result<SourceSpec, String> {
     plain(compare::source(text))
 }
 
+/// A packet's size.
+///
+/// # Errors
+/// What is wrong with it.
 pub fn packet(text: &str) -> Result<u32, String> {
     plain(scenario_file::packet(text))
 }
 
+/// Whose TCP.
+///
+/// # Errors
+/// What is wrong with it.
 pub fn preset(text: &str) -> Result<Preset, String> {
     plain(scenario_file::preset(text))
 }
 
+/// A first seed.
 pub fn seed() -> impl clap::builder::TypedValueParser<Value = u64> {
     // A TOML file holds no larger number.
     clap::value_parser!(u64).range(..=i64::MAX as u64)
 }
 
+/// How many seeds.
+///
+/// # Errors
+/// What is wrong with it.
 pub fn seeds(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(n @ 1..=100_000) => Ok(n),
@@ -45,6 +70,10 @@ pub fn seeds(text: &str) -> Result<u32, String> {
     }
 }
 
+/// How many runs at the same time.
+///
+/// # Errors
+/// What is wrong with it.
 pub fn jobs(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=1024) => Ok(n),
@@ -52,6 +81,10 @@ pub fn jobs(text: &str) -> Result<usize, String> {
     }
 }
 
+/// How many flows.
+///
+/// # Errors
+/// What is wrong with it.
 pub fn flows(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=1_000_000) => Ok(n),
@@ -60,6 +93,9 @@ pub fn flows(text: &str) -> Result<usize, String> {
 }
 
 /// How many networks an attack tries.
+///
+/// # Errors
+/// What is wrong with it.
 pub fn cases(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()

@@ -1,0 +1,115 @@
+//! What `compare` can be asked.
+
+use crate::values::{aim, flows, packet, preset, seed, seeds, source, time};
+use clap::Args;
+use narrows_base::{Duration, SpecError};
+use narrows_lab::collect::About;
+use narrows_lab::recommendation::Aim;
+use narrows_lab::{Question, compare};
+use narrows_scenario::Scenario;
+use narrows_sim::SourceSpec;
+use narrows_transport::Preset;
+use std::path::Path;
+
+/// The question, option by option.
+#[derive(Args, Clone, Debug)]
+// The command's own struct, which has this one in it, is called the same.
+#[group(skip)]
+pub struct Compare {
+    /// RATE,DELAY[,key=value]* or a name from `narrows list links`
+    #[arg(long, value_name = "SPEC|NAME", default_value = narrows_scenario::links::DEFAULT, allow_hyphen_values = true)]
+    pub link: String,
+    /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', and families: tcp, media, all, family:rrtp
+    /// [default: tcp,rrtp; for calls media; for live media,cubic,bbr,rrtp]
+    #[arg(long, value_name = "LIST")]
+    pub protocols: Option<String>,
+    /// What is wanted: bulk, calls, live or web
+    #[arg(long = "for", value_name = "AIM", default_value = "bulk", value_parser = aim)]
+    pub aim: Aim,
+    /// What each flow's application sends, as in 'transfer(size=1MB)': see `narrows list sources`
+    /// [default: bulk; for web web]
+    #[arg(long, value_name = "SOURCE", value_parser = source)]
+    pub source: Option<SourceSpec>,
+    /// Flows of each protocol
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = flows)]
+    pub flows: usize,
+    /// Competitors on the same link, M flows (default N)
+    #[arg(long, value_name = "NAME[:M]")]
+    pub against: Option<String>,
+    /// Flows whose data go the other way, M flows (default N)
+    #[arg(long, value_name = "NAME[:M]")]
+    pub reverse: Option<String>,
+    /// Simulated time [default: 60s; 20s with --real]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub duration: Option<Duration>,
+    /// Measure from here on
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
+    pub warmup: Duration,
+    /// Draw the starts of all flows over this time [default: a base RTT; 0s with --preset ns2]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub stagger: Option<Duration>,
+    /// Data packet's size on the wire; an ACK has 52 bytes, 40 in other presets than linux
+    /// [default: 1000B; always 1500B with --real]
+    #[arg(long, value_name = "SIZE", value_parser = packet)]
+    pub packet: Option<u32>,
+    /// Repeat every run with K seeds; means come with 95% intervals [default: 10; 3 with --real]
+    #[arg(long, value_name = "K", value_parser = seeds)]
+    pub seeds: Option<u32>,
+    /// First seed
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
+    pub seed: u64,
+    /// TCP's endpoint: linux (as Linux 6.1), rfc (as the RFCs) or ns2 (as ns-2.35, one to one)
+    /// [default: linux]
+    #[arg(long, value_name = "linux|rfc|ns2", value_parser = preset)]
+    pub preset: Option<Preset>,
+}
+
+impl Compare {
+    /// The question; `usual` has what was not told.
+    ///
+    /// # Errors
+    /// A source that an aim names and that there is not.
+    pub fn question(&self, usual: &Question) -> Result<Question, SpecError> {
+        let source = match &self.source {
+            Some(source) => source.clone(),
+            None => compare::source(self.aim.source())?,
+        };
+        Ok(Question {
+            link: self.link.clone(),
+            protocols: self.protocols.clone().unwrap_or_else(|| self.aim.protocols().into()),
+            source,
+            flows: self.flows,
+            against: self.against.clone(),
+            reverse: self.reverse.clone(),
+            duration: self.duration.unwrap_or(usual.duration),
+            warmup: self.warmup,
+            stagger: self.stagger,
+            packet: self.packet.unwrap_or(usual.packet),
+            seeds: self.seeds.unwrap_or(usual.seeds),
+            seed: self.seed,
+            preset: self.preset.unwrap_or(usual.preset),
+        })
+    }
+
+    /// The scenario that answers the question, and what its outcome says of itself. Traces are found from the current
+    /// folder.
+    ///
+    /// # Errors
+    /// One line that names the option and says what would be right.
+    pub fn scenario(
+        &self,
+        usual: &Question,
+        command_line: String,
+    ) -> Result<(Scenario, About), SpecError> {
+        let question = self.question(usual)?;
+        let (scenario, link) = question.scenario(Path::new(""))?;
+        let about = About {
+            command: "compare",
+            command_line,
+            link: link.to_string(),
+            path: format!("{}; {}", link.describe(question.packet), question.preset.describe()),
+            aim: self.aim,
+        };
+        Ok((scenario, about))
+    }
+}

@@ -1,0 +1,57 @@
+//! What `run` can be told.
+
+use crate::values::{seed, seeds};
+use clap::Args;
+use narrows_base::SpecError;
+use narrows_lab::collect::About;
+use narrows_lab::recommendation::Aim;
+use narrows_scenario::{Plan, Scenario, scenario_file};
+use std::path::PathBuf;
+
+/// A scenario, and how often it runs.
+#[derive(Args, Clone, Debug)]
+// The command's own struct, which has this one in it, is called the same.
+#[group(skip)]
+pub struct Run {
+    /// The scenario's file
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// Seeds, instead of the scenario's number
+    #[arg(long, value_name = "K", value_parser = seeds)]
+    pub seeds: Option<u32>,
+    /// First seed, instead of the scenario's
+    #[arg(long, value_name = "S", value_parser = seed())]
+    pub seed: Option<u64>,
+}
+
+impl Run {
+    /// The file's scenario with what was told instead of the file's own.
+    ///
+    /// # Errors
+    /// One line with the file, the line in it, and what would be right.
+    pub fn load(&self) -> Result<Scenario, SpecError> {
+        Ok(self.with(scenario_file::load(&self.scenario)?))
+    }
+
+    /// The scenario with what was told instead of its own.
+    pub fn with(&self, mut scenario: Scenario) -> Scenario {
+        scenario.seeds = self.seeds.unwrap_or(scenario.seeds);
+        scenario.seed = self.seed.unwrap_or(scenario.seed);
+        scenario
+    }
+
+    /// The checked scenario, and what its outcome says of itself.
+    ///
+    /// # Errors
+    /// What a plan refuses, with the file.
+    pub fn plan(
+        &self,
+        scenario: Scenario,
+        command_line: String,
+    ) -> Result<(Plan, About), SpecError> {
+        let link = scenario.name.clone();
+        let plan = Plan::new(scenario).map_err(|e| e.at(&self.scenario.display().to_string()))?;
+        let path = plan.describe();
+        Ok((plan, About { command: "run", command_line, link, path, aim: Aim::Bulk }))
+    }
+}

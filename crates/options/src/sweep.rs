@@ -1,0 +1,126 @@
+//! What `sweep` can be told.
+
+use crate::values::{flows, packet, preset, seed, seeds, time};
+use clap::Args;
+use narrows_base::{Duration, SpecError};
+use narrows_lab::Question;
+use narrows_lab::measure::MEASURES;
+use narrows_lab::sweep::{self, Base, Grid};
+use narrows_scenario::links;
+use narrows_transport::Preset;
+use std::path::PathBuf;
+
+/// What is varied over what, and what is shown of it.
+#[derive(Args, Clone, Debug)]
+// The command's own struct, which has this one in it, is called the same.
+#[group(skip)]
+pub struct Sweep {
+    /// The scenario's file; without it --link says what is varied
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: Option<PathBuf>,
+    /// A bottleneck as in `narrows compare` [default: wireless]
+    #[arg(long, value_name = "SPEC|NAME", conflicts_with = "scenario", allow_hyphen_values = true)]
+    pub link: Option<String>,
+    /// What varies: a,b,c or low..high:N or low..high:log:N; again for each dimension
+    #[arg(long, value_name = "NAME=VALUES", allow_hyphen_values = true)]
+    pub vary: Vec<String>,
+    /// Repeat every point with K seeds; means come with 95% intervals
+    #[arg(long, value_name = "K", default_value_t = 3, value_parser = seeds)]
+    pub seeds: u32,
+    /// First seed
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
+    pub seed: u64,
+    /// What the table and the maps show [default: theta beside others, else utilisation]
+    #[arg(long, value_name = "NAME")]
+    pub measure: Option<String>,
+    /// Of which group of flows [default: the first that has competitors, or the first]
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<String>,
+    /// With --link: protocols, as in compare [default: cubic]
+    #[arg(long, value_name = "LIST", conflicts_with = "scenario")]
+    pub protocols: Option<String>,
+    /// With --link: flows of each protocol [default: 1]
+    #[arg(long, value_name = "N", conflicts_with = "scenario", value_parser = flows)]
+    pub flows: Option<usize>,
+    /// With --link: competitors on the same link, M flows (default N)
+    #[arg(long, value_name = "NAME[:M]", conflicts_with = "scenario")]
+    pub against: Option<String>,
+    /// With --link: flows whose data go the other way, M flows (default N)
+    #[arg(long, value_name = "NAME[:M]", conflicts_with = "scenario")]
+    pub reverse: Option<String>,
+    /// With --link: simulated time [default: 60s]
+    #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
+    pub duration: Option<Duration>,
+    /// With --link: measure from here on [default: 0s]
+    #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
+    pub warmup: Option<Duration>,
+    /// With --link: draw the starts of all flows over this time [default: a base RTT]
+    #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
+    pub stagger: Option<Duration>,
+    /// With --link: data packet's size on the wire [default: 1000B]
+    #[arg(long, value_name = "SIZE", conflicts_with = "scenario", value_parser = packet)]
+    pub packet: Option<u32>,
+    /// With --link: endpoint, as in compare [default: linux]
+    #[arg(long, value_name = "linux|rfc|ns2", conflicts_with = "scenario", value_parser = preset)]
+    pub preset: Option<Preset>,
+}
+
+impl Sweep {
+    /// What is varied.
+    ///
+    /// # Errors
+    /// A scenario file that cannot be read.
+    pub fn base(&self) -> Result<Base, SpecError> {
+        if let Some(path) = &self.scenario {
+            return Base::load(path);
+        }
+        let usual = Question::default();
+        Ok(Base::Link(Box::new(Question {
+            link: self.link.clone().unwrap_or_else(|| links::DEFAULT.into()),
+            protocols: self.protocols.clone().unwrap_or_else(|| "cubic".into()),
+            flows: self.flows.unwrap_or(1),
+            against: self.against.clone(),
+            reverse: self.reverse.clone(),
+            duration: self.duration.unwrap_or(usual.duration),
+            warmup: self.warmup.unwrap_or(usual.warmup),
+            stagger: self.stagger,
+            packet: self.packet.unwrap_or(usual.packet),
+            preset: self.preset.unwrap_or(usual.preset),
+            ..usual
+        })))
+    }
+
+    /// The points, all of them checked, and which measure of which group tables show.
+    ///
+    /// # Errors
+    /// One line that names the option and says what would be right.
+    pub fn read(&self, base: Base) -> Result<(sweep::Sweep, Shown), SpecError> {
+        let measure = self.measure.as_deref().map(measure).transpose()?;
+        let sweep = sweep::Sweep::new(Grid::read(base, &self.vary)?, self.seed, self.seeds)?;
+        let group = self.group.as_deref().map(|g| group(&sweep, g)).transpose()?;
+        let measure = measure.unwrap_or_else(|| sweep.usual_measure());
+        let group = group.unwrap_or_else(|| sweep.usual_group());
+        Ok((sweep, Shown { measure, group }))
+    }
+}
+
+/// What tables and maps show.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    /// Which of [`MEASURES`].
+    pub measure: usize,
+    /// Of which group.
+    pub group: usize,
+}
+
+fn measure(name: &str) -> Result<usize, SpecError> {
+    let names: Vec<&str> = MEASURES.iter().map(|m| m.name).collect();
+    let found = names.iter().position(|n| *n == name);
+    found.ok_or_else(|| SpecError::unknown("measure", name, &names).at("--measure"))
+}
+
+fn group(sweep: &sweep::Sweep, name: &str) -> Result<usize, SpecError> {
+    let names: Vec<&str> = sweep.groups.iter().map(String::as_str).collect();
+    let found = names.iter().position(|n| *n == name);
+    found.ok_or_else(|| SpecError::unknown("group", name, &names).at("--group"))
+}

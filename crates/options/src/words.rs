@@ -1,0 +1,94 @@
+//! Options as words of a command line: read without a command, quoted to be typed again, refused in one line.
+
+use clap::{Args, Command};
+
+/// The options that these pairs of name and value are, read as the command reads `--NAME VALUE`; a pair without a name
+/// is the command's argument.
+///
+/// # Errors
+/// The line that the command prints.
+pub fn read<T: Args>(pairs: &[(String, String)]) -> Result<T, String> {
+    let words = pairs.iter().flat_map(|(name, value)| match name.as_str() {
+        "" => vec!["--".to_string(), value.clone()],
+        // A value that begins with a minus sign is one.
+        name => vec![format!("--{name}={value}")],
+    });
+    let command =
+        T::augment_args(Command::new("narrows").no_binary_name(true).disable_help_flag(true));
+    let matches = command.try_get_matches_from(words);
+    matches.and_then(|m| T::from_arg_matches(&m)).map_err(|e| refusal(&e))
+}
+
+/// The command line that means the same as these pairs.
+pub fn command_line(command: &str, pairs: &[(String, String)]) -> String {
+    let mut words = vec!["narrows".to_string(), command.to_string()];
+    for (name, value) in pairs {
+        if name.is_empty() {
+            words.push(quoted(value));
+        } else if value.starts_with('-') {
+            words.push(quoted(&format!("--{name}={value}")));
+        } else {
+            words.extend([format!("--{name}"), quoted(value)]);
+        }
+    }
+    words.join(" ")
+}
+
+/// A word as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./,=%:+@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// What clap did not take, in one line.
+pub fn refusal(e: &clap::Error) -> String {
+    let text = e.to_string();
+    let body = text.split("\n\nUsage:").next().unwrap_or(&text);
+    let body = body.split("\n\nFor more information").next().unwrap_or(body);
+    let body = body.strip_prefix("error: ").unwrap_or(body);
+    // What is missing stands on lines of its own.
+    let body = body.replace(":\n  ", ": ").replace("\n  <", ", <").replace("\n  --", ", --");
+    one_line(&body.replace("\n\n  tip:", ";"))
+}
+
+/// The text's lines as one.
+pub fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    lines.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Compare, Sweep};
+
+    fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+        list.iter().map(|(a, b)| ((*a).to_string(), (*b).to_string())).collect()
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line() {
+        for (wrong, expected) in [
+            (("duration", "-5s"), "invalid value '-5s' for '--duration <TIME>': "),
+            (("seeds", "0"), "invalid value '0' for '--seeds <K>': a number from 1 to 100000 is"),
+            (("duraton", "5s"), "unexpected argument '--duraton' found; a similar argument exists"),
+        ] {
+            let e = read::<Compare>(&pairs(&[wrong])).unwrap_err();
+            assert!(e.starts_with(expected) && !e.contains('\n'), "{e}");
+        }
+        let e = read::<Sweep>(&pairs(&[("link", "dsl"), ("", "-x.toml")])).unwrap_err();
+        assert!(e.contains("cannot be used with"), "{e}");
+    }
+
+    #[test]
+    fn a_command_line_can_be_typed_again() {
+        let given =
+            pairs(&[("link", "dsl"), ("protocols", "vegas(alpha=1)"), ("seed", "-1"), ("", "a b")]);
+        let line = command_line("run", &given);
+        assert_eq!(line, "narrows run --link dsl --protocols 'vegas(alpha=1)' --seed=-1 'a b'");
+    }
+}
