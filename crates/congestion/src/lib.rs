@@ -26,6 +26,7 @@ mod rap;
 mod reno;
 mod rrtp;
 mod rrtp_lasthop;
+mod scream;
 pub mod stpd;
 mod tear;
 mod tear_wireless;

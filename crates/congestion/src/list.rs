@@ -6,7 +6,7 @@ use crate::{Controller, Environment, ReceiverSide};
 use crate::{
     bbr, bbr3, brutal, copa, cubic, fixed, illinois, jersey, ledbat, prague, rap, reno, stpd,
 };
-use crate::{rrtp, rrtp_lasthop, vegas, veno, westwood, westwood_plus};
+use crate::{rrtp, rrtp_lasthop, scream, vegas, veno, westwood, westwood_plus};
 use crate::{tear, tear_wireless, tfrc, tfwc};
 use narrows_base::list::{List, Listed};
 use narrows_base::{Descriptor, Settings, Spec, SpecError, Variable};
@@ -98,6 +98,7 @@ pub static CONTROLLERS: List<ControllerEntry> = List::new(
             .with_variables(tfrc::VARIABLES)
             .with_receiver(tfrc::build_receiver),
         ControllerEntry::new(&tfwc::DESCRIPTOR, tfwc::build).with_variables(tfwc::VARIABLES),
+        ControllerEntry::new(&scream::DESCRIPTOR, scream::build).with_variables(scream::VARIABLES),
         ControllerEntry::new(&tear::DESCRIPTOR, tear::build)
             .with_variables(tear::VARIABLES)
             .with_receiver(tear::receiver),

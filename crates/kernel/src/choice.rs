@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn who_needs_every_packets_fate_is_refused() {
-        for name in ["tfwc", "tfrc", "tear", "fixed", "brutal", "rrtp-lasthop"] {
+        for name in ["tfwc", "tfrc", "tear", "scream", "fixed", "brutal", "rrtp-lasthop"] {
             let e = Choice::new(name).unwrap_err().to_string();
             assert!(e.contains(&format!("use rrtp+{name} over rrtp")) && !e.contains('\n'), "{e}");
         }

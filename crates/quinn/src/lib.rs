@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn who_needs_more_than_quinn_tells_is_refused() {
-        for name in ["tfwc", "tfrc", "tear", "fixed", "brutal", "rrtp-lasthop"] {
+        for name in ["tfwc", "tfrc", "tear", "scream", "fixed", "brutal", "rrtp-lasthop"] {
             let e = Controllers::new(name).unwrap_err().to_string();
             assert!(e.contains(&format!("use rrtp+{name} over rrtp")), "{e}");
         }

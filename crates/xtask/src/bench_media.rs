@@ -6,8 +6,17 @@ use std::process::Command;
 use std::time::Instant;
 
 /// In turns with the first.
-const PROTOCOLS: [&str; 8] =
-    ["sack", "tfrc", "tfwc", "tear", "tear-wireless", "rap", "fixed(rate=9.9Mbit/s)", "jersey"];
+const PROTOCOLS: [&str; 9] = [
+    "sack",
+    "tfrc",
+    "tfwc",
+    "tear",
+    "tear-wireless",
+    "rap",
+    "scream",
+    "fixed(rate=9.9Mbit/s)",
+    "jersey",
+];
 
 /// The section of the page; `cost` gives CPU nanoseconds per delivered packet of ten flows at
 /// 100 Mbit/s that speak a protocol.

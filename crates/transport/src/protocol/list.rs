@@ -148,6 +148,11 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "tear-wireless",
             "TEAR by delay instead of loss, for radio links (S4)",
         ),
+        ProtocolEntry::media(
+            "scream",
+            "scream",
+            "video's rate by delay, loss and marks, with a window (SCReAM v2)",
+        ),
         ProtocolEntry::stream(
             "rrtp",
             "rrtp",
