@@ -74,6 +74,7 @@ pub use path_hints::{HintSource, PathHints};
 pub use stpd::gains as stpd_gains;
 
 use narrows_base::{Rate, Time};
+use std::any::Any;
 
 /// How much may be in flight, and how fast it may be sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -193,11 +194,12 @@ impl Halve {
 /// The sender side of a controller.
 ///
 /// All methods except [`on_ack`](Controller::on_ack) and [`send_limits`](Controller::send_limits) have empty defaults.
-/// `#[derive(Clone)]` is required, so that a running controller can be copied. The order of calls for one
+/// `#[derive(Clone)]` is required, so that a running controller can be copied; as [`Any`] it can be found again as its
+/// own type behind a `dyn Controller`. The order of calls for one
 /// acknowledgement: `on_packet_outcome` for each packet, `on_ack`, then `on_congestion_event` for what it revealed:
 /// losses, then the end or start of a recovery or a slow-start restart, and ECN marks last. During recovery
 /// `Ack::in_recovery` is set, also for the acknowledgement that ends it.
-pub trait Controller: CloneController + Send {
+pub trait Controller: CloneController + Any + Send {
     /// An acknowledgement arrived. Called for every one, including duplicates.
     fn on_ack(&mut self, ack: &Ack);
     /// The present limits.

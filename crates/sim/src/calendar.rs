@@ -2,7 +2,8 @@
 //!
 //! Events are 16 bytes and `Copy`. Buckets are linked lists in one recycled slab, so a push touches
 //! only the list's head and the slab's most recent slot; the current bucket is a small sorted
-//! vector. Events beyond the calendar's year wait in a heap. Events are ordered by time, then kind,
+//! vector. Events beyond the calendar's year wait in a heap. As long as there are [`FEW`] events, that vector has all of
+//! them and there are no buckets: thousands of small simulations side by side then touch little memory. Events are ordered by time, then kind,
 //! then number, so the bucket width, which adapts to the traffic, affects only the speed.
 
 use narrows_base::Time;
@@ -78,6 +79,10 @@ const WORDS: usize = BUCKETS as usize / 64;
 const NIL: u32 = u32::MAX;
 /// Positions that a late event may move in the current bucket before it goes to the heap.
 const CROWD: usize = 48;
+/// Most events that are kept without buckets.
+const FEW: usize = 16;
+/// The current bucket's number while there are no buckets: no event is after it.
+const ALL: u64 = 1 << 62;
 /// Pops between two reviews of the bucket width.
 const REVIEW: u32 = 8192;
 
@@ -91,7 +96,8 @@ struct Node {
 pub struct Calendar {
     nodes: Vec<Node>,
     free: u32,
-    heads: Box<[u32; BUCKETS as usize]>,
+    /// Empty as long as there are no buckets.
+    heads: Box<[u32]>,
     /// A bit per non-empty bucket, and a bit per non-zero word.
     occupied: [u64; WORDS],
     summary: [u64; WORDS / 64],
@@ -116,13 +122,13 @@ impl Default for Calendar {
         Calendar {
             nodes: Vec::new(),
             free: NIL,
-            heads: Box::new([NIL; BUCKETS as usize]),
+            heads: Box::default(),
             occupied: [0; WORDS],
             summary: [0; WORDS / 64],
             stored: 0,
             current: Vec::new(),
             crowd: BinaryHeap::new(),
-            bucket: 0,
+            bucket: ALL,
             shift: 14,
             far: BinaryHeap::new(),
             pops: 0,
@@ -196,6 +202,9 @@ impl Calendar {
     #[inline(never)]
     fn push_current(&mut self, event: Event) {
         let mut at = self.current.len();
+        if at == FEW && self.heads.is_empty() {
+            return self.make_buckets(event);
+        }
         let least = at.saturating_sub(CROWD);
         while at > least && self.current[at - 1].order() < event.order() {
             at -= 1;
@@ -205,6 +214,18 @@ impl Calendar {
         } else {
             self.current.insert(at, event);
         }
+    }
+
+    /// There are too many events for one vector.
+    #[cold]
+    fn make_buckets(&mut self, event: Event) {
+        self.heads = vec![NIL; BUCKETS as usize].into();
+        let events = std::mem::take(&mut self.current);
+        self.bucket = events.last().map_or(0, |e| e.time.as_nanos() >> self.shift);
+        for e in events {
+            self.push(e);
+        }
+        self.push(event);
     }
 
     #[inline]
@@ -228,6 +249,9 @@ impl Calendar {
 
     /// Makes the next non-empty bucket the current one.
     fn open_next(&mut self) {
+        if self.heads.is_empty() {
+            return;
+        }
         if self.pops >= REVIEW {
             self.review();
         }
@@ -436,6 +460,28 @@ mod tests {
             last = e;
         }
         assert_eq!(c.pop(Time::NEVER), None);
+    }
+
+    /// Up to the number that is kept without buckets, and over it, again and again from an empty calendar.
+    #[test]
+    fn few_events_come_in_order_before_and_after_there_are_buckets() {
+        let mut random = RandomKey::from_seed(3).named("few").stream();
+        for most in [1, FEW - 1, FEW, FEW + 1, 3 * FEW] {
+            let (mut calendar, mut heap) = (Calendar::new(), BinaryHeap::new());
+            let mut now = 0;
+            for i in 0..2_000u32 {
+                while heap.len() < most && random.chance(0.6) {
+                    let at = Time::from_nanos(now + random.bits() % 40_000_000);
+                    let event = Event::new(at, KINDS[i as usize % 7], i);
+                    calendar.push(event);
+                    heap.push(Reverse(event));
+                }
+                let expected = heap.pop().map(|e| e.0);
+                assert_eq!(calendar.pop(Time::NEVER), expected, "at most {most}");
+                now = expected.map_or(now, |e| e.time.as_nanos());
+            }
+            assert_eq!(calendar.heads.is_empty(), most <= FEW, "at most {most}");
+        }
     }
 
     #[test]

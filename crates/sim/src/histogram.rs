@@ -3,16 +3,21 @@
 /// Values in nanoseconds, counted with three significant digits.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    counts: hdrhistogram::Histogram<u64>,
+    /// Absent until there is a value: it begins with 16 kB.
+    counts: Option<hdrhistogram::Histogram<u64>>,
     sum: f64,
     min: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        let counts = hdrhistogram::Histogram::new(3).expect("three digits are legal");
-        Histogram { counts, sum: 0.0, min: u64::MAX }
+        Histogram { counts: None, sum: 0.0, min: u64::MAX }
     }
+}
+
+#[cold]
+fn empty() -> hdrhistogram::Histogram<u64> {
+    hdrhistogram::Histogram::new(3).expect("three digits are legal")
 }
 
 impl Histogram {
@@ -20,20 +25,22 @@ impl Histogram {
     #[inline]
     pub fn record(&mut self, value: u64) {
         // Grows by itself, so every value fits.
-        let _ = self.counts.record(value);
+        let _ = self.counts.get_or_insert_with(empty).record(value);
         self.sum += value as f64;
         self.min = self.min.min(value);
     }
     /// Counts all values of another.
     pub fn add(&mut self, other: &Histogram) {
         // Both grow by themselves, so every value fits.
-        let _ = self.counts.add(&other.counts);
+        if let Some(more) = &other.counts {
+            let _ = self.counts.get_or_insert_with(empty).add(more);
+        }
         self.sum += other.sum;
         self.min = self.min.min(other.min);
     }
     /// How many values.
     pub fn count(&self) -> u64 {
-        self.counts.len()
+        self.counts.as_ref().map_or(0, hdrhistogram::Histogram::len)
     }
     /// Exact mean; `None` if there is no value.
     pub fn mean(&self) -> Option<f64> {
@@ -45,7 +52,8 @@ impl Histogram {
     }
     /// The value at quantile `q` in [0, 1].
     pub fn quantile(&self, q: f64) -> Option<u64> {
-        (self.count() > 0).then(|| self.counts.value_at_quantile(q))
+        let counts = self.counts.as_ref().filter(|c| !c.is_empty())?;
+        Some(counts.value_at_quantile(q))
     }
 }
 

@@ -1,7 +1,8 @@
 //! The event engine: virtual time for endpoints and links.
 //!
 //! [`run`] simulates a [`NetworkSpec`] and returns a [`RunResult`]. Equal specifications and seeds
-//! give equal [`RunResult::digest`]s on every machine and with any number of threads.
+//! give equal [`RunResult::digest`]s on every machine and with any number of threads. A [`Simulation`] is the same
+//! run in steps: between them it can be read, and its controllers can be told something.
 
 pub mod calendar;
 pub mod result;
@@ -22,7 +23,7 @@ mod smooth;
 pub use columns::COLUMNS;
 pub use dumbbell::dumbbell;
 pub use histogram::Histogram;
-pub use network::run;
+pub use network::{Simulation, run};
 pub use registry::Registry;
 pub use result::{ClassifierCounts, QueueAverage, RunResult, Table};
 pub use result::{FlowDetail, FlowResult, GroupResult, LinkGroup, LinkResult, LinkTicks};

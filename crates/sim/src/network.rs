@@ -9,6 +9,9 @@
 mod build;
 mod by_flow;
 mod finish;
+mod simulation;
+
+pub use self::simulation::Simulation;
 
 use self::by_flow::ByFlow;
 use crate::calendar::{Calendar, Event, Kind};
@@ -95,10 +98,9 @@ pub fn run(
     spec: &NetworkSpec,
     progress: &mut dyn FnMut(Time) -> bool,
 ) -> Result<RunResult, SimError> {
-    let mut network = Network::build(spec)?;
-    network.start(spec);
-    network.go(spec, progress)?;
-    Ok(network.finish(spec))
+    let mut simulation = Simulation::new(spec)?;
+    simulation.advance(spec.end, progress)?;
+    Ok(simulation.finish())
 }
 
 impl Network {
@@ -128,14 +130,16 @@ impl Network {
         }
     }
 
+    /// Handles all events up to and at `until`.
     fn go(
         &mut self,
         spec: &NetworkSpec,
+        until: Time,
         progress: &mut dyn FnMut(Time) -> bool,
     ) -> Result<(), SimError> {
         let mut until_progress = PROGRESS;
         let (mut before, mut standstill) = (Time::NEVER, 0);
-        while let Some(event) = self.calendar.pop(self.end) {
+        while let Some(event) = self.calendar.pop(until) {
             self.now = event.time;
             self.events += 1;
             let number = event.number();

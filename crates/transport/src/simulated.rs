@@ -95,6 +95,11 @@ impl SimulatedSender {
     pub fn controller(&self) -> &dyn Controller {
         both!(self, s => s.controller())
     }
+    /// The controller, to be changed. [`poll`](Machine::poll) then learns what it permits.
+    #[inline]
+    pub fn controller_mut(&mut self) -> &mut dyn Controller {
+        both!(self, s => s.controller_mut())
+    }
     /// Counts since the start.
     pub fn counters(&self) -> Counters {
         both!(self, s => s.counters())

@@ -68,6 +68,10 @@ impl Sender {
     pub fn controller(&self) -> &dyn Controller {
         self.sender.controller()
     }
+    /// The controller, to be changed.
+    pub fn controller_mut(&mut self) -> &mut dyn Controller {
+        self.sender.controller_mut()
+    }
     /// Counts since the start.
     pub fn counters(&self) -> Counters {
         Counters { expired: self.sender.payload_source().expired(), ..self.sender.counters() }

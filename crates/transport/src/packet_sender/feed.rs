@@ -86,6 +86,9 @@ impl CcFeed {
     pub fn controller(&self) -> &dyn Controller {
         &*self.controller
     }
+    pub fn controller_mut(&mut self) -> &mut dyn Controller {
+        &mut *self.controller
+    }
     #[inline]
     pub fn keeps_own_timer(&self) -> bool {
         self.own_timer

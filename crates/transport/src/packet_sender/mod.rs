@@ -196,6 +196,10 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn controller(&self) -> &dyn Controller {
         self.feed.controller()
     }
+    /// The controller, to be changed.
+    pub fn controller_mut(&mut self) -> &mut dyn Controller {
+        self.feed.controller_mut()
+    }
     /// Counts since the start.
     pub fn counters(&self) -> Counters {
         self.counters

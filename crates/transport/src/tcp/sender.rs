@@ -136,6 +136,10 @@ impl Sender {
     pub fn controller(&self) -> &dyn Controller {
         &*self.controller
     }
+    /// The controller, to be changed.
+    pub fn controller_mut(&mut self) -> &mut dyn Controller {
+        &mut *self.controller
+    }
     /// Counts since the start.
     pub fn counters(&self) -> Counters {
         // What is sent again is what the sender holds for lost, rightly or not.

@@ -1,0 +1,131 @@
+//! A run in steps.
+
+use super::Network;
+use crate::result::RunResult;
+use crate::spec::{NetworkSpec, SimError};
+use narrows_base::Time;
+use narrows_congestion::Controller;
+use narrows_transport::Counters;
+use std::borrow::Cow;
+
+/// A network that is advanced step by step and can be read in between. However long its steps are, its result is equal
+/// to that of [`run`](crate::run) to the bit, unless a controller is changed.
+///
+/// ```
+/// use narrows_base::{Spec, Time};
+/// use narrows_sim::{Simulation, dumbbell, run};
+/// use narrows_transport::{Preset, Protocol};
+///
+/// let protocol = Protocol::read(&Spec::parse("cubic")?, Preset::Linux, 1000)?;
+/// let network = dumbbell(1, 10, 2, protocol);
+/// let mut simulation = Simulation::new(&network)?;
+/// simulation.advance(Time::from_secs_f64(1.0), &mut |_| true)?;
+/// assert!(simulation.acknowledged(0) > 500);
+/// simulation.advance(network.end, &mut |_| true)?;
+/// assert_eq!(simulation.finish().digest, run(&network, &mut |_| true)?.digest);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Simulation<'s> {
+    spec: Cow<'s, NetworkSpec>,
+    network: Network,
+}
+
+impl Simulation<'static> {
+    /// The same as [`new`](Simulation::new), and keeps the specification.
+    ///
+    /// # Errors
+    /// [`SimError::Spec`] names a field with an impossible value.
+    pub fn owned(spec: NetworkSpec) -> Result<Simulation<'static>, SimError> {
+        Simulation::begin(Cow::Owned(spec))
+    }
+}
+
+impl<'s> Simulation<'s> {
+    /// The network at time zero: nothing has been sent.
+    ///
+    /// # Errors
+    /// [`SimError::Spec`] names a field with an impossible value.
+    pub fn new(spec: &'s NetworkSpec) -> Result<Simulation<'s>, SimError> {
+        Simulation::begin(Cow::Borrowed(spec))
+    }
+
+    fn begin(spec: Cow<'s, NetworkSpec>) -> Result<Simulation<'s>, SimError> {
+        let mut network = Network::build(&spec)?;
+        network.start(&spec);
+        Ok(Simulation { spec, network })
+    }
+
+    /// Plays everything up to and at `until`, at most to the end of the run. `progress` is called regularly with the
+    /// simulated time; returning false stops the run.
+    ///
+    /// # Errors
+    /// Why the run was aborted. It cannot be continued then.
+    pub fn advance(
+        &mut self,
+        until: Time,
+        progress: &mut dyn FnMut(Time) -> bool,
+    ) -> Result<(), SimError> {
+        let until = until.min(self.spec.end);
+        self.network.go(&self.spec, until, progress)?;
+        self.network.now = self.network.now.max(until);
+        Ok(())
+    }
+
+    /// The time up to which everything has been played.
+    pub fn now(&self) -> Time {
+        self.network.now
+    }
+    /// What is simulated.
+    pub fn spec(&self) -> &NetworkSpec {
+        &self.spec
+    }
+    /// Number of flows. They are numbered in the order of the groups; each transfer of a `web` source is a flow.
+    pub fn flows(&self) -> usize {
+        self.network.flows.len()
+    }
+    /// A flow's controller.
+    pub fn controller(&self, flow: usize) -> &dyn Controller {
+        self.network.flows[flow].sender.controller()
+    }
+    /// Lets `change` change a flow's controller; what the new limits permit to be sent is sent at once.
+    pub fn change_controller<R>(
+        &mut self,
+        flow: usize,
+        change: impl FnOnce(&mut dyn Controller) -> R,
+    ) -> R {
+        let result = change(self.network.flows[flow].sender.controller_mut());
+        self.network.pump(flow as u32);
+        result
+    }
+    /// Counters of a flow's sender.
+    pub fn counters(&self, flow: usize) -> Counters {
+        self.network.flows[flow].sender.counters()
+    }
+    /// Packets of a flow known to have arrived; for TCP, the cumulative acknowledgement including the SYN.
+    pub fn acknowledged(&self, flow: usize) -> u64 {
+        self.network.flows[flow].sender.acknowledged()
+    }
+    /// Packets of a flow whose outcome is unknown; for TCP, FlightSize.
+    pub fn flight(&self, flow: usize) -> u64 {
+        self.network.flows[flow].sender.flight()
+    }
+    /// Packets that wait in a link's queue; 0 if the link is neither metered nor has a limited queue.
+    pub fn waiting(&self, link: usize) -> usize {
+        self.network.nodes[link].link.waiting(self.network.now)
+    }
+
+    /// The result, as if the run had ended now: measures cover the span up to the specification's end.
+    pub fn finish(self) -> RunResult {
+        self.network.finish(&self.spec)
+    }
+}
+
+impl std::fmt::Debug for Simulation<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Simulation({} flows at {:?})", self.flows(), self.now())
+    }
+}
+
+#[cfg(test)]
+#[path = "simulation_tests.rs"]
+mod tests;

@@ -1,0 +1,110 @@
+//! A run in steps is the run.
+
+use super::Simulation;
+use crate::spec::{NetworkSpec, SeriesSpec, SimError};
+use crate::{SourceSpec, dumbbell, run};
+use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
+use narrows_congestion::{Ack, Controller, SendLimits};
+use narrows_link::{Change, LossSpec};
+use narrows_transport::tcp::{Preset, TcpConfig};
+use narrows_transport::{DatagramConfig, Protocol};
+use std::any::Any;
+use std::sync::Arc;
+
+fn read(text: &str) -> Protocol {
+    Protocol::read(&Spec::parse(text).unwrap(), Preset::Linux, 1000).unwrap()
+}
+
+/// Losses, jitter, queue management, changes and series: everything that draws or keeps time of its own.
+fn eventful(protocol: &str, flows: u32) -> NetworkSpec {
+    let mut spec = dumbbell(flows, 10, 4, read(protocol));
+    let mut there = (*spec.links[0].config).clone();
+    there.loss = LossSpec::parse_all("1%").unwrap();
+    there.impairments.jitter = Duration::from_millis(2);
+    there.changes = true;
+    there.queue.aqm = Some(Spec::parse("codel").unwrap());
+    spec.links[0].config = Arc::new(there);
+    let slower = Change::Rate(Rate::from_bps(3_000_000));
+    spec.changes = vec![(Time::from_secs_f64(1.5), 0, slower)];
+    spec.measure_from = Time::from_secs_f64(1.0);
+    let interval = Duration::from_millis(30);
+    spec.series =
+        Some(SeriesSpec { interval, from: Time::ZERO, links: vec![0], flows_per_group: 2 });
+    let mut other = spec.groups[0].clone();
+    other.name = "web".into();
+    other.source = SourceSpec::read(&Spec::parse("web").unwrap()).unwrap();
+    spec.groups.push(other);
+    spec
+}
+
+/// Everything that a run tells: results of flows, groups and links, series, digest.
+fn told(result: &crate::RunResult) -> String {
+    format!("{result:?}")
+}
+
+/// Protects: a step's end is no event. Steps of any length, also ones that end at events, give the run to the bit.
+#[test]
+fn steps_of_any_length_give_the_run_to_the_bit() {
+    for (protocol, flows) in [("cubic", 1), ("cubic", 12), ("rrtp", 3), ("bbr", 2), ("tfrc", 2)] {
+        let spec = eventful(protocol, flows);
+        let whole = told(&run(&spec, &mut |_| true).unwrap());
+        let mut random = RandomKey::from_seed(9).named("steps").stream();
+        for longest_ns in [50_000_000, 1_000_000_000] {
+            let mut simulation = Simulation::new(&spec).unwrap();
+            while simulation.now() < spec.end {
+                // Whole milliseconds often are the time of an event.
+                let step = random.bits() % longest_ns / 1_000_000 * 1_000_000;
+                let until = simulation.now() + Duration::from_nanos(step + random.bits() % 2);
+                simulation.advance(until, &mut |_| true).unwrap();
+                assert_eq!(simulation.now(), until.min(spec.end));
+            }
+            assert!(told(&simulation.finish()) == whole, "{protocol}, steps to {longest_ns} ns");
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Window(f64);
+
+impl Controller for Window {
+    fn on_ack(&mut self, _ack: &Ack) {}
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(self.0)
+    }
+}
+
+/// Protects: a window that is changed between two steps acts at once, not with the next acknowledgement.
+#[test]
+fn a_changed_window_is_sent_at_once() {
+    let make = |_: &narrows_congestion::Environment| Box::new(Window(2.0)) as Box<dyn Controller>;
+    let stream = DatagramConfig { reliable: true, ..DatagramConfig::preset(Preset::Rfc) };
+    // The packet sender lets no more leave at once than its limiter permits.
+    for (protocol, at_once) in [
+        (Protocol::custom("w", TcpConfig::preset(Preset::Rfc), make).unwrap(), 12),
+        (Protocol::custom_media("w", stream, make, None).unwrap(), 3),
+    ] {
+        let spec = dumbbell(1, 10, 2, protocol);
+        let mut simulation = Simulation::new(&spec).unwrap();
+        simulation.advance(Time::from_secs_f64(1.0), &mut |_| true).unwrap();
+        assert!(simulation.flight(0) <= 2);
+        let limits = simulation.change_controller(0, |c| {
+            let window = (c as &mut dyn Any).downcast_mut::<Window>().unwrap();
+            window.0 = 12.0;
+            window.send_limits()
+        });
+        assert_eq!(limits, simulation.controller(0).send_limits());
+        assert_eq!(simulation.flight(0), at_once);
+        simulation.advance(spec.end, &mut |_| true).unwrap();
+        assert!(simulation.acknowledged(0) > 300, "{}", simulation.acknowledged(0));
+    }
+}
+
+/// Protects: stopping is told, in whichever step.
+#[test]
+fn a_caller_can_stop_any_step() {
+    let spec = dumbbell(300, 1000, 60, read("cubic"));
+    let mut simulation = Simulation::owned(spec).unwrap();
+    simulation.advance(Time::from_secs_f64(0.1), &mut |_| true).unwrap();
+    let stopped = simulation.advance(Time::NEVER, &mut |_| false);
+    assert_eq!(stopped, Err(SimError::Interrupted));
+}
