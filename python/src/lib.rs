@@ -2,6 +2,7 @@
 //! people use is above it, in `python/narrows`.
 
 mod compare;
+mod env;
 mod errors;
 mod work;
 
@@ -12,5 +13,6 @@ fn _narrows(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(m)?;
     compare::register(m)?;
+    env::register(m)?;
     Ok(())
 }

@@ -272,6 +272,51 @@ pub fn rate(text: &str) -> Result<Rate, SpecError> {
     Ok(Rate::from_bps_f64(bps))
 }
 
+/// The ends of a range as numbers in one unit, and this unit: `1` and `20Mbit`, `100kbit` and `1Mbit`, `5p` and `10p`.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn ends<'a>(low: &'a str, high: &'a str) -> Result<(f64, f64, &'a str), &'static str> {
+    let ((a, first), (b, second)) = (leading_number(low), leading_number(high));
+    let a = a.ok_or("it begins with no number")?;
+    let b = b.ok_or("it ends with no number")?;
+    match (first, second) {
+        (x, y) if x == y => Ok((a, b, x)),
+        ("", y) => Ok((a, b, y)),
+        (x, "") => Ok((a, b, x)),
+        (x, _) => {
+            let kinds =
+                [Unit::Fraction, Unit::BitsPerSecond, Unit::Seconds, Unit::Bytes, Unit::Packets];
+            let one = format!("1{x}");
+            let ratio = kinds
+                .into_iter()
+                .find_map(|kind| Some(number(high.trim(), kind).ok()? / number(&one, kind).ok()?));
+            Ok((a, ratio.ok_or("its ends have different kinds of units")?, x))
+        }
+    }
+}
+
+/// The number with which a text begins, and what follows it.
+fn leading_number(text: &str) -> (Option<f64>, &str) {
+    let text = text.trim();
+    let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
+    let sign = usize::from(text.starts_with(['-', '+']));
+    let mut end = sign + digits(&text[sign..]);
+    if text[end..].starts_with('.') {
+        end += 1 + digits(&text[end + 1..]);
+    }
+    // An exponent needs digits: "1em" is 1 and a strange unit.
+    if text[end..].starts_with(['e', 'E']) {
+        let signed = 1 + usize::from(text[end + 1..].starts_with(['-', '+']));
+        match digits(&text[end + signed..]) {
+            0 => {}
+            n => end += signed + n,
+        }
+    }
+    let number = text[..end].parse().ok().filter(|x: &f64| x.is_finite());
+    (number, text[end..].trim())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

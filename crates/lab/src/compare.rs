@@ -12,7 +12,7 @@
 
 use crate::recommendation::Aim;
 use narrows_base::{Duration, Spec, SpecError};
-use narrows_scenario::families::protocols;
+use narrows_scenario::families::{protocols, several};
 use narrows_scenario::link::Link;
 use narrows_scenario::link_direction::TraceStart;
 use narrows_scenario::links;
@@ -192,22 +192,4 @@ impl Question {
 /// An unknown source, or a parameter that it does not have.
 pub fn source(text: &str) -> Result<SourceSpec, SpecError> {
     SourceSpec::read(&Spec::parse(text)?)
-}
-
-/// `NAME[:M]`, where the name may have parameters in parentheses.
-fn several(text: &str, usual: usize) -> Result<(Spec, usize), SpecError> {
-    let colon = text.rfind(':').filter(|c| !text[*c..].contains(')'));
-    let (name, count) = match colon {
-        None => (text, usual),
-        Some(c) => {
-            let number = text[c + 1..].trim();
-            let count = number.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
-                SpecError::new(format!(
-                    "'{text}': '{number}' is not a number of flows, as in reno:4"
-                ))
-            })?;
-            (&text[..c], count)
-        }
-    };
-    Ok((Spec::parse(name)?, count))
 }

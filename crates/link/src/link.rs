@@ -265,6 +265,13 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
             + served.map_or(0, |s| s.queue.waiting() + usize::from(s.current.is_some()))
     }
 
+    /// Reads what is under way, and returns something that depends on all of it: a caller who is about to play the
+    /// link after a long time makes the processor fetch it all at once, rather than packet by packet.
+    pub fn fetch(&self) -> u64 {
+        let waiting = self.room.as_ref().map_or(0, |r| r.starts.iter().map(|s| s.0).sum());
+        self.flying.iter().fold(waiting, |sum, f| sum ^ f.due.as_nanos())
+    }
+
     /// The average that the queue keeps, in packets, as of the last arrival; `None` if it keeps none.
     pub fn average(&self) -> Option<f64> {
         self.extra.as_ref()?.served.as_ref()?.queue.average()

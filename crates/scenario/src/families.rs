@@ -78,6 +78,27 @@ pub fn protocols(text: &str) -> Result<Vec<Spec>, SpecError> {
     Ok(list)
 }
 
+/// `NAME[:M]`: a protocol, which may have parameters in parentheses, and a number of flows.
+///
+/// # Errors
+/// What is no number of flows or no specification.
+pub fn several(text: &str, usual: usize) -> Result<(Spec, usize), SpecError> {
+    let colon = text.rfind(':').filter(|c| !text[*c..].contains(')'));
+    let (name, count) = match colon {
+        None => (text, usual),
+        Some(c) => {
+            let number = text[c + 1..].trim();
+            let count = number.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
+                SpecError::new(format!(
+                    "'{text}': '{number}' is not a number of flows, as in reno:4"
+                ))
+            })?;
+            (&text[..c], count)
+        }
+    };
+    Ok((Spec::parse(name)?, count))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -116,6 +116,14 @@ impl SimulatedSender {
     pub fn srtt(&self) -> Duration {
         both!(self, s => s.srtt())
     }
+    /// Reads what TCP has outstanding, and returns something that depends on all of it, so that the processor fetches
+    /// it at once.
+    pub fn fetch(&self) -> u64 {
+        match self {
+            SimulatedSender::Tcp(sender) => sender.fetch(),
+            SimulatedSender::Datagram(_) => 0,
+        }
+    }
     /// The application rate that may be sent at present: the smaller of the pacing rate and a
     /// window per round trip. Before the first sample a round trip of one second is assumed.
     pub fn allowed(&self) -> Rate {

@@ -89,20 +89,7 @@ fn range(text: &str, whole: bool) -> Result<Option<(Vec<String>, bool)>, SpecErr
             )));
         }
     };
-    let ((a, first), (b, second)) = (parts_of(low), parts_of(high));
-    let (a, b) = (a.ok_or_else(|| wrong("it begins with no number"))?, b);
-    let b = b.ok_or_else(|| wrong("it ends with no number"))?;
-    // What the end is in the unit in which the range begins; `1..20Mbit` has one unit.
-    let (b, unit) = match (first, second) {
-        (x, y) if x == y => (b, x),
-        ("", y) => (b, y),
-        (x, "") => (b, x),
-        (x, _) => {
-            let ends = numbers(&[format!("1{x}"), high.to_string()]);
-            let (ends, _) = ends.ok_or_else(|| wrong("its ends have different kinds of units"))?;
-            (ends[1] / ends[0], x)
-        }
-    };
+    let (a, b, unit) = units::ends(low, high).map_err(wrong)?;
     if log && (a <= 0.0 || b <= 0.0) {
         return Err(wrong("a logarithmic range needs ends above 0"));
     }
@@ -127,27 +114,6 @@ fn range(text: &str, whole: bool) -> Result<Option<(Vec<String>, bool)>, SpecErr
 /// Four significant digits, so that an axis can be read.
 fn tidy(x: f64) -> f64 {
     format!("{x:.3e}").parse().unwrap_or(x)
-}
-
-/// The number with which a text begins, and what follows it.
-fn parts_of(text: &str) -> (Option<f64>, &str) {
-    let text = text.trim();
-    let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
-    let sign = usize::from(text.starts_with(['-', '+']));
-    let mut end = sign + digits(&text[sign..]);
-    if text[end..].starts_with('.') {
-        end += 1 + digits(&text[end + 1..]);
-    }
-    // An exponent needs digits: "1em" is 1 and a strange unit.
-    if text[end..].starts_with(['e', 'E']) {
-        let signed = 1 + usize::from(text[end + 1..].starts_with(['-', '+']));
-        match digits(&text[end + signed..]) {
-            0 => {}
-            n => end += signed + n,
-        }
-    }
-    let number = text[..end].parse().ok().filter(|x: &f64| x.is_finite());
-    (number, text[end..].trim())
 }
 
 #[cfg(test)]

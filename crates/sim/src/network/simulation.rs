@@ -87,6 +87,10 @@ impl<'s> Simulation<'s> {
     pub fn controller(&self, flow: usize) -> &dyn Controller {
         self.network.flows[flow].sender.controller()
     }
+    /// A flow's controller, to be changed in what does not limit it, such as counters of its own.
+    pub fn controller_mut(&mut self, flow: usize) -> &mut dyn Controller {
+        self.network.flows[flow].sender.controller_mut()
+    }
     /// Lets `change` change a flow's controller; what the new limits permit to be sent is sent at once.
     pub fn change_controller<R>(
         &mut self,
@@ -112,6 +116,14 @@ impl<'s> Simulation<'s> {
     /// Packets that wait in a link's queue; 0 if the link is neither metered nor has a limited queue.
     pub fn waiting(&self, link: usize) -> usize {
         self.network.nodes[link].link.waiting(self.network.now)
+    }
+
+    /// Reads what the next events need, and returns something that depends on all of it. Who plays thousands of
+    /// simulations in turn calls this before each step: the processor then fetches a simulation from distant memory at
+    /// once, rather than waiting packet by packet.
+    pub fn fetch(&self) -> u64 {
+        let links = self.network.nodes.iter().fold(0, |sum, n| sum ^ n.link.fetch());
+        self.network.flows.iter().fold(links, |sum, f| sum ^ f.sender.fetch())
     }
 
     /// The result, as if the run had ended now: measures cover the span up to the specification's end.

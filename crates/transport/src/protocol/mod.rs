@@ -262,6 +262,15 @@ impl Protocol {
     pub fn controller(&self, environment: &Environment) -> Box<dyn Controller> {
         (self.make)(environment)
     }
+    /// The same protocol, whose controllers are what `wrap` makes of its own: to watch them, or to decide in their place.
+    #[must_use]
+    pub fn wrapped(
+        self,
+        wrap: impl Fn(&Environment, Box<dyn Controller>) -> Box<dyn Controller> + Send + Sync + 'static,
+    ) -> Protocol {
+        let make = self.make.clone();
+        Protocol { make: Arc::new(move |e| wrap(e, make(e))), ..self }
+    }
     /// Its receiver side, where it has one.
     pub fn receiver_side(&self, environment: &Environment) -> Option<Box<dyn ReceiverSide>> {
         self.make_receiver.as_ref().map(|make| make(environment))

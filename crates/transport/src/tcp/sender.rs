@@ -162,6 +162,11 @@ impl Sender {
     pub fn srtt(&self) -> Duration {
         self.rtt.srtt()
     }
+    /// Reads what is outstanding, and returns something that depends on all of it: see
+    /// `Link::fetch` of the crate `link`.
+    pub fn fetch(&self) -> u64 {
+        self.scoreboard.fetch()
+    }
     /// Whether everything handed over was sent and acknowledged.
     pub fn is_idle(&self) -> bool {
         self.available == 0 && self.scoreboard.una == self.scoreboard.max && self.established

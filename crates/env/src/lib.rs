@@ -1,0 +1,50 @@
+//! Environments for learning congestion control.
+//!
+//! An [`Environment`] is one flow over one simulated link. An *action* sets the flow's window, its pacing rate or both;
+//! a step plays the link for one round trip or a given time; the *observation* is what a sender can know of the step:
+//! delivery rate, RTTs, losses, packets in flight. A [`VectorEnvironment`] has thousands of them and plays a step of all
+//! on all cores, into arrays of the caller. Each episode has a link of its own, drawn from ranges
+//! ([`LinkDistribution`]).
+//!
+//! Everything follows from the seed, whatever the number of threads.
+//!
+//! ```
+//! use narrows_env::{Environment, Task};
+//!
+//! let task = Task::new(&narrows_env::Settings { link: "10Mbit/s..20Mbit/s,10ms".into(), ..Default::default() })?;
+//! let mut environment = Environment::new(task.into());
+//! let mut observation = vec![0.0; environment.task().observations().len()];
+//! environment.reset(7, &mut observation)?;
+//! let mut throughput = 0.0;
+//! for _ in 0..50 {
+//!     let step = environment.step(&[0.1], &mut observation)?;
+//!     throughput = environment.last_step().throughput();
+//! }
+//! assert!(throughput > 0.9, "the window has grown until the link is full: {throughput}");
+//! # Ok::<(), narrows_env::EnvError>(())
+//! ```
+
+mod action;
+mod controller;
+mod distribution;
+mod environment;
+mod episode;
+mod error;
+mod observation;
+mod reward;
+mod step;
+mod task;
+mod trace;
+mod vector;
+
+pub use action::{ACTIONS, Action};
+pub use distribution::LinkDistribution;
+pub use environment::{Environment, Outcome};
+pub use episode::Episode;
+pub use error::EnvError;
+pub use observation::{OBSERVATIONS, Observation};
+pub use reward::{REWARDS, Reward};
+pub use step::Step;
+pub use task::{MAX_STEPS, Settings, StepLength, Task, Transport};
+pub use trace::{COLUMNS, Trace};
+pub use vector::{Autoreset, MAX_ENVIRONMENTS, Stepped, VectorEnvironment};

@@ -1,0 +1,132 @@
+//! The list of observations: all that a sender can know.
+
+use crate::step::Step;
+use narrows_base::SpecError;
+
+/// A number that a policy may see. Each is finite for any step.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation {
+    /// The name that users write.
+    pub name: &'static str,
+    /// Its unit; empty for a ratio.
+    pub unit: &'static str,
+    /// Its bounds.
+    pub low: f32,
+    /// Its bounds.
+    pub high: f32,
+    /// What it is.
+    pub help: &'static str,
+    pub(crate) read: fn(&Step) -> f64,
+}
+
+const fn entry(
+    name: &'static str,
+    unit: &'static str,
+    (low, high): (f32, f32),
+    help: &'static str,
+    read: fn(&Step) -> f64,
+) -> Observation {
+    Observation { name, unit, low, high, help, read }
+}
+
+/// Bounds of what has no upper one of its own.
+const POSITIVE: (f32, f32) = (0.0, 1e9);
+
+/// All observations. Those of ratios mean the same on every link.
+pub static OBSERVATIONS: [Observation; 17] = [
+    entry(
+        "rate_ratio",
+        "",
+        (0.0, 1.0),
+        "delivery rate over the highest of the episode so far",
+        Step::rate_ratio,
+    ),
+    entry(
+        "rtt_ratio",
+        "",
+        (0.0, 1e6),
+        "mean RTT over the smallest of the connection",
+        Step::rtt_ratio,
+    ),
+    entry(
+        "least_rtt_ratio",
+        "",
+        (0.0, 1e6),
+        "smallest RTT of the step over the smallest of the connection",
+        Step::least_rtt_ratio,
+    ),
+    entry(
+        "rtt_gradient",
+        "",
+        (-1e6, 1e6),
+        "change of the RTT over the step per time",
+        Step::rtt_gradient,
+    ),
+    entry(
+        "loss",
+        "",
+        (0.0, 1.0),
+        "share of packets found lost among those found lost or delivered",
+        Step::loss,
+    ),
+    entry("marks", "", (0.0, 1.0), "share of delivered packets with a CE mark", Step::marks),
+    entry(
+        "delivery_ratio",
+        "",
+        (0.0, 1e6),
+        "delivered packets per packet sent; 1 if none was sent",
+        Step::delivery_ratio,
+    ),
+    entry(
+        "bdp_ratio",
+        "",
+        (0.0, 1e6),
+        "packets in flight over highest delivery rate × smallest RTT",
+        Step::bdp_ratio,
+    ),
+    entry(
+        "in_flight",
+        "packets",
+        POSITIVE,
+        "packets in flight as loss recovery counts them",
+        Step::in_flight,
+    ),
+    entry(
+        "window",
+        "packets",
+        POSITIVE,
+        "window; with a pacing rate alone, rate × RTT",
+        Step::window,
+    ),
+    entry(
+        "delivery_rate",
+        "Mbit/s",
+        POSITIVE,
+        "packets acknowledged in the step, as a rate",
+        Step::delivery_rate,
+    ),
+    entry("send_rate", "Mbit/s", POSITIVE, "packets sent in the step, as a rate", Step::send_rate),
+    entry("pacing_rate", "Mbit/s", POSITIVE, "pacing rate; 0 without pacing", Step::pacing_rate),
+    entry("rtt", "s", POSITIVE, "mean RTT; without an acknowledgement the last known", Step::rtt_s),
+    entry("min_rtt", "s", POSITIVE, "smallest RTT of the connection", Step::min_rtt_s),
+    entry("acks", "", POSITIVE, "acknowledgements in the step", Step::acks),
+    entry("timeouts", "", POSITIVE, "retransmission timeouts in the step", Step::timeouts),
+];
+
+impl Observation {
+    /// The observation of that name.
+    ///
+    /// # Errors
+    /// An unknown name, with a suggestion.
+    pub fn find(name: &str) -> Result<&'static Observation, SpecError> {
+        OBSERVATIONS.iter().find(|o| o.name == name).ok_or_else(|| {
+            let names: Vec<&str> = OBSERVATIONS.iter().map(|o| o.name).collect();
+            SpecError::unknown("observation", name, &names)
+        })
+    }
+
+    /// Its value in a step.
+    pub(crate) fn of(&self, step: &Step) -> f32 {
+        ((self.read)(step) as f32).clamp(self.low, self.high)
+    }
+}

@@ -1,0 +1,196 @@
+//! Thousands of environments, stepped by one call on all cores.
+//!
+//! An environment depends on nothing but its own seed, and its results are written into its own part of the caller's
+//! arrays: threads take environments as they become free, and nothing depends on which thread took which.
+
+use crate::environment::{Environment, check_actions};
+use crate::error::EnvError;
+use crate::task::Task;
+use narrows_base::SpecError;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::Arc;
+
+/// Most environments of a vector: each needs about 20 kB.
+pub const MAX_ENVIRONMENTS: usize = 1_000_000;
+/// Most threads.
+const MAX_THREADS: usize = 1024;
+/// Environments that a thread takes at once at least.
+const AT_ONCE: usize = 4;
+
+/// When an environment whose episode has ended is reset, as in Gymnasium.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Autoreset {
+    /// By the next call of `step`, which ignores its action and gives the reward 0.
+    #[default]
+    NextStep,
+    /// By the same call: its observation is the next episode's first.
+    SameStep,
+    /// Only by `reset` with a mask.
+    Disabled,
+}
+
+/// Where a step's results are written: one entry, or one row of observations, per environment.
+#[derive(Debug)]
+pub struct Stepped<'a> {
+    /// Observations, row by row.
+    pub observations: &'a mut [f32],
+    /// Rewards.
+    pub rewards: &'a mut [f64],
+    /// Whether the episode has ended.
+    pub truncated: &'a mut [bool],
+    /// With [`Autoreset::SameStep`]: the last observation of each episode that has ended, row by row. Other rows stay
+    /// as they are.
+    pub final_observations: Option<&'a mut [f32]>,
+}
+
+/// Environments that are stepped together.
+#[derive(Debug)]
+pub struct VectorEnvironment {
+    task: Arc<Task>,
+    environments: Vec<Environment>,
+    autoreset: Autoreset,
+    threads: ThreadPool,
+}
+
+impl VectorEnvironment {
+    /// `n` environments on so many threads; 0 means one for each core.
+    ///
+    /// # Errors
+    /// A number of environments or threads that cannot be.
+    pub fn new(
+        task: Arc<Task>,
+        n: usize,
+        threads: usize,
+        autoreset: Autoreset,
+    ) -> Result<VectorEnvironment, SpecError> {
+        let within = |name: &str, n: usize, least: usize, most: usize| match n {
+            n if (least..=most).contains(&n) => Ok(()),
+            _ => Err(SpecError::new(format!("{name}: {n} is not a number from {least} to {most}"))),
+        };
+        within("num_envs", n, 1, MAX_ENVIRONMENTS)?;
+        within("threads", threads, 0, MAX_THREADS)?;
+        let threads = ThreadPoolBuilder::new().num_threads(threads).build();
+        let threads = threads.map_err(|e| SpecError::new(format!("threads: {e}")))?;
+        let environments = (0..n).map(|_| Environment::new(task.clone())).collect();
+        Ok(VectorEnvironment { task, environments, autoreset, threads })
+    }
+
+    /// What they are made of.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+    /// The environments.
+    pub fn environments(&self) -> &[Environment] {
+        &self.environments
+    }
+    /// One of them, to be asked to keep its trace.
+    pub fn environment_mut(&mut self, index: usize) -> Option<&mut Environment> {
+        self.environments.get_mut(index)
+    }
+
+    /// Begins an episode in every environment, or in those that `mask` names, and writes their first observations.
+    /// With `seeds`, each is seeded first; otherwise its next episode follows from the seed that it has.
+    ///
+    /// # Errors
+    /// Arrays of wrong lengths, or the error of the first environment that has one.
+    pub fn reset(
+        &mut self,
+        seeds: Option<&[u64]>,
+        mask: Option<&[bool]>,
+        observations: &mut [f32],
+    ) -> Result<(), EnvError> {
+        let (n, width) = (self.environments.len(), self.task.observations().len());
+        length("observations", observations.len(), n * width)?;
+        length("seeds", seeds.map_or(n, <[u64]>::len), n)?;
+        length("mask", mask.map_or(n, <[bool]>::len), n)?;
+        let rows = observations.par_chunks_mut(width);
+        let each = self.environments.par_iter_mut().zip(rows).enumerate().with_min_len(AT_ONCE);
+        self.threads.install(|| {
+            first_error(each.filter_map(|(i, (environment, row))| {
+                if mask.is_some_and(|m| !m[i]) {
+                    return None;
+                }
+                if let Some(seeds) = seeds {
+                    environment.seed(seeds[i]);
+                }
+                environment.begin(row).err().map(|e| (i, e))
+            }))
+        })
+    }
+
+    /// Steps all environments: `actions` has a row for each. Nothing is stepped if any action is refused.
+    ///
+    /// # Errors
+    /// Arrays of wrong lengths, an action that is no finite number, a missing reset, or the error of the first
+    /// environment that has one; the others have been stepped then.
+    pub fn step(&mut self, actions: &[f32], out: Stepped<'_>) -> Result<(), EnvError> {
+        let n = self.environments.len();
+        let (width, choices) = (self.task.observations().len(), self.task.actions().len());
+        length("actions", actions.len(), n * choices)?;
+        length("observations", out.observations.len(), n * width)?;
+        length("rewards", out.rewards.len(), n)?;
+        length("truncated", out.truncated.len(), n)?;
+        let autoreset = self.autoreset;
+        let same_step = autoreset == Autoreset::SameStep;
+        let mut unused = Vec::new();
+        let last = match out.final_observations {
+            Some(last) if same_step => last,
+            _ => {
+                unused.resize(if same_step { n * width } else { n }, 0.0);
+                &mut unused[..]
+            }
+        };
+        let last_width = if same_step { width } else { 1 };
+        length("final_observations", last.len(), n * last_width)?;
+        for (i, row) in actions.chunks(choices).enumerate() {
+            check_actions(&self.task, i, row)?;
+        }
+        let each = (self.environments.par_iter_mut())
+            .zip(actions.par_chunks(choices))
+            .zip(out.observations.par_chunks_mut(width))
+            .zip(out.rewards.par_iter_mut().zip(out.truncated.par_iter_mut()))
+            .zip(last.par_chunks_mut(last_width))
+            .enumerate()
+            .with_min_len(AT_ONCE);
+        self.threads.install(|| {
+            first_error(each.filter_map(
+                |(i, ((((environment, action), row), (reward, truncated)), last))| {
+                    let result = if autoreset == Autoreset::NextStep && environment.has_ended() {
+                        (*reward, *truncated) = (0.0, false);
+                        environment.begin(row)
+                    } else {
+                        environment.step(action, row).and_then(|outcome| {
+                            (*reward, *truncated) = (outcome.reward, outcome.truncated);
+                            if same_step && outcome.truncated {
+                                last.copy_from_slice(row);
+                                environment.begin(row)?;
+                            }
+                            Ok(())
+                        })
+                    };
+                    result.err().map(|e| (i, e))
+                },
+            ))
+        })
+    }
+}
+
+/// The error of the first environment that has one, whichever thread met one first.
+fn first_error(errors: impl ParallelIterator<Item = (usize, EnvError)>) -> Result<(), EnvError> {
+    match errors.min_by_key(|(index, _)| *index) {
+        None => Ok(()),
+        Some((index, e)) => Err(e.of(index)),
+    }
+}
+
+fn length(name: &str, is: usize, wanted: usize) -> Result<(), SpecError> {
+    if is == wanted {
+        return Ok(());
+    }
+    Err(SpecError::new(format!("{name}: {is} numbers instead of {wanted}")))
+}
+
+#[cfg(test)]
+#[path = "vector_tests.rs"]
+mod tests;
