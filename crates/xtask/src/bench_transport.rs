@@ -7,22 +7,15 @@ mod page;
 
 use crate::command::cargo;
 use crate::real::ask::Ask;
-use crate::real::ledger::{Figures, Key};
+use crate::real::ledger::Key;
+use crate::real::relayed::{figure, json, relayed};
 use crate::real::{Ran, Wanted, load, measure};
-use narrows_net::relay::{Relay, RelayStats};
-use narrows_scenario::Link;
-use serde_json::Value;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
-use std::process::Command;
-use std::sync::atomic::{AtomicU16, Ordering};
 
 pub use page::kept;
 
 /// In the target folder.
 const LEDGER: &str = "bench-transport.jsonl";
-/// Datagrams' bytes of IP and UDP headers.
-const HEADERS: u64 = 28;
 /// Over loopback: in turns, so often.
 const TURNS: u64 = 5;
 /// The name of what has no relay.
@@ -168,17 +161,6 @@ fn build() -> Result<Programs, String> {
     Ok(Programs { ours: format!("{target}/release/narrows"), quinn })
 }
 
-fn json(program: &str, args: &[&str]) -> Result<Value, String> {
-    let out = Command::new(program).args(args).output().map_err(|e| format!("{program}: {e}"))?;
-    let text = String::from_utf8_lossy(&out.stdout);
-    serde_json::from_str(&text)
-        .map_err(|_| format!("{program}: {text}{}", String::from_utf8_lossy(&out.stderr)))
-}
-
-fn figure(v: &Value, key: &str) -> Result<f64, String> {
-    v.get(key).and_then(Value::as_f64).ok_or_else(|| format!("no {key} in {v}"))
-}
-
 /// Processor time of a gigabyte over loopback.
 fn loopback(programs: &Programs, sender: Sender, crowd: bool) -> Result<Ran, String> {
     let seconds = LOOPBACK_S.to_string();
@@ -207,62 +189,22 @@ fn loopback(programs: &Programs, sender: Sender, crowd: bool) -> Result<Ran, Str
 
 /// A transfer through a relay of its own.
 fn through(programs: &Programs, net: &Net, sender: Sender, key: &Key) -> Result<Ran, String> {
-    let link = Link::parse(net.spec, Path::new("")).map_err(|e| e.to_string())?;
-    let rtt = link.forward.delay + link.back.delay;
-    let config =
-        |way: &narrows_scenario::link_direction::LinkDirection| way.config(rtt, 1500, false);
-    let server = free_port()?;
-    let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
-    let relay = Relay::bind(any, server, &config(&link.forward), &config(&link.back), key.seed)
-        .map_err(|e| e.to_string())?;
-    let (server, through) = (server.to_string(), relay.local_addr().to_string());
     let seconds = key.seconds.to_string();
-    let v = match sender {
+    relayed(net.spec, net.bps, key.seed, |server, through| match sender {
         Sender::Quinn(control) => {
-            let way = ["--listen", &server, "--connect", &through];
+            let way = ["--listen", server, "--connect", through];
             let what = ["--seconds", &seconds, "--control", control];
-            json(&programs.quinn, &[way, what].concat())?
+            json(&programs.quinn, &[way, what].concat())
         }
         ours => {
             let duration = format!("{seconds}s");
             let protocol = if let Sender::Ours(name) = ours { name } else { "rrtp" };
-            let mut args = vec!["speed", "--listen", &server, "--through", &through];
+            let mut args = vec!["speed", "--listen", server, "--through", through];
             args.extend(["--protocol", protocol, "--duration", &duration, "--json"]);
             if ours == Sender::Told {
                 args.extend(["--rate", net.rate, "--rtt", net.rtt]);
             }
-            json(&programs.ours, &args)?
+            json(&programs.ours, &args)
         }
-    };
-    let stats: RelayStats = relay.stop();
-    let bytes = figure(&v, "bytes")?;
-    let way = stats.there;
-    let payload = way.offered_bytes.saturating_sub(HEADERS * way.offered_packets);
-    let filled = bytes * 8.0 / figure(&v, "seconds")? / net.bps;
-    let offered = payload as f64 / bytes.max(1.0);
-    let late = stats.lateness;
-    let figures: Figures = [
-        ("filled".to_string(), filled),
-        ("offered".into(), offered),
-        ("queue_s".into(), way.mean_wait_s()),
-        ("late_p99_s".into(), late.p99_s),
-    ]
-    .into();
-    let queue = way.mean_wait_s() * 1e3;
-    let line = format!("{filled:.4} filled, offered {offered:.3}, queue {queue:.2} ms");
-    Ok(Ran { figures, late_mean_s: late.mean_s, line })
-}
-
-/// A port for a server, below those that the system gives to whoever asks for any: nothing that
-/// runs beside it can take it before the server does.
-fn free_port() -> Result<SocketAddr, String> {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    for _ in 0..4000 {
-        let port = 21_000 + NEXT.fetch_add(1, Ordering::Relaxed) % 4000;
-        let address: SocketAddr = (Ipv4Addr::LOCALHOST, port).into();
-        if UdpSocket::bind(address).is_ok() {
-            return Ok(address);
-        }
-    }
-    Err("no port from 21000 to 24999 is free".into())
+    })
 }

@@ -4,6 +4,8 @@
 mod bench;
 #[cfg(feature = "measure")]
 mod bench_bad_links;
+#[cfg(feature = "measure")]
+mod bench_hysteria;
 #[cfg(all(feature = "measure", target_os = "linux"))]
 mod bench_kernel;
 #[cfg(all(feature = "measure", target_os = "linux"))]
@@ -56,6 +58,8 @@ cargo xtask COMMAND
                    (--schedules N: so many, 10000 unless told; --seed N: only that one, step by step)
   bench transport  our transport beside quinn (tools/quinn-speed): CPU over loopback, and four links
                    through the same relay; writes its section of docs/benchmarks.md
+  bench hysteria   our transport beside both modes of Hysteria 2 (tools/hysteria-speed, built where Go is) at 1 to 30%
+                   loss, through the same relay; writes its section of docs/benchmarks.md
   bench bad-links  a controller where links lose, delay, reorder and change, in simulation: medians over seeds,
                    each beside its goal (--filter TEXT, --protocols A,B, --seeds N; --quick: a part of the
                    cells; --json FILE keeps the figures, --before FILE shows such a file's beside; --write
@@ -72,15 +76,16 @@ cargo xtask COMMAND
                    cargo-fuzz are, else with inputs made of fuzz/seeds (--seed N: which; --mutational: so
                    in any case; --target NAME: only this one)
 
-sim-vs-real and bench transport take real time and know
-  --links A,B      only these (loopback, i, ii, iii, iv, clean, bursts: what the command has)
-  --protocols A,B  only these (of bench transport: rrtp, rrtp-told, rrtp+cubic, quinn-cubic, quinn-bbr)
+sim-vs-real, bench transport and bench hysteria take real time and know
+  --links A,B      only these (loopback, i, ii, iii, iv, clean, bursts, 1%: what the command has)
+  --protocols A,B  only these (of bench transport: rrtp, rrtp-told, rrtp+cubic, quinn-cubic, quinn-bbr; of bench
+                   hysteria: rrtp, rrtp-told, hysteria-bbr, hysteria-brutal)
   --runs N         seeds 1 to N (3)
   --budget RATE    runs at once whose links' rates add up to this at most (45Mbit/s); what is above
                    runs alone
   --shorter F      durations times F
   --resume         go on where a measurement was killed: each run is kept in the target folder, with
-                   its commit, in sim-vs-real.jsonl and bench-transport.jsonl
+                   its commit, in sim-vs-real.jsonl, bench-transport.jsonl and bench-hysteria.jsonl
   --again          measure what is chosen again and keep the other rows
   --any-commit     let rows of other commits count
 ";
@@ -135,6 +140,9 @@ fn measure(args: &[String]) -> Result<(), String> {
         #[cfg(target_os = "linux")]
         _ if args.get(1).is_some_and(|w| w == "kernel") => {
             bench_kernel::run(args.get(2..).unwrap_or_default())
+        }
+        _ if args.get(1).is_some_and(|w| w == "hysteria") => {
+            bench_hysteria::run(args.get(2..).unwrap_or_default())
         }
         _ if args.get(1).is_some_and(|w| w == "bad-links") => {
             bench_bad_links::run(args.get(2..).unwrap_or_default())

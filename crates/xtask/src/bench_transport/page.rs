@@ -2,12 +2,11 @@
 
 use super::{CONNECTIONS, CROWD, LOOPBACK, LOOPBACK_S, NETS, SENDERS, TURNS};
 use crate::real::ledger::Row;
-use crate::real::{LATE_S, spread};
+use crate::real::{LATE_S, section, spread};
 use std::fmt::Write as _;
 
 const PAGE: &str = "docs/benchmarks.md";
 const BEGIN: &str = "<!-- begin transport -->\n";
-const END: &str = "<!-- end transport -->\n";
 
 /// How whatever takes real time is measured, here and in `docs/sim-vs-real.md`.
 const METHOD: &str = "\
@@ -28,15 +27,7 @@ measures what `--links` and `--protocols` choose once more and keeps the rest.
 
 /// Writes the section; the rest of the page stays.
 pub fn write(rows: &[Row], shorter: f64, load: (f64, f64)) -> Result<(), String> {
-    let section = format!("{BEGIN}{}{END}", section(rows, shorter, load));
-    let page = std::fs::read_to_string(PAGE).map_err(|e| format!("{PAGE}: {e}"))?;
-    let page = match (page.split_once(BEGIN), page.split_once(END)) {
-        (Some((before, _)), Some((_, after))) => format!("{before}{section}{after}"),
-        _ => format!("{}\n\n{section}", page.trim_end()),
-    };
-    std::fs::write(PAGE, page).map_err(|e| format!("{PAGE}: {e}"))?;
-    eprintln!("wrote {PAGE}");
-    Ok(())
+    section::write(PAGE, "transport", &text(rows, shorter, load))
 }
 
 /// The section as it stands and the notes behind it, for whoever writes the page before them.
@@ -45,7 +36,7 @@ pub fn kept() -> String {
     page.split_once(BEGIN).map_or_else(String::new, |(_, rest)| format!("\n{BEGIN}{rest}"))
 }
 
-fn section(rows: &[Row], shorter: f64, load: (f64, f64)) -> String {
+fn text(rows: &[Row], shorter: f64, load: (f64, f64)) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let seconds =
         NETS.iter().map(|n| format!("{} `{}` for {} s", n.name, n.spec, n.seconds * shorter));

@@ -1,11 +1,13 @@
-//! Measurements in real time, shared by `sim_vs_real` and `bench transport`: what is asked for, several
+//! Measurements in real time, shared by `sim_vs_real`, `bench transport` and `bench hysteria`: what is asked for, several
 //! runs at once within a budget, and a file from which a killed measurement goes on.
 
 pub mod ask;
 #[cfg(target_os = "linux")]
 pub mod kernel_tcp;
 pub mod ledger;
+pub mod relayed;
 pub mod schedule;
+pub mod section;
 mod watch;
 
 use ask::{Ask, Mode};

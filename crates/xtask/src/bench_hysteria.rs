@@ -1,0 +1,184 @@
+//! `cargo xtask bench hysteria`: our transport beside Hysteria 2 on links that lose 1 to 30%, over real sockets and the
+//! same relay.
+//!
+//! Both of Hysteria's modes: BBR, its default, and "brutal", which is told the link's rate. Its program is
+//! `tools/hysteria-speed`, built here where Go is; without Go its rows are left out, and the page says why.
+
+use crate::command::cargo;
+use crate::real::ask::Ask;
+use crate::real::ledger::{Key, Row};
+use crate::real::relayed::{json, relayed};
+use crate::real::{LATE_S, Ran, Wanted, load, measure, section, spread};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+/// In the target folder.
+const LEDGER: &str = "bench-hysteria.jsonl";
+const PAGE: &str = "docs/benchmarks.md";
+const TOOL: &str = "tools/hysteria-speed";
+const RATE: &str = "20Mbit/s";
+const RATE_BPS: f64 = 20e6;
+const SECONDS: f64 = 12.0;
+/// One bandwidth-delay product of queue, and losses of data only.
+const LOSSES: [&str; 6] = ["1%", "5%", "10%", "15%", "20%", "30%"];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Sender {
+    Ours { told: bool },
+    Hysteria { told: bool },
+}
+
+/// Name, title, sender. Each of ours is compared with the one of Hysteria's that is told as much.
+const SENDERS: [(&str, &str, Sender); 4] = [
+    ("rrtp", "rrtp", Sender::Ours { told: false }),
+    ("hysteria-bbr", "Hysteria 2, BBR", Sender::Hysteria { told: false }),
+    ("rrtp-told", "rrtp, told the rate", Sender::Ours { told: true }),
+    ("hysteria-brutal", "Hysteria 2, brutal", Sender::Hysteria { told: true }),
+];
+
+struct Programs {
+    ours: String,
+    /// Or why it is not there.
+    hysteria: Result<String, String>,
+}
+
+/// `bench hysteria`, with the flags of [`Ask`]; its links are the loss rates.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let ask = Ask::read(args, &LOSSES, &SENDERS.map(|s| s.0))
+        .map_err(|e| format!("bench hysteria: {e}"))?;
+    let chosen = |name: &str| ask.protocols.as_ref().is_none_or(|p| p.iter().any(|p| p == name));
+    let programs = build()?;
+    if let Err(why) = &programs.hysteria {
+        eprintln!("Hysteria's rows are left out: {why}");
+    }
+    let mut wanted = Vec::new();
+    for seed in 1..=ask.runs {
+        for loss in LOSSES.into_iter().filter(|l| ask.link(l)) {
+            for (name, _, sender) in SENDERS.iter().filter(|s| chosen(s.0)) {
+                if programs.hysteria.is_err() && matches!(sender, Sender::Hysteria { .. }) {
+                    continue;
+                }
+                let seconds = SECONDS * ask.shorter;
+                let key = Key { protocol: (*name).into(), link: loss.into(), seed, seconds };
+                wanted.push(Wanted { key, rate_bps: RATE_BPS, alone: false });
+            }
+        }
+    }
+    let begun = load();
+    let (rows, fault) =
+        measure(&ask, LEDGER, &wanted, |_| Ok(()), |key, ()| transfer(&programs, key))?;
+    let missing = programs.hysteria.err();
+    section::write(
+        PAGE,
+        "hysteria",
+        &text(&rows, ask.shorter, (begun, load()), missing.as_deref()),
+    )?;
+    fault.map_or(Ok(()), Err)
+}
+
+fn build() -> Result<Programs, String> {
+    cargo(&["build", "--release", "-p", "narrows-cli"])?;
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let hysteria = build_hysteria(&format!("{target}/hysteria-speed"));
+    Ok(Programs { ours: format!("{target}/release/narrows"), hysteria })
+}
+
+/// Its path, or why it cannot be built.
+fn build_hysteria(program: &str) -> Result<String, String> {
+    let there = std::env::current_dir().map_err(|e| e.to_string())?.join(program);
+    let built =
+        Command::new("go").arg("build").arg("-o").arg(&there).arg(".").current_dir(TOOL).output();
+    let out = built.map_err(|e| format!("go is not on this machine ({e})"))?;
+    if !out.status.success() || !Path::new(program).exists() {
+        let text = String::from_utf8_lossy(&out.stderr);
+        let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
+        return Err(format!("go build in {TOOL}: {}", last.trim()));
+    }
+    Ok(there.display().to_string())
+}
+
+/// A transfer from the client to the server.
+fn transfer(programs: &Programs, key: &Key) -> Result<Ran, String> {
+    let sender = SENDERS.iter().find(|s| s.0 == key.protocol).ok_or("an unknown sender")?.2;
+    let seconds = key.seconds.to_string();
+    relayed(&link(&key.link), RATE_BPS, key.seed, |server, through| match sender {
+        Sender::Ours { told } => {
+            let duration = format!("{seconds}s");
+            let mut args = vec!["speed", "--listen", server, "--through", through];
+            args.extend(["--protocol", "rrtp", "--duration", &duration, "--json"]);
+            if told {
+                args.extend(["--rate", RATE]);
+            }
+            json(&programs.ours, &args)
+        }
+        Sender::Hysteria { told } => {
+            let rate = if told { RATE_BPS } else { 0.0 }.to_string();
+            let args =
+                ["-listen", server, "-connect", through, "-seconds", &seconds, "-rate", &rate];
+            json(programs.hysteria.as_ref().map_err(Clone::clone)?, &args)
+        }
+    })
+}
+
+fn link(loss: &str) -> String {
+    format!("{RATE},25ms,queue=125kB,loss={loss},reverse-loss=0%")
+}
+
+fn text(rows: &[Row], shorter: f64, load: (f64, f64), missing: Option<&str>) -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let missing = missing
+        .map_or(String::new(), |why| format!("Hysteria's rows are not measured here: {why}.\n\n"));
+    format!(
+        "## Beside Hysteria 2\n\n\
+One transfer of {:.0} s over real sockets and the relay, `{}` and so on, the handshake included, medians over seeds (least to \
+most): application bytes that arrived in order, UDP payload offered to the link for each of these, and the mean time of a \
+packet in the queue (a full one takes 50 ms). Hysteria's BBR is its default and told nothing; \"brutal\" is told the link's \
+rate, and so is rrtp in the row above it. Hysteria carries the stream as a proxy; its server counts what would go on.\n\n\
+{missing}| loss | sender | Mbit/s | offered | mean queue ms | relay late ms (mean, worst run) | seeds |\n\
+|---|---|---|---|---|---|---|\n{}\n\
+Again: `cargo xtask bench hysteria` (`--runs N`, `--links 5%,10%`, `--protocols`; needs Go, which builds `{TOOL}`). Measured \
+on {cores} cores, load {:.1} at the beginning and {:.1} at the end, several runs at once [as far as a budget \
+goes](#in-real-time).\n\n",
+        SECONDS * shorter,
+        link(LOSSES[0]),
+        table(rows, shorter),
+        load.0,
+        load.1
+    )
+}
+
+fn table(rows: &[Row], shorter: f64) -> String {
+    let mut out = String::new();
+    for loss in LOSSES {
+        for (name, title, _) in SENDERS {
+            let seconds = SECONDS * shorter;
+            let mine = |r: &&Row| {
+                r.key.link == loss
+                    && r.key.protocol == name
+                    && (r.key.seconds - seconds).abs() < 1e-6
+            };
+            let tried: Vec<&Row> = rows.iter().filter(mine).collect();
+            let in_time: Vec<&Row> =
+                tried.iter().copied().filter(|r| r.late_mean_s <= LATE_S).collect();
+            let (here, mark) = if in_time.is_empty() { (tried, " (late)") } else { (in_time, "") };
+            if here.is_empty() {
+                continue;
+            }
+            let of = |what: &str, scale: f64, digits: usize| {
+                let (m, least, most) = spread(here.iter().map(|r| r.figure(what) * scale));
+                format!("{m:.digits$} ({least:.digits$} to {most:.digits$})")
+            };
+            let late = spread(here.iter().map(|r| r.late_mean_s * 1e3)).2;
+            let _ = writeln!(
+                out,
+                "| {loss} | {title} | {} | {} | {} | {late:.2}{mark} | {} |",
+                of("filled", RATE_BPS * 1e-6, 1),
+                of("offered", 1.0, 3),
+                of("queue_s", 1e3, 1),
+                here.len()
+            );
+        }
+    }
+    out
+}

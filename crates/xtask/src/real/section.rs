@@ -1,0 +1,31 @@
+//! A section of a page that a measurement writes; the rest of the page stays.
+
+/// Puts `section` between the marks `<!-- begin NAME -->` and `<!-- end NAME -->`, or at the page's end.
+pub fn write(page: &str, name: &str, section: &str) -> Result<(), String> {
+    let text = std::fs::read_to_string(page).map_err(|e| format!("{page}: {e}"))?;
+    std::fs::write(page, with(&text, name, section)).map_err(|e| format!("{page}: {e}"))?;
+    eprintln!("wrote {page}");
+    Ok(())
+}
+
+fn with(page: &str, name: &str, section: &str) -> String {
+    let (begin, end) = (format!("<!-- begin {name} -->\n"), format!("<!-- end {name} -->\n"));
+    let section = format!("{begin}{section}{end}");
+    match (page.split_once(&begin), page.split_once(&end)) {
+        (Some((before, _)), Some((_, after))) => format!("{before}{section}{after}"),
+        _ => format!("{}\n\n{section}", page.trim_end()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with;
+
+    #[test]
+    fn a_section_is_replaced_and_what_stands_around_it_stays() {
+        let first = with("# Page\n\nText.\n", "figures", "one\n");
+        assert_eq!(first, "# Page\n\nText.\n\n<!-- begin figures -->\none\n<!-- end figures -->\n");
+        let page = format!("{first}\nMore.\n");
+        assert_eq!(with(&page, "figures", "two\n"), page.replace("one", "two"));
+    }
+}
