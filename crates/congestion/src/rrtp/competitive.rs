@@ -5,6 +5,8 @@ use super::loss_model::LossModel;
 use super::question::{
     ALONE, Answer, FELL, MIN_CUT, MIN_WINDOW, PASSES, QUEUE_CUT, Question, SETTLED,
 };
+use super::round::Round;
+use super::startup::Startup;
 use super::{Mode, Rrtp};
 use crate::{Ack, PacketOutcome};
 use narrows_base::{Time, math};
@@ -52,6 +54,69 @@ const POLICED_LEFT: f64 = 0.7;
 /// A cut that leaves so much of the window says whether losses follow the rate.
 const DEEP: f64 = 0.75;
 
+/// Rounds in a row without a queue after which losses are asked about by another climb; they double with each.
+const LOSSY_ROUNDS: u32 = 12;
+const MAX_DOUBLINGS: u32 = 8;
+/// Share of losses that is worth it …
+const LOSSY: f64 = 0.05;
+/// … where a policer was believed to be: it drops less of what yields to it.
+const POLICED_LOSSY: f64 = 0.15;
+/// What a round leaves of what those before it counted.
+const FORGETS: f64 = 0.85;
+/// Packets of a round in the mean: where it is less, many share the link.
+const MIN_ROUND: f64 = 6.0;
+/// Packets that say something.
+const ENOUGH: f64 = 12.0;
+
+/// Rounds in a row that met no queue, and what became of their packets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unqueued {
+    rounds: u32,
+    /// Packets of a round in the mean.
+    mean: f64,
+    /// Packets, and those lost, of the smaller rounds of late and of the larger ones.
+    small: [f64; 2],
+    large: [f64; 2],
+    /// … of all smaller rounds.
+    all_small: [f64; 2],
+}
+
+impl Unqueued {
+    fn add(&mut self, round: &Round) {
+        let packets = round.delivered + round.lost;
+        self.mean =
+            if self.rounds == 0 { packets } else { self.mean + 0.25 * (packets - self.mean) };
+        self.rounds += 1;
+        for count in self.small.iter_mut().chain(&mut self.large) {
+            *count *= FORGETS;
+        }
+        let add = |account: &mut [f64; 2]| {
+            (account[0], account[1]) = (account[0] + packets, account[1] + round.lost);
+        };
+        if packets > self.mean {
+            add(&mut self.large);
+        } else {
+            add(&mut self.small);
+            add(&mut self.all_small);
+        }
+    }
+    /// Whether more than such a share is lost, and neither only of the larger rounds, as at a policer, nor only at first,
+    /// of what was too much.
+    fn loses(&self, share: f64) -> bool {
+        let [small, large, all] =
+            [self.small, self.large, self.all_small].map(|a| a[1] / a[0].max(ENOUGH));
+        self.mean >= MIN_ROUND
+            && self.small[0] >= ENOUGH
+            && small > share
+            && small > 0.5 * large.max(all)
+    }
+    /// Packets of the smaller rounds, and how many of them were lost at the rate of late.
+    fn expected(&self) -> (f64, f64) {
+        let [packets, lost] = self.all_small;
+        (packets, lost.min(packets * self.small[1] / self.small[0].max(ENOUGH)))
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Competitive {
     pub question: Question,
@@ -71,6 +136,10 @@ pub struct Competitive {
     /// A cut of a path without a queue took losses and left the rate: a policer drops what is too much. So an empty queue
     /// acquits no losses, and nothing is refilled: what a policer's bucket lets pass at once is no bandwidth.
     policed: bool,
+    /// No queue has shown in this mode, and packets are lost.
+    unqueued: Unqueued,
+    /// How often the startup was tried again for it.
+    climbs: u32,
 }
 
 /// A reduction of the window.
@@ -140,6 +209,7 @@ impl Rrtp {
             since_cut: if ask { SETTLED } else { 0 },
             growth: 1.0,
             policed: self.competitive.policed,
+            climbs: self.competitive.climbs,
             ..Competitive::default()
         };
     }
@@ -259,12 +329,43 @@ impl Rrtp {
             self.no_queue(true);
             return;
         }
+        if self.loses_without_a_queue(base) {
+            self.climb_again();
+            return;
+        }
         if !self.competitive.question.is_asked() {
             self.count_round();
             self.competitive.since_cut += 1;
             self.judge_cut();
         }
         self.question_round(ack, base);
+    }
+
+    /// Much is lost, and for long no round trip has met a queue. It may be a link that loses, of which the startup got
+    /// no proof, or somebody's queue that is full all the time; but that one's round trips vary by a packet here and there.
+    fn loses_without_a_queue(&mut self, base: f64) -> bool {
+        let round = self.path.round;
+        let none = self.meets_none(round.max_rtt, base);
+        let c = &mut self.competitive;
+        if !none {
+            c.unqueued = Unqueued::default();
+            return false;
+        }
+        c.unqueued.add(&round);
+        let lossy = if c.policed { POLICED_LOSSY } else { LOSSY };
+        c.unqueued.rounds >= LOSSY_ROUNDS << c.climbs.min(MAX_DOUBLINGS) && c.unqueued.loses(lossy)
+    }
+    /// A climb showed that losses follow the rate: the next one waits longer.
+    pub(super) fn climbed_in_vain(&mut self) {
+        self.competitive.climbs += 1;
+    }
+    /// Only a climb can tell: whether more arrives if more is sent, and a queue in the end.
+    fn climb_again(&mut self) {
+        self.competitive.climbs += 1;
+        self.competitive.policed = false;
+        let (packets, lost) = std::mem::take(&mut self.competitive.unqueued).expected();
+        (self.mode, self.startup, self.restarted) = (Mode::Startup, Startup::for_losses(), false);
+        self.path.losses.iter_mut().for_each(|l| l.expect(packets, lost));
     }
 
     /// Looks for rounds that met no queue.
@@ -357,6 +458,21 @@ mod tests {
         // AIMD that leaves four fifths grows by a third of a packet per round trip.
         assert!(growth < 0.9 / 3.0 && growth > 0.25, "{growth}");
     }
+    /// A link that loses and holds no queue is climbed again. The full queue of many others loses as much, and to a flow
+    /// that never saw it empty it looks like a longer path: but its round trips vary, so nothing more is sent into it.
+    #[test]
+    fn losses_are_climbed_for_only_where_no_round_trip_meets_a_queue() {
+        let climbs = |max_rtt| {
+            let mut rrtp = Rrtp::new(&Environment::default());
+            rrtp.mode = Mode::Competitive;
+            rrtp.path.set_base(0.05);
+            let (delivered, lost) = (8.0, 2.0);
+            rrtp.path.round = Round { max_rtt, delivered, lost, ..Round::default() };
+            (0..100).any(|_| rrtp.loses_without_a_queue(0.05))
+        };
+        assert!(climbs(0.0505) && !climbs(0.053));
+    }
+
     /// On a path of microseconds, where only drops show a queue, a packet per round trip would be a drop in every few:
     /// the window grows slowly, and a cut leaves what the path holds.
     #[test]

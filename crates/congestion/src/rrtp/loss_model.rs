@@ -88,6 +88,11 @@ impl LossModel {
         self.loud = Account::default();
         self.most = Some((self.quiet.share() + self.quiet.chance()).min(MOST));
     }
+    /// Of so many packets so many were lost at a small rate; whether more are at a larger one is to be seen.
+    pub fn expect(&mut self, packets: f64, lost: f64) {
+        self.quiet = Account { packets, lost };
+        (self.loud, self.most) = (Account::default(), None);
+    }
     /// The accounts count again.
     pub fn trust(&mut self) {
         self.most = None;

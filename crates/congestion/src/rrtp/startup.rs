@@ -92,6 +92,9 @@ pub struct Startup {
     stale: u32,
     /// A round met no queue.
     saw_empty: bool,
+    /// It is a climb to explain losses: it doubles while rounds are too small to tell anything, and ends where more is
+    /// lost than before.
+    for_losses: bool,
     /// The round that goes on counts what left before the restart.
     mixed: bool,
 }
@@ -115,7 +118,9 @@ impl Startup {
         if round.delivered_rate() / before.delivered_rate() - 1.0 < IN_STEP * growth {
             return;
         }
-        path.losses.iter_mut().for_each(LossModel::followed);
+        if !self.for_losses {
+            path.losses.iter_mut().for_each(LossModel::followed);
+        }
         let rise = round.mean_rtt - before.mean_rtt;
         if path.varies()
             && !path.may_be_full()
@@ -123,6 +128,10 @@ impl Startup {
         {
             path.learn_noise();
         }
+    }
+    /// Once more, for the losses of a path that shows no queue.
+    pub fn for_losses() -> Startup {
+        Startup { for_losses: true, ..Startup::resumed() }
     }
     /// What ended the climb was no queue.
     pub fn resumed() -> Startup {
@@ -250,6 +259,14 @@ impl Rrtp {
                     if follows {
                         self.startup.followed(&mut self.path);
                     }
+                    if self.startup.for_losses && self.path.rate_loss() > 0.0 {
+                        // They follow the rate: somebody's queue is full.
+                        self.path.losses.iter_mut().for_each(LossModel::distrust);
+                        self.window *= 0.5;
+                        self.climbed_in_vain();
+                        self.begin_competitive(ack, false);
+                        return;
+                    }
                 }
                 let floor = self.path.floor().unwrap_or(base);
                 let risen = (RISEN * floor).max(NOISE).max(self.path.spread());
@@ -258,7 +275,8 @@ impl Rrtp {
                 // A link that loses much delivers more if more is sent; a full one does not.
                 let stale = self.startup.stale;
                 // On an empty path a few packets lose as many by chance, and as many more the round after.
-                let chance = self.startup.saw_empty && self.window < FEW_TO_TELL && !self.restarted;
+                let few = self.window < FEW_TO_TELL;
+                let chance = self.startup.saw_empty && few && !self.restarted;
                 let blind = self.startup.climb > CLIMB && !chance;
                 let sure = if chance { MAX_STALE - 1 } else { 1 };
                 let flooded = self.path.is_flooded() && (stale >= sure || blind);
@@ -276,8 +294,12 @@ impl Rrtp {
                 // While a queue may be ours there is nothing to look for: on slow links eight
                 // acknowledgements take seconds, and as many packets would join it.
                 if ack.window_limited && !high {
-                    let share = ack.newly_delivered as f64 / self.window.max(1.0);
-                    self.window += (self.startup.climb - 1.0) * share * self.window;
+                    let factor = if self.startup.for_losses && self.window < FEW_TO_TELL {
+                        BLIND_CLIMB
+                    } else {
+                        self.startup.climb
+                    };
+                    self.window += (factor - 1.0) * ack.newly_delivered as f64;
                 }
             }
         }

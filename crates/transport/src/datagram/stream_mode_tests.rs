@@ -273,6 +273,30 @@ fn a_lost_tail_is_probed_for() {
     assert!(s.due.is_never());
 }
 
+/// On a link that loses in bursts every probe that is lost doubles the silence: from the third timeout on two leave. One
+/// suffices before that, and before the path has acknowledged anything, when it may be nobody's who asked for it.
+#[test]
+fn a_timeout_that_follows_two_others_sends_two_probes() {
+    let probes = |heard: bool| {
+        let mut s = Scenario::new(4.0, u64::MAX, 1);
+        if heard {
+            s.round(|_| true);
+        }
+        s.round(|_| false);
+        let mut sent = Vec::new();
+        for _ in 0..4 {
+            while s.wire.is_empty() {
+                s.timer();
+            }
+            sent.push(s.wire.len());
+            s.wire.clear();
+        }
+        sent
+    };
+    assert_eq!(probes(true), [1, 1, 2, 2]);
+    assert_eq!(probes(false), [1, 1, 1, 1]);
+}
+
 #[test]
 fn probes_double_and_persistent_congestion_starts_anew() {
     let mut s = Scenario::new(4.0, u64::MAX, 1);
@@ -296,7 +320,7 @@ fn probes_double_and_persistent_congestion_starts_anew() {
     s.round(|_| true);
     let heard = s.heard();
     assert!(heard.contains(&"restart".into()) && !heard.iter().any(|h| h.starts_with("repair")));
-    for _ in 0..4 {
+    for _ in 0..8 {
         s.round(|_| true);
     }
     assert_eq!(s.receiver.delivered(), s.receiver.received(), "all that was lost came again");

@@ -8,6 +8,12 @@ use super::{Force, MAX_BACKOFF_TIMEOUT, PacketSender, PayloadSource};
 use narrows_base::random::{mix, unit};
 use narrows_base::{Duration, Time};
 
+/// Packets of a probe timeout at most (RFC 9002 section 6.2.4) after so many that brought nothing: on a link that loses
+/// in bursts each probe that is lost doubles the silence. Before that one suffices, and many flows that share a full
+/// queue have one more to lose.
+const MAX_PROBES: usize = 2;
+const UNANSWERED: u32 = 2;
+
 impl<C: PayloadSource> PacketSender<C> {
     /// The probe timeout without back-off (RFC 9002 section 6.2.1).
     pub fn probe_timeout(&self) -> Duration {
@@ -111,10 +117,14 @@ impl<C: PayloadSource> PacketSender<C> {
             probe = true;
             self.counters.timeouts += 1;
             let early = self.loss.is_probe_early(&self.ledger, &self.path);
+            // A path that never acknowledged anything may be nobody's who asked for it.
+            let proven = self.ledger.arrived() > 0 && !self.feed.keeps_own_timer();
+            let probes = if proven && self.loss.backoffs() >= UNANSWERED { MAX_PROBES } else { 1 };
             self.loss.on_probe_timeout();
             if !early && self.payload_source.is_empty() {
                 let PacketSender { ledger, payload_source, .. } = self;
-                ledger.missing().any(|p| payload_source.lost(&p.payload));
+                let carried = ledger.missing().filter(|p| payload_source.lost(&p.payload));
+                carried.take(probes).for_each(drop);
             }
             self.limiter.on_probe_timeout();
             // A controller that keeps a timer of its own knows when the next packet may leave; where its
@@ -125,6 +135,7 @@ impl<C: PayloadSource> PacketSender<C> {
             let silent = now.since(self.loss.last_sent()) >= MAX_BACKOFF_TIMEOUT;
             if !self.feed.keeps_own_timer() {
                 self.force = if early { Force::ShortProbe } else { Force::All };
+                self.second_probe = !early && probes == MAX_PROBES;
             } else if silent {
                 self.force = Force::All;
             }

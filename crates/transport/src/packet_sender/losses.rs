@@ -6,7 +6,8 @@
 //!   as soon as everything below it is known, so the lowest packet of unknown outcome is always one that is
 //!   not acknowledged.
 //! - Where nothing is received for SRTT + 4 RTTVAR + the receiver's delay, doubling, one packet goes
-//!   beyond the window: what was lost, or new bytes, or the oldest bytes in flight once more (6.2).
+//!   beyond the window, from the third time on two: what was lost, or new bytes, or the oldest bytes in flight once
+//!   more (6.2).
 //!   On a path that has acknowledged something, one leaves every 2 s at least, so that an outage's end is
 //!   noticed; those that RFC 9002's doubling would not let go yet are short and carry nothing.
 //!   A controller with a timer of its own is overruled only where nothing was sent for 2 s.

@@ -131,6 +131,8 @@ pub struct PacketSender<C: PayloadSource> {
     counters: Counters,
     /// The limits that do not apply to the next packet.
     force: Force,
+    /// A second probe follows the next packet.
+    second_probe: bool,
 }
 
 impl<C: PayloadSource> PacketSender<C> {
@@ -158,6 +160,7 @@ impl<C: PayloadSource> PacketSender<C> {
             feed: CcFeed::new(controller),
             counters: Counters::default(),
             force: Force::Nothing,
+            second_probe: false,
         }
     }
 
@@ -285,7 +288,7 @@ impl<C: PayloadSource> PacketSender<C> {
     /// Makes the pending probe a short one.
     pub fn shorten_probe(&mut self) {
         if self.force == Force::All {
-            self.force = Force::ShortProbe;
+            (self.force, self.second_probe) = (Force::ShortProbe, false);
         }
     }
     /// Whether the next packet is to have [`SHORT_PROBE_BYTES`] at most, and to carry nothing: the path may be gone, and
@@ -339,7 +342,9 @@ impl<C: PayloadSource> PacketSender<C> {
         self.limiter.on_sent(now, bytes);
         self.path.on_sent(bytes as u16);
         self.loss.on_sent(now);
-        self.force = Force::Nothing;
+        if !std::mem::take(&mut self.second_probe) {
+            self.force = Force::Nothing;
+        }
         self.counters.retransmissions += u64::from(again);
         if self.ledger.is_full() {
             self.forget_oldest(now);

@@ -90,6 +90,6 @@ impl<C: PayloadSource> PacketSender<C> {
     #[inline]
     pub fn nothing_to_send(&mut self) {
         self.feed.on_nothing_to_send(self.ledger.in_flight());
-        self.force = Force::Nothing;
+        (self.force, self.second_probe) = (Force::Nothing, false);
     }
 }

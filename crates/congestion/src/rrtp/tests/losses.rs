@@ -1,6 +1,6 @@
 //! Which losses are the link's.
 
-use super::{Bottleneck, told};
+use super::{Bottleneck, restart, told};
 use crate::PathHints;
 
 /// The link's own loss is repaired and neither a brake nor a queue, and it is said how much it is.
@@ -95,5 +95,19 @@ fn a_queue_too_short_to_show_is_not_a_link_that_loses() {
         let rate = b.run(13.0);
         let lost = 1.0 - (b.delivered - arrived) as f64 / (b.next - sent) as f64;
         assert!(lost < 0.1 && rate > 0.6 * per_second, "{per_second}: {lost} {rate}");
+    }
+}
+
+/// After a silence nothing is believed on credit, and a startup may end before anything showed: then losses that go on
+/// without a queue, however small the rate, are asked about by another climb.
+#[test]
+fn a_link_that_loses_is_climbed_again_where_the_startup_proved_nothing() {
+    for radio in [5, 4, 3] {
+        let mut b = Bottleneck { radio, random: true, ..Bottleneck::new(PathHints::default()) };
+        b.run(3.0);
+        b.controller.on_congestion_event(&restart(Bottleneck::at(b.now)));
+        b.run(14.0);
+        let rate = b.run(20.0);
+        assert!(rate > 0.9 * (1.0 - 1.0 / radio as f64) * 1000.0, "1/{radio}: {rate}");
     }
 }
