@@ -1,55 +1,83 @@
-//! `narrows.compare`.
+//! `narrows.compare` and `narrows.run`.
 
 use crate::errors::{SpecError, spec};
+use crate::outcome::Outcome;
 use crate::work;
+use clap::Args;
+use narrows_lab::Question;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
-use narrows_lab::recommendation::Aim;
-use narrows_lab::{Outcome, Question};
-use narrows_scenario::Plan;
+use narrows_options as options;
+use narrows_options::words;
+use narrows_scenario::{Plan, scenario_file};
 use pyo3::prelude::*;
 use std::path::Path;
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<Comparison>()?;
-    m.add_function(wrap_pyfunction!(compare, m)?)
+    m.add_function(wrap_pyfunction!(compare, m)?)?;
+    m.add_function(wrap_pyfunction!(run, m)?)
 }
 
-/// What a comparison or a scenario found.
-#[pyclass(frozen, module = "narrows._narrows")]
-pub struct Comparison(Outcome);
+/// Options by their names in the command; the one without a name is its argument.
+pub type Pairs = Vec<(String, String)>;
 
-#[pymethods]
-impl Comparison {
-    /// What `--json` prints.
-    fn json(&self) -> String {
-        narrows_report::json::outcome(&self.0).to_string()
-    }
+#[derive(Args)]
+struct Compare {
+    #[command(flatten)]
+    question: options::Compare,
+    #[command(flatten)]
+    jobs: options::Jobs,
+}
+
+#[derive(Args)]
+struct Run {
+    #[command(flatten)]
+    run: options::Run,
+    #[command(flatten)]
+    jobs: options::Jobs,
 }
 
 #[pyfunction]
-#[pyo3(signature = (link, protocols, seeds, progress=None))]
-fn compare(
+fn compare(py: Python<'_>, given: Pairs, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Outcome> {
+    let a: Compare = words::read(&given).map_err(SpecError::new_err)?;
+    let line = words::command_line("compare", &given);
+    let (scenario, about) = a.question.scenario(&Question::default(), line).map_err(spec)?;
+    let plan = Plan::new(scenario).map_err(spec)?;
+    answer(py, &plan, about, a.jobs.count(), progress)
+}
+
+/// Runs a scenario: the file that is named, or its text with the folder from which traces are found.
+#[pyfunction]
+fn run(
     py: Python<'_>,
-    link: String,
-    protocols: String,
-    seeds: u32,
+    given: Pairs,
+    text: Option<(String, String)>,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Comparison> {
-    let question = Question { link, protocols, seeds, ..Question::default() };
-    let (scenario, link) = question.scenario(Path::new("")).map_err(spec)?;
-    let about = About {
-        command: "compare",
-        command_line: "narrows compare".into(),
-        link: link.to_string(),
-        path: format!("{}; {}", link.describe(question.packet), question.preset.describe()),
-        aim: Aim::Bulk,
+) -> PyResult<Outcome> {
+    let a: Run = words::read(&given).map_err(SpecError::new_err)?;
+    let file = a.run.scenario.display().to_string();
+    let scenario = match text {
+        None => a.run.load(),
+        Some((text, folder)) => {
+            let read = scenario_file::parse(&text, Path::new(&folder));
+            read.map(|s| a.run.with(s)).map_err(|e| e.at(&file))
+        }
     };
-    work::run(py, progress, move |watch| {
-        let plan = Plan::new(scenario).map_err(spec)?;
-        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let line = words::command_line("run", &given);
+    let (plan, about) = a.run.plan(scenario.map_err(spec)?, line).map_err(spec)?;
+    answer(py, &plan, about, a.jobs.count(), progress)
+}
+
+fn answer(
+    py: Python<'_>,
+    plan: &Plan,
+    about: About,
+    jobs: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Outcome> {
+    work::run(py, progress, |watch| {
         let control = Control { stop: &watch.stop, progress: &|f| watch.tell(f), jobs };
-        let runs = execute(&plan, &control).map_err(SpecError::new_err)?;
-        Ok(Comparison(collect(&plan, about, &runs)))
+        let runs = execute(plan, &control).map_err(SpecError::new_err)?;
+        Ok(Outcome { scenario: plan.scenario.clone(), found: collect(plan, about, &runs) })
     })
 }

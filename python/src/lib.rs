@@ -4,6 +4,9 @@
 mod compare;
 mod env;
 mod errors;
+mod outcome;
+mod sweep;
+mod table;
 mod work;
 
 use pyo3::prelude::*;
@@ -14,5 +17,8 @@ fn _narrows(m: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(m)?;
     compare::register(m)?;
     env::register(m)?;
+    outcome::register(m)?;
+    sweep::register(m)?;
+    table::register(m)?;
     Ok(())
 }

@@ -2,7 +2,9 @@
 
 use crate::help::{COMPLETIONS, EXAMPLES, LIST, MAN, RUN, SWEEP, compare};
 use clap::{Args, Parser, Subcommand};
+use narrows_lab::sweep::journal::Part;
 use narrows_options::Jobs;
+use narrows_options::values::{part, tasks};
 use std::path::PathBuf;
 
 /// Compare and run transport protocols on any link.
@@ -110,6 +112,12 @@ pub struct Sweep {
     /// Run everything again, also what DIR already has
     #[arg(long)]
     pub fresh: bool,
+    /// Run only part I of N, for machines that share a folder; the same without it writes the tables
+    #[arg(long, value_name = "I/N", value_parser = part)]
+    pub part: Option<Part>,
+    /// Print an array script of N tasks for SLURM instead of running anything
+    #[arg(long, value_name = "N", conflicts_with = "part", value_parser = tasks)]
+    pub slurm: Option<usize>,
     #[command(flatten)]
     pub jobs: Jobs,
     /// Folder for report.html, sweep and points as .csv and .parquet, sweep.json, sweep.journal

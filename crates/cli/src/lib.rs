@@ -16,6 +16,7 @@ mod record;
 mod relay;
 mod scorecard;
 mod serve;
+mod slurm;
 mod speed;
 mod sweep;
 mod terminal;

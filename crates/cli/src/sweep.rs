@@ -2,6 +2,7 @@
 
 use crate::args::Sweep;
 use crate::failure::Failure;
+use crate::slurm;
 use crate::terminal::{Bar, STOP, catch_interrupt, note, print, print_json, text_width, width};
 use narrows_lab::sweep::{About, Control, Outcome, journal};
 use narrows_options::words::quoted;
@@ -11,9 +12,21 @@ use narrows_report::{output, summary};
 /// `narrows sweep`.
 pub fn sweep(a: &Sweep) -> Result<(), Failure> {
     output::check_folder(&a.out).map_err(Failure::Input)?;
+    if a.part.is_some() && a.fresh {
+        return Err(Failure::Input(
+            "--part: it goes on with what is there; not with --fresh".into(),
+        ));
+    }
     let (sweep, chosen) = a.sweep.read(a.sweep.base()?)?;
+    if let Some(parts) = a.slurm {
+        return print(&slurm::script(&words_without("--slurm"), &a.out, parts));
+    }
     std::fs::create_dir_all(&a.out).map_err(|e| unwritable(a, &e))?;
-    let (known, journal) = journal::open(&a.out, a.fresh).map_err(Failure::Input)?;
+    let opened = match a.part {
+        None => journal::open(&a.out, a.fresh),
+        Some(part) => journal::open_part(&a.out, part),
+    };
+    let (known, journal) = opened.map_err(Failure::Input)?;
     let mut runs = sweep.known(known);
     let reused = runs.iter().flatten().flatten().count();
     if reused > 0 {
@@ -33,10 +46,23 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
             bar.say(|| format!("{done} of {points} points"));
         },
         jobs: a.jobs.count(),
+        part: a.part,
     };
     let ran = sweep.execute(&mut runs, journal, &control);
     bar.finish();
     ran.map_err(Failure::Outside)?;
+    if let Some(part) = a.part {
+        let left = sweep.missing(&runs, a.part).len();
+        let line = match left {
+            0 => format!("part {} of {} is finished", part.number, part.of),
+            _ => {
+                return Err(Failure::Stopped(format!(
+                    "interrupted with {left} runs left of this part"
+                )));
+            }
+        };
+        return print(&format!("{line}; the same command without --part writes the tables\n"));
+    }
     if runs.iter().flatten().all(Option::is_none) {
         return Err(Failure::Interrupted);
     }
@@ -78,18 +104,29 @@ fn unwritable(a: &Sweep, e: &std::io::Error) -> Failure {
 fn base_line() -> String {
     const WITH_VALUE: &[&str] = &["--vary", "--out", "--measure", "--group", "--jobs"];
     const ALONE: &[&str] = &["--json", "--fresh"];
+    let words: Vec<String> = words_but(WITH_VALUE, ALONE).iter().map(|w| quoted(w)).collect();
+    words.join(" ")
+}
+
+/// The command's words without an option that has a value.
+fn words_without(option: &str) -> Vec<String> {
+    words_but(&[option], &[])
+}
+
+/// The command's words but options `with_value` and others that stand `alone`.
+fn words_but(with_value: &[&str], alone: &[&str]) -> Vec<String> {
     let mut words = vec!["narrows".to_string()];
     let mut skip = false;
     for word in std::env::args_os().skip(1) {
         let word = word.to_string_lossy();
-        let joined = word.split_once('=').is_some_and(|(flag, _)| WITH_VALUE.contains(&flag));
-        if !std::mem::take(&mut skip) && !joined && !ALONE.contains(&word.as_ref()) {
-            if WITH_VALUE.contains(&word.as_ref()) {
+        let joined = word.split_once('=').is_some_and(|(flag, _)| with_value.contains(&flag));
+        if !std::mem::take(&mut skip) && !joined && !alone.contains(&word.as_ref()) {
+            if with_value.contains(&word.as_ref()) {
                 skip = true;
             } else {
-                words.push(quoted(&word));
+                words.push(word.into_owned());
             }
         }
     }
-    words.join(" ")
+    words
 }

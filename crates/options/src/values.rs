@@ -3,6 +3,7 @@
 use narrows_base::{Duration, SpecError};
 use narrows_lab::compare;
 use narrows_lab::recommendation::Aim;
+use narrows_lab::sweep::journal::Part;
 use narrows_scenario::{scenario_file, values};
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
@@ -101,4 +102,32 @@ pub fn cases(text: &str) -> Result<usize, String> {
         .ok()
         .filter(|n| (16..=1_000_000).contains(n))
         .ok_or_else(|| format!("'{text}' is not a number of networks from 16 to 1000000"))
+}
+
+/// Most parts that a sweep is shared in.
+const MAX_PARTS: usize = 10_000;
+
+/// How many tasks share a sweep.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn tasks(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..=MAX_PARTS) => Ok(n),
+        _ => Err(format!("a number from 1 to {MAX_PARTS} is expected")),
+    }
+}
+
+/// A part of a sweep: `I/N`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn part(text: &str) -> Result<Part, String> {
+    let read = |(number, of): (&str, &str)| {
+        let (number, of): (usize, usize) = (number.parse().ok()?, tasks(of).ok()?);
+        (1..=of).contains(&number).then_some(Part { number, of })
+    };
+    text.split_once('/')
+        .and_then(read)
+        .ok_or_else(|| format!("a part is I/N as in 3/16, I from 1 to N, N at most {MAX_PARTS}"))
 }

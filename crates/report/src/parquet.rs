@@ -17,8 +17,10 @@
 //! The file is written with the parquet crate's column writer; its arrow layer would triple the build.
 
 use crate::arrow_schema::{self, Kind};
+use crate::columns::{Columns, Values};
 use crate::variables::of_series;
 use narrows_lab::outcome::{Outcome, ProtocolOutcome};
+use narrows_sim::Table;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
 use parquet::errors::Result;
@@ -60,6 +62,32 @@ pub fn write(outcome: &Outcome, sink: impl Write + Send) -> Result<(), Error> {
     }
     writer.close()?;
     Ok(())
+}
+
+/// All series of the outcome as one table, its rows in the file's order.
+pub fn series(outcome: &Outcome) -> Columns {
+    let tables = || outcome.results.iter().flat_map(|r| r.series.iter().map(move |t| (r, t)));
+    let text = |of: fn((&ProtocolOutcome, &Table)) -> String| {
+        let repeated = tables().flat_map(|(r, t)| std::iter::repeat_n(of((r, t)), t.time_s.len()));
+        Values::Text(repeated.collect())
+    };
+    let times = tables().flat_map(|(_, t)| t.time_s.iter().copied()).collect();
+    let fixed: [Values; 5] = [
+        text(|(r, _)| r.protocol.clone()),
+        text(|(_, t)| t.kind.to_string()),
+        text(|(_, t)| t.name.clone()),
+        text(|(_, t)| t.group.clone()),
+        Values::Number(times),
+    ];
+    let mut columns: Vec<_> = FIXED.iter().map(ToString::to_string).zip(fixed).collect();
+    for variable in variables(outcome) {
+        let values = tables().flat_map(|(_, t)| {
+            let column = t.column(variable).unwrap_or(&[]);
+            (0..t.time_s.len()).map(|row| column.get(row).copied().unwrap_or(f64::NAN))
+        });
+        columns.push((variable.to_string(), Values::Number(values.collect())));
+    }
+    Columns(columns)
 }
 
 /// What it takes to get the same numbers again, for a file's metadata.

@@ -1,41 +1,57 @@
-//! `summary.csv` and the table in the terminal.
+//! Means over seeds: `summary.csv` and the table in the terminal.
 
-use narrows_lab::outcome::{Outcome, ProtocolOutcome};
+use crate::columns::{Columns, Values};
+use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 use std::fmt::Write as _;
 
-/// One row per protocol, two columns per measure: mean and 95% half-width.
-pub fn csv(o: &Outcome) -> String {
+/// One row per protocol, two columns per measure: mean and half of the 95% interval.
+pub fn means(o: &Outcome) -> Columns {
+    let rows = || o.results.iter();
+    let mut columns = vec![
+        ("protocol".into(), Values::Text(rows().map(|r| r.protocol.clone()).collect())),
+        ("group".into(), Values::Text(rows().map(|r| r.group.clone()).collect())),
+        ("flows".into(), Values::Whole(rows().map(|r| r.flows as u64).collect())),
+        ("seeds".into(), Values::Whole(rows().map(|r| r.seeds as u64).collect())),
+    ];
+    let estimates: Vec<&Estimates> = rows().map(|r| &r.measures).collect();
+    add_estimates(&mut columns, &estimates);
+    Columns(columns)
+}
+
+/// The same of each flow.
+pub fn flows(o: &Outcome) -> Columns {
+    let rows = || o.results.iter().flat_map(|r| r.per_flow.iter().map(move |f| (r, f)));
+    let mut columns = vec![
+        ("protocol".into(), Values::Text(rows().map(|(r, _)| r.protocol.clone()).collect())),
+        ("group".into(), Values::Text(rows().map(|(r, _)| r.group.clone()).collect())),
+        ("flow".into(), Values::Text(rows().map(|(_, f)| f.0.clone()).collect())),
+    ];
+    let estimates: Vec<&Estimates> = rows().map(|(_, f)| &f.1).collect();
+    add_estimates(&mut columns, &estimates);
+    Columns(columns)
+}
+
+type Estimates = Vec<(&'static str, Estimate)>;
+
+fn add_estimates(columns: &mut Vec<(String, Values)>, rows: &[&Estimates]) {
     let mut names: Vec<&'static str> = Vec::new();
-    for (name, _) in o.results.iter().flat_map(|r| &r.measures) {
+    for (name, _) in rows.iter().copied().flatten() {
         if !names.contains(name) {
             names.push(name);
         }
     }
-    let mut out = "protocol,group,flows,seeds".to_string();
-    for name in &names {
-        let _ = write!(out, ",{name},{name}_ci95");
+    for name in names {
+        let of = |row: &Estimates| row.iter().find(|m| m.0 == name).map(|m| m.1);
+        let mean = |row: &&Estimates| of(row).map_or(f64::NAN, |e| e.mean);
+        let half = |row: &&Estimates| of(row).and_then(|e| e.ci95).unwrap_or(f64::NAN);
+        columns.push((name.into(), Values::Number(rows.iter().map(mean).collect())));
+        columns.push((format!("{name}_ci95"), Values::Number(rows.iter().map(half).collect())));
     }
-    out.push('\n');
-    for r in &o.results {
-        let _ = write!(out, "{},{},{},{}", quoted(&r.protocol), quoted(&r.group), r.flows, r.seeds);
-        for name in &names {
-            let e = r.measure(name);
-            let cell = |x: Option<f64>| {
-                x.filter(|x| x.is_finite()).map_or(String::new(), |x| x.to_string())
-            };
-            let _ = write!(out, ",{},{}", cell(e.map(|e| e.mean)), cell(e.and_then(|e| e.ci95)));
-        }
-        out.push('\n');
-    }
-    out
 }
 
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_string()
-    }
+/// The means as `summary.csv`.
+pub fn csv(o: &Outcome) -> String {
+    means(o).csv()
 }
 
 /// Names are cut to this before a column is left out, and never below it.

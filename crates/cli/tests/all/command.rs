@@ -50,6 +50,9 @@ fn bad_input_is_one_line_exit_code_2_and_leaves_nothing() {
         (&["sweep"], "nothing varies"),
         (&["sweep", "--vary", "rat=1Mbit/s"], "did you mean 'rate'? What can vary: rate, delay"),
         (&["sweep", "--vary", "loss"], "NAME=VALUE"),
+        (&["sweep", "--vary", "loss=1%", "--part", "4/3"], "I/N as in 3/16"),
+        (&["sweep", "--vary", "loss=1%", "--part", "1/3", "--fresh"], "not with --fresh"),
+        (&["sweep", "--vary", "loss=1%", "--slurm", "0"], "1 to 10000"),
         (&["sweep", "--vary", "loss=1%,,2%"], "--vary: loss: a value is missing"),
         (&["sweep", "--vary", "loss=1%..2%"], "how many values"),
         (&["sweep", "--vary", "loss=1%,oops"], "loss=oops"),
@@ -234,6 +237,36 @@ fn a_sweep_writes_its_files_and_runs_no_point_twice() {
     let fresh = narrows(folder.path(), &[&args[..], &["--vary", "flows=1,2", "--fresh"]].concat());
     assert!(fresh.stderr.is_empty());
     assert_eq!(std::fs::read(out.join("sweep.csv")).unwrap(), csv);
+}
+
+/// The array script's tasks, run one after the other by a shell, leave all runs to the command at the end.
+#[cfg(unix)]
+#[test]
+fn an_array_script_runs_the_sweep_in_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = ["sweep", "--vary", "loss=0%,1%", "--seeds", "2", "--duration", "2s", "--json"];
+    let script = narrows(folder.path(), &[&sweep[..], &["--slurm=3"]].concat());
+    assert!(script.status.success(), "{}", text(&script.stderr));
+    let script = text(&script.stdout);
+    assert!(script.contains("#SBATCH --array=1-3\n"), "{script}");
+    assert!(!folder.path().join("narrows-out").exists(), "nothing runs yet");
+    let binary = Path::new(env!("CARGO_BIN_EXE_narrows")).parent().unwrap();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    for task in ["1", "2", "3"] {
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &script]).current_dir(folder.path()).env("PATH", &path);
+        let done = shell.env("SLURM_ARRAY_TASK_ID", task).output().unwrap();
+        assert!(done.status.success(), "{}", text(&done.stderr));
+    }
+    let together = narrows(folder.path(), &sweep);
+    let said = text(&together.stderr);
+    assert!(said.contains("4 of 4 runs were already in"), "{said}");
+    let alone = narrows(folder.path(), &[&sweep[..], &["--out", "alone"]].concat());
+    let numbers = |output: &Output| {
+        let all: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        all["points"].clone()
+    };
+    assert_eq!(numbers(&together), numbers(&alone));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use super::found::{Found, SUMMED, interval};
 use super::grid::{Grid, MAX_RUNS};
-use super::journal::Journal;
+use super::journal::{Journal, Part};
 use super::key::Key;
 use crate::measure::MEASURES;
 use narrows_base::SpecError;
@@ -60,6 +60,8 @@ pub struct Control<'a> {
     pub progress: &'a (dyn Fn(f64, usize) + Sync),
     /// How many threads.
     pub jobs: usize,
+    /// Which of the runs, where several programs share them.
+    pub part: Option<Part>,
 }
 
 impl Sweep {
@@ -107,10 +109,12 @@ impl Sweep {
         let name = if competes { "theta" } else { "utilisation" };
         MEASURES.iter().position(|m| m.name == name).unwrap_or(0)
     }
-    fn key(&self, point: usize, seed: usize) -> Key {
+    /// What a run is called in the journal.
+    pub fn key(&self, point: usize, seed: usize) -> Key {
         self.points[point].key.with_seed(self.seed.wrapping_add(seed as u64))
     }
-    fn wants_trace(&self, seed: usize) -> bool {
+    /// Whether a run is kept over time.
+    pub fn wants_trace(&self, seed: usize) -> bool {
         self.traced && seed == 0
     }
 
@@ -130,6 +134,23 @@ impl Sweep {
         (0..self.points.len()).map(|p| (0..seeds).map(|s| one(p, s)).collect()).collect()
     }
 
+    /// The runs that are missing, as points and numbers of seeds, those with the most work first.
+    pub fn missing(&self, runs: &Runs, part: Option<Part>) -> Vec<(usize, usize)> {
+        let is_ours = |point: usize, seed: usize| {
+            part.is_none_or(|part| part.has(point * self.seeds as usize + seed))
+        };
+        let mut tasks: Vec<(usize, usize)> = Vec::new();
+        for (point, seeds) in runs.iter().enumerate() {
+            let missing = (0..seeds.len()).filter(|s| seeds[*s].is_none() && is_ours(point, *s));
+            tasks.extend(missing.map(|seed| (point, seed)));
+        }
+        tasks.sort_by(|a, b| {
+            let work = |t: &(usize, usize)| self.points[t.0].work;
+            work(b).total_cmp(&work(a)).then(a.cmp(b))
+        });
+        tasks
+    }
+
     /// Runs what `runs` lacks, writing down each run when it is finished.
     ///
     /// # Errors
@@ -140,19 +161,10 @@ impl Sweep {
         journal: Journal,
         control: &Control<'_>,
     ) -> Result<(), String> {
-        let mut tasks: Vec<(usize, usize)> = Vec::new();
-        let open: Vec<AtomicU32> = (runs.iter().enumerate())
-            .map(|(point, seeds)| {
-                let missing = (0..seeds.len()).filter(|s| seeds[*s].is_none());
-                let before = tasks.len();
-                tasks.extend(missing.map(|seed| (point, seed)));
-                AtomicU32::new((tasks.len() - before) as u32)
-            })
-            .collect();
-        tasks.sort_by(|a, b| {
-            let work = |t: &(usize, usize)| self.points[t.0].work;
-            work(b).total_cmp(&work(a)).then(a.cmp(b))
-        });
+        let tasks = self.missing(runs, control.part);
+        let mut open = vec![0; self.points.len()];
+        tasks.iter().for_each(|(point, _)| open[*point] += 1);
+        let open: Vec<AtomicU32> = open.into_iter().map(AtomicU32::new).collect();
         let all: f64 = tasks.iter().map(|t| self.points[t.0].work).sum::<f64>().max(1.0);
         let complete = open.iter().filter(|o| o.load(Ordering::Relaxed) == 0).count();
         let complete = AtomicUsize::new(complete);
@@ -204,18 +216,32 @@ impl Sweep {
     }
 
     fn one(&self, point: usize, seed: usize, stop: &AtomicBool) -> Result<Found, Halt> {
-        let mut plan = self.grid.plan(point).map_err(|e| Halt::Failed(e.to_string()))?;
-        let traced = self.wants_trace(seed);
-        if traced {
-            watch(&mut plan);
-        }
-        let network = plan.network(0, self.seed.wrapping_add(seed as u64), traced);
-        let mut go_on = |_| !stop.load(Ordering::Relaxed);
-        match narrows_sim::run(&network, &mut go_on) {
-            Ok(result) => Ok(Found::keep(&plan, &result, traced)),
-            Err(SimError::Interrupted) => Err(Halt::Interrupted),
-            Err(e) => Err(Halt::Failed(format!("{}: {e}", self.grid.label(point)))),
-        }
+        let number = self.seed.wrapping_add(seed as u64);
+        one(&self.grid, point, number, self.wants_trace(seed), stop)
+    }
+}
+
+/// Runs one point with one seed, and keeps what happened over time if it is `traced`.
+///
+/// # Errors
+/// What the simulator refuses, and an interruption.
+pub fn one(
+    grid: &Grid,
+    point: usize,
+    seed: u64,
+    traced: bool,
+    stop: &AtomicBool,
+) -> Result<Found, Halt> {
+    let mut plan = grid.plan(point).map_err(|e| Halt::Failed(e.to_string()))?;
+    if traced {
+        watch(&mut plan);
+    }
+    let network = plan.network(0, seed, traced);
+    let mut go_on = |_| !stop.load(Ordering::Relaxed);
+    match narrows_sim::run(&network, &mut go_on) {
+        Ok(result) => Ok(Found::keep(&plan, &result, traced)),
+        Err(SimError::Interrupted) => Err(Halt::Interrupted),
+        Err(e) => Err(Halt::Failed(format!("{}: {e}", grid.label(point)))),
     }
 }
 
@@ -232,7 +258,20 @@ struct Kept {
     finished: Vec<(usize, usize, Found)>,
 }
 
-enum Halt {
+/// Why a run has no result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Halt {
+    /// It was stopped.
     Interrupted,
+    /// It cannot be run.
     Failed(String),
+}
+
+impl std::fmt::Display for Halt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Halt::Interrupted => "interrupted",
+            Halt::Failed(why) => why,
+        })
+    }
 }

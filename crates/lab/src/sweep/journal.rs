@@ -4,7 +4,8 @@
 //! KEY RUN #CHECK      one line per run; a line with a wrong checksum is ignored
 //! ```
 //!
-//! A line is written at once, so a killed sweep leaves at most one incomplete line, at the end.
+//! A line is written at once, so a killed sweep leaves at most one incomplete line, at the end. Programs that share a
+//! sweep's runs each write a journal of their own, and read all of them.
 
 use super::found::Found;
 use super::key::Key;
@@ -13,7 +14,7 @@ use narrows_scenario::text_file::plain;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The journal's name in the output folder.
@@ -26,8 +27,25 @@ const SYNC: Duration = Duration::from_secs(2);
 /// A journal that is being written.
 #[derive(Debug)]
 pub struct Journal {
-    file: File,
+    /// None for what is not kept.
+    file: Option<File>,
     synced: Instant,
+}
+
+/// One of several programs that share the runs of a sweep: number `number`, counted from 1, of `of`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// Which.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Part {
+    /// Whether a run is this one's: runs are dealt like cards, so that all have small ones and large ones.
+    pub fn has(self, run: usize) -> bool {
+        run % self.of == self.number - 1
+    }
 }
 
 /// All runs in the file, and the file open for more. `fresh` forgets what is there.
@@ -35,12 +53,34 @@ pub struct Journal {
 /// # Errors
 /// One line that names the file and what went wrong.
 pub fn open(folder: &Path, fresh: bool) -> Result<(BTreeMap<Key, Found>, Journal), String> {
-    let path = folder.join(NAME);
+    open_own(folder, NAME, fresh)
+}
+
+/// The same for a program that shares the runs with others: it writes a journal of its own.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_part(folder: &Path, part: Part) -> Result<(BTreeMap<Key, Found>, Journal), String> {
+    open_own(folder, &format!("{NAME}.{}", part.number), false)
+}
+
+fn open_own(
+    folder: &Path,
+    own: &str,
+    fresh: bool,
+) -> Result<(BTreeMap<Key, Found>, Journal), String> {
+    let path = folder.join(own);
     let say = |e: std::io::Error| format!("cannot write {}: {}", path.display(), plain(&e));
     let mut runs = BTreeMap::new();
     let mut torn = false;
-    if !fresh && path.exists() {
-        (runs, torn) = read(&path).map_err(say)?;
+    for other in journals(folder).map_err(say)? {
+        if fresh {
+            std::fs::remove_file(&other).map_err(say)?;
+            continue;
+        }
+        let (found, has_no_end) = read(&other).map_err(say)?;
+        runs.extend(found);
+        torn |= has_no_end && other == path;
     }
     let mut options = OpenOptions::new();
     let mut file = match fresh {
@@ -51,7 +91,24 @@ pub fn open(folder: &Path, fresh: bool) -> Result<(BTreeMap<Key, Found>, Journal
     if torn {
         file.write_all(b"\n").map_err(say)?;
     }
-    Ok((runs, Journal { file, synced: Instant::now() }))
+    Ok((runs, Journal { file: Some(file), synced: Instant::now() }))
+}
+
+/// The folder's journals: of one program alone, and of those that share a sweep.
+fn journals(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|n| n.strip_prefix(NAME));
+        let number =
+            |rest: &str| rest.strip_prefix('.').is_some_and(|n| n.parse::<usize>().is_ok());
+        if rest.is_some_and(|rest| rest.is_empty() || number(rest)) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// The runs, and whether the last line has no end.
@@ -86,16 +143,22 @@ fn sum(text: &str) -> u64 {
 }
 
 impl Journal {
+    /// A journal that keeps nothing.
+    pub fn nowhere() -> Journal {
+        Journal { file: None, synced: Instant::now() }
+    }
+
     /// Adds a run.
     ///
     /// # Errors
     /// What the file system refuses.
     pub fn add(&mut self, key: Key, found: &Found) -> Result<(), String> {
+        let Some(file) = &mut self.file else { return Ok(()) };
         let body = format!("{key} {}", found.line());
         let line = format!("{body} #{:x}\n", sum(&body));
-        let mut done = self.file.write_all(line.as_bytes());
+        let mut done = file.write_all(line.as_bytes());
         if done.is_ok() && self.synced.elapsed() > SYNC {
-            done = self.file.sync_data();
+            done = file.sync_data();
             self.synced = Instant::now();
         }
         done.map_err(|e| format!("cannot write {NAME}: {}", plain(&e)))

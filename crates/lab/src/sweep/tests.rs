@@ -1,5 +1,6 @@
 //! Whole sweeps, small ones: resuming, threads, keys.
 
+use super::journal::Part;
 use super::{About, Base, Control, Grid, Outcome, Runs, Sweep, journal};
 use crate::measure::MEASURES;
 use narrows_scenario::scenario_file::Template;
@@ -69,7 +70,7 @@ fn run(s: &Sweep, folder: &Path, jobs: usize) -> (Runs, usize) {
     let count = |_: f64, _: usize| {
         ran.fetch_add(1, Ordering::Relaxed);
     };
-    let control = Control { stop: &AtomicBool::new(false), progress: &count, jobs };
+    let control = Control { stop: &AtomicBool::new(false), progress: &count, jobs, part: None };
     s.execute(&mut runs, journal, &control).unwrap();
     (runs, ran.into_inner())
 }
@@ -111,6 +112,32 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_alike() {
     }
 }
 
+/// Programs on several machines share a folder: none runs what is another's, and together they have everything.
+#[test]
+fn parts_of_a_sweep_are_together_the_whole() {
+    let (whole, shared) = (folder("undivided"), folder("shared"));
+    let s = sweep(&VARY);
+    let (runs, _) = run(&s, &whole, 1);
+    let mut sizes = Vec::new();
+    for number in 1..=5 {
+        let part = Some(Part { number, of: 5 });
+        // Nobody sees the journals of those that run at the same time.
+        let mut own: Runs = s.known(std::collections::BTreeMap::new());
+        let (_, journal) = journal::open_part(&shared, part.unwrap()).unwrap();
+        let stop = AtomicBool::new(false);
+        let control = Control { stop: &stop, progress: &|_, _| (), jobs: 1, part };
+        s.execute(&mut own, journal, &control).unwrap();
+        sizes.push(own.iter().flatten().flatten().count());
+    }
+    assert_eq!(sizes, [3, 3, 2, 2, 2]);
+    let (together, ran) = run(&s, &shared, 1);
+    assert_eq!(ran, 0, "all of it was in the parts' journals");
+    assert_eq!(format!("{together:?}"), format!("{runs:?}"));
+    for f in [whole, shared] {
+        fs::remove_dir_all(f).unwrap();
+    }
+}
+
 #[test]
 fn an_interrupted_sweep_keeps_what_finished() {
     let place = folder("stopped");
@@ -119,7 +146,7 @@ fn an_interrupted_sweep_keeps_what_finished() {
     let mut runs = s.known(known);
     let stop = AtomicBool::new(false);
     let first = |_: f64, _: usize| stop.store(true, Ordering::Relaxed);
-    let control = Control { stop: &stop, progress: &first, jobs: 1 };
+    let control = Control { stop: &stop, progress: &first, jobs: 1, part: None };
     s.execute(&mut runs, journal, &control).unwrap();
     assert_eq!(runs.iter().flatten().flatten().count(), 1);
     let o = outcome(&s, &runs);

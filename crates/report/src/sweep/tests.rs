@@ -49,7 +49,8 @@ fn swept(text: &str, vary: [&str; 2], seeds: u32, folder: &Path) -> (Sweep, Runs
     let s = Sweep::new(Grid::read(base, &vary.map(String::from)).unwrap(), 1, seeds).unwrap();
     let (known, journal) = journal::open(folder, false).unwrap();
     let mut runs = s.known(known);
-    let control = Control { stop: &AtomicBool::new(false), progress: &|_, _| (), jobs: 2 };
+    let control =
+        Control { stop: &AtomicBool::new(false), progress: &|_, _| (), jobs: 2, part: None };
     s.execute(&mut runs, journal, &control).unwrap();
     (s, runs)
 }

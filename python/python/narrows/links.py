@@ -1,0 +1,110 @@
+"""Links: rate, delay, queue, losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from .units import (
+    Fraction,
+    Rate,
+    Time,
+    fraction_text,
+    packets_text,
+    plain_text,
+    rate_text,
+    time_text,
+)
+
+#: How a plain value of a key is written; the others are texts.
+_WRITERS: dict[str, Callable[[Any, str], str]] = {
+    "rate": rate_text,
+    "delay": time_text,
+    "queue": packets_text,
+    "loss": fraction_text,
+    "jitter": time_text,
+    "duplicate": fraction_text,
+    "corrupt": fraction_text,
+    "trace-start": time_text,
+    "host-delay": time_text,
+}
+
+
+@dataclass(frozen=True)
+class Link:
+    """A bottleneck link, as ``RATE,DELAY[,key=value]*`` in the command.
+
+    Each field takes the text that the command takes; a plain number is in the unit that is stated here. What is
+    ``None`` has the command's default.
+
+    rate
+        Bits that leave in a second, headers included: text or bit/s.
+    delay
+        Propagation delay one way: text, timedelta or seconds.
+    queue
+        What waits at most: ``"1bdp"``, ``"45kB"``, or packets.
+    aqm
+        Queue management, as in ``"fq-codel"``.
+    loss
+        ``"1%"``, ``"ge(g=0.1%,h=20%)"``, or a fraction.
+    policer, trace, reorder, access, egress
+        Texts: see ``narrows compare --help``.
+    trace_start, jitter, host_delay
+        Text, timedelta or seconds.
+    duplicate, corrupt
+        Text or a fraction of the packets.
+    reverse
+        Keys that differ in the other direction, as in ``{"rate": "1Mbit/s"}``.
+
+    >>> str(Link("20Mbit/s", "25ms", loss=0.01))
+    '20Mbit/s,25ms,loss=0.01'
+    >>> from datetime import timedelta
+    >>> str(Link(1e6, timedelta(milliseconds=80), queue=30, reverse={"rate": 64e3}))
+    '1000000bit/s,80ms,queue=30p,reverse-rate=64000bit/s'
+    """
+
+    rate: Rate
+    delay: Time
+    queue: str | int | None = None
+    aqm: str | None = None
+    loss: Fraction | None = None
+    policer: str | None = None
+    trace: str | None = None
+    trace_start: Time | None = None
+    jitter: Time | None = None
+    reorder: str | None = None
+    duplicate: Fraction | None = None
+    corrupt: Fraction | None = None
+    access: str | None = None
+    egress: str | None = None
+    host_delay: Time | None = None
+    reverse: Mapping[str, str | float | Time] = field(default_factory=dict)
+
+    def pairs(self) -> dict[str, str]:
+        """Return the keys that are set, with their values as texts."""
+        named = {f.name.replace("_", "-"): getattr(self, f.name) for f in fields(self)}
+        del named["reverse"]
+        return {key: _text(key, value) for key, value in named.items() if value is not None}
+
+    def reverse_pairs(self) -> dict[str, str]:
+        """Return the keys of the other direction with their values as texts."""
+        named = {key.replace("_", "-"): value for key, value in self.reverse.items()}
+        return {key: _text(key, value) for key, value in named.items()}
+
+    def __str__(self) -> str:
+        """Write the link as the command reads it."""
+        pairs = self.pairs()
+        parts = [pairs.pop("rate"), pairs.pop("delay")]
+        parts += [f"{key}={value}" for key, value in pairs.items()]
+        parts += [f"reverse-{key}={value}" for key, value in self.reverse_pairs().items()]
+        return ",".join(parts)
+
+
+def _text(key: str, value: object) -> str:
+    return _WRITERS.get(key, plain_text)(value, key)
+
+
+def link_text(value: str | Link) -> str:
+    """Write a link or pass its text on."""
+    return str(value) if isinstance(value, Link) else plain_text(value, "link")

@@ -1,0 +1,294 @@
+"""Sweeps: any parameters over any values, here or on a cluster."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future
+from concurrent.futures import wait as wait_for
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _narrows
+from . import progress as bars
+from .links import Link, link_text
+from .scenario import Scenario
+from .tables import Table
+from .units import (
+    Size,
+    Time,
+    list_text,
+    number_text,
+    path_text,
+    plain_text,
+    size_text,
+    time_text,
+    whole_text,
+    wrong_type,
+)
+from .workers import Pool
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+#: The values of a parameter: ``"0.1%..10%:log:8"``, or a list of texts and plain numbers.
+Values = str | Iterable[str | float]
+
+
+class Sweep:
+    """A sweep's points and runs; those that are finished can be read while the others run.
+
+    >>> import narrows
+    >>> found = narrows.sweep("10Mbit/s,20ms", vary={"loss": ["0%", "1%"], "protocol": ["cubic", "bbr"]}, seeds=2)
+    >>> found.done, found.total, found.points["protocol"]
+    (8, 8, ['cubic', 'bbr', 'cubic', 'bbr'])
+    """
+
+    def __init__(self, found: _narrows.Sweep) -> None:
+        """Wrap a compiled sweep."""
+        self._found = found
+        self._thread: threading.Thread | None = None
+        self._raised: BaseException | None = None
+        self._stop = threading.Event()
+
+    @property
+    def done(self) -> int:
+        """How many runs are finished."""
+        return self._found.counts()[0]
+
+    @property
+    def total(self) -> int:
+        """How many runs there are: points times seeds."""
+        return self._found.counts()[1]
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until all runs are finished or so many seconds are over; say whether they are.
+
+        What ended the sweep early is raised here.
+        """
+        if self._thread is not None:
+            self._thread.join(timeout)
+            if self._thread.is_alive():
+                return False
+        if self._raised is not None:
+            raise self._raised
+        return True
+
+    def cancel(self) -> None:
+        """Stop a sweep that was begun with ``wait=False``; what is finished stays."""
+        self._stop.set()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return exactly what ``narrows sweep --json`` prints."""
+        found: dict[str, Any] = json.loads(self._found.json())
+        return found
+
+    @property
+    def points(self) -> Table:
+        """One row per point and group of flows: each measure's mean, and half of its 95% interval."""
+        return Table(self._found.points())
+
+    @property
+    def runs(self) -> Table:
+        """One row per point, seed and group of flows: each measure's value."""
+        return Table(self._found.runs())
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return ``points`` as a polars DataFrame."""
+        return self.points.to_polars()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return ``points`` as a pandas DataFrame."""
+        return self.points.to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return ``points`` as a stream of Arrow's C interface."""
+        return self.points.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        """Return the table that the command prints."""
+        return self._found.text()
+
+    def report(self) -> str:
+        """Return the command's ``report.html``: maps, lines and surfaces of any measure, on one page."""
+        return self._found.html()
+
+    def write(self, folder: str | PathLike[str]) -> list[Path]:
+        """Write the files that the command writes under ``--out``, and return their paths."""
+        return [Path(path) for path in self._found.write(Path(folder))]
+
+    def _begin(self, work: Callable[[], None]) -> None:
+        def run() -> None:
+            try:
+                work()
+            except BaseException as e:
+                self._raised = e
+
+        self._thread = threading.Thread(target=run, name="narrows.sweep", daemon=True)
+        self._thread.start()
+
+
+def sweep(
+    link: str | Link | None = None,
+    *,
+    vary: Mapping[str, Values] | str | Iterable[str],
+    scenario: str | PathLike[str] | Scenario | None = None,
+    protocols: str | Iterable[str] | None = None,
+    flows: int | None = None,
+    against: str | None = None,
+    reverse: str | None = None,
+    duration: Time | None = None,
+    warmup: Time | None = None,
+    stagger: Time | None = None,
+    packet: Size | None = None,
+    seeds: int | None = None,
+    seed: int | None = None,
+    preset: str | None = None,
+    measure: str | None = None,
+    group: str | None = None,
+    jobs: int | None = None,
+    folder: str | PathLike[str] | None = None,
+    fresh: bool = False,
+    client: object = None,
+    wait: bool = True,
+    progress: bool = True,
+) -> Sweep:
+    """Simulate every combination of parameters, as ``narrows sweep``.
+
+    What is None has the command's default, which ``narrows sweep --help`` states.
+
+    vary
+        Names and their values: ``{"loss": "0.1%..10%:log:8", "protocol": ["cubic", "bbr"]}``; or the
+        command's texts ``"NAME=VALUES"``. The first varies slowest.
+    link, scenario
+        What is varied: a link as in :func:`compare`, or a file's path or a :class:`Scenario`.
+    folder
+        Where finished runs are kept: the same call goes on with what is there, after an interruption,
+        a killed worker or a lost scheduler. ``fresh`` runs everything again.
+    client
+        Who runs it: a ``distributed.Client``, or a ``concurrent.futures.Executor`` (such as joblib's
+        ``loky.get_reusable_executor(4)``) whose workers have this package. Without one, threads of
+        this process. Results are the same to the bit.
+    wait
+        Whether to return only when all is finished; otherwise the :class:`Sweep` fills while it runs.
+
+    Raises ``SpecError`` with the command's message where an argument is wrong.
+    """
+    text = None
+    name = None
+    if isinstance(scenario, Scenario):
+        name, text = f"{scenario.name}.toml", (scenario.toml(), "")
+    elif scenario is not None:
+        name = path_text(scenario, "scenario")
+    given: dict[str, str | None] = {
+        "link": None if link is None else link_text(link),
+        "protocols": None if protocols is None else list_text(protocols, "protocols"),
+        "flows": None if flows is None else whole_text(flows, "flows"),
+        "against": against if against is None else plain_text(against, "against"),
+        "reverse": reverse if reverse is None else plain_text(reverse, "reverse"),
+        "duration": None if duration is None else time_text(duration, "duration"),
+        "warmup": None if warmup is None else time_text(warmup, "warmup"),
+        "stagger": None if stagger is None else time_text(stagger, "stagger"),
+        "packet": None if packet is None else size_text(packet, "packet"),
+        "seeds": None if seeds is None else whole_text(seeds, "seeds"),
+        "seed": None if seed is None else whole_text(seed, "seed"),
+        "preset": preset if preset is None else plain_text(preset, "preset"),
+        "measure": measure if measure is None else plain_text(measure, "measure"),
+        "group": group if group is None else plain_text(group, "group"),
+        "jobs": None if jobs is None else whole_text(jobs, "jobs"),
+    }
+    pairs = [(key, value) for key, value in given.items() if value is not None]
+    pairs += [("vary", one) for one in _vary_texts(vary)]
+    if name is not None:
+        pairs.append(("", name))
+        if text is None and client is not None:
+            # Workers on other machines do not have the file.
+            path = Path(name)
+            text = (_read(path), str(path.resolve().parent)) if path.is_file() else None
+    place = None if folder is None else Path(path_text(folder, "folder"))
+    found = Sweep(_narrows.Sweep(pairs, text, place, fresh))
+    if client is None:
+
+        def work() -> None:
+            with bars.shown("sweep", progress and wait) as tell:
+                found._found.execute(tell)
+
+    else:
+        pool = Pool(client)
+
+        def work() -> None:
+            with bars.shown("sweep", progress and wait) as tell:
+                _share(found, pool, pairs, text, tell)
+
+    if wait:
+        work()
+    else:
+        found._begin(work)
+    return found
+
+
+def _vary_texts(vary: Mapping[str, Values] | str | Iterable[str]) -> list[str]:
+    if isinstance(vary, str):
+        return [vary]
+    if isinstance(vary, Mapping):
+        return [f"{name}={_values_text(name, values)}" for name, values in vary.items()]
+    if not isinstance(vary, Iterable):
+        raise wrong_type(vary, "vary", "a mapping of names to values, or texts 'NAME=VALUES'")
+    return [plain_text(one, "vary") for one in vary]
+
+
+def _values_text(name: str, values: Values) -> str:
+    if isinstance(values, str):
+        return values
+    if not isinstance(values, Iterable):
+        raise wrong_type(values, f"vary: {name}", "a text or a list of values")
+    return ",".join(
+        value if isinstance(value, str) else _number_text(value, name) for value in values
+    )
+
+
+def _number_text(value: object, name: str) -> str:
+    return number_text(value, "", f"vary: {name}", "a text or a number")
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _share(
+    found: Sweep,
+    pool: Pool,
+    pairs: list[tuple[str, str]],
+    text: tuple[str, str] | None,
+    tell: Callable[[float], None] | None,
+) -> None:
+    """Let a pool's workers run what is missing, in batches; each run is kept when its batch is done."""
+    sweep = found._found
+    left = sweep.missing()
+    all_work = max(sum(work for _, _, work in left), 1e-9)
+    left.reverse()
+    done_work = 0.0
+    under_way: dict[Future[tuple[list[str], float]], list[tuple[int, int, float]]] = {}
+    try:
+        while (left or under_way) and not found._stop.is_set():
+            while left and len(under_way) < 2 * pool.workers():
+                batch = pool.batch(left)
+                tasks = [(point, seed, sweep.is_traced(seed)) for point, seed, _ in batch]
+                under_way[pool.submit(pairs, text, tasks)] = batch
+            finished, _ = wait_for(under_way, timeout=0.2, return_when=FIRST_COMPLETED)
+            for future in finished:
+                batch = under_way.pop(future)
+                lines, seconds = pool.result(future, found.done, found.total)
+                work = sum(work for _, _, work in batch)
+                pool.measured(work, seconds)
+                for (point, seed, _), line in zip(batch, lines, strict=True):
+                    sweep.add(point, seed, line)
+                done_work += work
+            if tell is not None:
+                tell(done_work / all_work)
+    finally:
+        for future in under_way:
+            future.cancel()

@@ -1,0 +1,114 @@
+"""Values with units, as the command reads them.
+
+A text has its unit in it (``"20Mbit/s"``, ``"25ms"``, ``"1500B"``, ``"1%"``). A plain number is in the unit that
+the parameter's documentation states: bit/s, seconds, bytes, packets, or a fraction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from numbers import Integral, Real
+from os import PathLike, fspath
+from typing import Any, TypeAlias
+
+from ._narrows import SpecError
+
+#: A time: a text with a unit, a timedelta, or seconds.
+Time: TypeAlias = str | timedelta | float
+#: A rate: a text with a unit, or bit/s.
+Rate: TypeAlias = str | float
+#: A size: a text with a unit, or bytes.
+Size: TypeAlias = str | int
+#: A fraction: a text such as ``"1%"``, or a number from 0 to 1.
+Fraction: TypeAlias = str | float
+
+
+def time_text(value: Time, name: str) -> str:
+    """Write a time as the command reads it.
+
+    >>> time_text(timedelta(milliseconds=25), "delay"), time_text(0.5, "duration")
+    ('25ms', '0.5s')
+    """
+    if isinstance(value, timedelta):
+        microseconds = value // timedelta(microseconds=1)
+        for unit, size in (("s", 1_000_000), ("ms", 1_000)):
+            if microseconds % size == 0:
+                return f"{microseconds // size}{unit}"
+        return f"{microseconds}us"
+    return number_text(value, "s", name, "a time: '25ms', a timedelta, or seconds")
+
+
+def rate_text(value: Rate, name: str) -> str:
+    """Write a rate as the command reads it.
+
+    >>> rate_text(2e6, "rate")
+    '2000000bit/s'
+    """
+    return number_text(value, "bit/s", name, "a rate: '20Mbit/s', or bit/s")
+
+
+def size_text(value: Size, name: str) -> str:
+    """Write a size as the command reads it."""
+    return number_text(value, "B", name, "a size: '1500B', or bytes")
+
+
+def packets_text(value: str | int, name: str) -> str:
+    """Write a queue's room as the command reads it."""
+    return number_text(value, "p", name, "a queue's room: '1bdp', '45kB', or packets")
+
+
+def fraction_text(value: Fraction, name: str) -> str:
+    """Write a fraction as the command reads it."""
+    return number_text(value, "", name, "a fraction: '1%', or a number from 0 to 1")
+
+
+def number_text(value: object, unit: str, name: str, expected: str) -> str:
+    """Write a number with its unit; a text is left as it is."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise wrong_type(value, name, expected)
+    if isinstance(value, Integral):
+        return f"{int(value)}{unit}"
+    number = float(value)
+    # Without an exponent, and without the decimals that a whole number has not.
+    text = str(int(number)) if number.is_integer() and abs(number) < 1e18 else repr(number)
+    if "e" in text:
+        text = f"{number:.20f}".rstrip("0")
+    return f"{text}{unit}"
+
+
+def whole_text(value: object, name: str) -> str:
+    """Write a whole number; the command says what is wrong with another."""
+    if isinstance(value, bool) or not isinstance(value, Integral | str):
+        raise wrong_type(value, name, "a whole number")
+    return str(value)
+
+
+def plain_text(value: object, name: str) -> str:
+    """Pass a text on."""
+    if not isinstance(value, str):
+        raise wrong_type(value, name, "a text")
+    return value
+
+
+def path_text(value: str | PathLike[str], name: str) -> str:
+    """Write a path as text."""
+    if not isinstance(value, str | PathLike):
+        raise wrong_type(value, name, "a path")
+    return fspath(value)
+
+
+def list_text(value: str | Iterable[Any], name: str) -> str:
+    """Join names by commas; a text is left as it is."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Iterable):
+        raise wrong_type(value, name, "a text or a list of texts")
+    return ",".join(plain_text(item, name) for item in value)
+
+
+def wrong_type(value: object, name: str, expected: str) -> SpecError:
+    """Say of which type a value is and what was expected."""
+    return SpecError(f"--{name}: {value!r} is of type {type(value).__name__}; expected {expected}")

@@ -1,0 +1,98 @@
+"""Workers of a cluster or of this machine that share a sweep's runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from typing import Any
+
+from . import _narrows
+
+#: Seconds that a batch is to last: a scheduler's some milliseconds for each are far below a twentieth of it.
+_BATCH_S = 1.0
+#: Work in a second before any batch was measured: little, so that the first ones return soon.
+_FIRST_RATE = 2e4
+#: How often a batch is tried again whose worker raised; a killed worker's are run elsewhere in any case.
+_RETRIES = 3
+#: Seconds between looks at how many workers there are.
+_LOOK_S = 2.0
+
+_Task = tuple[int, int, float]
+
+
+def run_batch(
+    pairs: list[tuple[str, str]],
+    text: tuple[str, str] | None,
+    tasks: list[tuple[int, int, bool]],
+) -> tuple[list[str], float]:
+    """Run a batch at a worker; return the runs, and how many seconds they took."""
+    begun = time.perf_counter()
+    return _narrows.sweep_runs(pairs, text, tasks), time.perf_counter() - begun
+
+
+class Pool:
+    """A Dask client or an executor, and how large its batches are."""
+
+    def __init__(self, client: object) -> None:
+        """Take a ``distributed.Client`` or a ``concurrent.futures.Executor``."""
+        self._client: Any = None
+        if isinstance(client, Executor):
+            self._executor: Any = client
+        elif hasattr(client, "get_executor") and hasattr(client, "nthreads"):
+            self._client = client
+            self._executor = client.get_executor(pure=False, retries=_RETRIES)
+        else:
+            kind = type(client).__name__
+            message = "a distributed.Client or a concurrent.futures.Executor"
+            raise _narrows.SpecError(f"--client: of type {kind}; expected {message}")
+        self._workers = 0
+        self._looked = float("-inf")
+        self._rate = _FIRST_RATE
+
+    def workers(self) -> int:
+        """How many batches run at the same time; they come and go."""
+        if time.monotonic() - self._looked > _LOOK_S:
+            self._looked = time.monotonic()
+            if self._client is None:
+                self._workers = getattr(self._executor, "_max_workers", os.cpu_count() or 1)
+            else:
+                self._workers = sum(self._client.nthreads().values())
+        return max(self._workers, 1)
+
+    def batch(self, left: list[_Task]) -> list[_Task]:
+        """Take the next runs from the end: a second's work, less towards the end so that all end together."""
+        most = max(len(left) // (4 * self.workers()), 1)
+        batch = [left.pop()]
+        work = batch[0][2]
+        while left and len(batch) < most and work + left[-1][2] <= self._rate * _BATCH_S:
+            batch.append(left.pop())
+            work += batch[-1][2]
+        return batch
+
+    def measured(self, work: float, seconds: float) -> None:
+        """Learn from a batch how much work a second holds."""
+        if seconds > 0.0 and work > 0.0:
+            self._rate += 0.3 * (work / seconds - self._rate)
+
+    def submit(
+        self,
+        pairs: list[tuple[str, str]],
+        text: tuple[str, str] | None,
+        tasks: list[tuple[int, int, bool]],
+    ) -> Future[tuple[list[str], float]]:
+        """Give a batch to some worker."""
+        future: Future[tuple[list[str], float]] = self._executor.submit(
+            run_batch, pairs, text, tasks
+        )
+        return future
+
+    def result(
+        self, future: Future[tuple[list[str], float]], done: int, total: int
+    ) -> tuple[list[str], float]:
+        """Return what a batch gave; say what is kept where its workers are lost."""
+        try:
+            return future.result()
+        except (CancelledError, BrokenExecutor, OSError) as e:
+            kept = f"{done} of {total} runs are finished; with folder= the same call goes on"
+            raise ConnectionError(f"the workers or their scheduler were lost: {kept}") from e

@@ -1,0 +1,72 @@
+//! What comparisons and scenarios found.
+
+use crate::table::Table;
+use narrows_lab::Outcome as Found;
+use narrows_report::variables::{of_measures, of_series};
+use narrows_report::{html, json, output, parquet, picture, seeds, summary};
+use narrows_scenario::{Scenario, scenario_file};
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Outcome>()
+}
+
+/// What was simulated, and what came of it.
+#[pyclass(frozen, module = "narrows._narrows")]
+pub struct Outcome {
+    pub scenario: Scenario,
+    pub found: Found,
+}
+
+#[pymethods]
+impl Outcome {
+    /// What `--json` prints.
+    fn json(&self) -> String {
+        json::outcome(&self.found).to_string()
+    }
+
+    fn means(&self) -> PyResult<Table> {
+        Table::new(summary::means(&self.found), of_measures)
+    }
+
+    fn seeds(&self) -> PyResult<Table> {
+        Table::new(seeds::table(&self.found).unwrap_or_default(), of_measures)
+    }
+
+    fn flows(&self) -> PyResult<Table> {
+        Table::new(summary::flows(&self.found), of_measures)
+    }
+
+    fn series(&self) -> PyResult<Table> {
+        Table::new(parquet::series(&self.found), of_series)
+    }
+
+    /// The table of the terminal.
+    fn text(&self) -> String {
+        summary::table(&self.found, None)
+    }
+
+    /// `comparison.svg`.
+    fn svg(&self) -> String {
+        picture::svg(&self.found)
+    }
+
+    /// `report.html`.
+    fn html(&self) -> String {
+        html::html(&self.found)
+    }
+
+    /// The scenario's file.
+    fn toml(&self) -> String {
+        scenario_file::text(&self.scenario)
+    }
+
+    /// Writes the files that the command writes.
+    fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Vec<PathBuf>> {
+        let write =
+            || output::check_folder(&folder).and_then(|()| output::write_all(&self.found, &folder));
+        py.detach(write).map_err(PyOSError::new_err)
+    }
+}

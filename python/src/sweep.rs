@@ -1,0 +1,232 @@
+//! `narrows.sweep`: here, or run by run on other machines.
+
+use crate::compare::Pairs;
+use crate::errors::{SpecError, guarded, spec};
+use crate::table::Table;
+use crate::work;
+use clap::Args;
+use narrows_base as base;
+use narrows_lab::sweep as lab;
+use narrows_lab::sweep::found::Found;
+use narrows_lab::sweep::journal::{self, Journal};
+use narrows_lab::sweep::{Base, Control, Grid, Runs};
+use narrows_options as options;
+use narrows_options::sweep::Shown;
+use narrows_options::words;
+use narrows_report::sweep::{json, long, points, report, shown, write};
+use narrows_report::variables::of_measures;
+use narrows_scenario::scenario_file::Template;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Sweep>()?;
+    m.add_function(wrap_pyfunction!(sweep_runs, m)?)
+}
+
+#[derive(Args)]
+struct Told {
+    #[command(flatten)]
+    sweep: options::Sweep,
+    #[command(flatten)]
+    jobs: options::Jobs,
+}
+
+/// A scenario's text, and the folder from which its traces are found.
+type Text = Option<(String, String)>;
+
+/// What varies: of a scenario's text, or of what the options say.
+fn base(told: &options::Sweep, text: &Text) -> Result<Base, base::SpecError> {
+    match (text, &told.scenario) {
+        (Some((text, folder)), Some(name)) => {
+            let template = Template::parse(text, Path::new(folder));
+            let template = template.map_err(|e| e.at(&name.display().to_string()))?;
+            Ok(Base::File(Box::new(template)))
+        }
+        _ => told.base(),
+    }
+}
+
+/// A sweep, and those of its runs that are finished.
+#[pyclass(frozen, module = "narrows._narrows")]
+pub struct Sweep {
+    sweep: lab::Sweep,
+    shown: Shown,
+    command_line: String,
+    jobs: usize,
+    kept: Mutex<Kept>,
+}
+
+struct Kept {
+    runs: Runs,
+    journal: Journal,
+}
+
+impl Sweep {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What there is by now, to be made into something.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        make: impl FnOnce(&lab::Outcome<'_>) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        guarded(|| {
+            py.detach(|| {
+                // A copy: whoever adds runs does not wait for a report.
+                let runs = self.kept().runs.clone();
+                let about = lab::About {
+                    command_line: self.command_line.clone(),
+                    base_line: self.command_line.clone(),
+                    measure: self.shown.measure,
+                    group: self.shown.group,
+                };
+                make(&lab::Outcome::new(&self.sweep, &runs, about))
+            })
+        })
+    }
+}
+
+#[pymethods]
+impl Sweep {
+    #[new]
+    #[pyo3(signature = (given, text, folder, fresh))]
+    fn new(
+        py: Python<'_>,
+        given: Pairs,
+        text: Text,
+        folder: Option<PathBuf>,
+        fresh: bool,
+    ) -> PyResult<Sweep> {
+        let told: Told = words::read(&given).map_err(SpecError::new_err)?;
+        work::run(py, None, |_| {
+            let base = base(&told.sweep, &text).map_err(spec)?;
+            let (sweep, shown) = told.sweep.read(base).map_err(spec)?;
+            let (known, journal) = match folder {
+                None => Default::default(),
+                Some(folder) => {
+                    std::fs::create_dir_all(&folder)?;
+                    let opened = journal::open(&folder, fresh).map_err(PyOSError::new_err)?;
+                    (opened.0, Some(opened.1))
+                }
+            };
+            let runs = sweep.known(known);
+            let kept = Kept { runs, journal: journal.unwrap_or_else(Journal::nowhere) };
+            let command_line = words::command_line("sweep", &given);
+            let jobs = told.jobs.count();
+            Ok(Sweep { sweep, shown, command_line, jobs, kept: Mutex::new(kept) })
+        })
+    }
+
+    /// Runs everything that is missing, in threads of this process.
+    fn execute(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        work::run(py, progress, |watch| {
+            let mut kept = self.kept();
+            let Kept { runs, journal } = &mut *kept;
+            let progress = |fraction, _| watch.tell(fraction);
+            let control =
+                Control { stop: &watch.stop, progress: &progress, jobs: self.jobs, part: None };
+            let journal = std::mem::replace(journal, Journal::nowhere());
+            self.sweep.execute(runs, journal, &control).map_err(PyRuntimeError::new_err)
+        })
+    }
+
+    /// The runs that are missing: point, number of the seed, and how much work it is.
+    fn missing(&self) -> Vec<(usize, usize, f64)> {
+        let missing = self.sweep.missing(&self.kept().runs, None);
+        missing.into_iter().map(|(p, s)| (p, s, self.sweep.points[p].work)).collect()
+    }
+
+    /// Adds a run that `sweep_runs` made elsewhere, and writes it down.
+    fn add(&self, point: usize, seed: usize, line: &str) -> PyResult<()> {
+        let odd = || PyValueError::new_err("that is no run of this sweep");
+        let found = Found::parse(line).filter(|f| f.groups.len() == self.sweep.groups.len());
+        let found = found.ok_or_else(odd)?;
+        let mut kept = self.kept();
+        let place =
+            kept.runs.get_mut(point).and_then(|seeds| seeds.get_mut(seed)).ok_or_else(odd)?;
+        if place.is_none() {
+            *place = Some(found.clone());
+            let key = self.sweep.key(point, seed);
+            kept.journal.add(key, &found).map_err(PyOSError::new_err)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a run of this seed is kept over time.
+    fn is_traced(&self, seed: usize) -> bool {
+        self.sweep.wants_trace(seed)
+    }
+
+    /// How many runs are finished, of how many.
+    fn counts(&self) -> (usize, usize) {
+        let kept = self.kept();
+        let all = kept.runs.iter().flatten();
+        (all.clone().flatten().count(), all.count())
+    }
+
+    /// What `--json` prints.
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |o| Ok(json::outcome(o).to_string()))
+    }
+
+    fn runs(&self, py: Python<'_>) -> PyResult<Table> {
+        self.with(py, |o| Table::new(long(o), of_measures))
+    }
+
+    fn points(&self, py: Python<'_>) -> PyResult<Table> {
+        self.with(py, |o| Table::new(points(o), of_measures))
+    }
+
+    /// The table of the terminal.
+    fn text(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |o| Ok(shown::table(o, None)))
+    }
+
+    /// `report.html`.
+    fn html(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |o| Ok(report::html(o)))
+    }
+
+    /// Writes the files that the command writes.
+    fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Vec<PathBuf>> {
+        self.with(py, |o| {
+            std::fs::create_dir_all(&folder)?;
+            write::all(o, &folder).map_err(PyOSError::new_err)
+        })
+    }
+}
+
+/// Runs of a sweep, on a machine that knows nothing of it yet: `tasks` are point, number of the seed, and whether it is
+/// kept over time. The lines are those of a journal.
+#[pyfunction]
+fn sweep_runs(
+    py: Python<'_>,
+    given: Pairs,
+    text: Text,
+    tasks: Vec<(usize, usize, bool)>,
+) -> PyResult<Vec<String>> {
+    let told: Told = words::read(&given).map_err(SpecError::new_err)?;
+    let work = move || {
+        let base = base(&told.sweep, &text).map_err(spec)?;
+        let grid = Grid::read(base, &told.sweep.vary).map_err(spec)?;
+        let stop = AtomicBool::new(false);
+        let one = |(point, seed, traced): (usize, usize, bool)| {
+            if point >= grid.points() {
+                return Err(PyValueError::new_err("that is no point of this sweep"));
+            }
+            let seed = told.sweep.seed.wrapping_add(seed as u64);
+            match lab::execute::one(&grid, point, seed, traced, &stop) {
+                Ok(found) => Ok(found.line()),
+                Err(halt) => Err(PyRuntimeError::new_err(halt.to_string())),
+            }
+        };
+        tasks.into_iter().map(one).collect()
+    };
+    guarded(|| py.detach(work))
+}

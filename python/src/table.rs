@@ -1,0 +1,115 @@
+//! Tables that any reader of Arrow takes without a copy: the Arrow PyCapsule interface.
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{
+    ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+};
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use narrows_report::columns::{Columns, Values};
+use narrows_report::variables::Explained;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Table>()
+}
+
+/// A table in Arrow's memory format.
+#[pyclass(frozen, module = "narrows._narrows")]
+pub struct Table(RecordBatch);
+
+impl Table {
+    /// The columns, each explained where `explain` knows it.
+    pub fn new(columns: Columns, explain: fn(&str) -> Explained) -> PyResult<Table> {
+        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) =
+            columns.0.into_iter().map(|(name, values)| column(name, values, explain)).unzip();
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
+        batch.map(Table).map_err(cannot)
+    }
+}
+
+fn column(name: String, values: Values, explain: fn(&str) -> Explained) -> (Field, ArrayRef) {
+    let (kind, array): (DataType, ArrayRef) = match values {
+        Values::Text(x) => (DataType::Utf8, Arc::new(StringArray::from(x))),
+        Values::Whole(x) => {
+            let x: Vec<i64> = x.into_iter().map(|n| n as i64).collect();
+            (DataType::Int64, Arc::new(Int64Array::from(x)))
+        }
+        // A number that does not exist is null, as in the files.
+        Values::Number(x) if x.iter().all(|v| v.is_finite()) => {
+            (DataType::Float64, Arc::new(Float64Array::from(x)))
+        }
+        Values::Number(x) => {
+            let x = x.into_iter().map(|v| v.is_finite().then_some(v));
+            (DataType::Float64, Arc::new(Float64Array::from_iter(x)))
+        }
+    };
+    let explained = explain(&name);
+    let nullable = kind == DataType::Float64;
+    let metadata = explained.into_iter().flat_map(|(unit, meaning)| {
+        [("unit", unit.to_string()), ("meaning", meaning)].map(|(k, v)| (k.to_string(), v))
+    });
+    let metadata: HashMap<String, String> = metadata.filter(|(_, v)| !v.is_empty()).collect();
+    (Field::new(name, kind, nullable).with_metadata(metadata), array)
+}
+
+fn cannot(e: ArrowError) -> PyErr {
+    PyRuntimeError::new_err(e.to_string())
+}
+
+#[pymethods]
+impl Table {
+    /// The table as a stream of one batch, which shares its memory.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // A producer may answer a wish for other types with its own.
+        drop(requested_schema);
+        let batches = RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema());
+        let stream = FFI_ArrowArrayStream::new(Box::new(batches));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.0.schema().as_ref()).map_err(cannot)?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    /// Name, unit and meaning of every column.
+    fn columns(&self) -> Vec<(String, String, String)> {
+        let schema = self.0.schema();
+        let of = |f: &Arc<Field>| {
+            let says = |key| f.metadata().get(key).cloned().unwrap_or_default();
+            (f.name().clone(), says("unit"), says("meaning"))
+        };
+        schema.fields().iter().map(of).collect()
+    }
+
+    /// A column's values; None where there is none.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let Some(column) = self.0.column_by_name(name) else {
+            return Err(pyo3::exceptions::PyKeyError::new_err(name.to_string()));
+        };
+        let any = column.as_any();
+        if let Some(x) = any.downcast_ref::<StringArray>() {
+            x.iter().map(|v| Ok(v.into_pyobject(py)?.into_any())).collect()
+        } else if let Some(x) = any.downcast_ref::<Int64Array>() {
+            x.iter().map(|v| Ok(v.into_pyobject(py)?.into_any())).collect()
+        } else if let Some(x) = any.downcast_ref::<Float64Array>() {
+            x.iter().map(|v| Ok(v.into_pyobject(py)?.into_any())).collect()
+        } else {
+            Err(PyRuntimeError::new_err("a column of an unknown type"))
+        }
+    }
+}
