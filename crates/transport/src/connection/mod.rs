@@ -343,6 +343,8 @@ mod path_change_tests;
 #[cfg(test)]
 mod priority_tests;
 #[cfg(test)]
+mod repair_tests;
+#[cfg(test)]
 mod return_path_tests;
 #[cfg(test)]
 mod scenario_tests;

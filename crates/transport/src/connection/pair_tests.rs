@@ -1,8 +1,10 @@
 //! Two connections and a little network between them, in virtual time: sealed bytes, seeded loss,
 //! duplicates, reordering, a rate, a queue, an MTU, outages, a change of address.
 
+use super::repair_tests::RepairModel;
 use super::{Connection, ConnectionConfig, Event};
 use crate::endpoint::NewConnection;
+use crate::packet_sender::PayloadSource;
 use crate::streams::{Limits, Read, Side, StreamEvent};
 use crate::{Preset, Protocol};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
@@ -88,6 +90,8 @@ pub(crate) struct Pair {
     overtaken: [Option<((Time, u64), u32)>; 2],
     /// When either direction's link is free.
     free: [Time; 2],
+    /// Packets that repair losses, in a model.
+    pub repair: Option<RepairModel>,
     random: RandomStream,
 }
 
@@ -206,6 +210,7 @@ impl Pair {
             order: 0,
             overtaken: [None; 2],
             free: [now; 2],
+            repair: None,
             random: RandomKey::from_seed(seed).stream(),
         }
     }
@@ -221,7 +226,9 @@ impl Pair {
         let mut buffer = vec![0; 64 * 1024];
         for _ in 0..10_000 {
             let (now, segments) = (self.now, self.segments);
-            let Some(t) = self.end(side).transmit(now, &mut buffer, segments) else { return };
+            let Some(t) = self.end(side).transmit(now, &mut buffer, segments) else {
+                return self.send_repair(side);
+            };
             assert!(t.size > 0 && t.segment <= t.size);
             let count = t.size.div_ceil(t.segment);
             for datagram in buffer[..t.size].chunks(t.segment) {
@@ -235,6 +242,18 @@ impl Pair {
             }
         }
         panic!("{side:?} sends without end at {:?}", self.now);
+    }
+
+    /// Where a model repairs what this end sends: the packets that do so, once nothing else waits.
+    fn send_repair(&mut self, side: Side) {
+        let Some(mut repair) = self.repair.take_if(|repair| repair.side == side) else { return };
+        let sender = &mut self.end(side).sender;
+        if sender.payload_source_mut().is_empty() {
+            let (net, now) = (self.net, self.now);
+            let free = &mut self.free[usize::from(side == Side::Server)];
+            repair.on_nothing_waiting(now, &net, &mut self.random, free);
+        }
+        self.repair = Some(repair);
     }
 
     /// Puts a packet on the way, or not.
@@ -251,7 +270,12 @@ impl Pair {
         let start = (*free).max(self.now);
         *free = start + Duration::from_secs_f64(size as f64 * 8.0 / rate);
         let mut at = *free + net.delay;
-        if self.random.chance(net.loss) || self.now < self.outage_until {
+        let model = self.repair.as_mut().filter(|repair| repair.side == side);
+        let is_lost = match model {
+            Some(repair) => repair.on_packet(self.now, &flying, at, &mut self.random),
+            None => self.random.chance(net.loss),
+        };
+        if is_lost || self.now < self.outage_until {
             return;
         }
         if self.random.chance(net.damaged) {
@@ -320,7 +344,9 @@ impl Pair {
                 self.flush(side);
             }
             let arrival = self.flying.keys().next().map_or(Time::NEVER, |k| k.0);
-            let due = self.client.next_timeout().min(self.server.next_timeout()).min(arrival);
+            let repaired = self.repair.as_ref().map_or(Time::NEVER, RepairModel::next_repaired);
+            let due = self.client.next_timeout().min(self.server.next_timeout());
+            let due = due.min(arrival).min(repaired);
             if due > until {
                 self.now = until;
                 return false;
@@ -332,6 +358,13 @@ impl Pair {
                 let key = *key;
                 let flying = self.flying.remove(&key).unwrap();
                 self.hand(flying);
+            }
+            while let Some(mut flying) =
+                self.repair.as_mut().and_then(|repair| repair.take_repaired(self.now))
+            {
+                let (now, from) = (self.now, flying.from);
+                let side = if flying.to == self.server_at { Side::Server } else { Side::Client };
+                self.end(side).receive_repaired(now, from, &mut flying.bytes);
             }
             for side in [Side::Client, Side::Server] {
                 let now = self.now;

@@ -97,7 +97,7 @@ impl Connection {
     }
 
     #[inline]
-    fn on_frame(&mut self, now: Time, from: SocketAddr, frame: &Frame<'_>) {
+    pub(super) fn on_frame(&mut self, now: Time, from: SocketAddr, frame: &Frame<'_>) {
         if let Frame::Close { code, reason } = *frame {
             return self.on_close(now, code, reason);
         }
