@@ -182,3 +182,36 @@ fn table(rows: &[Row], shorter: f64) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(protocol: &str, seed: u64, filled: f64, late_mean_s: f64) -> Row {
+        let key = Key { protocol: protocol.into(), link: "10%".into(), seed, seconds: SECONDS };
+        let figures = [("filled", filled), ("offered", 1.2), ("queue_s", 0.004)];
+        let figures = figures.map(|(name, x)| (name.to_string(), x)).into();
+        Row { commit: String::new(), key, attempt: 1, late_mean_s, figures, load: 0.0 }
+    }
+
+    /// Runs whose relay was late count only where there are no others.
+    #[test]
+    fn a_line_has_the_runs_in_time_and_says_where_there_are_none() {
+        let rows = [
+            row("rrtp", 1, 0.8, 0.0),
+            row("rrtp", 2, 0.7, 0.0),
+            row("rrtp", 3, 0.1, 0.01),
+            row("hysteria-bbr", 1, 0.6, 0.01),
+        ];
+        let table = table(&rows, 1.0);
+        assert!(table.contains("| 10% | rrtp | 15.0 (14.0 to 16.0) | 1.200"), "{table}");
+        assert!(table.contains("| 10% | Hysteria 2, BBR | 12.0") && table.contains("(late)"));
+        assert_eq!(table.lines().count(), 2, "{table}");
+    }
+
+    #[test]
+    fn without_go_the_page_says_why_rows_are_missing() {
+        let page = text(&[row("rrtp", 1, 0.8, 0.0)], 1.0, (0.0, 0.0), Some("go is not there"));
+        assert!(page.contains("not measured here: go is not there."), "{page}");
+    }
+}
