@@ -15,17 +15,23 @@
 //! Ours, since S0 lost or left it (docs/sources.md): the terms' centres and the gains (figures 3.4
 //! and 3.5 lost their numbers; these give S0's 0.368 and 0.033 at x = 3 and keep every loop delay
 //! stable, gains falling with x as stability demands); the start-up (S0's comparison with Reno
-//! implies one as fast as slow start); the limits on the change per ACK; the error memory cleared
+//! implies one as fast as slow start), after which the path is drained once, so that late comers see it without
+//! others' queue (`stpd/startup.rs`); the limits on the change per ACK; the error memory cleared
 //! by a timeout; no growth by a sender that does not fill its window.
 //!
 //! The gains depend on a whole number of packets only, so they are read from a table made once from
 //! the rule base: no logarithm per ACK.
+
+mod startup;
+
+pub use startup::Startup;
 
 use crate::fuzzy::{Rules, Term, centre_of_maximum, fuzzify};
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Variable};
+use startup::Start;
 use std::sync::OnceLock;
 
 /// Name, parameters and source.
@@ -62,8 +68,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: "startup",
-            help: "slow start until a queue forms, or PD control from the first packet",
-            kind: ParamKind::Choice(&["slow", "pd"]),
+            help: "slow start until a queue forms, then the path is drained once; slow start; or PD control at once",
+            kind: ParamKind::Choice(&["drain", "slow", "pd"]),
             origin: "ours (S0 does not describe it)",
         },
         Param {
@@ -167,8 +173,8 @@ pub struct Numbers {
     pub max_rise: f64,
     /// Most that one ACK takes from the window.
     pub max_fall: f64,
-    /// Whether it begins by slow start.
-    pub slow: bool,
+    /// How it begins.
+    pub startup: Startup,
     /// Proportional and derivative gain by the whole product of bandwidth and delay.
     pub gains: Vec<(f64, f64)>,
     /// Whether the proportional gain falls as 1 / product beyond the last of these; the derivative one stays.
@@ -186,9 +192,17 @@ pub fn numbers(settings: &Settings) -> Numbers {
         reference: settings.number("reference"),
         max_rise: settings.number("max-rise"),
         max_fall: settings.number("max-fall"),
-        slow: settings.choice("startup") == "slow",
+        startup: startup(settings),
         gains: (0..=LAST).map(gains).collect(),
         falls: matches!(supervisor, Supervisor::Fuzzy(_)),
+    }
+}
+
+fn startup(settings: &Settings) -> Startup {
+    match settings.choice("startup") {
+        "drain" => Startup::Drain,
+        "slow" => Startup::Slow,
+        _ => Startup::Control,
     }
 }
 
@@ -203,15 +217,13 @@ fn supervisor(settings: &Settings) -> Supervisor {
 
 /// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
-    let slow = settings.choice("startup") == "slow";
     Box::new(Stpd {
         reference: settings.number("reference"),
         supervisor: supervisor(settings),
-        slow,
         max_rise: settings.number("max-rise"),
         max_fall: settings.number("max-fall"),
         cwnd: bounded(environment.initial_window, 1.0),
-        starting: slow,
+        start: Start::new(startup(settings)),
         buffered: 0.0,
         product: 0,
         previous_error: None,
@@ -222,12 +234,10 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
 struct Stpd {
     reference: f64,
     supervisor: Supervisor,
-    slow: bool,
     max_rise: f64,
     max_fall: f64,
     cwnd: f64,
-    /// In slow start.
-    starting: bool,
+    start: Start,
     /// Packets of this flow in the queue (`buf`).
     buffered: f64,
     /// Perceived bandwidth-delay product (`x`).
@@ -244,18 +254,12 @@ impl Controller for Stpd {
         } else {
             (ack.rtt - ack.min_rtt).as_nanos() as f64 * self.product as f64 / rtt as f64
         };
+        if let Some(cwnd) = self.start.on_ack(self.cwnd, ack, self.buffered) {
+            (self.cwnd, self.previous_error) = (cwnd, None);
+            return;
+        }
         let error = self.reference - self.buffered;
         let may_rise = ack.window_limited || ack.in_recovery;
-        if self.starting {
-            // A queue of a quarter of the window shows that the pipe is full.
-            if self.buffered < (self.product as f64 / 4.0).max(1.0) {
-                if may_rise && ack.newly_delivered > 0 {
-                    self.cwnd = bounded(self.cwnd + 1.0, 1.0);
-                }
-                return;
-            }
-            self.starting = false;
-        }
         let Gains { kp, kd } = self.supervisor.gains(self.product);
         let change = kp * error + self.previous_error.map_or(0.0, |before| kd * (error - before));
         self.previous_error = Some(error);
@@ -265,13 +269,12 @@ impl Controller for Stpd {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
-            // The window stays (S0 section 4.2). But a loss while packets queue says that the buffer
-            // is smaller than the quarter that slow start waits for.
-            CongestionEvent::Losses(_) if self.buffered >= 1.0 => self.starting = false,
+            // The window stays (S0 section 4.2).
+            CongestionEvent::Losses(_) => self.start.on_loss(self.buffered),
             CongestionEvent::SlowStartRestart(_) => {
                 // S0 section 4.2: a timeout is the safety net and begins anew.
                 self.cwnd = 1.0;
-                self.starting = self.slow;
+                self.start.on_timeout();
                 self.previous_error = None;
                 self.buffered = 0.0;
             }

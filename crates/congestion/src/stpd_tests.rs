@@ -1,5 +1,5 @@
 use super::{Gains, PRODUCT, Supervisor, table};
-use crate::scenario::{Scenario, build};
+use crate::scenario::{Scenario, build, lost};
 use crate::scenario_path::SimplePath;
 use narrows_base::{Duration, Time};
 
@@ -52,6 +52,52 @@ fn loss_leaves_the_window_and_a_timeout_begins_anew() {
     assert_eq!(s.window(), 1.0);
     s.acks(3);
     assert_eq!(s.window(), 4.0, "slow start again");
+}
+
+/// Slow start, a round that lets others yield, two rounds at a quarter, and back at slow start's pace.
+#[test]
+fn the_path_is_drained_once_after_slow_start() {
+    let mut s = Scenario::new(build("stpd"));
+    s.acks(16);
+    assert_eq!(s.window(), 20.0);
+    // Scenario: as many packets were sent since as the window has.
+    s.rtt = Duration::from_millis(200);
+    s.acks(1);
+    s.acks(19);
+    assert_eq!(s.window(), 20.0, "held for the round in which others see the queue");
+    s.acks(1);
+    assert_eq!(s.window(), 5.0);
+    s.rtt = Duration::from_millis(100);
+    s.acks(24);
+    assert_eq!(s.window(), 5.0, "what was in flight, and a round at a quarter");
+    s.acks(1);
+    assert_eq!(s.window(), 5.0);
+    s.acks(14);
+    assert_eq!(s.window(), 19.0, "one packet per acknowledgement");
+    s.acks(2);
+    assert!(s.window() > 20.0 && s.window() < 20.1, "control: {}", s.window());
+    // A timeout begins anew, but the path is known.
+    s.timeout();
+    s.acks(7);
+    s.rtt = Duration::from_millis(200);
+    s.acks(2);
+    assert!(s.window() < 8.0 && s.window() >= 7.0, "control, not held: {}", s.window());
+}
+
+/// A loss while packets queue ends slow start, but not the drain.
+#[test]
+fn a_loss_to_a_short_queue_begins_the_drain() {
+    for (start, drained) in [("stpd", true), ("stpd(startup=slow)", false)] {
+        let mut s = Scenario::new(build(start));
+        s.acks(16);
+        s.rtt = Duration::from_millis(110); // 20 packets, two of them queued: less than a quarter
+        s.acks(2);
+        assert_eq!(s.window(), 22.0, "{start}");
+        let loss = lost(s.now, s.now, 1, crate::LossFoundBy::Sack);
+        s.controller.on_congestion_event(&crate::CongestionEvent::Losses(loss));
+        s.acks(40);
+        assert_eq!(s.window() < 6.0, drained, "{start}: {}", s.window());
+    }
 }
 
 #[test]

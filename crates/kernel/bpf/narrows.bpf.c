@@ -557,7 +557,7 @@ INLINE void begin_native(struct sock *sk, struct native *n, const struct stpd_pa
 		return;
 	n->connection.begun = 1;
 	n->stpd.cwnd = (s64)tp->snd_cwnd << 32;
-	n->stpd.starting = p->slow;
+	stpd_begin(&n->stpd, p);
 	n->rtt_us = tp->srtt_us >> 3;
 	n->min_rtt_us = ~0u;
 	n->lost = tp->lost;

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use narrows_base::Spec;
-use narrows_congestion::stpd::{self, Numbers};
+use narrows_congestion::stpd::{self, Numbers, Startup};
 
 /// The only controller that is inside the kernel.
 const NAME: &str = "stpd";
@@ -45,7 +45,7 @@ impl Native {
         for (value, binary) in [(n.reference, ERROR), (n.max_rise, WINDOW), (n.max_fall, WINDOW)] {
             bytes.extend((places(value, binary) as i64).to_ne_bytes());
         }
-        bytes.extend(u32::from(n.slow).to_ne_bytes());
+        bytes.extend(startup(n.startup).to_ne_bytes());
         bytes.extend(u32::from(n.falls).to_ne_bytes());
         bytes
     }
@@ -56,6 +56,15 @@ impl Native {
             let [kp, kd] = [kp, kd].map(|gain| (places(*gain, GAIN) as u32).to_ne_bytes());
             [kp[0], kp[1], kp[2], kp[3], kd[0], kd[1], kd[2], kd[3]]
         })
+    }
+}
+
+/// `STPD_CONTROL`, `STPD_SLOW` or `STPD_DRAIN`.
+fn startup(startup: Startup) -> u32 {
+    match startup {
+        Startup::Control => 0,
+        Startup::Slow => 1,
+        Startup::Drain => 2,
     }
 }
 

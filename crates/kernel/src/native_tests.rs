@@ -6,11 +6,16 @@ use crate::connection::Connection;
 use crate::record::{Record, control};
 use crate::transfer_tests::{Net, prepared, read, send_forever};
 use narrows_base::{Duration, RandomKey, Spec, Time};
-use narrows_congestion::{Ack, Controller, Environment, stpd};
+use narrows_congestion::stpd::{self, Startup};
+use narrows_congestion::{Ack, Controller, Environment};
+use std::collections::BTreeSet;
 
 /// What the windows may differ by, in packets, after any number of acknowledgements that both are told: each rounds to
 /// 2^-32 packets, errors to 2^-16 and gains to 2^-24.
 const MOST: f64 = 0.02;
+
+/// Where `struct stpd_state` has the stage of its start: 0 when it is over.
+const STAGE: usize = 24;
 
 /// The state and the acknowledgement of `struct stpd_step`.
 struct Step {
@@ -18,20 +23,20 @@ struct Step {
 }
 
 impl Step {
-    fn begin(cwnd: u32, starting: bool) -> Step {
+    fn begin(cwnd: u32, startup: Startup) -> Step {
         let mut step = Step { bytes: [0; 48] };
         step.put(0, &(i64::from(cwnd) << 32).to_ne_bytes());
-        step.bytes[24] = u8::from(starting);
+        step.bytes[STAGE] = u8::from(startup != Startup::Control);
         step
     }
     fn put(&mut self, at: usize, bytes: &[u8]) {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
-    fn tell(&mut self, rtt_us: u32, min_rtt_us: u32, product: u32, may_rise: bool) {
+    fn tell(&mut self, rtt_us: u32, min_rtt_us: u32, product: u32, may_rise: bool, delivers: bool) {
         self.put(32, &rtt_us.to_ne_bytes());
         self.put(36, &min_rtt_us.to_ne_bytes());
         self.put(40, &product.to_ne_bytes());
-        self.put(44, &[u8::from(may_rise), 1]);
+        self.put(44, &[u8::from(may_rise), u8::from(delivers)]);
     }
     fn window(&self) -> f64 {
         let window = self.bytes[..8].try_into().unwrap();
@@ -55,6 +60,7 @@ fn fixed_point_decides_as_floating_point() {
         "stpd(reference=3)",
         "stpd(supervisor=fixed,kp=2,kd=1)",
         "stpd(startup=pd,max-rise=0.2)",
+        "stpd(startup=slow)",
     ];
     for (i, text) in specifications.into_iter().enumerate() {
         let native = Native::new(text).unwrap();
@@ -62,30 +68,37 @@ fn fixed_point_decides_as_floating_point() {
         for seed in 0..4 {
             let key = RandomKey::from_seed(seed).numbered(i as u64);
             let mut controller = floating(text, 10.0);
-            let mut step = Step::begin(10, native.numbers.slow);
+            let mut step = Step::begin(10, native.numbers.startup);
             // A path of so many packets; what is beyond waits in its queue.
             let (path, base_us) = (5.0 + 400.0 * key.draw(1).powi(2), 1000.0 + 1e5 * key.draw(2));
-            let mut least = u32::MAX;
+            let (mut least, mut stages) = (u32::MAX, BTreeSet::new());
             for n in 0..5000_u64 {
                 let noise = 1.0 + 0.02 * key.draw(10 + 2 * n);
                 let window = controller.send_limits().cwnd;
                 let rtt_us = (base_us * noise * (window / path).max(1.0)) as u32;
                 least = least.min(rtt_us);
                 let product = (window * (0.7 + 0.6 * key.draw(11 + 2 * n))) as u32;
-                let may_rise = n % 7 != 3;
+                let (may_rise, delivers) = (n % 7 != 3, n % 11 != 5);
                 let micros = |us: u32| Duration::from_nanos(u64::from(us) * 1000);
-                controller.on_ack(&ack(micros(rtt_us), micros(least), product, may_rise));
-                step.tell(rtt_us, least, product, may_rise);
+                controller.on_ack(&ack(micros(rtt_us), micros(least), product, may_rise, delivers));
+                step.tell(rtt_us, least, product, may_rise, delivers);
+                stages.insert(step.bytes[STAGE]);
                 program.run(&mut step.bytes).unwrap();
                 let windows = (step.window(), controller.send_limits().cwnd);
                 assert!((windows.0 - windows.1).abs() < MOST, "{text}, {seed}, {n}: {windows:?}");
             }
             assert!(controller.send_limits().cwnd > 2.0, "it has had something to decide");
+            let all = match native.numbers.startup {
+                Startup::Drain => 6,
+                Startup::Slow => 2,
+                Startup::Control => 1,
+            };
+            assert_eq!(stages.len(), all, "{text}, {seed}: {stages:?}");
         }
     }
 }
 
-fn ack(rtt: Duration, min_rtt: Duration, product: u32, may_rise: bool) -> Ack {
+fn ack(rtt: Duration, min_rtt: Duration, product: u32, may_rise: bool, delivers: bool) -> Ack {
     let product = u64::from(product);
     Ack {
         now: Time::from_nanos(1),
@@ -99,7 +112,7 @@ fn ack(rtt: Duration, min_rtt: Duration, product: u32, may_rise: bool) -> Ack {
         newly_acked: 1,
         counted: 1,
         newly_sacked: 0,
-        newly_delivered: 1,
+        newly_delivered: u64::from(delivers),
         duplicate: false,
         sent_since: product,
         flight: product,
