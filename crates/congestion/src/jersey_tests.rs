@@ -169,11 +169,11 @@ fn without_receiver_stamps_new_jersey_is_jersey() {
     assert_eq!(a.window().to_bits(), b.window().to_bits());
 }
 
-/// Its known weakness: behind a plain queue nothing marks, every loss looks like the radio's, and
-/// the window grows whatever is lost.
+/// By the paper: behind a plain queue nothing marks, every loss looks like the radio's, and the window grows whatever is
+/// lost.
 #[test]
-fn behind_a_queue_that_does_not_mark_the_window_is_never_reduced_by_losses() {
-    let mut path = SimplePath::new(build("jersey"));
+fn by_the_paper_losses_behind_a_queue_that_does_not_mark_never_reduce_the_window() {
+    let mut path = SimplePath::new(build("jersey(unmarked=radio)"));
     path.queue_limit = 50;
     path.run(Time::from_secs_f64(20.0));
     assert!(path.dropped > 100, "{}", path.dropped);
@@ -183,4 +183,44 @@ fn behind_a_queue_that_does_not_mark_the_window_is_never_reduced_by_losses() {
         "the first ACK grows, nothing falls below"
     );
     assert_eq!(path.window(), path.most_window);
+}
+
+/// 50 packets of path and 50 of queue: each loss to the full queue is answered by the rate of the empty path.
+#[test]
+fn before_the_first_mark_losses_to_a_full_queue_empty_it() {
+    let mut path = SimplePath::new(build("jersey"));
+    path.queue_limit = 50;
+    path.run(Time::from_secs_f64(20.0));
+    path.least_window = f64::INFINITY;
+    let dropped = path.dropped;
+    let utilisation = path.utilisation(Time::from_secs_f64(60.0));
+    assert!(utilisation > 0.98, "{utilisation}");
+    assert!(path.dropped - dropped < 40, "{}", path.dropped - dropped);
+    assert!((40.0..60.0).contains(&path.least_window), "{}", path.least_window);
+}
+
+/// A queue of a quarter of the path's packets, and the smallest RTT known: 20 segments fit. A mark shows that routers
+/// warn, so that a loss afterwards is the radio's.
+#[test]
+fn a_loss_is_congestion_only_while_packets_queue_and_nothing_was_marked() {
+    let loss = |spec: &str, marked: bool, rtt_ms: u64| {
+        let mut s = steady(spec);
+        if marked {
+            mark(&mut s);
+        }
+        s.acks(4000);
+        s.rtt = Duration::from_millis(rtt_ms);
+        s.acks(100);
+        let before = s.window();
+        s.recovery();
+        (s.window(), before)
+    };
+    let (after, before) = loss("jersey", false, 125);
+    assert!((after - 20.0).abs() < 0.1 && before > 24.0, "{before} to {after}");
+    for (spec, marked, rtt) in
+        [("jersey", false, 100), ("jersey", true, 125), ("jersey(unmarked=radio)", false, 125)]
+    {
+        let (after, before) = loss(spec, marked, rtt);
+        assert_eq!(after, before, "{spec}, marked: {marked}, {rtt} ms");
+    }
 }

@@ -29,7 +29,8 @@
 //!   has one packet a second under way, then one per RTT.
 //! - Epochs, weights: see `tear/smoothing.rs`. Reports: see `tear/receiver.rs`.
 //!
-//! Ours, S4 having none: discounting, in `tear/smoothing.rs`; an ECN mark is a loss event without the gap. A report
+//! Ours, S4 having none: discounting, in `tear/smoothing.rs`; less than the mean after a halving, in
+//! `tear/yielding.rs`; an ECN mark is a loss event without the gap. A report
 //! raises the rate at most twofold. The sender halves its rate when nothing came back for four RTTs (or two packets, if
 //! that is longer) after a packet, down to one packet in 8 s: it never stops, so it never sticks. A packet behind which
 //! the application has nothing more to send says so: it does not widen the window, and silence after it is no timeout.
@@ -42,6 +43,7 @@ mod sender;
 mod sender_state;
 mod smoothing;
 mod wireless;
+mod yielding;
 
 use crate::{Controller, Environment, ReceiverSide, variables};
 use emulation::TcpEmulation;
@@ -85,6 +87,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             origin: "S4 tables 3.1 and 6.1",
         },
         DISCOUNT,
+        Param {
+            name: "yield",
+            help: "whether it sends below the mean after a halving, until the queue has gone; off is S4's letter",
+            kind: ParamKind::Choice(&["on", "off"]),
+            origin: "ours; S4 has none",
+        },
     ],
     status: Status::Differs(
         "on a lossy path as S4 section 4.2; beside TCP in one drop-tail queue less than S4's share",
@@ -121,7 +129,9 @@ pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Control
 
 /// Builds the receiver side.
 pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
-    Box::new(Receiver::new(TcpEmulation::new(settings.number("ssthresh"), history(settings), None)))
+    let emulation = TcpEmulation::new(settings.number("ssthresh"), history(settings), None);
+    let yields = settings.choice("yield") == "on";
+    Box::new(Receiver::new(if yields { emulation.yielding() } else { emulation }))
 }
 
 /// Builds the receiver side that goes by delay: with these thresholds of the RTT in seconds, or

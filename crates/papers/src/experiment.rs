@@ -363,9 +363,15 @@ pub(super) fn set(text: &str, key: &str, value: &str) -> Result<String, String> 
         if !found {
             continue;
         }
-        let new = format!("{last} = \"{value}\"");
+        let at = section.iter().position(|l| value_of(l, last).is_some());
+        // A number (`count = 4`) stays one.
+        let is_number = |at: usize| value_of(section[at], last)?.parse::<i64>().ok();
+        let new = match at.and_then(is_number) {
+            Some(_) => format!("{last} = {value}"),
+            None => format!("{last} = \"{value}\""),
+        };
         let mut out: Vec<&str> = lines.clone();
-        match section.iter().position(|l| value_of(l, last).is_some()) {
+        match at {
             Some(at) => out[start + at] = &new,
             None => out.insert(start + usize::from(!header.is_empty()), &new),
         }

@@ -132,6 +132,7 @@ fn a_value_is_set_where_it_stands_or_added() {
     assert!(set("link.a.loss", "3%").unwrap().contains("name = \"a\"\nloss = \"3%\"\n"));
     assert!(set("link.b.loss", "3%").unwrap().ends_with("[[link]]\nloss = \"3%\"\nname = \"b\"\n"));
     assert!(set("duration", "9s").unwrap().starts_with("duration = \"9s\"\nseeds = 2\n"));
+    assert!(set("seeds", "5").unwrap().contains("seeds = 5\n"), "a number stays one");
     assert!(set("link.c.loss", "3%").unwrap_err().contains("no [[link]] has name = \"c\""));
     assert!(set("a.b", "3%").is_err());
 }

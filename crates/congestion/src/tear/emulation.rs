@@ -17,6 +17,7 @@ use super::reassembly::Reassembly;
 use super::sender_state::SenderState;
 use super::smoothing::History;
 use super::wireless::Hysteresis;
+use super::yielding::Yielding;
 use crate::reordering::ReorderingWindow;
 use crate::{Arrival, bounded, smooth};
 use narrows_base::{Duration, Time};
@@ -87,6 +88,8 @@ pub(super) struct TcpEmulation {
     history: History,
     /// If delay, and not loss, is what says congestion.
     delay: Option<Hysteresis>,
+    /// Unless S4's letter is played.
+    yielding: Option<Yielding>,
     /// Smoothed rate in packets per second; 0 before anything is known.
     rate: f64,
 }
@@ -112,8 +115,15 @@ impl TcpEmulation {
             backoff: 1.0,
             history,
             delay,
+            yielding: None,
             rate: 0.0,
         }
+    }
+
+    /// After a halving it sends below the mean until the queue has gone.
+    pub fn yielding(mut self) -> TcpEmulation {
+        self.yielding = Some(Yielding::default());
+        self
     }
 
     /// When [`on_time`](TcpEmulation::on_time) is wanted.
@@ -122,7 +132,8 @@ impl TcpEmulation {
     }
     /// The smoothed rate in packets per second; 0 while no RTT is known.
     pub fn rate(&self) -> f64 {
-        self.rate.min(self.delay.as_ref().map_or(f64::INFINITY, Hysteresis::drain))
+        let rate = self.rate.min(self.yielding.as_ref().map_or(f64::INFINITY, Yielding::most));
+        rate.min(self.delay.as_ref().map_or(f64::INFINITY, Hysteresis::drain))
     }
     /// Smoothed RTT that the sender told, in seconds.
     pub fn rtt(&self) -> Option<f64> {
@@ -170,6 +181,9 @@ impl TcpEmulation {
         self.on_time(a.now);
         let idle = std::mem::replace(&mut self.sender_state, SenderState::read(&a.feedback)).idle;
         self.time_between(a.now, idle);
+        if let Some(yielding) = &mut self.yielding {
+            yielding.observe(a.now, &self.sender_state);
+        }
         if let Some(delay) = &mut self.delay {
             delay.observe(a, &self.sender_state, self.between);
         }
@@ -378,6 +392,9 @@ impl TcpEmulation {
         let wait = self.delay.as_mut().map_or(rtt, |d| d.begin_cut(rtt));
         self.leave();
         self.undo = None;
+        if let Some(yielding) = &mut self.yielding {
+            yielding.begin(now, self.rate, &self.sender_state);
+        }
         self.state = State::FastRecovery;
         self.due = now + Duration::from_secs_f64(wait);
     }

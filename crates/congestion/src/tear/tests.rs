@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const SPECS: [&str; 6] = [
     "tear",
-    "tear(weights=shifts,discount=off,ssthresh=2)",
+    "tear(weights=shifts,discount=off,yield=off,ssthresh=2)",
     "tear(ssthresh=1000000000)",
     "tear-wireless",
     "tear-wireless(thresholds=fixed)",
@@ -48,6 +48,29 @@ fn every_packet_is_reported_until_a_rate_is_known() {
     let a = arrival(30, 3, 0.1);
     assert!(receiver.on_arrival(&a));
     assert!(receiver.feedback(a.now).number(0) > 10.0);
+}
+
+/// The receiver asks for less than the mean while the queue that the loss came from is there; S4's letter does not.
+#[test]
+fn a_loss_to_a_full_queue_asks_for_less_until_it_has_gone() {
+    let rates = |spec: &str| {
+        let mut receiver = receiver(spec);
+        // Rounds without a queue, then with one, then three packets behind a hole.
+        let mut tell = |seq: u64, rtt: f64| {
+            let a = arrival(seq * 5, seq, rtt);
+            receiver.on_arrival(&a);
+            receiver.feedback(a.now).number(0)
+        };
+        (0..400).for_each(|seq| _ = tell(seq, 0.125));
+        (400..600).for_each(|seq| _ = tell(seq, 0.25));
+        let before = tell(600, 0.25);
+        let after = (602..605).map(|seq| tell(seq, 0.25)).last().unwrap();
+        (after / before, tell(605, 0.125) / before)
+    };
+    let (full, gone) = rates("tear");
+    assert!(full < 0.75 && gone > 0.9, "{full} {gone}");
+    let (full, _) = rates("tear(yield=off)");
+    assert!(full > 0.9, "{full}");
 }
 
 /// A growing window is told once per RTT, a falling rate at once.

@@ -1,0 +1,111 @@
+//! After an emulated halving: less than the mean, until the queue that caused it has gone.
+//!
+//! S4 assumes that a window's chance to lose a packet does not depend on how fast it is sent (section 3.3). A full queue
+//! is otherwise: the TCP that is emulated halves and lets it drain, while the mean over epochs goes on filling it, loses
+//! more, and is halved again for the same queue. So for up to two round trips after a halving, or until half of the
+//! delay that the queue added has gone, the rate is at most 0.6 of the mean. Losses without a queue change nothing.
+//!
+//! Alone on 1.5 Mbit/s, 60 ms with one bandwidth-delay product of buffer it fills 0.98 of the path so (0.89 without), and
+//! rates change no more from second to second. 0.7 of the lost window for three round trips gives a little more beside
+//! web traffic (0.73 of TCP's rate, not 0.68), but then the rate changes a quarter more.
+
+use super::sender_state::SenderState;
+use narrows_base::Time;
+
+/// Of the mean, at most.
+const SHARE: f64 = 0.6;
+/// The queue has gone when so much of the delay that it added is left.
+const LEFT: f64 = 0.5;
+/// Longest, in round trips: others may keep the queue full.
+const MAX_ROUND_TRIPS: f64 = 2.0;
+
+/// Whether the flow yields, and how much it may send meanwhile.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Yielding {
+    /// Smallest RTT in seconds; 0 before the first.
+    least: f64,
+    queue: Option<Queue>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    /// At most so many packets per second …
+    rate: f64,
+    /// … until an RTT of at most so many seconds is told, or this time.
+    gone: f64,
+    until: Time,
+}
+
+impl Yielding {
+    /// The sender's state came with a packet.
+    pub fn observe(&mut self, now: Time, told: &SenderState) {
+        if told.rtt <= 0.0 {
+            return;
+        }
+        self.least = if self.least > 0.0 { self.least.min(told.rtt) } else { told.rtt };
+        self.queue = self.queue.filter(|q| told.rtt > q.gone && now <= q.until);
+    }
+
+    /// A loss halves the window, whose mean is this rate in packets per second.
+    pub fn begin(&mut self, now: Time, mean: f64, told: &SenderState) {
+        let rtt = told.rtt.max(told.srtt);
+        let gone = self.least + LEFT * (rtt - self.least);
+        if self.least > 0.0 && told.srtt > 0.0 && told.rtt > gone {
+            let wait = narrows_base::Duration::from_secs_f64(MAX_ROUND_TRIPS * told.srtt);
+            self.queue = Some(Queue { rate: SHARE * mean, gone, until: now + wait });
+        }
+    }
+
+    /// Packets per second that may be sent at most.
+    pub fn most(&self) -> f64 {
+        self.queue.map_or(f64::INFINITY, |q| q.rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_base::Duration;
+
+    fn told(rtt: f64) -> SenderState {
+        SenderState { srtt: 0.2, deviation: 0.0, rtt, idle: false }
+    }
+    /// A path of 0.1 s that a queue makes 0.2 s; at 100 packets/s a packet is lost to it.
+    fn yielding() -> (Yielding, Time) {
+        let mut y = Yielding::default();
+        let now = Time::from_secs_f64(1.0);
+        y.observe(now, &told(0.1));
+        y.observe(now, &told(0.2));
+        y.begin(now, 100.0, &told(0.2));
+        (y, now)
+    }
+
+    #[test]
+    fn it_yields_until_the_queue_has_gone() {
+        let (mut y, now) = yielding();
+        assert_eq!(y.most(), 60.0);
+        y.observe(now, &told(0.16));
+        assert!(y.most().is_finite(), "more than half of the queue is left");
+        y.observe(now, &told(0.14));
+        assert_eq!(y.most(), f64::INFINITY);
+    }
+
+    #[test]
+    fn not_longer_than_two_round_trips() {
+        let (mut y, now) = yielding();
+        y.observe(now + Duration::from_millis(400), &told(0.2));
+        assert!(y.most().is_finite());
+        y.observe(now + Duration::from_millis(401), &told(0.2));
+        assert_eq!(y.most(), f64::INFINITY, "others keep it full");
+    }
+
+    #[test]
+    fn a_loss_without_a_queue_changes_nothing() {
+        let mut y = Yielding::default();
+        y.observe(Time::ZERO, &told(0.1));
+        y.begin(Time::ZERO, 20.0, &SenderState { srtt: 0.1, ..told(0.1) });
+        assert_eq!(y.most(), f64::INFINITY);
+        y.begin(Time::ZERO, 20.0, &SenderState::default());
+        assert_eq!(y.most(), f64::INFINITY, "no RTT is known");
+    }
+}
