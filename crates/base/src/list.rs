@@ -3,9 +3,12 @@
 //! Parsers, listings and tests that cover every part all iterate over these lists, so an added part
 //! is known to all of them. A list can be extended only once and only before it is first read, so a
 //! name means the same thing throughout a process.
+//!
+//! A part that exists only for a time, such as a class of an interpreter, is *lent* instead: it is found by its name
+//! while its [`Lent`] lives, and it is in no listing and no family.
 
 use crate::spec::SpecError;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 /// A part that users choose by name.
 pub trait Listed: 'static {
@@ -19,15 +22,32 @@ pub struct List<E: 'static> {
     kind: &'static str,
     built_in: &'static [E],
     added: OnceLock<Vec<E>>,
+    lent: RwLock<Vec<&'static E>>,
+}
+
+/// A part that a list knows while this lives.
+#[derive(Debug)]
+#[must_use]
+pub struct Lent<E: 'static> {
+    list: &'static List<E>,
+    part: &'static E,
+}
+
+impl<E> Drop for Lent<E> {
+    fn drop(&mut self) {
+        let mut lent = self.list.lent.write().unwrap_or_else(PoisonError::into_inner);
+        lent.retain(|part| !std::ptr::eq(*part, self.part));
+    }
 }
 
 impl<E: Listed> List<E> {
     /// A list of the built-in parts of a kind, such as `"queue"`.
     pub const fn new(kind: &'static str, built_in: &'static [E]) -> List<E> {
-        List { kind, built_in, added: OnceLock::new() }
+        List { kind, built_in, added: OnceLock::new(), lent: RwLock::new(Vec::new()) }
     }
 
-    /// All parts: the built-in ones first, then additions in the order in which they were added.
+    /// All parts: the built-in ones first, then additions in the order in which they were added. Not those that are
+    /// lent: what other threads lend changes no listing.
     pub fn iter(&'static self) -> impl Iterator<Item = &'static E> + Clone {
         self.built_in.iter().chain(self.added.get_or_init(Vec::new))
     }
@@ -47,9 +67,48 @@ impl<E: Listed> List<E> {
     /// # Errors
     /// No part has this name; the message suggests a similar one.
     pub fn find(&'static self, name: &str) -> Result<&'static E, SpecError> {
-        self.iter()
-            .find(|e| e.name() == name)
-            .ok_or_else(|| SpecError::unknown(self.kind, name, &self.names()))
+        self.iter().find(|e| e.name() == name).or_else(|| self.find_lent(name)).ok_or_else(|| {
+            let lent = self.lent();
+            let names = self.iter().chain(lent).map(Listed::name).collect::<Vec<_>>();
+            SpecError::unknown(self.kind, name, &names)
+        })
+    }
+
+    /// The parts that are lent at present.
+    pub fn lent(&self) -> Vec<&'static E> {
+        self.lent.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn find_lent(&self, name: &str) -> Option<&'static E> {
+        let lent = self.lent.read().unwrap_or_else(PoisonError::into_inner);
+        lent.iter().copied().find(|e| e.name() == name)
+    }
+
+    /// Makes a part known by its name, which may have capital letters, until the result is dropped.
+    ///
+    /// # Errors
+    /// The name cannot be written in a specification, or a part has it at present.
+    pub fn lend(&'static self, part: &'static E) -> Result<Lent<E>, SpecError> {
+        let (kind, name) = (self.kind, part.name());
+        if !is_name(&name.to_ascii_lowercase()) {
+            return Err(SpecError::new(format!(
+                "{kind} '{name}' cannot be lent: a name is at most 40 letters, digits, '-', '_' and '+', and begins \
+                 with a letter"
+            )));
+        }
+        if self.iter().any(|e| e.name() == name) {
+            return Err(SpecError::new(format!(
+                "{kind} '{name}' cannot be lent: Narrows has a {kind} of that name"
+            )));
+        }
+        let mut lent = self.lent.write().unwrap_or_else(PoisonError::into_inner);
+        if lent.iter().any(|e| e.name() == name) {
+            return Err(SpecError::new(format!(
+                "{kind} '{name}' cannot be lent: another {kind} of that name is in use"
+            )));
+        }
+        lent.push(part);
+        Ok(Lent { list: self, part })
     }
 
     /// Checks whether these parts could be added, without adding them.
@@ -128,6 +187,28 @@ mod tests {
         assert_eq!(LIST.find("mine").unwrap().0, "mine");
         let e = LIST.find("mime").err().unwrap().to_string();
         assert_eq!(e, "unknown queue 'mime'; did you mean 'mine'?");
+    }
+
+    /// A lent part is found as the others are, by whoever knows its name, and by nobody once it was given back; no
+    /// listing shows it, since listings must not depend on other threads.
+    #[test]
+    fn what_is_lent_is_found_until_it_is_given_back() {
+        static LIST: List<Part> = List::new("queue", &[Part("red")]);
+        static MINE: Part = Part("Mine");
+        let lent = LIST.lend(&MINE).unwrap();
+        assert_eq!(LIST.find("Mine").unwrap().0, "Mine");
+        assert_eq!(LIST.names(), ["red"]);
+        let e = LIST.find("mime").err().unwrap().to_string();
+        assert!(e.contains("did you mean 'Mine'"), "{e}");
+        for (part, hint) in
+            [(&Part("Mine"), "in use"), (&Part("red"), "has a"), (&Part("_x"), "a name is")]
+        {
+            let e = LIST.lend(part).err().unwrap().to_string();
+            assert!(e.contains(hint) && !e.contains('\n'), "{e}");
+        }
+        drop(lent);
+        assert!(LIST.find("Mine").is_err());
+        let _again = LIST.lend(&MINE).unwrap();
     }
 
     #[test]

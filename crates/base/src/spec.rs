@@ -150,10 +150,11 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let limit = if name.chars().count() <= 4 { 1 } else { 2 };
     known
         .iter()
-        .map(|k| (distance(&name, k), *k))
-        .filter(|(d, k)| *d <= limit || (name.len() >= 3 && k.starts_with(name.as_str())))
-        .min_by_key(|(d, _)| *d)
-        .map(|(_, k)| k)
+        .map(|k| (k.to_lowercase(), *k))
+        .map(|(lower, k)| (distance(&name, &lower), lower, k))
+        .filter(|(d, k, _)| *d <= limit || (name.len() >= 3 && k.starts_with(name.as_str())))
+        .min_by_key(|(d, ..)| *d)
+        .map(|(.., k)| k)
 }
 
 /// Edit distance that counts the transposition of neighbours as one edit (optimal string

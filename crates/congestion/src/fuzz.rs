@@ -104,7 +104,7 @@ impl FuzzCase {
     pub fn put(&self, entry: &ControllerEntry, settings: &Settings) -> BTreeSet<&'static str> {
         let mut shown = BTreeSet::new();
         let name = entry.descriptor.name;
-        let mut sender = (entry.build)(settings, &self.environment);
+        let mut sender = entry.build(settings, &self.environment);
         let mut receiver = entry.receiver.map(|build| build(settings, &self.environment));
         let strict = self.permits(&*sender, 0) && !self.speaks_ns2(entry, settings);
         let mut connection = Connection::new(name, self.environment.packet_bytes);

@@ -69,7 +69,7 @@ pub use event::{
     RecoveryCause, RecoveryEvent, Sent, SlowStartRestart, SpuriousLosses, positive,
 };
 pub use feedback::{Arrival, Feedback, ReceiverSide};
-pub use list::{CONTROLLERS, ControllerEntry, find};
+pub use list::{CONTROLLERS, ControllerEntry, Scope, find};
 pub use path_hints::{HintSource, PathHints};
 pub use stpd::gains as stpd_gains;
 

@@ -1,6 +1,6 @@
 //! The list of controllers. A controller is one file in this folder, its `mod` line in
 //! `lib.rs` and its entry here; no other code knows its name. Programs add their own with
-//! `narrows_sim::Registry`.
+//! `narrows_sim::Registry`, or for a time with `narrows_sim::Loan`.
 
 use crate::{Controller, Environment, ReceiverSide};
 use crate::{
@@ -14,20 +14,41 @@ use narrows_base::{Descriptor, Settings, Spec, SpecError, Variable};
 /// Builds a receiver side.
 pub type BuildReceiver = fn(&Settings, &Environment) -> Box<dyn ReceiverSide>;
 
+/// Runs what it is given, once: see [`ControllerEntry::with_scope`].
+pub type Scope = fn(&mut dyn FnMut());
+
+type Build = dyn Fn(&Settings, &Environment) -> Box<dyn Controller> + Send + Sync;
+
+/// How a sender side is built.
+#[derive(Clone, Copy)]
+enum Builder {
+    Function(fn(&Settings, &Environment) -> Box<dyn Controller>),
+    Closure(&'static Build),
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Builder")
+    }
+}
+
 /// An entry of the list of controllers.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ControllerEntry {
     /// Name, parameters, source and status.
     pub descriptor: &'static Descriptor,
-    /// Builds its sender side.
-    pub build: fn(&Settings, &Environment) -> Box<dyn Controller>,
+    builder: Builder,
     /// Builds its receiver side, where the algorithm has one.
     pub receiver: Option<BuildReceiver>,
     /// Everything that either side reports for time series.
     pub variables: &'static [Variable],
     /// Whether sending is driven by acknowledgements.
     ack_driven: bool,
+    /// Within which whole simulations run.
+    pub scope: Option<Scope>,
+    /// Distinguishes it from another controller of the same name; 0 for what is part of the program.
+    pub version: u64,
 }
 
 impl ControllerEntry {
@@ -36,7 +57,43 @@ impl ControllerEntry {
         descriptor: &'static Descriptor,
         build: fn(&Settings, &Environment) -> Box<dyn Controller>,
     ) -> ControllerEntry {
-        ControllerEntry { descriptor, build, receiver: None, variables: &[], ack_driven: true }
+        ControllerEntry::built_by(descriptor, Builder::Function(build))
+    }
+    /// The same for what is known only while the program runs, such as a class of an interpreter.
+    pub fn from_closure(descriptor: &'static Descriptor, build: &'static Build) -> ControllerEntry {
+        ControllerEntry::built_by(descriptor, Builder::Closure(build))
+    }
+    const fn built_by(descriptor: &'static Descriptor, builder: Builder) -> ControllerEntry {
+        ControllerEntry {
+            descriptor,
+            builder,
+            receiver: None,
+            variables: &[],
+            ack_driven: true,
+            scope: None,
+            version: 0,
+        }
+    }
+    /// Builds a sender side.
+    pub fn build(&self, settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+        match self.builder {
+            Builder::Function(build) => build(settings, environment),
+            Builder::Closure(build) => build(settings, environment),
+        }
+    }
+    /// Whole simulations run within this function: what costs too much per event, such as an interpreter's lock, is
+    /// taken once per run.
+    #[must_use]
+    pub const fn with_scope(mut self, scope: Scope) -> ControllerEntry {
+        self.scope = Some(scope);
+        self
+    }
+    /// Its results may be mixed only with those of the same version: a sweep's finished runs are not used again after
+    /// the controller has changed.
+    #[must_use]
+    pub const fn with_version(mut self, version: u64) -> ControllerEntry {
+        self.version = version;
+        self
     }
     /// Adds the variables that it reports by [`Controller::watch`].
     #[must_use]

@@ -151,7 +151,7 @@ pub fn build_in(spec: &str, environment: &Environment) -> Box<dyn Controller> {
     let spec = Spec::parse(spec).expect("a test's spec is well formed");
     let entry = crate::find(&spec.name).expect("a test names a listed controller");
     let settings: Settings = entry.read(&spec).expect("a test's parameters are legal");
-    (entry.build)(&settings, environment)
+    entry.build(&settings, environment)
 }
 
 /// One segment found lost.

@@ -29,7 +29,7 @@ impl Choice {
         if entry.is_unresponsive() {
             return Err(Error::Unresponsive(name));
         }
-        let trial = (entry.build)(&settings, &Environment::default());
+        let trial = entry.build(&settings, &Environment::default());
         let numbers = trial.requirements().rrtp && !NUMBERS_NOT_NEEDED.contains(&name);
         if numbers || entry.receiver.is_some() {
             return Err(Error::NeedsRrtp(name));
@@ -78,7 +78,7 @@ impl Choice {
             random_key: RandomKey::from_seed(1).numbered(u64::from(number)),
             ..Environment::default()
         };
-        (self.entry.build)(&self.settings, &environment)
+        self.entry.build(&self.settings, &environment)
     }
 }
 

@@ -111,7 +111,7 @@ impl Controllers {
         let spec = Spec::parse(specification)?;
         let entry = narrows_congestion::find(&spec.name)?;
         let settings = entry.read(&spec)?;
-        let trial = (entry.build)(&settings, &Environment::default());
+        let trial = entry.build(&settings, &Environment::default());
         let name = entry.descriptor.name;
         if entry.is_unresponsive() {
             return Err(Error::Unresponsive(name));
@@ -159,7 +159,7 @@ impl ControllerFactory for Controllers {
             hints: self.hints,
             ..Environment::default()
         };
-        let controller = (self.entry.build)(&self.settings, &environment);
+        let controller = self.entry.build(&self.settings, &environment);
         Box::new(Adapter::new(controller, now, current_mtu, self.initial_window))
     }
 }

@@ -22,7 +22,7 @@ pub const OWN: &[Variable] = &[
 
 /// A column of a time series.
 pub fn find(name: &str) -> Option<Variable> {
-    let controllers = CONTROLLERS.iter().flat_map(|e| e.variables);
+    let controllers = CONTROLLERS.iter().chain(CONTROLLERS.lent()).flat_map(|e| e.variables);
     OWN.iter().chain(COLUMNS).chain(controllers).find(|v| v.name == name).copied()
 }
 

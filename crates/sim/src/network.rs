@@ -22,6 +22,7 @@ use crate::result::RunResult;
 use crate::series::{self, FlowSeries, QueueSeries};
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Machine, Packet, Time};
+use narrows_congestion::Scope;
 use narrows_link::Link;
 use narrows_transport::{Input, Output};
 
@@ -98,6 +99,21 @@ pub fn run(
     spec: &NetworkSpec,
     progress: &mut dyn FnMut(Time) -> bool,
 ) -> Result<RunResult, SimError> {
+    let mut scopes: Vec<Scope> = spec.groups.iter().filter_map(|g| g.protocol.scope()).collect();
+    scopes.dedup_by(|a, b| std::ptr::fn_addr_eq(*a, *b));
+    run_within(&scopes, spec, progress)
+}
+
+fn run_within(
+    scopes: &[Scope],
+    spec: &NetworkSpec,
+    progress: &mut dyn FnMut(Time) -> bool,
+) -> Result<RunResult, SimError> {
+    if let Some((scope, others)) = scopes.split_first() {
+        let mut result = Err(SimError::Interrupted);
+        scope(&mut || result = run_within(others, spec, progress));
+        return result;
+    }
     let mut simulation = Simulation::new(spec)?;
     simulation.advance(spec.end, progress)?;
     Ok(simulation.finish())

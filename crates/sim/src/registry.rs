@@ -23,7 +23,7 @@ const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
 /// # fn build(_: &Settings, e: &narrows_congestion::Environment)
 /// #     -> Box<dyn narrows_congestion::Controller> {
 /// #     let reno = narrows_congestion::find("reno").unwrap();
-/// #     (reno.build)(&Settings::defaults(reno.descriptor.params), e)
+/// #     reno.build(&Settings::defaults(reno.descriptor.params), e)
 /// # }
 /// use narrows_congestion::ControllerEntry as Controller;
 /// use narrows_transport::protocol::ProtocolEntry as Protocol;
@@ -106,7 +106,7 @@ impl Registry {
     }
 }
 
-fn check_protocol(p: &protocol::ProtocolEntry) -> Result<(), SpecError> {
+pub(crate) fn check_protocol(p: &protocol::ProtocolEntry) -> Result<(), SpecError> {
     let wrong =
         |why: String| SpecError::new(format!("protocol '{}' cannot be registered: {why}", p.name));
     if p.name.starts_with(STREAM_PREFIX) || FAMILIES.contains(&p.name) {
@@ -119,7 +119,7 @@ fn check_protocol(p: &protocol::ProtocolEntry) -> Result<(), SpecError> {
     if p.family == Family::Tcp {
         RECOVERIES.find(p.recovery).map_err(|e| wrong(e.to_string()))?;
         let settings = Settings::defaults(controller.descriptor.params);
-        let one = (controller.build)(&settings, &Environment::default());
+        let one = controller.build(&settings, &Environment::default());
         if controller.receiver.is_some() || one.requirements().rrtp {
             let why = "its controller is for datagrams: it learns from each packet's outcome or from its \
                        receiver side, which TCP does not have";
@@ -131,7 +131,7 @@ fn check_protocol(p: &protocol::ProtocolEntry) -> Result<(), SpecError> {
 }
 
 /// Checks that a part can be built from its descriptor's defaults.
-fn check_descriptor(descriptor: &Descriptor) -> Result<(), SpecError> {
+pub(crate) fn check_descriptor(descriptor: &Descriptor) -> Result<(), SpecError> {
     for p in descriptor.params {
         let (ok, why) = match p.kind {
             ParamKind::Number { min, max, default, .. } => {

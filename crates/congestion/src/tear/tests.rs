@@ -23,7 +23,7 @@ fn receiver(spec: &str) -> Box<dyn ReceiverSide> {
 fn sender(spec: &str) -> Box<dyn Controller> {
     let spec = Spec::parse(spec).unwrap();
     let entry = find(&spec.name).unwrap();
-    (entry.build)(&entry.read(&spec).unwrap(), &Environment::default())
+    entry.build(&entry.read(&spec).unwrap(), &Environment::default())
 }
 fn arrival(ms: u64, seq: u64, rtt: f64) -> Arrival {
     let now = Time::ZERO + Duration::from_millis(ms);

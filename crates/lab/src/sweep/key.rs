@@ -33,6 +33,13 @@ impl Key {
                 key.add(&format!("{trace:?}"));
             }
         }
+        // A controller that is no part of the program is named by its class, which may have changed.
+        let groups = 0..plan.scenario.flows.len();
+        let versions = groups.flat_map(|group| {
+            (0..plan.scenario.variants())
+                .map(move |variant| plan.protocol(group, variant).version())
+        });
+        versions.filter(|version| *version != 0).for_each(|version| key.word(version));
         key
     }
 

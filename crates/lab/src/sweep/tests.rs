@@ -291,3 +291,25 @@ fn the_scenarios_at_hand_can_be_swept() {
     assert_eq!(last, [100, 100, 50]);
     assert!(s.points[63].work > 100.0 * s.points[0].work, "the largest points come first");
 }
+
+/// A class of an interpreter keeps its name when its code changes: runs of the old code are not taken for the new one's.
+#[test]
+fn keys_follow_the_version_of_a_lent_controller() {
+    use narrows_congestion::{ControllerEntry, find};
+    use narrows_transport::protocol::ProtocolEntry;
+    let reno = find("reno").unwrap();
+    let named = narrows_base::Descriptor { name: "Versioned", ..*reno.descriptor };
+    let descriptor: &'static narrows_base::Descriptor = Box::leak(Box::new(named));
+    let tcp = Box::leak(Box::new(ProtocolEntry::tcp("Versioned", "Versioned", "sack", "-")));
+    let name = "rrtp+Versioned";
+    let stream = Box::leak(Box::new(ProtocolEntry::stream(name, "Versioned", "-")));
+    let key = |version| {
+        let build = |s: &_, e: &_| find("reno").unwrap().build(s, e);
+        let build = Box::leak(Box::new(build));
+        let entry = ControllerEntry::from_closure(descriptor, build).with_version(version);
+        let _loan = narrows_sim::Loan::new(Box::leak(Box::new(entry)), tcp, stream).unwrap();
+        sweep_of(&FILE.replace("vegas", "Versioned"), &["n=2"], 1).points[0].key
+    };
+    assert_eq!(key(1), key(1));
+    assert_ne!(key(1), key(2));
+}

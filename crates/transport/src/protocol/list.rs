@@ -20,8 +20,11 @@ pub static STREAMS: LazyLock<Vec<ProtocolEntry>> = LazyLock::new(|| {
     CONTROLLERS.iter().map(entry).collect()
 });
 
-/// Every protocol that can be named: the list, then `rrtp+NAME` for every controller.
-pub fn every() -> impl Iterator<Item = &'static ProtocolEntry> {
+/// `rrtp+NAME` for controllers that are lent.
+pub static LENT_STREAMS: List<ProtocolEntry> = List::new("protocol", &[]);
+
+/// Every protocol that can be named: the list, then `rrtp+NAME` for every controller. Not those that are lent.
+pub fn every() -> impl Iterator<Item = &'static ProtocolEntry> + Clone {
     PROTOCOLS.iter().chain(STREAMS.iter())
 }
 

@@ -9,7 +9,7 @@ mod tcp_params;
 
 pub use datagram_params::{DATAGRAM_PARAMS, STREAM_PARAMS};
 pub use entry::{Family, ProtocolEntry};
-pub use list::{PROTOCOLS, STREAM_PREFIX, STREAMS, every};
+pub use list::{LENT_STREAMS, PROTOCOLS, STREAM_PREFIX, STREAMS, every};
 pub use recovery::{RECOVERIES, RecoveryEntry};
 pub use tcp_params::TCP_PARAMS;
 
@@ -17,7 +17,7 @@ use crate::datagram::{self, DatagramConfig};
 use crate::simulated::{SimulatedReceiver, SimulatedSender};
 use crate::tcp::{self, Preset, TcpConfig};
 use narrows_base::{FieldError, Param, RandomKey, Settings, Spec, SpecError};
-use narrows_congestion::{Controller, Environment, PathHints, ReceiverSide};
+use narrows_congestion::{Controller, Environment, PathHints, ReceiverSide, Scope};
 use std::sync::Arc;
 
 /// Makes a controller for one flow.
@@ -42,6 +42,8 @@ pub struct Protocol {
     preset: Preset,
     make: Arc<MakeController>,
     make_receiver: Option<Arc<MakeReceiverSide>>,
+    scope: Option<Scope>,
+    version: u64,
 }
 
 impl std::fmt::Debug for Protocol {
@@ -66,8 +68,10 @@ impl ProtocolEntry {
 /// # Errors
 /// An unknown name, with a suggestion.
 pub fn find(name: &str) -> Result<&'static ProtocolEntry, SpecError> {
-    every().find(|p| p.name == name).ok_or_else(|| {
-        let all: Vec<&str> = every().map(|p| p.name).collect();
+    let lent: Vec<_> = PROTOCOLS.lent().into_iter().chain(LENT_STREAMS.lent()).collect();
+    let all = every().chain(lent);
+    all.clone().find(|p| p.name == name).ok_or_else(|| {
+        let all: Vec<&str> = all.map(|p| p.name).collect();
         if narrows_base::spec::nearest(name, &all).is_some() {
             return SpecError::unknown("protocol", name, &all);
         }
@@ -94,7 +98,7 @@ fn unlisted(label: &str) -> Result<String, SpecError> {
             label.escape_debug()
         )));
     }
-    if every().any(|p| p.name == name) || narrows_congestion::find(name).is_ok() {
+    if find(name).is_ok() || narrows_congestion::find(name).is_ok() {
         return Err(SpecError::new(format!(
             "the label '{label}' is taken: '{name}' is a listed protocol or controller"
         )));
@@ -141,13 +145,13 @@ impl Protocol {
                 Ends::Datagram(datagram_params::configure(entry, preset, packet_bytes, &given)?)
             }
         };
-        let build = controller.build;
         let make_receiver = controller.receiver.map(|build| {
             let settings = settings.clone();
             Arc::new(move |environment: &Environment| build(&settings, environment))
                 as Arc<MakeReceiverSide>
         });
-        let make = Arc::new(move |environment: &Environment| build(&settings, environment));
+        let make =
+            Arc::new(move |environment: &Environment| controller.build(&settings, environment));
         Ok(Protocol {
             label: spec.to_string(),
             is_custom: false,
@@ -155,6 +159,8 @@ impl Protocol {
             preset,
             make,
             make_receiver,
+            scope: controller.scope,
+            version: controller.version,
         })
     }
 
@@ -175,6 +181,8 @@ impl Protocol {
             preset: Preset::Rfc,
             make: Arc::new(make),
             make_receiver: None,
+            scope: None,
+            version: 0,
         })
     }
 
@@ -199,6 +207,8 @@ impl Protocol {
             preset: Preset::Rfc,
             make: Arc::new(make),
             make_receiver,
+            scope: None,
+            version: 0,
         })
     }
 
@@ -216,6 +226,14 @@ impl Protocol {
     /// As the user wrote it.
     pub fn label(&self) -> &str {
         &self.label
+    }
+    /// Within which a whole simulation of it runs.
+    pub fn scope(&self) -> Option<Scope> {
+        self.scope
+    }
+    /// Distinguishes it from another protocol with the same label; 0 for what is part of the program.
+    pub fn version(&self) -> u64 {
+        self.version
     }
     /// What a peer is told of it; nothing, if it is in no list and needs nothing of a peer.
     pub(crate) fn announced(&self) -> &str {

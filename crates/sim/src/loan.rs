@@ -1,0 +1,58 @@
+//! A controller that is known by its name for a time: a class of an interpreter, while it is used.
+
+use crate::registry::{check_descriptor, check_protocol};
+use narrows_base::SpecError;
+use narrows_base::list::Lent;
+use narrows_congestion::{CONTROLLERS, ControllerEntry};
+use narrows_transport::PROTOCOLS;
+use narrows_transport::protocol::{LENT_STREAMS, ProtocolEntry};
+
+/// A controller that every specification, scenario, sweep, connection and kernel agent of this process knows by its
+/// name while this lives, as a protocol over TCP and as `rrtp+NAME`. Families and listings do not have it. Results
+/// are read and charted also when it has been given back.
+///
+/// ```
+/// use narrows_congestion::{Controller, ControllerEntry};
+/// use narrows_sim::Loan;
+/// use narrows_transport::protocol::{ProtocolEntry, find};
+/// # use narrows_base::{Descriptor, Settings, Status};
+/// # static DESCRIPTOR: Descriptor = Descriptor { name: "Mine", summary: "as Reno", source: "-", senses: "-",
+/// #     sets: "-", params: &[], status: Status::NotValidated };
+/// let build = |_: &Settings, e: &_| -> Box<dyn Controller> {
+///     let reno = narrows_congestion::find("reno").unwrap();
+///     reno.build(&Settings::defaults(reno.descriptor.params), e)
+/// };
+/// let controller = Box::leak(Box::new(ControllerEntry::from_closure(&DESCRIPTOR, Box::leak(Box::new(build)))));
+/// let over_tcp = Box::leak(Box::new(ProtocolEntry::tcp("Mine", "Mine", "sack", "as Reno")));
+/// let over_rrtp = Box::leak(Box::new(ProtocolEntry::stream("rrtp+Mine", "Mine", "as Reno")));
+/// let loan = Loan::new(controller, over_tcp, over_rrtp)?;
+/// assert!(find("Mine").is_ok() && find("rrtp+Mine").is_ok());
+/// drop(loan);
+/// assert!(find("Mine").is_err() && find("rrtp+Mine").is_err());
+/// # Ok::<(), narrows_base::SpecError>(())
+/// ```
+#[derive(Debug)]
+#[must_use]
+pub struct Loan {
+    _protocols: [Lent<ProtocolEntry>; 2],
+    _controller: Lent<ControllerEntry>,
+}
+
+impl Loan {
+    /// A controller, and the two protocols that it makes.
+    ///
+    /// # Errors
+    /// A name that is taken or that no specification can hold, a descriptor that contradicts itself, or a protocol of
+    /// parts that do not fit.
+    pub fn new(
+        controller: &'static ControllerEntry,
+        over_tcp: &'static ProtocolEntry,
+        over_rrtp: &'static ProtocolEntry,
+    ) -> Result<Loan, SpecError> {
+        check_descriptor(controller.descriptor)?;
+        let lent = CONTROLLERS.lend(controller)?;
+        check_protocol(over_tcp)?;
+        let protocols = [PROTOCOLS.lend(over_tcp)?, LENT_STREAMS.lend(over_rrtp)?];
+        Ok(Loan { _protocols: protocols, _controller: lent })
+    }
+}

@@ -1,0 +1,94 @@
+//! Controllers that are known by their names for a time.
+
+use narrows_base::{Descriptor, Settings, Spec, Status, Time};
+use narrows_congestion::{Controller, ControllerEntry, Environment};
+use narrows_link::LinkConfig;
+use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, Loan, NetworkSpec, SourceSpec, run};
+use narrows_transport::protocol::ProtocolEntry;
+use narrows_transport::{Preset, Protocol};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+static ENTERED: AtomicUsize = AtomicUsize::new(0);
+static BUILT_INSIDE: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    static INSIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+fn scope(simulation: &mut dyn FnMut()) {
+    ENTERED.fetch_add(1, Ordering::Relaxed);
+    INSIDE.set(true);
+    simulation();
+    INSIDE.set(false);
+}
+
+fn reno_by(_: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    if INSIDE.get() {
+        BUILT_INSIDE.fetch_add(1, Ordering::Relaxed);
+    }
+    let reno = narrows_congestion::find("reno").unwrap();
+    reno.build(&Settings::defaults(reno.descriptor.params), environment)
+}
+
+static DESCRIPTOR: Descriptor = Descriptor {
+    name: "LentReno",
+    summary: "as Reno",
+    source: "-",
+    senses: "loss",
+    sets: "window",
+    params: &[],
+    status: Status::NotValidated,
+};
+
+fn network(protocol: &str) -> NetworkSpec {
+    let flow = FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };
+    let group = |name: &str| GroupSpec {
+        name: name.into(),
+        protocol: Protocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, 1000).unwrap(),
+        source: SourceSpec::read(&Spec::named("bulk")).unwrap(),
+        flows: vec![flow.clone()],
+    };
+    let config = LinkConfig::plain(
+        narrows_base::Rate::from_bps_f64(2e6),
+        narrows_base::Duration::from_millis(30),
+    );
+    let link =
+        |name: &str| LinkSpec { name: name.into(), config: config.clone().into(), metered: true };
+    NetworkSpec {
+        seed: 7,
+        end: Time::from_secs_f64(5.0),
+        measure_from: Time::ZERO,
+        links: vec![link("there"), link("back")],
+        groups: vec![group("one"), group("two")],
+        changes: Vec::new(),
+        series: None,
+    }
+}
+
+/// A lent controller is a protocol like the listed ones: it runs over TCP and over rrtp with the results of the same
+/// controller from the list, its simulations run within its scope, entered once however many groups have it, and its
+/// version distinguishes it.
+#[test]
+fn a_lent_controller_decides_as_a_listed_one_within_its_scope() {
+    let controller =
+        ControllerEntry::from_closure(&DESCRIPTOR, &reno_by).with_scope(scope).with_version(5);
+    let controller = Box::leak(Box::new(controller));
+    let tcp = Box::leak(Box::new(ProtocolEntry::tcp("LentReno", "LentReno", "sack", "as Reno")));
+    let name = "rrtp+LentReno";
+    let stream = Box::leak(Box::new(ProtocolEntry::stream(name, "LentReno", "as Reno")));
+    let loan = Loan::new(controller, tcp, stream).unwrap();
+    for (lent, listed) in [("LentReno", "sack"), (name, "rrtp+reno")] {
+        let spec = network(lent);
+        assert_eq!((spec.groups[0].protocol.version(), ENTERED.swap(0, Ordering::Relaxed)), (5, 0));
+        BUILT_INSIDE.store(0, Ordering::Relaxed);
+        let result = run(&spec, &mut |_| true).unwrap();
+        assert_eq!(ENTERED.swap(0, Ordering::Relaxed), 1);
+        assert_eq!(BUILT_INSIDE.load(Ordering::Relaxed), 2, "its controllers are made inside");
+        assert_eq!(result.digest, run(&network(listed), &mut |_| true).unwrap().digest);
+        assert_eq!(ENTERED.load(Ordering::Relaxed), 0, "others run without");
+    }
+    let second = Loan::new(controller, tcp, stream).unwrap_err().to_string();
+    assert!(second.contains("in use"), "{second}");
+    drop(loan);
+    assert!(Protocol::read(&Spec::named(name), Preset::Rfc, 1000).is_err());
+}
