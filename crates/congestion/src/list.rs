@@ -14,8 +14,14 @@ use narrows_base::{Descriptor, Settings, Spec, SpecError, Variable};
 /// Builds a receiver side.
 pub type BuildReceiver = fn(&Settings, &Environment) -> Box<dyn ReceiverSide>;
 
-/// Runs what it is given, once: see [`ControllerEntry::with_scope`].
-pub type Scope = fn(&mut dyn FnMut());
+/// Within what whole simulations run: see [`ControllerEntry::with_scope`].
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    /// Runs what it is given, once.
+    pub enter: fn(&mut dyn FnMut()),
+    /// Asked within it, now and then: why the simulation cannot go on, if a controller of this thread has failed.
+    pub failure: fn() -> Option<String>,
+}
 
 type Build = dyn Fn(&Settings, &Environment) -> Box<dyn Controller> + Send + Sync;
 
@@ -81,8 +87,8 @@ impl ControllerEntry {
             Builder::Closure(build) => build(settings, environment),
         }
     }
-    /// Whole simulations run within this function: what costs too much per event, such as an interpreter's lock, is
-    /// taken once per run.
+    /// Whole simulations run within this scope: what costs too much per event, such as an interpreter's lock, is
+    /// taken once per run. It is also how a controller that can fail ends its simulation.
     #[must_use]
     pub const fn with_scope(mut self, scope: Scope) -> ControllerEntry {
         self.scope = Some(scope);

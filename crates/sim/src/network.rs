@@ -100,7 +100,7 @@ pub fn run(
     progress: &mut dyn FnMut(Time) -> bool,
 ) -> Result<RunResult, SimError> {
     let mut scopes: Vec<Scope> = spec.groups.iter().filter_map(|g| g.protocol.scope()).collect();
-    scopes.dedup_by(|a, b| std::ptr::fn_addr_eq(*a, *b));
+    scopes.dedup_by(|a, b| std::ptr::fn_addr_eq(a.enter, b.enter));
     run_within(&scopes, spec, progress)
 }
 
@@ -111,7 +111,13 @@ fn run_within(
 ) -> Result<RunResult, SimError> {
     if let Some((scope, others)) = scopes.split_first() {
         let mut result = Err(SimError::Interrupted);
-        scope(&mut || result = run_within(others, spec, progress));
+        (scope.enter)(&mut || {
+            let mut watched = |now| (scope.failure)().is_none() && progress(now);
+            result = run_within(others, spec, &mut watched);
+            if let Some(why) = (scope.failure)() {
+                result = Err(SimError::Controller(why));
+            }
+        });
         return result;
     }
     let mut simulation = Simulation::new(spec)?;

@@ -100,6 +100,8 @@ pub enum SimError {
         /// When it happened.
         at: Time,
     },
+    /// A controller cannot go on, for this reason: see [`Scope`](narrows_congestion::Scope).
+    Controller(String),
     /// The caller asked to stop.
     Interrupted,
 }
@@ -118,6 +120,7 @@ impl fmt::Display for SimError {
                 "time stands still at {at:?}: packets go in circles that take no time, or a controller \
                  asks for ticks that are already due"
             ),
+            SimError::Controller(why) => f.write_str(why),
             SimError::Interrupted => f.write_str("interrupted"),
         }
     }

@@ -1,7 +1,7 @@
 //! Controllers that are known by their names for a time.
 
 use narrows_base::{Descriptor, Settings, Spec, Status, Time};
-use narrows_congestion::{Controller, ControllerEntry, Environment};
+use narrows_congestion::{Controller, ControllerEntry, Environment, Scope};
 use narrows_link::LinkConfig;
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, Loan, NetworkSpec, SourceSpec, run};
 use narrows_transport::protocol::ProtocolEntry;
@@ -13,9 +13,12 @@ static BUILT_INSIDE: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     static INSIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    static FAILED: std::cell::Cell<Option<&'static str>> = const { std::cell::Cell::new(None) };
 }
 
-fn scope(simulation: &mut dyn FnMut()) {
+const SCOPE: Scope = Scope { enter, failure: || FAILED.get().map(String::from) };
+
+fn enter(simulation: &mut dyn FnMut()) {
     ENTERED.fetch_add(1, Ordering::Relaxed);
     INSIDE.set(true);
     simulation();
@@ -66,12 +69,12 @@ fn network(protocol: &str) -> NetworkSpec {
 }
 
 /// A lent controller is a protocol like the listed ones: it runs over TCP and over rrtp with the results of the same
-/// controller from the list, its simulations run within its scope, entered once however many groups have it, and its
-/// version distinguishes it.
+/// controller from the list, its simulations run within its scope, entered once however many groups have it, what the
+/// scope says has failed is the simulation's error, and its version distinguishes it.
 #[test]
 fn a_lent_controller_decides_as_a_listed_one_within_its_scope() {
     let controller =
-        ControllerEntry::from_closure(&DESCRIPTOR, &reno_by).with_scope(scope).with_version(5);
+        ControllerEntry::from_closure(&DESCRIPTOR, &reno_by).with_scope(SCOPE).with_version(5);
     let controller = Box::leak(Box::new(controller));
     let tcp = Box::leak(Box::new(ProtocolEntry::tcp("LentReno", "LentReno", "sack", "as Reno")));
     let name = "rrtp+LentReno";
@@ -87,6 +90,9 @@ fn a_lent_controller_decides_as_a_listed_one_within_its_scope() {
         assert_eq!(result.digest, run(&network(listed), &mut |_| true).unwrap().digest);
         assert_eq!(ENTERED.load(Ordering::Relaxed), 0, "others run without");
     }
+    FAILED.set(Some("it gave up"));
+    let failed = run(&network("LentReno"), &mut |_| true).unwrap_err().to_string();
+    assert_eq!(failed, "it gave up");
     let second = Loan::new(controller, tcp, stream).unwrap_err().to_string();
     assert!(second.contains("in use"), "{second}");
     drop(loan);
