@@ -1,5 +1,6 @@
 //! `narrows.compare` and `narrows.run`.
 
+use crate::controller;
 use crate::errors::{SpecError, spec};
 use crate::outcome::Outcome;
 use crate::work;
@@ -77,7 +78,7 @@ fn answer(
 ) -> PyResult<Outcome> {
     work::run(py, progress, |watch| {
         let control = Control { stop: &watch.stop, progress: &|f| watch.tell(f), jobs };
-        let runs = execute(plan, &control).map_err(SpecError::new_err)?;
+        let runs = execute(plan, &control).map_err(|e| controller::error(e, SpecError::new_err))?;
         Ok(Outcome { scenario: plan.scenario.clone(), found: collect(plan, about, &runs) })
     })
 }

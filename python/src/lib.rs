@@ -2,9 +2,11 @@
 //! people use is above it, in `python/narrows`.
 
 mod compare;
+mod controller;
 mod env;
 mod errors;
 mod outcome;
+mod real;
 mod sweep;
 mod table;
 mod work;
@@ -16,6 +18,8 @@ fn _narrows(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(m)?;
     compare::register(m)?;
+    controller::register(m)?;
+    real::register(m)?;
     env::register(m)?;
     outcome::register(m)?;
     sweep::register(m)?;

@@ -1,6 +1,7 @@
 //! `narrows.sweep`: here, or run by run on other machines.
 
 use crate::compare::Pairs;
+use crate::controller;
 use crate::errors::{SpecError, guarded, spec};
 use crate::table::Table;
 use crate::work;
@@ -132,7 +133,8 @@ impl Sweep {
             let control =
                 Control { stop: &watch.stop, progress: &progress, jobs: self.jobs, part: None };
             let journal = std::mem::replace(journal, Journal::nowhere());
-            self.sweep.execute(runs, journal, &control).map_err(PyRuntimeError::new_err)
+            let done = self.sweep.execute(runs, journal, &control);
+            done.map_err(|e| controller::error(e, PyRuntimeError::new_err))
         })
     }
 
@@ -223,7 +225,7 @@ fn sweep_runs(
             let seed = told.sweep.seed.wrapping_add(seed as u64);
             match lab::execute::one(&grid, point, seed, traced, &stop) {
                 Ok(found) => Ok(found.line()),
-                Err(halt) => Err(PyRuntimeError::new_err(halt.to_string())),
+                Err(halt) => Err(controller::error(halt.to_string(), PyRuntimeError::new_err)),
             }
         };
         tasks.into_iter().map(one).collect()

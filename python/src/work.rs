@@ -1,5 +1,6 @@
 //! Long work beside the interpreter: the GIL is released, Ctrl-C stops it, and progress is told.
 
+use crate::controller;
 use crate::errors::guarded;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -53,7 +54,8 @@ pub fn run<T: Send>(
                     let lost = "the thread of a simulation ended without a result";
                     return Err(pyo3::exceptions::PyRuntimeError::new_err(lost));
                 }
-                Err(RecvTimeoutError::Timeout) if raised.is_some() => {}
+                // It was told to stop, and still goes on.
+                Err(RecvTimeoutError::Timeout) if raised.is_some() => controller::interrupt(py),
                 Err(RecvTimeoutError::Timeout) => {
                     let fraction = f64::from_bits(watch.fraction.load(Ordering::Relaxed));
                     let told = progress.map_or(Ok(()), |p| p.call1((fraction,)).map(drop));

@@ -10,6 +10,7 @@ use crate::{rrtp, rrtp_lasthop, scream, vegas, veno, westwood, westwood_plus};
 use crate::{tear, tear_wireless, tfrc, tfwc};
 use narrows_base::list::{List, Listed};
 use narrows_base::{Descriptor, Settings, Spec, SpecError, Variable};
+use std::panic::RefUnwindSafe;
 
 /// Builds a receiver side.
 pub type BuildReceiver = fn(&Settings, &Environment) -> Box<dyn ReceiverSide>;
@@ -23,7 +24,7 @@ pub struct Scope {
     pub failure: fn() -> Option<String>,
 }
 
-type Build = dyn Fn(&Settings, &Environment) -> Box<dyn Controller> + Send + Sync;
+type Build = dyn Fn(&Settings, &Environment) -> Box<dyn Controller> + Send + Sync + RefUnwindSafe;
 
 /// How a sender side is built.
 #[derive(Clone, Copy)]

@@ -9,11 +9,13 @@
 mod build;
 mod by_flow;
 mod finish;
+mod scope;
 mod simulation;
 
 pub use self::simulation::Simulation;
 
 use self::by_flow::ByFlow;
+use self::scope::within;
 use crate::calendar::{Calendar, Event, Kind};
 use crate::flow::{Application, Flow};
 use crate::histogram::Histogram;
@@ -22,7 +24,6 @@ use crate::result::RunResult;
 use crate::series::{self, FlowSeries, QueueSeries};
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Machine, Packet, Time};
-use narrows_congestion::Scope;
 use narrows_link::Link;
 use narrows_transport::{Input, Output};
 
@@ -99,33 +100,34 @@ pub fn run(
     spec: &NetworkSpec,
     progress: &mut dyn FnMut(Time) -> bool,
 ) -> Result<RunResult, SimError> {
-    let mut scopes: Vec<Scope> = spec.groups.iter().filter_map(|g| g.protocol.scope()).collect();
-    scopes.dedup_by(|a, b| std::ptr::fn_addr_eq(a.enter, b.enter));
-    run_within(&scopes, spec, progress)
-}
-
-fn run_within(
-    scopes: &[Scope],
-    spec: &NetworkSpec,
-    progress: &mut dyn FnMut(Time) -> bool,
-) -> Result<RunResult, SimError> {
-    if let Some((scope, others)) = scopes.split_first() {
-        let mut result = Err(SimError::Interrupted);
-        (scope.enter)(&mut || {
-            let mut watched = |now| (scope.failure)().is_none() && progress(now);
-            result = run_within(others, spec, &mut watched);
-            if let Some(why) = (scope.failure)() {
-                result = Err(SimError::Controller(why));
-            }
-        });
-        return result;
-    }
-    let mut simulation = Simulation::new(spec)?;
-    simulation.advance(spec.end, progress)?;
-    Ok(simulation.finish())
+    within(spec, progress, &mut |progress| {
+        let mut network = Network::begin(spec)?;
+        network.play(spec, spec.end, progress)?;
+        Ok(network.finish(spec))
+    })
 }
 
 impl Network {
+    /// At time zero: nothing has been sent.
+    fn begin(spec: &NetworkSpec) -> Result<Network, SimError> {
+        let mut network = Network::build(spec)?;
+        network.start(spec);
+        Ok(network)
+    }
+
+    /// Everything up to and at `until`, at most to the end of the run.
+    fn play(
+        &mut self,
+        spec: &NetworkSpec,
+        until: Time,
+        progress: &mut dyn FnMut(Time) -> bool,
+    ) -> Result<(), SimError> {
+        let until = until.min(spec.end);
+        self.go(spec, until, progress)?;
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
     fn start(&mut self, spec: &NetworkSpec) {
         for (i, a) in self.applications.iter().enumerate() {
             if a.start <= self.end {

@@ -166,6 +166,18 @@ impl SimVsReal {
     /// # Errors
     /// A protocol or link that cannot be, or what the sockets say, in one line.
     pub fn real(&self, seed: u64) -> Result<(Observed, Lateness), String> {
+        self.real_while(seed, &|| true)
+    }
+
+    /// The same, as long as `goes_on` says so, which is asked now and then.
+    ///
+    /// # Errors
+    /// As [`real`](SimVsReal::real); what was stopped early is no error, but no result either.
+    pub fn real_while(
+        &self,
+        seed: u64,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<(Observed, Lateness), String> {
         let [there, back] = self.ways()?;
         let speed = Speed {
             recorder: None,
@@ -185,7 +197,7 @@ impl SimVsReal {
             let started = Relay::bind(any, server, &there, &back, seed)?;
             Ok(relay.insert(started).local_addr())
         };
-        let r = speed.local(any, through, &mut |_, _| true).map_err(|e| e.to_string())?;
+        let r = speed.local(any, through, &mut |_, _| goes_on()).map_err(|e| e.to_string())?;
         let stats = relay.map(Relay::stop).ok_or("no relay was started")?;
         let way = stats.there;
         let payload = way.offered_bytes.saturating_sub(HEADERS * way.offered_packets);

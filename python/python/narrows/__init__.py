@@ -8,25 +8,40 @@
 
 from ._narrows import SpecError, __version__
 from .comparison import compare, run
+from .compiled import compiled
+from .controller import Ack, Controller, ControllerError, Loss, Start, Timeout, register
 from .links import Link
+from .real import Speed, Transfer, in_kernel, speed
 from .results import Comparison
 from .scenario import Change, Flow, Scenario, Wire
 from .sweeps import Sweep, sweep
 from .tables import Column, Table
 
 __all__ = [
+    "Ack",
     "Change",
     "Column",
     "Comparison",
+    "Controller",
+    "ControllerError",
     "Flow",
     "Link",
+    "Loss",
     "Scenario",
     "SpecError",
+    "Speed",
+    "Start",
     "Sweep",
     "Table",
+    "Timeout",
+    "Transfer",
     "Wire",
     "__version__",
     "compare",
+    "compiled",
+    "in_kernel",
+    "register",
     "run",
+    "speed",
     "sweep",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 __version__: str
 
 class SpecError(ValueError): ...
+class ControllerError(RuntimeError): ...
 
 class Table:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
@@ -61,3 +62,206 @@ def sweep_runs(
     text: tuple[str, str] | None,
     tasks: list[tuple[int, int, bool]],
 ) -> list[str]: ...
+
+class Ack:
+    """An acknowledgement, as ``on_ack`` gets it.
+
+    The object is used again for the next one unless somebody keeps it.
+    """
+
+    @property
+    def now(self) -> float:
+        """When it arrived, s since the start."""
+
+    @property
+    def rtt(self) -> float:
+        """Round-trip time of the packet that triggered it, s."""
+
+    @property
+    def srtt(self) -> float:
+        """Smoothed round-trip time (RFC 6298), s."""
+
+    @property
+    def rttvar(self) -> float:
+        """Variation of the round-trip time (RFC 6298), s."""
+
+    @property
+    def min_rtt(self) -> float:
+        """Smallest round-trip time of the connection so far, s."""
+
+    @property
+    def forward_delay(self) -> float | None:
+        """One-way delay of that packet plus an unknown constant, s; ``None`` over TCP."""
+
+    @property
+    def newly_acked(self) -> int:
+        """Segments by which the cumulative acknowledgement advanced; 0 for a duplicate."""
+
+    @property
+    def counted(self) -> int:
+        """Segments by which it may let a window grow (RFC 3465): ``newly_acked``, bounded."""
+
+    @property
+    def newly_sacked(self) -> int:
+        """Segments newly reported by SACK above the cumulative acknowledgement."""
+
+    @property
+    def newly_delivered(self) -> int:
+        """Segments delivered by it, as far as the sender can tell."""
+
+    @property
+    def duplicate(self) -> bool:
+        """Whether it is a duplicate (RFC 5681)."""
+
+    @property
+    def flight(self) -> int:
+        """Segments sent and not cumulatively acknowledged, after it (FlightSize)."""
+
+    @property
+    def outstanding(self) -> int:
+        """Segments outstanding after it, as loss recovery counts them (pipe)."""
+
+    @property
+    def prior_outstanding(self) -> int:
+        """Segments outstanding before it."""
+
+    @property
+    def sent_since(self) -> int:
+        """Packets sent after the one that triggered it."""
+
+    @property
+    def window_limited(self) -> bool:
+        """Whether the window was the limit when it arrived, so that growth is justified."""
+
+    @property
+    def in_recovery(self) -> bool:
+        """Whether recovery is in progress; also true for the acknowledgement that ends it."""
+
+    @property
+    def round(self) -> int:
+        """Number of the round trip."""
+
+    @property
+    def round_start(self) -> bool:
+        """Whether it begins a round trip."""
+
+    @property
+    def marks(self) -> int:
+        """CE marks (ECN) that it newly reports."""
+
+    @property
+    def delivery_rate(self) -> float | None:
+        """Delivery-rate sample, segments/s; ``None`` if none could be taken."""
+
+    @property
+    def app_limited(self) -> bool:
+        """Whether the application, not the network, limited that sample."""
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether an ACK-clocked window may grow by it.
+
+        It advances, nothing is being retransmitted, the window was the limit, and it
+        reports no mark.
+        """
+
+class Loss:
+    """A recovery begins, as ``on_loss`` is told.
+
+    Losses were found, or ECN marks came; at most once per window.
+    """
+
+    @property
+    def now(self) -> float:
+        """When, s since the start."""
+
+    @property
+    def cause(self) -> str:
+        """``"loss"``, or ``"ecn"`` for marks."""
+
+    @property
+    def flight(self) -> int:
+        """Segments in flight (FlightSize)."""
+
+    @property
+    def outstanding(self) -> int:
+        """Segments outstanding, as loss recovery counts them."""
+
+    @property
+    def min_rtt(self) -> float:
+        """Smallest round-trip time of the connection, s."""
+
+    @property
+    def srtt(self) -> float:
+        """Smoothed round-trip time, s."""
+
+class Timeout:
+    """The retransmission timer expired, as ``on_rto`` is told."""
+
+    @property
+    def now(self) -> float:
+        """When, s since the start."""
+
+    @property
+    def flight(self) -> int:
+        """Segments in flight before it (FlightSize)."""
+
+    @property
+    def backoffs(self) -> int:
+        """Consecutive timeouts of the same segment, this one included."""
+
+    @property
+    def min_rtt(self) -> float:
+        """Smallest round-trip time of the connection, s."""
+
+    @property
+    def srtt(self) -> float:
+        """Smoothed round-trip time, s."""
+
+class Start:
+    """What a controller may know before the first packet, as ``on_start`` is told."""
+
+    @property
+    def initial_window(self) -> float:
+        """Initial window, segments."""
+
+    @property
+    def initial_ssthresh(self) -> float:
+        """Initial slow-start threshold, segments; infinite if there is none."""
+
+    @property
+    def packet_bytes(self) -> int:
+        """Bytes of a full packet on the wire."""
+
+    @property
+    def seed(self) -> int:
+        """For random numbers.
+
+        Another one for each flow and each seed of the run, the same when it is
+        repeated.
+        """
+
+    @property
+    def rate_hint(self) -> float | None:
+        """Rate of the path, bit/s, where the user has told it."""
+
+    @property
+    def rtt_hint(self) -> float | None:
+        """Round-trip time of the path with empty queues, s, where the user has told it."""
+
+class Loan:
+    def release(self) -> None: ...
+
+def lend(description: object) -> Loan: ...
+def layouts() -> list[tuple[list[tuple[str, str, int]], int]]: ...
+def example_start() -> Start: ...
+def take_failure(name: str) -> ControllerError | None: ...
+def loopback(
+    protocol: str, link: str, seconds: float, packet: int, seed: int
+) -> tuple[dict[str, float], dict[str, float]]: ...
+
+class InKernel:
+    @property
+    def name(self) -> str: ...
+    def __new__(cls, specification: str) -> InKernel: ...
+    def unload(self) -> None: ...

@@ -7,16 +7,17 @@ from os import PathLike
 
 from . import _narrows
 from . import progress as bars
+from .controller import ProtocolLike, lending, protocols_text
 from .links import Link, link_text
 from .results import Comparison
 from .scenario import Scenario
-from .units import Size, Time, list_text, path_text, plain_text, size_text, time_text, whole_text
+from .units import Size, Time, path_text, plain_text, size_text, time_text, whole_text
 
 
 def compare(
     link: str | Link | None = None,
     *,
-    protocols: str | Iterable[str] | None = None,
+    protocols: str | Iterable[ProtocolLike] | None = None,
     aim: str | None = None,
     source: str | None = None,
     flows: int | None = None,
@@ -40,7 +41,8 @@ def compare(
     link
         A :class:`Link`, ``"RATE,DELAY[,key=value]*"``, or a name such as ``"geo"``.
     protocols
-        Names with parameters and families: ``"tcp,rrtp"``, ``["vegas(alpha=1,beta=3)", "stpd"]``.
+        Names with parameters and families: ``"tcp,rrtp"``, ``["vegas(alpha=1,beta=3)", "stpd"]``. In a list,
+        also classes: a :class:`Controller` of one's own.
     aim
         What is wanted: ``"bulk"``, ``"calls"``, ``"live"`` or ``"web"`` (the command's ``--for``).
     against, reverse
@@ -66,7 +68,7 @@ def compare(
     """
     given = {
         "link": None if link is None else link_text(link),
-        "protocols": None if protocols is None else list_text(protocols, "protocols"),
+        "protocols": None if protocols is None else protocols_text(protocols),
         "for": aim if aim is None else plain_text(aim, "for"),
         "source": source if source is None else plain_text(source, "source"),
         "flows": None if flows is None else whole_text(flows, "flows"),
@@ -81,7 +83,7 @@ def compare(
         "preset": preset if preset is None else plain_text(preset, "preset"),
         "jobs": None if jobs is None else whole_text(jobs, "jobs"),
     }
-    with bars.shown("compare", progress) as tell:
+    with lending(protocols or ()), bars.shown("compare", progress) as tell:
         return Comparison(_narrows.compare(pairs(given), tell))
 
 
@@ -104,15 +106,17 @@ def run(
     """
     if isinstance(scenario, Scenario):
         name, text = f"{scenario.name}.toml", (scenario.toml(), "")
+        own = scenario.controllers()
     else:
         name, text = path_text(scenario, "scenario"), None
+        own = []
     given = {
         "seeds": None if seeds is None else whole_text(seeds, "seeds"),
         "seed": None if seed is None else whole_text(seed, "seed"),
         "jobs": None if jobs is None else whole_text(jobs, "jobs"),
         "": name,
     }
-    with bars.shown("run", progress) as tell:
+    with lending(own), bars.shown("run", progress) as tell:
         return Comparison(_narrows.run(pairs(given), text, tell))
 
 

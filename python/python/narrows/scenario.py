@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
+from .controller import ProtocolLike, controllers, protocol_text
 from .links import Link
 from .units import (
     Fraction,
@@ -38,7 +39,8 @@ class Flow:
     """A group of flows: one protocol, one route, measured together.
 
     protocol
-        A name with parameters, or ``"each"``: those of the scenario's ``protocols`` in turn.
+        A name with parameters, a class (see :class:`Controller`), or ``"each"``: those of the scenario's
+        ``protocols`` in turn.
     between
         Where the data begin and end.
     count
@@ -51,7 +53,7 @@ class Flow:
         Each flow's own lossless link before and after the route, as in ``"10Mbit/s/1ms"``.
     """
 
-    protocol: str
+    protocol: ProtocolLike
     between: tuple[str, str]
     count: int = 1
     name: str | None = None
@@ -102,7 +104,7 @@ class Scenario:
     warmup: Time = "0s"
     preset: str = "rfc"
     packet: Size = "1000B"
-    protocols: Sequence[str] = ()
+    protocols: Sequence[ProtocolLike] = ()
     bottleneck: str | None = None
     probe: Time | None = field(default=None)
 
@@ -120,7 +122,7 @@ class Scenario:
         if self.bottleneck is not None:
             lines.append(f"bottleneck = {_quoted(self.bottleneck, 'bottleneck')}")
         if self.protocols:
-            names = ", ".join(_quoted(name, "protocols") for name in self.protocols)
+            names = ", ".join(_quoted(protocol_text(one), "protocols") for one in self.protocols)
             lines.append(f"protocols = [{names}]")
         for wire in self.links:
             lines += _wire(wire)
@@ -131,6 +133,10 @@ class Scenario:
         if self.probe is not None:
             lines += ["", "[probe]", f"interval = {_string(time_text(self.probe, 'probe'))}"]
         return "\n".join(lines) + "\n"
+
+    def controllers(self) -> list[ProtocolLike]:
+        """Return the controllers of one's own among the protocols."""
+        return controllers(self.protocols, [flow.protocol for flow in self.flows])
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the scenario's file."""
@@ -151,7 +157,7 @@ def _wire(wire: Wire) -> list[str]:
 
 
 def _flow(flow: Flow) -> list[str]:
-    lines = ["", "[[flows]]", f"protocol = {_quoted(flow.protocol, 'protocol')}"]
+    lines = ["", "[[flows]]", f"protocol = {_quoted(protocol_text(flow.protocol), 'protocol')}"]
     if flow.name is not None:
         lines.append(f"name = {_quoted(flow.name, 'name')}")
     lines += [f"count = {whole_text(flow.count, 'count')}", *_ends(flow.between)]

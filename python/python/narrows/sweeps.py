@@ -7,19 +7,20 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future
 from concurrent.futures import wait as wait_for
+from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _narrows
 from . import progress as bars
+from .controller import ProtocolLike, controllers, lending, protocol_text, protocols_text
 from .links import Link, link_text
 from .scenario import Scenario
 from .tables import Table
 from .units import (
     Size,
     Time,
-    list_text,
     number_text,
     path_text,
     plain_text,
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-#: The values of a parameter: ``"0.1%..10%:log:8"``, or a list of texts and plain numbers.
-Values = str | Iterable[str | float]
+#: The values of a parameter: ``"0.1%..10%:log:8"``, or a list of texts, plain numbers and, as protocols, classes.
+Values = str | Iterable[str | float | ProtocolLike]
 
 
 class Sweep:
@@ -136,7 +137,7 @@ def sweep(
     *,
     vary: Mapping[str, Values] | str | Iterable[str],
     scenario: str | PathLike[str] | Scenario | None = None,
-    protocols: str | Iterable[str] | None = None,
+    protocols: str | Iterable[ProtocolLike] | None = None,
     flows: int | None = None,
     against: str | None = None,
     reverse: str | None = None,
@@ -185,7 +186,7 @@ def sweep(
         name = path_text(scenario, "scenario")
     given: dict[str, str | None] = {
         "link": None if link is None else link_text(link),
-        "protocols": None if protocols is None else list_text(protocols, "protocols"),
+        "protocols": None if protocols is None else protocols_text(protocols),
         "flows": None if flows is None else whole_text(flows, "flows"),
         "against": against if against is None else plain_text(against, "against"),
         "reverse": reverse if reverse is None else plain_text(reverse, "reverse"),
@@ -209,18 +210,25 @@ def sweep(
             path = Path(name)
             text = (_read(path), str(path.resolve().parent)) if path.is_file() else None
     place = None if folder is None else Path(path_text(folder, "folder"))
-    found = Sweep(_narrows.Sweep(pairs, text, place, fresh))
+    own = controllers(protocols, *(vary.values() if isinstance(vary, Mapping) else ()))
+    own += scenario.controllers() if isinstance(scenario, Scenario) else []
+    loans = ExitStack()
+    with ExitStack() as failing:
+        failing.push(loans)
+        loans.enter_context(lending(own))
+        found = Sweep(_narrows.Sweep(pairs, text, place, fresh))
+        failing.pop_all()
     if client is None:
 
         def work() -> None:
-            with bars.shown("sweep", progress and wait) as tell:
+            with loans, bars.shown("sweep", progress and wait) as tell:
                 found._found.execute(tell)
 
     else:
-        pool = Pool(client)
+        pool = Pool(client, own)
 
         def work() -> None:
-            with bars.shown("sweep", progress and wait) as tell:
+            with loans, bars.shown("sweep", progress and wait) as tell:
                 _share(found, pool, pairs, text, tell)
 
     if wait:
@@ -246,7 +254,10 @@ def _values_text(name: str, values: Values) -> str:
     if not isinstance(values, Iterable):
         raise wrong_type(values, f"vary: {name}", "a text or a list of values")
     return ",".join(
-        value if isinstance(value, str) else _number_text(value, name) for value in values
+        protocol_text(value)
+        if isinstance(value, str) or callable(value)
+        else _number_text(value, name)
+        for value in values
     )
 
 

@@ -8,6 +8,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from typing import Any
 
 from . import _narrows
+from .controller import lending
 
 #: Seconds that a batch is to last: a scheduler's some milliseconds for each are far below a twentieth of it.
 _BATCH_S = 1.0
@@ -25,17 +26,20 @@ def run_batch(
     pairs: list[tuple[str, str]],
     text: tuple[str, str] | None,
     tasks: list[tuple[int, int, bool]],
+    own: list[Any],
 ) -> tuple[list[str], float]:
     """Run a batch at a worker; return the runs, and how many seconds they took."""
     begun = time.perf_counter()
-    return _narrows.sweep_runs(pairs, text, tasks), time.perf_counter() - begun
+    with lending(own):
+        return _narrows.sweep_runs(pairs, text, tasks), time.perf_counter() - begun
 
 
 class Pool:
     """A Dask client or an executor, and how large its batches are."""
 
-    def __init__(self, client: object) -> None:
-        """Take a ``distributed.Client`` or a ``concurrent.futures.Executor``."""
+    def __init__(self, client: object, own: list[Any]) -> None:
+        """Take a ``distributed.Client`` or a ``concurrent.futures.Executor``, and controllers that workers need."""
+        self._own = own
         self._client: Any = None
         if isinstance(client, Executor):
             self._executor: Any = client
@@ -83,7 +87,7 @@ class Pool:
     ) -> Future[tuple[list[str], float]]:
         """Give a batch to some worker."""
         future: Future[tuple[list[str], float]] = self._executor.submit(
-            run_batch, pairs, text, tasks
+            run_batch, pairs, text, tasks, self._own
         )
         return future
 

@@ -1,6 +1,7 @@
 //! A run in steps.
 
 use super::Network;
+use super::scope::within;
 use crate::result::RunResult;
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::Time;
@@ -50,8 +51,7 @@ impl<'s> Simulation<'s> {
     }
 
     fn begin(spec: Cow<'s, NetworkSpec>) -> Result<Simulation<'s>, SimError> {
-        let mut network = Network::build(&spec)?;
-        network.start(&spec);
+        let network = within(&spec, &mut |_| true, &mut |_| Network::begin(&spec))?;
         Ok(Simulation { spec, network })
     }
 
@@ -65,10 +65,8 @@ impl<'s> Simulation<'s> {
         until: Time,
         progress: &mut dyn FnMut(Time) -> bool,
     ) -> Result<(), SimError> {
-        let until = until.min(self.spec.end);
-        self.network.go(&self.spec, until, progress)?;
-        self.network.now = self.network.now.max(until);
-        Ok(())
+        let Simulation { spec, network } = self;
+        within(spec, progress, &mut |progress| network.play(spec, until, progress))
     }
 
     /// The time up to which everything has been played.

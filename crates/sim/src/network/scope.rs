@@ -1,0 +1,37 @@
+//! What controllers need around them while a simulation runs.
+
+use crate::spec::{NetworkSpec, SimError};
+use narrows_base::Time;
+use narrows_congestion::Scope;
+
+/// What is asked now and then whether to go on.
+type Progress<'a> = dyn FnMut(Time) -> bool + 'a;
+
+/// Works within the scopes of the network's controllers, each entered once; what one of them says has failed ends the
+/// work, and is its error.
+pub(super) fn within<T>(
+    spec: &NetworkSpec,
+    progress: &mut Progress<'_>,
+    work: &mut dyn FnMut(&mut Progress<'_>) -> Result<T, SimError>,
+) -> Result<T, SimError> {
+    let mut scopes: Vec<Scope> = spec.groups.iter().filter_map(|g| g.protocol.scope()).collect();
+    scopes.dedup_by(|a, b| std::ptr::fn_addr_eq(a.enter, b.enter));
+    nested(&scopes, progress, work)
+}
+
+fn nested<T>(
+    scopes: &[Scope],
+    progress: &mut Progress<'_>,
+    work: &mut dyn FnMut(&mut Progress<'_>) -> Result<T, SimError>,
+) -> Result<T, SimError> {
+    let Some((scope, others)) = scopes.split_first() else { return work(progress) };
+    let mut result = Err(SimError::Interrupted);
+    (scope.enter)(&mut || {
+        let mut watched = |now| (scope.failure)().is_none() && progress(now);
+        result = nested(others, &mut watched, work);
+        if let Some(why) = (scope.failure)() {
+            result = Err(SimError::Controller(why));
+        }
+    });
+    result
+}

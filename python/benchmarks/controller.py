@@ -1,0 +1,110 @@
+"""What a controller in Python costs: CPU time per acknowledgement, and seeds beside each other.
+
+Run it with a release build installed: python python/benchmarks/controller.py
+"""
+
+from __future__ import annotations
+
+import time
+
+import narrows
+
+LINK = "50Mbit/s,10ms"
+SEEDS = 8
+TURNS = 7
+
+
+class Window:
+    """Keeps its window and does nothing: the call alone."""
+
+    def __init__(self, window: float = 100.0) -> None:
+        """Set the window, which fills the link."""
+        self.cwnd = window
+
+    def on_ack(self, ack: narrows.Ack) -> None:
+        """Do nothing."""
+
+
+class Counts(Window):
+    """Counts acknowledgements."""
+
+    acks = 0
+
+    def on_ack(self, ack: narrows.Ack) -> None:
+        """Count."""
+        Counts.acks += 1
+
+
+class Gentle:
+    """The controller of docs/adding-a-controller.md: reads six attributes of most acknowledgements."""
+
+    def __init__(self, limit: float = 1.25) -> None:
+        """Set the limit of the round-trip time, over its minimum."""
+        self.limit = limit
+
+    def on_start(self, start: narrows.Start) -> None:
+        """Begin with the usual window."""
+        self.cwnd, self.ssthresh = start.initial_window, start.initial_ssthresh
+
+    def on_ack(self, ack: narrows.Ack) -> None:
+        """Grow, or leave a seventh."""
+        if ack.in_recovery or not ack.window_limited:
+            return
+        if ack.rtt / max(ack.min_rtt, 1e-9) > self.limit and ack.round_start:
+            self.cwnd = self.ssthresh = max(self.cwnd * 6 / 7, 2)
+        elif self.cwnd < self.ssthresh:
+            self.cwnd += ack.newly_acked
+        else:
+            self.cwnd += ack.newly_acked / self.cwnd
+
+    def on_loss(self, loss: narrows.Loss) -> None:
+        """Halve."""
+        self.cwnd = self.ssthresh = max(loss.flight / 2, 2)
+
+    def on_rto(self, timeout: narrows.Timeout) -> None:
+        """Begin again."""
+        self.ssthresh = max(timeout.flight / 2, 2)
+        self.cwnd = 1
+
+
+def measured(protocol: narrows.controller.ProtocolLike) -> tuple[float, float, str]:
+    """Return CPU and wall seconds of a comparison, the least of several, and its digest."""
+    best_cpu = best_wall = float("inf")
+    digest = ""
+    for _ in range(TURNS):
+        cpu, wall = time.process_time(), time.perf_counter()
+        found = narrows.compare(LINK, protocols=[protocol], seeds=SEEDS, progress=False)
+        best_cpu = min(best_cpu, time.process_time() - cpu)
+        best_wall = min(best_wall, time.perf_counter() - wall)
+        digest = str(found.to_dict()["results"][0]["digest"])
+    return best_cpu, best_wall, digest
+
+
+def main() -> None:
+    """Print the table."""
+    narrows.compare(LINK, protocols=[Counts], seeds=SEEDS, progress=False)
+    acks = Counts.acks
+    protocols: dict[str, narrows.controller.ProtocolLike] = {
+        "nothing, compiled": narrows.compiled(Window),
+        "nothing, in Python": Window,
+        "gentle, compiled": narrows.compiled(Gentle),
+        "gentle, in Python": Gentle,
+        "sack (built in)": "sack",
+        "cubic (built in)": "cubic",
+    }
+    print(f"{LINK}, {SEEDS} seeds, {acks} acknowledgements of a window of 100, least of {TURNS}")
+    print(f"{'':20} {'CPU us/ACK':>10} {'over compiled':>14} {'CPU/wall':>9}")
+    base, digests = 0.0, {}
+    for label, protocol in protocols.items():
+        cpu, wall, digests[label] = measured(protocol)
+        each = cpu / acks * 1e6
+        over = f"{each - base:14.2f}" if label.endswith("in Python") else f"{'':14}"
+        base = each
+        print(f"{label:20} {each:10.2f} {over} {cpu / wall:9.2f}")
+    for name in ("nothing", "gentle"):
+        if digests[f"{name}, compiled"] != digests[f"{name}, in Python"]:
+            raise SystemExit(f"{name}: compiled and in Python have different runs")
+
+
+if __name__ == "__main__":
+    main()

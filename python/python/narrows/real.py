@@ -1,0 +1,112 @@
+"""Protocols outside of the simulation: over UDP sockets, and in the kernel's TCP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from . import _narrows
+from ._narrows import SpecError
+from .controller import ProtocolLike, lending, protocol_text
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What was seen of one transfer, its handshake included."""
+
+    goodput_bps: float
+    """Application data that arrived in order, bit/s."""
+    rtt_s: float
+    """Mean round-trip time over reports, s."""
+    wait_s: float
+    """Mean time of a packet in the link's queue, s."""
+    offered: float
+    """Bytes of UDP payload offered to the link for each application byte that arrived in order."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """One transfer over real sockets, and the same in simulation."""
+
+    protocol: str
+    """As a specification names it."""
+    link: str
+    """As a specification names it."""
+    real: Transfer
+    """Over sockets."""
+    simulated: Transfer
+    """In simulation, with the same losses where they are uniform."""
+
+
+def speed(
+    protocol: ProtocolLike,
+    link: str = "20Mbit/s,25ms",
+    *,
+    seconds: float = 5.0,
+    seed: int = 1,
+    packet: int = 1500,
+) -> Speed:
+    """Transfer data over real UDP sockets of this machine, through a relay that is the link.
+
+    A class of one's own runs as ``rrtp+NAME``: over encrypted connections of rrtp, with client,
+    relay and server in this process.
+
+    >>> import narrows
+    >>> class Twenty:
+    ...     cwnd = 20.0
+    ...     def on_ack(self, ack): pass
+    >>> seen = narrows.speed(Twenty, "5Mbit/s,10ms", seconds=1)
+    >>> seen.protocol, seen.real.goodput_bps > 1e6
+    ('rrtp+Twenty', True)
+
+    Raises :class:`ControllerError` if the controller does, or sets an impossible limit.
+    """
+    name = protocol_text(protocol)
+    if not isinstance(protocol, str):
+        name = f"rrtp+{name}"
+    with lending([protocol]):
+        with _raising(name):
+            real, simulated = _narrows.loopback(name, link, seconds, packet, seed)
+        return Speed(name, link, Transfer(**real), Transfer(**simulated))
+
+
+@contextmanager
+def _raising(specification: str) -> Iterator[None]:
+    """Raise at the end of a ``with`` block what a controller raised in it, outside of simulations."""
+    name = specification.removeprefix("rrtp+").partition("(")[0]
+    while _narrows.take_failure(name) is not None:
+        pass  # of an earlier call
+    yield
+    error = _narrows.take_failure(name)
+    if error is not None:
+        raise error
+
+
+@contextmanager
+def in_kernel(protocol: ProtocolLike) -> Iterator[str]:
+    """Put a controller into the Linux kernel's list of congestion controls within a ``with`` block.
+
+    Yields the name for ``TCP_CONGESTION``. An eBPF program (Linux 6.4 or newer, root) asks the
+    controller at every acknowledgement; where the answer is late, as after the block or an error, a
+    connection goes on as Reno. Times are s since shortly before the block. What the controller
+    raises is raised at the block's end::
+
+        with narrows.in_kernel(Gentle) as name:
+            s = socket.create_connection(("example.org", 80))
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+
+    Raises :class:`PermissionError` without root, :class:`OSError` where the kernel cannot, and
+    :class:`SpecError` for what the kernel's TCP cannot serve.
+    """
+    if not hasattr(_narrows, "InKernel"):
+        raise OSError("controllers in the kernel are Linux's: this system has no eBPF TCP")
+    name = protocol_text(protocol)
+    if name.startswith("rrtp+"):
+        raise SpecError(f"'{name}' is a protocol over UDP; the kernel has '{name[5:]}'")
+    with lending([protocol]), _raising(name):
+        loaded = _narrows.InKernel(name)
+        try:
+            yield loaded.name
+        finally:
+            loaded.unload()

@@ -1,0 +1,350 @@
+//! A controller whose methods numba has compiled: functions over two records, its state and the event. They need no
+//! GIL, so that simulations of such controllers run beside each other.
+
+use super::failure::{self, Fault};
+use super::interpreted::{Failed, Parameter};
+use super::lent::Class;
+use super::limits;
+use narrows_base::Time;
+use narrows_congestion as congestion;
+use narrows_congestion::{CongestionEvent, Controller, Environment, SendLimits};
+use pyo3::prelude::*;
+use std::mem::{offset_of, transmute};
+use std::sync::Arc;
+
+/// An acknowledgement for compiled code. Its layout is what [`layouts`] tells.
+#[repr(C)]
+struct AckRecord {
+    now: f64,
+    rtt: f64,
+    srtt: f64,
+    rttvar: f64,
+    min_rtt: f64,
+    /// NaN where there is none.
+    forward_delay: f64,
+    /// NaN where there is none.
+    delivery_rate: f64,
+    newly_acked: i64,
+    counted: i64,
+    newly_sacked: i64,
+    newly_delivered: i64,
+    flight: i64,
+    outstanding: i64,
+    prior_outstanding: i64,
+    sent_since: i64,
+    round: i64,
+    marks: i64,
+    duplicate: bool,
+    window_limited: bool,
+    in_recovery: bool,
+    round_start: bool,
+    app_limited: bool,
+    may_grow: bool,
+}
+
+impl AckRecord {
+    fn new(a: &congestion::Ack) -> AckRecord {
+        AckRecord {
+            now: a.now.as_secs_f64(),
+            rtt: a.rtt.as_secs_f64(),
+            srtt: a.srtt.as_secs_f64(),
+            rttvar: a.rttvar.as_secs_f64(),
+            min_rtt: a.min_rtt.as_secs_f64(),
+            forward_delay: a.forward_delay.map_or(f64::NAN, |d| d.as_secs_f64()),
+            delivery_rate: a.rate.map_or(f64::NAN, |r| r.per_second()),
+            newly_acked: a.newly_acked as i64,
+            counted: a.counted as i64,
+            newly_sacked: a.newly_sacked as i64,
+            newly_delivered: a.newly_delivered as i64,
+            flight: a.flight as i64,
+            outstanding: a.outstanding as i64,
+            prior_outstanding: a.prior_outstanding as i64,
+            sent_since: a.sent_since as i64,
+            round: a.round as i64,
+            marks: a.marks.into(),
+            duplicate: a.duplicate,
+            window_limited: a.window_limited,
+            in_recovery: a.in_recovery,
+            round_start: a.round_start,
+            app_limited: a.rate.is_some_and(|r| r.app_limited),
+            may_grow: a.may_grow(),
+        }
+    }
+}
+
+/// A recovery that begins, or a timeout.
+#[repr(C)]
+struct EventRecord {
+    now: f64,
+    min_rtt: f64,
+    srtt: f64,
+    flight: i64,
+    outstanding: i64,
+    backoffs: i64,
+    is_ecn: bool,
+}
+
+/// A field of a record: name, kind (`f8`, `i8` or `b1`, as NumPy writes them) and offset.
+type Field = (String, &'static str, usize);
+
+macro_rules! fields {
+    ($record:ty: $($kind:literal $($name:ident)*;)*) => {
+        vec![$($((stringify!($name).to_string(), $kind, offset_of!($record, $name)),)*)*]
+    };
+}
+
+/// The layouts of the events' records and their sizes: of acknowledgements, of losses and timeouts.
+#[pyfunction]
+pub fn layouts() -> [(Vec<Field>, usize); 2] {
+    let ack = fields!(AckRecord:
+        "f8" now rtt srtt rttvar min_rtt forward_delay delivery_rate;
+        "i8" newly_acked counted newly_sacked newly_delivered flight outstanding prior_outstanding sent_since round
+            marks;
+        "b1" duplicate window_limited in_recovery round_start app_limited may_grow;);
+    let event = fields!(EventRecord:
+        "f8" now min_rtt srtt;
+        "i8" flight outstanding backoffs;
+        "b1" is_ecn;);
+    [(ack, size_of::<AckRecord>()), (event, size_of::<EventRecord>())]
+}
+
+/// The machine code and the state's record, as `compiled.py` made them. Addresses are 0 where there is no method.
+#[derive(FromPyObject, Clone)]
+pub struct Layout {
+    on_ack: usize,
+    on_loss: usize,
+    on_rto: usize,
+    on_tick: usize,
+    next_tick: usize,
+    /// Name, offset, and whether it is a bool; otherwise a float.
+    fields: Vec<(String, usize, bool)>,
+    /// Of the state, bytes; a multiple of 8.
+    size: usize,
+}
+
+impl Layout {
+    fn offset(&self, name: &str) -> Option<usize> {
+        let field = self.fields.iter().find(|(field, _, is_bool)| field == name && !is_bool);
+        field.map(|(_, offset, _)| *offset)
+    }
+}
+
+/// Calls machine code of numba's. Each function gets the state and an event, and returns whether it raised.
+#[allow(unsafe_code)]
+mod call {
+    use super::{AckRecord, EventRecord, transmute};
+
+    /// # Safety
+    /// `address` is that of a C function `int64 (state *, const AckRecord *)`, and `state` what it was compiled for.
+    pub unsafe fn on_ack(address: usize, state: &mut [u64], ack: &AckRecord) -> bool {
+        let f: extern "C" fn(*mut u64, *const AckRecord) -> i64 = unsafe { transmute(address) };
+        f(state.as_mut_ptr(), ack) != 0
+    }
+    /// # Safety
+    /// The same, with an `EventRecord`.
+    pub unsafe fn on_event(address: usize, state: &mut [u64], event: &EventRecord) -> bool {
+        let f: extern "C" fn(*mut u64, *const EventRecord) -> i64 = unsafe { transmute(address) };
+        f(state.as_mut_ptr(), event) != 0
+    }
+    /// # Safety
+    /// The same, with a time.
+    pub unsafe fn on_tick(address: usize, state: &mut [u64], now: f64) -> bool {
+        let f: extern "C" fn(*mut u64, f64) -> i64 = unsafe { transmute(address) };
+        f(state.as_mut_ptr(), now) != 0
+    }
+    /// # Safety
+    /// `address` is that of a C function `double (state *)`.
+    pub unsafe fn next_tick(address: usize, state: &mut [u64]) -> f64 {
+        let f: extern "C" fn(*mut u64) -> f64 = unsafe { transmute(address) };
+        f(state.as_mut_ptr())
+    }
+}
+
+/// A compiled controller at work.
+#[derive(Clone)]
+pub struct Compiled {
+    /// Keeps the machine code.
+    class: Arc<Class>,
+    layout: Layout,
+    state: Vec<u64>,
+    /// Places of what is read after each call, bytes.
+    cwnd: usize,
+    rate: Option<usize>,
+    ssthresh: Option<usize>,
+    limits: SendLimits,
+    next_tick: Time,
+    failed: bool,
+}
+
+impl Compiled {
+    /// A new object's state for a flow; what its class raises ends the simulation.
+    pub fn build(
+        class: &Arc<Class>,
+        layout: &Layout,
+        arguments: &[(&'static str, Parameter)],
+        environment: &Environment,
+    ) -> Box<dyn Controller> {
+        match Compiled::new(class, layout, arguments, environment) {
+            Ok(made) => Box::new(made),
+            Err(fault) => {
+                failure::record(class.name, "its beginning", Time::ZERO, fault);
+                Box::new(Failed)
+            }
+        }
+    }
+
+    fn new(
+        class: &Arc<Class>,
+        layout: &Layout,
+        arguments: &[(&'static str, Parameter)],
+        environment: &Environment,
+    ) -> Result<Compiled, Fault> {
+        let mut made = Compiled {
+            class: class.clone(),
+            layout: layout.clone(),
+            state: vec![0; layout.size.div_ceil(8)],
+            cwnd: layout.offset("cwnd").ok_or_else(|| Fault::Limit("it has no cwnd".into()))?,
+            rate: layout.offset("pacing_rate"),
+            ssthresh: layout.offset("ssthresh"),
+            limits: SendLimits::unpaced(1.0),
+            next_tick: Time::NEVER,
+            failed: false,
+        };
+        Python::attach(|py| made.fill(py, arguments, environment))?;
+        made.read(None).map_err(Fault::Limit)?;
+        Ok(made)
+    }
+
+    /// Makes an object in Python, and takes its attributes.
+    fn fill(
+        &mut self,
+        py: Python<'_>,
+        arguments: &[(&'static str, Parameter)],
+        environment: &Environment,
+    ) -> Result<(), Fault> {
+        let object = Parameter::object(py, &self.class.factory, arguments, environment)?;
+        for (name, offset, is_bool) in &self.layout.fields {
+            let value = object.getattr(name.as_str())?;
+            let word = &mut self.state[offset / 8];
+            if *is_bool {
+                let shift = offset % 8 * 8;
+                let bit = u64::from(value.extract::<bool>()?).to_le() << shift;
+                *word = *word & !(0xFF << shift) | bit;
+            } else {
+                *word = value.extract::<f64>()?.to_bits();
+            }
+        }
+        Ok(())
+    }
+
+    fn float(&self, offset: usize) -> f64 {
+        f64::from_bits(self.state[offset / 8])
+    }
+
+    fn read(&mut self, ticked: Option<Time>) -> Result<(), String> {
+        let optional = |offset: Option<usize>| offset.map(|o| self.float(o));
+        self.limits =
+            limits::checked(self.float(self.cwnd), optional(self.rate), optional(self.ssthresh))?;
+        if self.layout.next_tick != 0 {
+            #[allow(unsafe_code)]
+            // SAFETY: numba compiled it for this state (`compiled.py`), and `class` keeps it.
+            let next = unsafe { call::next_tick(self.layout.next_tick, &mut self.state) };
+            self.next_tick = limits::checked_tick(Some(next), ticked)?;
+        }
+        Ok(())
+    }
+
+    fn after(&mut self, method: &'static str, now: Time, raised: bool, ticked: Option<Time>) {
+        let fault = match raised {
+            true => Some(
+                "it raised; compiled code cannot say what: run the class without @narrows.compiled to see".into(),
+            ),
+            false => self.read(ticked).err(),
+        };
+        if let Some(fault) = fault {
+            self.failed = true;
+            self.next_tick = Time::NEVER;
+            failure::record(self.class.name, method, now, Fault::Limit(fault));
+        }
+    }
+
+    fn event(&mut self, method: &'static str, now: Time, address: usize, event: &EventRecord) {
+        if address == 0 || self.failed {
+            return;
+        }
+        #[allow(unsafe_code)]
+        // SAFETY: as in `read`.
+        let raised = unsafe { call::on_event(address, &mut self.state, event) };
+        self.after(method, now, raised, None);
+    }
+}
+
+impl Controller for Compiled {
+    fn on_ack(&mut self, ack: &congestion::Ack) {
+        if self.failed {
+            return;
+        }
+        #[allow(unsafe_code)]
+        // SAFETY: as in `read`.
+        let raised =
+            unsafe { call::on_ack(self.layout.on_ack, &mut self.state, &AckRecord::new(ack)) };
+        self.after("on_ack", ack.now, raised, None);
+    }
+
+    fn send_limits(&self) -> SendLimits {
+        self.limits
+    }
+
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::RecoveryStart(r) => {
+                let record = EventRecord {
+                    now: r.now.as_secs_f64(),
+                    min_rtt: r.min_rtt.as_secs_f64(),
+                    srtt: r.srtt.as_secs_f64(),
+                    flight: r.flight as i64,
+                    outstanding: r.outstanding as i64,
+                    backoffs: 0,
+                    is_ecn: r.cause == congestion::RecoveryCause::EcnCe,
+                };
+                self.event("on_loss", r.now, self.layout.on_loss, &record);
+            }
+            CongestionEvent::SlowStartRestart(r) => {
+                let record = EventRecord {
+                    now: r.now.as_secs_f64(),
+                    min_rtt: r.min_rtt.as_secs_f64(),
+                    srtt: r.srtt.as_secs_f64(),
+                    flight: r.flight as i64,
+                    outstanding: 0,
+                    backoffs: r.backoffs.into(),
+                    is_ecn: false,
+                };
+                self.event("on_rto", r.now, self.layout.on_rto, &record);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_tick(&mut self, now: Time) {
+        if self.layout.on_tick == 0 || self.failed {
+            return;
+        }
+        let seconds = now.as_secs_f64();
+        #[allow(unsafe_code)]
+        // SAFETY: as in `read`.
+        let raised = unsafe { call::on_tick(self.layout.on_tick, &mut self.state, seconds) };
+        self.after("on_tick", now, raised, Some(now));
+    }
+
+    fn next_tick(&self) -> Time {
+        self.next_tick
+    }
+
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        for name in self.class.variables {
+            if let Some(offset) = self.layout.offset(name) {
+                put(name, self.float(offset));
+            }
+        }
+    }
+}

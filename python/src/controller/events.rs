@@ -1,0 +1,313 @@
+//! What the methods of a controller in Python are told, as objects with attributes: seconds, segments, bit/s.
+
+use narrows_base::{Duration, Time};
+use narrows_congestion as congestion;
+use pyo3::prelude::*;
+
+fn seconds(d: Duration) -> f64 {
+    d.as_secs_f64()
+}
+
+/// An acknowledgement, as `on_ack` gets it. The object is used again for the next one unless somebody keeps it.
+#[pyclass(module = "narrows", name = "Ack")]
+pub struct Ack(pub congestion::Ack);
+
+#[pymethods]
+impl Ack {
+    /// When it arrived, s since the start.
+    #[getter]
+    fn now(&self) -> f64 {
+        self.0.now.as_secs_f64()
+    }
+    /// Round-trip time of the packet that triggered it, s.
+    #[getter]
+    fn rtt(&self) -> f64 {
+        seconds(self.0.rtt)
+    }
+    /// Smoothed round-trip time (RFC 6298), s.
+    #[getter]
+    fn srtt(&self) -> f64 {
+        seconds(self.0.srtt)
+    }
+    /// Variation of the round-trip time (RFC 6298), s.
+    #[getter]
+    fn rttvar(&self) -> f64 {
+        seconds(self.0.rttvar)
+    }
+    /// Smallest round-trip time of the connection so far, s.
+    #[getter]
+    fn min_rtt(&self) -> f64 {
+        seconds(self.0.min_rtt)
+    }
+    /// One-way delay of that packet plus an unknown constant, s; `None` over TCP.
+    #[getter]
+    fn forward_delay(&self) -> Option<f64> {
+        self.0.forward_delay.map(seconds)
+    }
+    /// Segments by which the cumulative acknowledgement advanced; 0 for a duplicate.
+    #[getter]
+    fn newly_acked(&self) -> u64 {
+        self.0.newly_acked
+    }
+    /// Segments by which it may let a window grow (RFC 3465): `newly_acked`, bounded.
+    #[getter]
+    fn counted(&self) -> u64 {
+        self.0.counted
+    }
+    /// Segments newly reported by SACK above the cumulative acknowledgement.
+    #[getter]
+    fn newly_sacked(&self) -> u64 {
+        self.0.newly_sacked
+    }
+    /// Segments delivered by it, as far as the sender can tell.
+    #[getter]
+    fn newly_delivered(&self) -> u64 {
+        self.0.newly_delivered
+    }
+    /// Whether it is a duplicate (RFC 5681).
+    #[getter]
+    fn duplicate(&self) -> bool {
+        self.0.duplicate
+    }
+    /// Segments sent and not cumulatively acknowledged, after it (FlightSize).
+    #[getter]
+    fn flight(&self) -> u64 {
+        self.0.flight
+    }
+    /// Segments outstanding after it, as loss recovery counts them (pipe).
+    #[getter]
+    fn outstanding(&self) -> u64 {
+        self.0.outstanding
+    }
+    /// Segments outstanding before it.
+    #[getter]
+    fn prior_outstanding(&self) -> u64 {
+        self.0.prior_outstanding
+    }
+    /// Packets sent after the one that triggered it.
+    #[getter]
+    fn sent_since(&self) -> u64 {
+        self.0.sent_since
+    }
+    /// Whether the window was the limit when it arrived (RFC 7661), so that growth is justified.
+    #[getter]
+    fn window_limited(&self) -> bool {
+        self.0.window_limited
+    }
+    /// Whether recovery is in progress; also true for the acknowledgement that ends it.
+    #[getter]
+    fn in_recovery(&self) -> bool {
+        self.0.in_recovery
+    }
+    /// Number of the round trip.
+    #[getter]
+    fn round(&self) -> u64 {
+        self.0.round
+    }
+    /// Whether it begins a round trip.
+    #[getter]
+    fn round_start(&self) -> bool {
+        self.0.round_start
+    }
+    /// CE marks (ECN) that it newly reports.
+    #[getter]
+    fn marks(&self) -> u32 {
+        self.0.marks
+    }
+    /// Delivery-rate sample, segments/s; `None` if none could be taken.
+    #[getter]
+    fn delivery_rate(&self) -> Option<f64> {
+        self.0.rate.map(|r| r.per_second())
+    }
+    /// Whether the application, not the network, limited that sample.
+    #[getter]
+    fn app_limited(&self) -> bool {
+        self.0.rate.is_some_and(|r| r.app_limited)
+    }
+    /// Whether an ACK-clocked window may grow by it: it advances, nothing is being retransmitted, the window was the
+    /// limit, and it reports no mark.
+    #[getter]
+    fn may_grow(&self) -> bool {
+        self.0.may_grow()
+    }
+    fn __repr__(&self) -> String {
+        let a = &self.0;
+        format!(
+            "Ack(now={}, rtt={}, min_rtt={}, newly_acked={}, flight={}, in_recovery={}, round={})",
+            self.now(),
+            self.rtt(),
+            self.min_rtt(),
+            a.newly_acked,
+            a.flight,
+            if a.in_recovery { "True" } else { "False" },
+            a.round
+        )
+    }
+}
+
+/// A recovery begins, as `on_loss` is told: losses were found, or ECN marks came; at most once per window.
+#[pyclass(module = "narrows", name = "Loss", frozen)]
+pub struct Loss(pub congestion::RecoveryEvent);
+
+#[pymethods]
+impl Loss {
+    /// When, s since the start.
+    #[getter]
+    fn now(&self) -> f64 {
+        self.0.now.as_secs_f64()
+    }
+    /// `"loss"`, or `"ecn"` for marks.
+    #[getter]
+    fn cause(&self) -> &'static str {
+        match self.0.cause {
+            congestion::RecoveryCause::EcnCe => "ecn",
+            _ => "loss",
+        }
+    }
+    /// Segments in flight (FlightSize).
+    #[getter]
+    fn flight(&self) -> u64 {
+        self.0.flight
+    }
+    /// Segments outstanding, as loss recovery counts them.
+    #[getter]
+    fn outstanding(&self) -> u64 {
+        self.0.outstanding
+    }
+    /// Smallest round-trip time of the connection, s.
+    #[getter]
+    fn min_rtt(&self) -> f64 {
+        seconds(self.0.min_rtt)
+    }
+    /// Smoothed round-trip time, s.
+    #[getter]
+    fn srtt(&self) -> f64 {
+        seconds(self.0.srtt)
+    }
+    fn __repr__(&self) -> String {
+        format!("Loss(now={}, cause='{}', flight={})", self.now(), self.cause(), self.0.flight)
+    }
+}
+
+/// The retransmission timer expired, as `on_rto` is told.
+#[pyclass(module = "narrows", name = "Timeout", frozen)]
+pub struct Timeout(pub congestion::SlowStartRestart);
+
+#[pymethods]
+impl Timeout {
+    /// When, s since the start.
+    #[getter]
+    fn now(&self) -> f64 {
+        self.0.now.as_secs_f64()
+    }
+    /// Segments in flight before it (FlightSize).
+    #[getter]
+    fn flight(&self) -> u64 {
+        self.0.flight
+    }
+    /// Consecutive timeouts of the same segment, this one included.
+    #[getter]
+    fn backoffs(&self) -> u32 {
+        self.0.backoffs
+    }
+    /// Smallest round-trip time of the connection, s.
+    #[getter]
+    fn min_rtt(&self) -> f64 {
+        seconds(self.0.min_rtt)
+    }
+    /// Smoothed round-trip time, s.
+    #[getter]
+    fn srtt(&self) -> f64 {
+        seconds(self.0.srtt)
+    }
+    fn __repr__(&self) -> String {
+        let (flight, backoffs) = (self.0.flight, self.0.backoffs);
+        format!("Timeout(now={}, flight={flight}, backoffs={backoffs})", self.now())
+    }
+}
+
+/// What a controller may know before the first packet, as `on_start` is told.
+#[pyclass(module = "narrows", name = "Start", frozen)]
+pub struct Start(pub congestion::Environment);
+
+#[pymethods]
+impl Start {
+    /// Initial window, segments.
+    #[getter]
+    fn initial_window(&self) -> f64 {
+        self.0.initial_window
+    }
+    /// Initial slow-start threshold, segments; infinite if there is none.
+    #[getter]
+    fn initial_ssthresh(&self) -> f64 {
+        self.0.initial_ssthresh
+    }
+    /// Bytes of a full packet on the wire.
+    #[getter]
+    fn packet_bytes(&self) -> u32 {
+        self.0.packet_bytes
+    }
+    /// For random numbers: another one for each flow and each seed of the run, the same when it is repeated.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.0.random_key.stream().bits()
+    }
+    /// Rate of the path, bit/s, where the user has told it.
+    #[getter]
+    fn rate_hint(&self) -> Option<f64> {
+        self.0.hints.rate.map(|r| r.as_bps() as f64)
+    }
+    /// Round-trip time of the path with empty queues, s, where the user has told it.
+    #[getter]
+    fn rtt_hint(&self) -> Option<f64> {
+        self.0.hints.rtt.map(seconds)
+    }
+    fn __repr__(&self) -> String {
+        let (window, bytes) = (self.0.initial_window, self.0.packet_bytes);
+        format!("Start(initial_window={window}, packet_bytes={bytes})")
+    }
+}
+
+/// What a controller is told that is made only to be looked at.
+#[pyfunction]
+pub fn example_start() -> Start {
+    Start(congestion::Environment::default())
+}
+
+/// An acknowledgement before the first one.
+pub fn no_ack() -> congestion::Ack {
+    congestion::Ack {
+        now: Time::ZERO,
+        rtt: Duration::ZERO,
+        rtt_unambiguous: true,
+        srtt: Duration::ZERO,
+        rttvar: Duration::ZERO,
+        min_rtt: Duration::ZERO,
+        arrived: None,
+        forward_delay: None,
+        newly_acked: 0,
+        counted: 0,
+        newly_sacked: 0,
+        newly_delivered: 0,
+        duplicate: false,
+        sent_since: 0,
+        flight: 0,
+        outstanding: 0,
+        prior_outstanding: 0,
+        window_limited: false,
+        in_recovery: false,
+        round: 0,
+        round_start: false,
+        marks: 0,
+        rate: None,
+        feedback: congestion::Feedback::NONE,
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Ack>()?;
+    m.add_class::<Loss>()?;
+    m.add_class::<Timeout>()?;
+    m.add_class::<Start>()?;
+    m.add_function(wrap_pyfunction!(example_start, m)?)
+}

@@ -1,0 +1,22 @@
+//! Controllers that are classes of Python: lent to the lists by name while a call uses them ([`lent`]), called by the
+//! engine ([`interpreted`], or [`compiled`] by numba), their exceptions brought to whoever called ([`failure`]).
+
+mod compiled;
+mod events;
+mod failure;
+mod interpreted;
+mod lent;
+mod limits;
+
+pub use failure::{error, interrupt};
+
+use pyo3::prelude::*;
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("ControllerError", m.py().get_type::<failure::ControllerError>())?;
+    m.add_class::<lent::Loan>()?;
+    m.add_function(wrap_pyfunction!(lent::lend, m)?)?;
+    m.add_function(wrap_pyfunction!(lent::take_failure, m)?)?;
+    m.add_function(wrap_pyfunction!(compiled::layouts, m)?)?;
+    events::register(m)
+}
