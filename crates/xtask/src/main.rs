@@ -41,7 +41,8 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test             all tests: unit, property, integration, documentation, and those of the Python package
-  test python      only the latter, in a virtual environment below the target folder: pytest, mypy, ruff
+  test python      only the latter, in a virtual environment below the target folder: pytest, mypy, ruff,
+                   and the reference of its names in target/python/reference
   check            format, lint (warnings are errors), documentation, the order of crates and of their files,
                    dependencies and their number, packages to publish, validation up to date; where clang-14 is
                    installed, that the shipped eBPF programs are what their source compiles to
@@ -98,7 +99,8 @@ fn main() -> ExitCode {
     };
     let result = match command {
         "test" if rest == ["python"] => python::test(),
-        "test" => test(),
+        "test" if rest.is_empty() => test(),
+        "test" => Err(format!("test takes nothing, or python, and not '{}'", rest.join(" "))),
         "check" => check(),
         "bpf" => bpf::make(),
         "deny" => deny::check(),

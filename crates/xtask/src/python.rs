@@ -1,11 +1,13 @@
 //! The tests of the Python package: in a virtual environment of their own, below the target folder.
 
-use crate::command::run;
+use crate::command::{cargo, run};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const PACKAGE: &str = "python";
-const ENVIRONMENT: &str = "target/python";
+const ENVIRONMENT: &str = "target/python/environment";
+/// Where the reference of all names goes, seen from the package's folder.
+const REFERENCE: &str = "../target/python/reference";
 /// Prints whether the interpreter is new enough, and can make virtual environments.
 const IS_USABLE: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
 /// What the tests are run with.
@@ -21,19 +23,13 @@ pub fn test() -> Result<(), String> {
     };
     let environment = environment(&python)?;
     let tool = |name: &str| Command::new(environment.join("bin").join(name));
-    // As the crates' tests are built: without optimisation across crates, which takes minutes.
-    run(
-        tool("maturin")
-            .args(["develop", "--quiet", "--skip-install", "--locked", "--manifest-path"])
-            .arg(format!("{PACKAGE}/Cargo.toml"))
-            .env("VIRTUAL_ENV", &environment),
-        "maturin develop",
-    )?;
-    let checks: [(&str, &[&str]); 4] = [
+    build()?;
+    let checks: [(&str, &[&str]); 5] = [
         ("ruff", &["check", "."]),
         ("ruff", &["format", "--check", "."]),
         ("mypy", &["python/narrows"]),
         ("pytest", &[]),
+        ("pdoc", &["narrows", "--output-directory", REFERENCE]),
     ];
     for (name, args) in checks {
         let shown = format!("{name} {} (in {PACKAGE})", args.join(" "));
@@ -41,6 +37,24 @@ pub fn test() -> Result<(), String> {
         let source = source.map_err(|e| format!("{PACKAGE}: {e}"))?;
         run(tool(name).args(args).current_dir(PACKAGE).env("PYTHONPATH", source), &shown)?;
     }
+    Ok(())
+}
+
+/// The compiled module, beside the package's Python files, and the command, with which it is compared. All crates at
+/// once, as `cargo test --workspace` has just built them: alone, each would be built again with fewer features.
+fn build() -> Result<(), String> {
+    cargo(&["build", "--workspace", "--lib", "--bins", "--locked"])?;
+    let (from, to) = match std::env::consts::OS {
+        "windows" => ("_narrows.dll", "_narrows.pyd"),
+        "macos" => ("lib_narrows.dylib", "_narrows.abi3.so"),
+        _ => ("lib_narrows.so", "_narrows.abi3.so"),
+    };
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let from = Path::new(&target).join("debug").join(from);
+    let to = Path::new(PACKAGE).join("python/narrows").join(to);
+    // A program that has it loaded keeps the one that it has.
+    let _ = std::fs::remove_file(&to);
+    std::fs::copy(&from, &to).map_err(|e| format!("{}: {e}", from.display()))?;
     Ok(())
 }
 
