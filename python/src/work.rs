@@ -2,6 +2,7 @@
 
 use crate::controller;
 use crate::errors::guarded;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -40,10 +41,12 @@ pub fn run<T: Send>(
         // A receiver may be used by one thread at a time; waiting without the GIL wants that shown.
         let finished = Mutex::new(finished);
         let watch = &watch;
-        scope.spawn(move || {
+        let worker = std::thread::Builder::new().name("narrows".into());
+        let begun = worker.spawn_scoped(scope, move || {
             // Whoever waits is gone only after a panic of its own.
             let _ = tell.send(guarded(|| work(watch)));
         });
+        begun.map_err(|e| PyRuntimeError::new_err(format!("no thread could be started: {e}")))?;
         let mut raised = None;
         loop {
             let wait =
@@ -52,7 +55,7 @@ pub fn run<T: Send>(
                 Ok(result) => return raised.map_or(result, Err),
                 Err(RecvTimeoutError::Disconnected) => {
                     let lost = "the thread of a simulation ended without a result";
-                    return Err(pyo3::exceptions::PyRuntimeError::new_err(lost));
+                    return Err(PyRuntimeError::new_err(lost));
                 }
                 // It was told to stop, and still goes on.
                 Err(RecvTimeoutError::Timeout) if raised.is_some() => controller::interrupt(py),

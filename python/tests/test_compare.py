@@ -128,3 +128,33 @@ def test_a_wrong_scenario_raises_with_its_line(tmp_path):
     )
     with pytest.raises(narrows.SpecError, match=r"^scenario\.toml: .*'z'"):
         narrows.run(nowhere)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"protocols": "vegas(" * 100_000},
+        {"link": "1Mbit/s,5ms,loss=" + "list(" * 100_000},
+        {"link": "1Mbit/s,5ms,queue=" + "max(" * 100_000},
+        {"link": "," * 1_000_000},
+        {"source": "transfer(size=1e400MB)"},
+        {"link": "1e300Mbit/s,5ms"},
+        {"link": "1Mbit/s,5ms,queue=1e300p", "packet": "1e300B"},
+        {"protocols": "cubic," * 10_000 + "cubik"},
+    ],
+)
+def test_no_text_ends_the_interpreter(given):
+    with pytest.raises(narrows.SpecError):
+        narrows.compare(**given, duration=1, seeds=1)
+
+
+def test_no_scenario_ends_the_interpreter(tmp_path):
+    path = tmp_path / "deep.toml"
+    path.write_text("name = " + "[" * 100_000)
+    with pytest.raises(narrows.SpecError):
+        narrows.run(path)
+    path.write_bytes(b"\xff\xfe" * 100)
+    with pytest.raises(narrows.SpecError):
+        narrows.run(path)
+    with pytest.raises(narrows.SpecError):
+        narrows.run(tmp_path)

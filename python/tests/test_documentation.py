@@ -21,7 +21,7 @@ def test_a_pages_examples_run(page):
 
 
 def test_the_pages_picture_is_that_of_its_example():
-    protocols = ["reno", "cubic", "bbr", "copa", "stpd"]
+    protocols = ["reno", "cubic", "bbr", "copa", "vegas"]
     result = narrows.compare("20Mbit/s,25ms,loss=0.5%", protocols=protocols)
     page = ROOT / "docs" / "python.svg"
     message = "write it again: pathlib.Path('docs/python.svg').write_text(result.svg()) of the page's first example"

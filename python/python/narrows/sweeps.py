@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import ExitStack
 from os import PathLike
@@ -218,11 +219,20 @@ def sweep(
         loans.enter_context(lending(own))
         found = Sweep(_narrows.Sweep(pairs, text, place, fresh))
         failing.pop_all()
-    if client is None:
+    if client is None and wait:
 
         def work() -> None:
-            with loans, bars.shown("sweep", progress and wait) as tell:
+            with loans, bars.shown("sweep", progress) as tell:
                 found._found.execute(tell)
+
+    elif client is None:
+        # In the background, where what is finished can be read: by threads that take batches, too.
+        threads = ThreadPoolExecutor(jobs or os.cpu_count())
+        pool = Pool(threads, [])
+
+        def work() -> None:
+            with loans, threads:
+                _share(found, pool, pairs, text, None)
 
     else:
         pool = Pool(client, own)
