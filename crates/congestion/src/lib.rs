@@ -21,6 +21,7 @@ mod fixed;
 mod illinois;
 mod jersey;
 mod ledbat;
+mod limd;
 mod prague;
 mod rap;
 mod reno;

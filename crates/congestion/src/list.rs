@@ -6,7 +6,7 @@ use crate::{Controller, Environment, ReceiverSide};
 use crate::{
     bbr, bbr3, brutal, copa, cubic, fixed, illinois, jersey, ledbat, prague, rap, reno, stpd,
 };
-use crate::{rrtp, rrtp_lasthop, scream, vegas, veno, westwood, westwood_plus};
+use crate::{limd, rrtp, rrtp_lasthop, scream, vegas, veno, westwood, westwood_plus};
 use crate::{tear, tear_wireless, tfrc, tfwc};
 use narrows_base::list::{List, Listed};
 use narrows_base::{Descriptor, Settings, Spec, SpecError, Variable};
@@ -158,6 +158,9 @@ pub static CONTROLLERS: List<ControllerEntry> = List::new(
         ControllerEntry::new(&rrtp_lasthop::DESCRIPTOR, rrtp_lasthop::build)
             .with_variables(rrtp_lasthop::VARIABLES)
             .with_receiver(rrtp_lasthop::receiver),
+        ControllerEntry::new(&limd::DESCRIPTOR, limd::build)
+            .with_variables(limd::VARIABLES)
+            .with_receiver(limd::receiver),
         ControllerEntry::new(&tfrc::DESCRIPTOR, tfrc::build)
             .with_variables(tfrc::VARIABLES)
             .with_receiver(tfrc::build_receiver),

@@ -51,11 +51,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 /// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     variables::RATE,
-    Variable::new(
-        "spacing_ratio",
-        "",
-        "mean spacing of arrivals over that of departures (r of S3)",
-    ),
+    variables::SPACING_RATIO,
     Variable::state(
         "probe_state",
         "where a probe for more bandwidth stands",

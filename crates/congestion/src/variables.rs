@@ -12,6 +12,12 @@ pub const BANDWIDTH: Variable =
 /// Propagation delay, as far as known.
 pub const MIN_RTT: Variable =
     Variable::new("min_rtt_s", "s", "smallest round-trip time that the controller goes by");
+/// How packets are spread on their way.
+pub const SPACING_RATIO: Variable = Variable::new(
+    "spacing_ratio",
+    "",
+    "mean spacing of arrivals over that of departures (r of S3)",
+);
 /// The RTT used in an equation.
 pub const SMOOTHED_RTT: Variable =
     Variable::new("srtt_s", "s", "smoothed round-trip time that the controller goes by");

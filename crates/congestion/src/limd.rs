@@ -1,0 +1,296 @@
+//! Bounded LIMD: RRTP's rate law for networks that are shared, as S3 section 3.4.1 prints it.
+//!
+//! The receiver averages the gaps at which packets left and came (`limd/receiver.rs`) and reports each epoch of
+//! ten packets; r is the rate of sending over that of receiving. Above 1.05 it is taken for incipient congestion:
+//! the rate is multiplied by max(1 - beta, 0.5), and beta, 0.05 at first, doubles with each such epoch in a
+//! row. Below 0.95 the rate grows by alpha and beta begins anew. Between them it stays. All of that within two
+//! bounds that follow what is measured.
+//!
+//! - As printed the rate never rises: packets come faster than they leave only while a queue empties, so
+//!   that a sender that sends less than fits sees r = 1. `rise=probe` adds what is missing, alpha every second
+//!   epoch in which the rate stayed; `rise=printed` is S3's text. A rate that is told (`rate=`) is how S3's tests
+//!   began.
+//! - Not printed: alpha (a packet per round trip and round trip, at most a tenth of the rate) and the bounds. The
+//!   upper one is a tenth above the most that arrived, that the first flight told, or that was told; the lower
+//!   one half of the mean rate of epochs in which it stayed, and it halves with each epoch in which beta has
+//!   reached 0.5.
+//! - A loss that the receiver takes for congestion halves the rate, once in a round trip (S3: "in a similar manner
+//!   as TCP Reno"). After a timeout it begins at a packet per round trip and doubles each epoch until r exceeds
+//!   1.05.
+//! - The receiver's notification of a rise of the trip times (section 3.6) counts as r above 1.05.
+
+mod receiver;
+
+use crate::rrtp::{Flight, PathModel};
+use crate::{
+    Ack, CongestionEvent, Controller, Environment, Feedback, PacketOutcome, PathEvent, PathHints,
+    ReceiverSide, Requirements, SendLimits, bounded, positive, variables,
+};
+use narrows_base::descriptor::ParamKind;
+use narrows_base::{Descriptor, Param, Rate, Settings, Status, Time, Variable};
+use receiver::Receiver;
+
+/// Name, parameters and source.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "limd",
+    summary: "RRTP's bounded linear increase and multiplicative decrease, as printed (S3)",
+    source: "S3 section 3.4.1, figure 3.4",
+    senses: "gaps of arrivals over gaps of departures, rising trip times",
+    sets: "pacing rate",
+    params: &[
+        Param {
+            name: "rise",
+            help: "whether the rate rises where it is steady: never, or alpha every second epoch",
+            kind: ParamKind::Choice(&["probe", "printed"]),
+            origin: "S3 section 3.4.1: printed; probe: ours",
+        },
+        Param {
+            name: "notify",
+            help: "whether the receiver tells of rising trip times",
+            kind: ParamKind::Choice(&["on", "off"]),
+            origin: "S3 section 3.6",
+        },
+    ],
+    status: Status::NotValidated,
+};
+
+/// The variables that it reports over time.
+pub const VARIABLES: &[Variable] = &[
+    variables::RATE,
+    variables::SPACING_RATIO,
+    Variable::new(
+        "decrease",
+        "fraction",
+        "part of the rate that the next sign of congestion takes (beta of S3)",
+    ),
+];
+
+/// S3: within this distance of 1, r is 1.
+const DEAD: f64 = 0.05;
+/// S3's beta: at first, and at most.
+const FIRST_BETA: f64 = 0.05;
+const MAX_BETA: f64 = 0.5;
+/// Packets of an epoch, as the receiver counts them.
+const EPOCH: f64 = 10.0;
+/// The largest step up, as a share of the rate.
+const MAX_STEP: f64 = 0.1;
+/// The bounds over what they follow.
+const ABOVE: f64 = 1.1;
+const BELOW: f64 = 0.5;
+/// Epochs in which the rate stayed until a probe.
+const STEADY: u64 = 2;
+/// Packets of the first flight, which tells a first rate.
+const FIRST: f64 = 4.0;
+/// Round trips without enough of it, after which a flight per round trip is the first rate.
+const FIRST_ROUNDS: u64 = 3;
+/// Another packet in four seconds, or nothing would be heard of within an outage.
+const MIN_RATE: f64 = 0.25;
+
+/// Builds the sender side.
+pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    let mut limd = Limd {
+        packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
+        probes: settings.choice("rise") == "probe",
+        rate: None,
+        path: PathModel::default(),
+        flight: Flight::default(),
+        out: 0,
+        beta: FIRST_BETA,
+        known: 0.0,
+        least: 0.0,
+        steady: Steady::default(),
+        slow_start: false,
+        cut_at: None,
+        epoch: 0.0,
+        ratio: 1.0,
+    };
+    limd.learn(&environment.hints);
+    Box::new(limd)
+}
+
+/// Builds the receiver side.
+pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
+    Box::new(Receiver::new(settings.choice("notify") == "on"))
+}
+
+/// Epochs in a row in which the rate stayed, and the sum of their rates.
+#[derive(Clone, Copy, Debug, Default)]
+struct Steady {
+    epochs: u64,
+    sum: f64,
+}
+
+#[derive(Clone, Debug)]
+struct Limd {
+    packet_bits: f64,
+    probes: bool,
+    /// Packets per second.
+    rate: Option<f64>,
+    path: PathModel,
+    flight: Flight,
+    out: u64,
+    beta: f64,
+    /// The most that was told or measured of the path's rate, and the lower bound, in packets per second.
+    known: f64,
+    least: f64,
+    steady: Steady,
+    slow_start: bool,
+    cut_at: Option<Time>,
+    /// The last one that was heard of.
+    epoch: f64,
+    ratio: f64,
+}
+
+impl Limd {
+    fn learn(&mut self, hints: &PathHints) {
+        if let Some(rate) = hints.rate {
+            let rate = bounded(rate.as_bps() as f64 / self.packet_bits, MIN_RATE);
+            (self.rate, self.known, self.least) = (Some(rate), rate, BELOW * rate);
+            (self.beta, self.slow_start, self.steady) = (FIRST_BETA, false, Steady::default());
+        }
+        if let Some(rtt) = hints.rtt {
+            self.path.set_base(positive(rtt));
+        }
+    }
+
+    fn set(&mut self, rate: f64) {
+        self.rate = Some(bounded(rate, MIN_RATE));
+    }
+
+    /// The first rate: of packets that left together or, where too few of them came, a flight per round trip.
+    fn begin(&mut self) {
+        let Some(base) = self.path.base() else { return };
+        if let Some(rate) = self.flight.rate(FIRST as usize - 1) {
+            self.known = rate / self.packet_bits;
+            self.set(self.known);
+        } else if self.path.rounds >= FIRST_ROUNDS {
+            self.slow_start = true;
+            self.set(FIRST / base);
+        }
+    }
+
+    /// An epoch has ended at the receiver.
+    fn take_feedback(&mut self, feedback: &Feedback) {
+        let (came, left) = (feedback.number(0), feedback.number(1));
+        let (notified, epoch) = (feedback.number(2) > 0.0, feedback.number(3));
+        let Some(rate) = self.rate.filter(|_| came > 0.0 && left > 0.0 && epoch != self.epoch)
+        else {
+            return;
+        };
+        self.epoch = epoch;
+        self.ratio = came / left;
+        self.known = self.known.max(1.0 / came);
+        if notified || self.ratio > 1.0 + DEAD {
+            // The bound follows what the path carries now.
+            self.known = 1.0 / came;
+            self.decrease(rate);
+        } else if self.slow_start {
+            self.set(2.0 * rate);
+        } else if self.ratio < 1.0 - DEAD {
+            self.beta = FIRST_BETA;
+            self.steady = Steady::default();
+            self.increase(rate);
+        } else {
+            self.stay(rate);
+        }
+    }
+
+    fn decrease(&mut self, rate: f64) {
+        self.slow_start = false;
+        self.steady = Steady::default();
+        if self.beta >= MAX_BETA {
+            self.least /= 2.0;
+        }
+        self.set((rate * (1.0 - self.beta)).max(self.least.min(rate)));
+        self.beta = (2.0 * self.beta).min(MAX_BETA);
+    }
+
+    /// A packet per round trip and round trip, for the time that the epoch took.
+    fn increase(&mut self, rate: f64) {
+        let Some(base) = self.path.base() else { return };
+        let step = (EPOCH / rate / (base * base)).min(MAX_STEP * rate);
+        self.set((rate + step).min((ABOVE * self.known).max(rate)));
+    }
+
+    /// The mean of such epochs is the characteristic rate, used from the second on.
+    fn stay(&mut self, rate: f64) {
+        self.steady.epochs += 1;
+        self.steady.sum += rate;
+        if self.steady.epochs >= STEADY {
+            self.least = BELOW * self.steady.sum / self.steady.epochs as f64;
+            if self.probes && self.steady.epochs.is_multiple_of(STEADY) {
+                self.beta = FIRST_BETA;
+                self.increase(rate);
+            }
+        }
+    }
+}
+
+impl Controller for Limd {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.path.on_ack(ack);
+        self.out = ack.outstanding;
+        if self.rate.is_none() {
+            self.begin();
+        }
+        if !ack.feedback.is_empty() {
+            self.take_feedback(&ack.feedback);
+        }
+    }
+
+    fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
+        if self.rate.is_none() {
+            self.flight.on_packet_outcome(outcome);
+        }
+        if !outcome.lost || outcome.radio || self.cut_at.is_some_and(|at| outcome.sent <= at) {
+            return;
+        }
+        self.cut_at = Some(outcome.now);
+        self.slow_start = false;
+        self.steady = Steady::default();
+        if let Some(rate) = self.rate {
+            self.set(rate / 2.0);
+        }
+    }
+
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        if let CongestionEvent::SlowStartRestart(restart) = event {
+            self.steady = Steady::default();
+            if let Some(rate) = self.rate {
+                self.slow_start = true;
+                self.least = 0.0;
+                self.set(rate.min(1.0 / positive(restart.srtt)));
+            }
+        }
+    }
+
+    fn on_path_event(&mut self, _now: Time, event: &PathEvent) {
+        if let PathEvent::Hints(hints) = event {
+            self.learn(hints);
+        }
+    }
+
+    fn send_limits(&self) -> SendLimits {
+        // A second flight waits until the first is heard of, or it would not leave together.
+        let first = if self.out > 1 { 1.0 } else { FIRST };
+        let Some(rate) = self.rate else { return SendLimits::unpaced(first) };
+        let bps = bounded(rate * self.packet_bits, 1.0);
+        SendLimits::paced(f64::INFINITY, Rate::from_bps_f64(bps))
+    }
+
+    fn requirements(&self) -> Requirements {
+        Requirements::RRTP
+    }
+
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        if let Some(rate) = self.rate {
+            put("rate_bps", rate * self.packet_bits);
+        }
+        put("spacing_ratio", self.ratio);
+        put("decrease", self.beta);
+    }
+}
+
+#[cfg(test)]
+#[path = "limd/tests.rs"]
+mod tests;

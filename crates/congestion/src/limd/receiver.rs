@@ -1,0 +1,166 @@
+//! The receiver side: S3 figure 3.4 as printed, and the notification of section 3.6.
+//!
+//! Gaps between packets, as they left and as they came, each in a long average (the mean of the first 50, then
+//! 0.02 of each new one) and a short one (of the first 10, then 0.1). Each epoch of ten packets the sender is
+//! told one of the two: the long one, or the short one where they differ significantly; after five such
+//! epochs in a row the short one becomes the long one. A rise of the one-way trip times (S3's Spike
+//! scheme) is told at once.
+
+use crate::{Arrival, Feedback, ReceiverSide};
+use narrows_base::Time;
+
+const EPOCH: u64 = 10;
+const LONG: u64 = 50;
+const SHORT: u64 = 10;
+/// Epochs in which the averages differ until the short one replaces the long one.
+const PERMANENT: u32 = 5;
+/// The averages differ significantly beyond this share. S3 does not say what is significant.
+const SIGNIFICANT: f64 = 0.2;
+/// Trip times above the least by this share of their range are a spike, until they are below the other.
+const SPIKE_BEGINS: f64 = 1.0 / 2.0;
+const SPIKE_ENDS: f64 = 1.0 / 3.0;
+
+/// The mean of the first so many values, then a moving average with the weight 1/so many.
+#[derive(Clone, Copy, Debug, Default)]
+struct Average {
+    mean: f64,
+    count: u64,
+}
+
+impl Average {
+    fn take(&mut self, value: f64, first: u64) {
+        self.count = (self.count + 1).min(first);
+        self.mean += (value - self.mean) / self.count as f64;
+    }
+}
+
+/// Averages of the gaps in one direction, in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gaps {
+    short: Average,
+    long: Average,
+}
+
+impl Gaps {
+    fn take(&mut self, gap: f64) {
+        self.short.take(gap, SHORT);
+        self.long.take(gap, LONG);
+    }
+    fn differ(&self) -> bool {
+        (self.short.mean - self.long.mean).abs() > SIGNIFICANT * self.long.mean
+    }
+}
+
+/// One-way trip times, of which only differences count.
+#[derive(Clone, Copy, Debug)]
+struct Trips {
+    least: f64,
+    most: f64,
+    spike: bool,
+}
+
+/// Averages, epochs and trip times.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    notifies: bool,
+    last: Option<(u64, Time, Time)>,
+    /// Where trip times are counted from.
+    first: Option<(Time, Time)>,
+    left: Gaps,
+    came: Gaps,
+    arrived: u64,
+    differed: u32,
+    trips: Option<Trips>,
+    /// A spike has begun in this epoch.
+    notified: bool,
+    /// What the sender is told, and how many epochs there were.
+    told: (f64, f64),
+    epochs: u64,
+}
+
+impl Receiver {
+    /// With or without the notification.
+    pub fn new(notifies: bool) -> Receiver {
+        Receiver {
+            notifies,
+            last: None,
+            first: None,
+            left: Gaps::default(),
+            came: Gaps::default(),
+            arrived: 0,
+            differed: 0,
+            trips: None,
+            notified: false,
+            told: (0.0, 0.0),
+            epochs: 0,
+        }
+    }
+
+    #[cfg(test)]
+    pub fn long_gap(&self) -> f64 {
+        self.came.long.mean
+    }
+
+    /// Takes in a trip time. Returns whether a spike begins.
+    fn spike_begins(&mut self, sent: Time, now: Time) -> bool {
+        let (first_sent, first_now) = *self.first.get_or_insert((sent, now));
+        let trip = now.since(first_now).as_secs_f64() - sent.since(first_sent).as_secs_f64();
+        let trips = self.trips.get_or_insert(Trips { least: trip, most: trip, spike: false });
+        (trips.least, trips.most) = (trips.least.min(trip), trips.most.max(trip));
+        let share = (trip - trips.least) / (trips.most - trips.least);
+        let before = trips.spike;
+        if share > SPIKE_BEGINS {
+            trips.spike = true;
+        } else if share < SPIKE_ENDS {
+            trips.spike = false;
+        }
+        trips.spike && !before
+    }
+
+    fn end_epoch(&mut self) {
+        self.arrived = 0;
+        self.epochs += 1;
+        self.differed = if self.came.differ() { self.differed + 1 } else { 0 };
+        if self.differed >= PERMANENT {
+            self.came.long.mean = self.came.short.mean;
+            self.left.long.mean = self.left.short.mean;
+            self.differed = 0;
+        }
+        let of = |g: &Gaps| if self.differed > 0 { g.short.mean } else { g.long.mean };
+        self.told = (of(&self.came), of(&self.left));
+    }
+}
+
+impl ReceiverSide for Receiver {
+    fn on_arrival(&mut self, arrival: &Arrival) -> bool {
+        let (seq, sent, now) = (arrival.seq, arrival.sent, arrival.now);
+        let Some((last, last_sent, last_now)) = self.last else {
+            self.last = Some((seq, sent, now));
+            return false;
+        };
+        if seq <= last {
+            return false;
+        }
+        self.last = Some((seq, sent, now));
+        // Lost packets took their time, too: the gap is shared among all.
+        let packets = (seq - last) as f64;
+        self.left.take(sent.since(last_sent).as_secs_f64() / packets);
+        self.came.take(now.since(last_now).as_secs_f64() / packets);
+        let spike = self.spike_begins(sent, now) && self.notifies;
+        self.notified |= spike;
+        self.arrived += 1;
+        let ends = self.arrived >= EPOCH || spike;
+        if ends {
+            self.end_epoch();
+        }
+        ends
+    }
+
+    /// Gaps of arrivals and of departures, whether a spike has begun, and the number of the epoch: reports
+    /// that leave for other reasons repeat it.
+    fn feedback(&mut self, _now: Time) -> Feedback {
+        let notified = std::mem::take(&mut self.notified);
+        let (came, left) = self.told;
+        Feedback::of(&[came, left, f64::from(u8::from(notified)), self.epochs as f64])
+    }
+}

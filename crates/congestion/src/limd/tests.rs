@@ -1,0 +1,157 @@
+//! S3's bounded LIMD, epoch by epoch.
+
+use super::*;
+use crate::Arrival;
+use crate::fuzz::report;
+use narrows_base::Duration;
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + Duration::from_millis(ms)
+}
+
+/// Told 800 kbit/s, a hundred packets of 1000 bytes per second, and a round trip of 100 ms.
+fn told(rise: &str) -> Box<dyn Controller> {
+    let hints = PathHints {
+        rate: Some(Rate::from_bps(800_000)),
+        rtt: Some(Duration::from_millis(100)),
+        loss: None,
+    };
+    let environment = Environment { hints, ..Environment::default() };
+    let spec = narrows_base::Spec::parse(&format!("limd(rise={rise})")).unwrap();
+    build(&Settings::read(&spec, DESCRIPTOR.params).unwrap(), &environment)
+}
+
+fn rate(c: &dyn Controller) -> f64 {
+    c.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0
+}
+
+/// An epoch with this ratio of gaps; packets left as the sender's rate says.
+fn epoch(c: &mut dyn Controller, number: u64, ratio: f64) -> f64 {
+    let left = 1.0 / rate(c);
+    let feedback = Feedback::of(&[ratio * left, left, 0.0, number as f64]);
+    c.on_ack(&report(at(100 * number), feedback, Duration::from_millis(100)));
+    rate(c)
+}
+
+/// S3: factors .95, .90, .80, .60, .50 and .50, above the lower bound of half the rate that was told,
+/// which halves where beta has reached .5.
+#[test]
+fn signs_of_congestion_in_a_row_cut_ever_deeper() {
+    let mut c = told("printed");
+    let mut rates = Vec::new();
+    for number in 1..=8 {
+        rates.push(epoch(&mut *c, number, 1.2));
+    }
+    let expected = [95.0, 85.5, 68.4, 50.0, 25.0, 12.5, 6.25, 3.125];
+    for (rate, expected) in rates.iter().zip(expected) {
+        assert!((rate - expected).abs() < 0.1, "{rates:?}");
+    }
+}
+
+#[test]
+fn a_report_that_repeats_an_epoch_changes_nothing() {
+    let mut c = told("printed");
+    assert!((epoch(&mut *c, 1, 1.2) - 95.0).abs() < 0.1);
+    assert!((epoch(&mut *c, 1, 1.2) - 95.0).abs() < 0.1);
+}
+
+#[test]
+fn steady_epochs_rise_only_with_the_probe() {
+    let mut printed = told("printed");
+    let mut probing = told("probe");
+    for number in 1..=10 {
+        epoch(&mut *printed, number, 1.0);
+        epoch(&mut *probing, number, 1.0);
+    }
+    assert!((rate(&*printed) - 100.0).abs() < 0.1, "{}", rate(&*printed));
+    // Five steps of a tenth; the upper bound moves with what arrives.
+    assert!(rate(&*probing) > 140.0, "{}", rate(&*probing));
+}
+
+#[test]
+fn an_emptying_queue_lets_the_rate_rise_up_to_its_bound() {
+    let mut c = told("printed");
+    assert!((epoch(&mut *c, 1, 1.2) - 95.0).abs() < 0.1);
+    let after = epoch(&mut *c, 2, 0.9);
+    assert!(after > 100.0 && after < 117.0, "{after}");
+    // Beta begins anew.
+    assert!((epoch(&mut *c, 3, 1.2) / after - 0.95).abs() < 1e-3);
+}
+
+fn lose(c: &mut dyn Controller, sent: u64, now: u64, radio: bool) -> f64 {
+    let (sent, now) = (at(sent), at(now));
+    let (seq, bytes, lost, marked) = (1, 1000, true, false);
+    c.on_packet_outcome(&PacketOutcome { now, seq, sent, bytes, lost, marked, radio });
+    rate(c)
+}
+
+#[test]
+fn congestion_halves_once_a_round_trip_and_radio_losses_change_nothing() {
+    let mut c = told("printed");
+    assert!((lose(&mut *c, 100, 201, true) - 100.0).abs() < 0.1);
+    assert!((lose(&mut *c, 110, 210, false) - 50.0).abs() < 0.1);
+    assert!((lose(&mut *c, 120, 220, false) - 50.0).abs() < 0.1, "the same congestion");
+    assert!((lose(&mut *c, 220, 330, false) - 25.0).abs() < 0.1);
+}
+
+#[test]
+fn a_rate_told_while_it_runs_replaces_its_own() {
+    let mut c = told("printed");
+    for number in 1..=8 {
+        epoch(&mut *c, number, 1.2);
+    }
+    let hints = PathHints { rate: Some(Rate::from_bps(1_600_000)), rtt: None, loss: None };
+    c.on_path_event(at(1000), &PathEvent::Hints(hints));
+    assert!((rate(&*c) - 200.0).abs() < 0.1);
+    assert!((epoch(&mut *c, 9, 1.2) - 190.0).abs() < 0.1, "beta begins anew");
+}
+
+/// Gaps of 10 ms, then of 20 ms: the short average follows at once, and after five epochs is the long one.
+#[test]
+fn the_receiver_swaps_its_averages_after_five_epochs() {
+    let mut r = Receiver::new(false);
+    let mut ms = 0;
+    let mut told = Vec::new();
+    for seq in 0..200u64 {
+        ms += if seq < 100 { 10 } else { 20 };
+        let arrival = Arrival {
+            now: at(ms),
+            seq,
+            sent: at(10 * seq),
+            bytes: 1000,
+            marked: false,
+            feedback: Feedback::NONE,
+        };
+        if r.on_arrival(&arrival) {
+            told.push(r.feedback(at(ms)).number(0));
+        }
+    }
+    assert!((told[8] - 0.010).abs() < 1e-5, "{told:?}");
+    assert!(told[10] > 0.015 && told[10] < 0.018, "the short average: {told:?}");
+    assert!(told[18] > 0.0195, "{told:?}");
+    // The long average alone would be here after fifty gaps of 20 ms: 0.016.
+    assert!(r.long_gap() > 0.019, "{}", r.long_gap());
+}
+
+/// Trips that become longer are told with the packet that shows them, and once.
+#[test]
+fn rising_trip_times_are_told_at_once() {
+    let mut r = Receiver::new(true);
+    let mut told = Vec::new();
+    for seq in 0..40u64 {
+        let queue = if seq < 20 { seq % 2 } else { 30 };
+        let arrival = Arrival {
+            now: at(10 * seq + 50 + queue),
+            seq,
+            sent: at(10 * seq),
+            bytes: 1000,
+            marked: false,
+            feedback: Feedback::NONE,
+        };
+        if r.on_arrival(&arrival) && r.feedback(arrival.now).number(2) > 0.0 {
+            told.push(seq);
+        }
+    }
+    assert!(told.contains(&20), "{told:?}");
+    assert_eq!(told.iter().filter(|seq| **seq >= 20).count(), 1, "{told:?}");
+}
