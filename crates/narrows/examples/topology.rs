@@ -36,6 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         links: vec![link("there", there), link("back", back)],
         groups: vec![group("cubic", flow(0.0))?, group("vegas", flow(1.0))?],
         changes: Vec::new(),
+        reconfigurations: Vec::new(),
         series: Some(SeriesSpec {
             interval: Duration::from_millis(500),
             from: Time::ZERO,

@@ -10,6 +10,7 @@ use crate::scenario::{Flows, GroupProtocol, OwnLink, Scenario, at_line};
 use crate::values::{MAX_DELAY, loss_text, queue_text, rate_text};
 use narrows_base::rate::MAX_RATE;
 use narrows_base::{Duration, RandomKey, SpecError, Time};
+use narrows_congestion::PathHints;
 use narrows_link::{Change, Impairments, LinkConfig};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec};
 use narrows_transport::Protocol;
@@ -30,6 +31,7 @@ pub struct Plan {
     /// Directed links that are metered, ascending.
     metered: Vec<u32>,
     changes: Vec<(Time, usize, Change)>,
+    reconfigurations: Vec<(Time, usize, PathHints)>,
 }
 
 #[derive(Clone, Debug)]
@@ -90,7 +92,8 @@ impl Plan {
             changes.push((time(c.at), link as usize, c.change.clone()));
         }
         changes.sort_by_key(|c| c.0);
-        let plan = Plan { groups, reported, metered, changes, scenario };
+        let reconfigurations = reconfigurations(&scenario)?;
+        let plan = Plan { groups, reported, metered, changes, reconfigurations, scenario };
         Ok(plan)
     }
 
@@ -137,6 +140,7 @@ impl Plan {
             links,
             groups,
             changes: self.changes.clone(),
+            reconfigurations: self.reconfigurations.clone(),
             series: series.then(|| SeriesSpec {
                 interval: s.probe.interval.unwrap_or(usual_interval(s.duration)),
                 from: Time::ZERO,
@@ -223,6 +227,24 @@ impl Plan {
             .filter(|g| *g != group && self.groups[*g].forward.contains(&link))
             .collect()
     }
+}
+
+/// When which group is told what, by time.
+fn reconfigurations(s: &Scenario) -> Result<Vec<(Time, usize, PathHints)>, SpecError> {
+    let mut out = Vec::new();
+    for r in &s.reconfigurations {
+        let names: Vec<&str> = s.flows.iter().map(|f| f.name.as_str()).collect();
+        let Some(group) = names.iter().position(|n| *n == r.flows) else {
+            return Err(at_line(r.line, SpecError::unknown("group of flows", &r.flows, &names)));
+        };
+        if r.at > s.duration {
+            let e = format!("a reconfiguration at {} comes after the end at {}", r.at, s.duration);
+            return Err(at_line(r.line, SpecError::new(e)));
+        }
+        out.push((time(r.at), group, r.hints));
+    }
+    out.sort_by_key(|r| r.0);
+    Ok(out)
 }
 
 /// A 600th of the run, at least 10 ms.

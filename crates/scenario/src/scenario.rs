@@ -6,6 +6,7 @@
 use crate::access_link::AccessLink;
 use crate::link_direction::LinkDirection;
 use narrows_base::{Duration, Spec, SpecError};
+use narrows_congestion::PathHints;
 use narrows_link::Change;
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
@@ -35,6 +36,8 @@ pub struct Scenario {
     pub flows: Vec<Flows>,
     /// Scheduled changes.
     pub changes: Vec<Scheduled>,
+    /// What applications say of the path while their flows run.
+    pub reconfigurations: Vec<Reconfiguration>,
     /// What is watched over time besides each group's bottleneck.
     pub probe: Probe,
     /// The link at which utilisation, losses and queue are measured; by default each group's
@@ -122,6 +125,19 @@ pub struct Scheduled {
     pub line: usize,
 }
 
+/// An application says what the path is like, while its flows run.
+#[derive(Clone, Debug)]
+pub struct Reconfiguration {
+    /// When.
+    pub at: Duration,
+    /// To which group of flows.
+    pub flows: String,
+    /// What the path is like.
+    pub hints: PathHints,
+    /// Line in its file, 0 if it has none.
+    pub line: usize,
+}
+
 /// What is watched over time.
 #[derive(Clone, Debug)]
 pub struct Probe {
@@ -156,6 +172,7 @@ impl Scenario {
             links: Vec::new(),
             flows: Vec::new(),
             changes: Vec::new(),
+            reconfigurations: Vec::new(),
             probe: Probe::default(),
             bottleneck: None,
         }

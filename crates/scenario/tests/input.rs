@@ -186,6 +186,12 @@ at = "500ms"
 link = "b-c"
 rate = "2Mbit/s"
 loss = "1%"
+[[reconfigure]]
+at = "500ms"
+flows = "reno"
+rate = "2Mbit/s"
+rtt = "30ms"
+loss = "1%"
 [probe]
 interval = "100ms"
 links = ["a-b.back"]
@@ -208,6 +214,10 @@ fn a_scenario_has_routes_bottlenecks_and_changes() {
     assert!(n.links[2].config.changes && !n.links[0].config.changes);
     assert!(n.links[1].metered, "a probe watches it");
     assert_eq!(n.changes.len(), 2);
+    let (at, group, hints) = n.reconfigurations[0];
+    assert_eq!((at.as_secs_f64(), group), (0.5, 0));
+    assert_eq!(hints.rate, Some(Rate::from_bps(2_000_000)));
+    assert_eq!((hints.rtt, hints.loss), (Some(Duration::from_millis(30)), Some(0.01)));
 }
 
 #[test]
@@ -217,6 +227,7 @@ fn a_saved_scenario_reads_back_to_the_same_file() {
     let again =
         scenario_file::parse(&text, Path::new("")).unwrap_or_else(|e| panic!("{e}\n{text}"));
     assert_eq!(scenario_file::text(&again), text);
+    assert_eq!(again.reconfigurations[0].hints, first.reconfigurations[0].hints);
 }
 
 #[test]
@@ -239,6 +250,9 @@ fn bad_scenarios_get_the_line_and_what_would_be_right() {
         ("duration = \"1s\"", "duration = \"1s\"\nwarmup = \"1s\"", "warm-up"),
         ("duration = \"1s\"", "duration = \"1s\"\npreset = \"ns\"", "did you mean 'ns2'"),
         ("duration = \"1s\"", "duration = \"1s", "line 2"),
+        ("flows = \"reno\"", "flows = \"rena\"", "line 32: unknown group of flows 'rena'; did you mean"),
+        ("rate = \"2Mbit/s\"\nrtt = \"30ms\"\nloss = \"1%\"\n", "", "line 32: this reconfigures nothing"),
+        ("rtt = \"30ms\"", "rtt = \"30\"", "rtt: '30' has no unit"),
         ("interval = \"100ms\"", "interval = \"1ns\"", "million samples"),
         ("links = [\"a-b.back\"]", "links = [\"a-b.bakc\"]", "did you mean 'a-b.back'"),
         (

@@ -146,6 +146,19 @@ fn changes(spec: &NetworkSpec) -> Result<(), FieldError> {
         }
         change.check().map_err(|e| e.within(&field))?;
     }
+    let told = spec.reconfigurations.len();
+    if told > MAX_CHANGES {
+        return Err(too_many("reconfigurations", told, "reconfigurations", MAX_CHANGES));
+    }
+    for (i, (_, group, hints)) in spec.reconfigurations.iter().enumerate() {
+        let field = format!("reconfigurations[{i}]");
+        if *group >= spec.groups.len() {
+            return Err(FieldError::new(field, format!("there is no group {group}")));
+        }
+        if hints.loss.is_some_and(|loss| !(0.0..=1.0).contains(&loss)) {
+            return Err(FieldError::new(field, "a loss is from 0 to 1"));
+        }
+    }
     Ok(())
 }
 

@@ -42,6 +42,7 @@ pub fn dumbbell(flows: u32, mbps: u64, seconds: u64, protocol: Protocol) -> Netw
         links,
         groups: vec![main],
         changes: Vec::new(),
+        reconfigurations: Vec::new(),
         series: None,
     }
 }

@@ -137,6 +137,10 @@ impl Network {
         for (i, (at, _, _)) in spec.changes.iter().enumerate() {
             self.calendar.push(Event::new(*at, Kind::Change, i as u32));
         }
+        for (i, (at, _, _)) in spec.reconfigurations.iter().enumerate() {
+            let number = (spec.changes.len() + i) as u32;
+            self.calendar.push(Event::new(*at, Kind::Change, number));
+        }
         if self.from > Time::ZERO {
             self.calendar.push(Event::new(self.from, Kind::Measure, 0));
         }
@@ -172,13 +176,7 @@ impl Network {
                 Kind::Sender => self.on_sender_timer(number),
                 Kind::Receiver => self.on_receiver_timer(number),
                 Kind::Source => self.on_source(number),
-                Kind::Change => {
-                    let (_, link, change) = &spec.changes[number as usize];
-                    let changed = &mut self.nodes[*link].link;
-                    changed.change(event.time, change);
-                    let due = changed.next_timeout();
-                    self.arm_link(*link as u32, due);
-                }
+                Kind::Change => self.on_change(spec, number as usize),
                 Kind::Measure => {
                     for f in &mut self.flows {
                         f.stats.begin(&f.sender, &f.receiver);
@@ -203,6 +201,26 @@ impl Network {
             }
         }
         Ok(())
+    }
+
+    /// A link changes, or an application says what the path is like. Those come after the links' in the
+    /// count of changes.
+    #[cold]
+    fn on_change(&mut self, spec: &NetworkSpec, number: usize) {
+        if let Some((at, link, change)) = spec.changes.get(number) {
+            let changed = &mut self.nodes[*link].link;
+            changed.change(*at, change);
+            let due = changed.next_timeout();
+            self.arm_link(*link as u32, due);
+            return;
+        }
+        let (_, group, hints) = spec.reconfigurations[number - spec.changes.len()];
+        for flow in 0..self.flows.len() {
+            if self.routes[flow].group as usize == group {
+                self.flows[flow].sender.reconfigure(self.now, &hints);
+                self.pump(flow as u32);
+            }
+        }
     }
 
     /// A link's pending event fires.

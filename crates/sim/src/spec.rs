@@ -2,6 +2,7 @@
 
 use crate::source::SourceSpec;
 use narrows_base::{Duration, FieldError, Time};
+use narrows_congestion::PathHints;
 use narrows_link::{Change, LinkConfig};
 use narrows_transport::Protocol;
 use std::fmt;
@@ -26,6 +27,8 @@ pub struct NetworkSpec {
     pub groups: Vec<GroupSpec>,
     /// Scheduled changes: time, link, new value. The link's configuration must have `changes` set.
     pub changes: Vec<(Time, usize, Change)>,
+    /// What applications say of the path while their flows run: time, group of flows, hints.
+    pub reconfigurations: Vec<(Time, usize, PathHints)>,
     /// Time series to record, if any.
     pub series: Option<SeriesSpec>,
 }

@@ -140,6 +140,7 @@ impl SimVsReal {
                 flows: vec![flow],
             }],
             changes: Vec::new(),
+            reconfigurations: Vec::new(),
             series: None,
         };
         let protocol_is_tcp = self.family()? == Family::Tcp;

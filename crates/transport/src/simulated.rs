@@ -3,7 +3,7 @@
 
 use crate::{datagram, tcp};
 use narrows_base::{Duration, Machine, Packet, Rate, Time};
-use narrows_congestion::{Controller, ReceiverSide};
+use narrows_congestion::{Controller, PathHints, ReceiverSide};
 
 /// An input of a sender.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +88,13 @@ impl SimulatedSender {
         match self {
             SimulatedSender::Tcp(sender) => sender.on_ack(now, packet),
             SimulatedSender::Datagram(sender) => sender.handle(now, Input::Packet(*packet)),
+        }
+    }
+    /// The application says what the path is like from now on, as over sockets it calls `reconfigure`. A TCP
+    /// cannot be told.
+    pub fn reconfigure(&mut self, now: Time, hints: &PathHints) {
+        if let SimulatedSender::Datagram(sender) = self {
+            sender.reconfigure(now, hints);
         }
     }
     /// The controller, for time series.

@@ -7,11 +7,14 @@ use crate::access_link::AccessLink;
 use crate::families;
 use crate::link_direction::{LinkDirection, QueueSize};
 use crate::scenario::at_line;
-use crate::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Probe, Scenario, Scheduled};
+use crate::scenario::{
+    DuplexLink, Flows, GroupProtocol, OwnLink, Probe, Reconfiguration, Scenario, Scheduled,
+};
 use crate::{text_file, values};
 use narrows_base::spec::nearest;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
+use narrows_congestion::PathHints;
 use narrows_link::{Change, LossSpec, QueueLimit};
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
@@ -40,6 +43,8 @@ pub(super) struct File {
     pub flows: Vec<Spanned<FlowGroup>>,
     #[serde(default)]
     change: Vec<Spanned<ChangeAt>>,
+    #[serde(default)]
+    reconfigure: Vec<Spanned<ReconfigureAt>>,
     probe: Option<Spanned<Probes>>,
 }
 
@@ -70,6 +75,16 @@ struct ChangeAt {
     link: String,
     rate: Option<Text>,
     delay: Option<Text>,
+    loss: Option<Text>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReconfigureAt {
+    at: Text,
+    flows: String,
+    rate: Option<Text>,
+    rtt: Option<Text>,
     loss: Option<Text>,
 }
 
@@ -140,6 +155,9 @@ pub(super) fn scenario(text: &str, folder: &Path, file: &File) -> Result<Scenari
     }
     for change in &file.change {
         s.changes.extend(reader.changes(change.get_ref(), reader.line(change))?);
+    }
+    for told in &file.reconfigure {
+        s.reconfigurations.push(reader.reconfiguration(told.get_ref(), reader.line(told))?);
     }
     if let Some(probe) = &file.probe {
         s.probe = reader.probe(probe.get_ref(), reader.line(probe))?;
@@ -319,6 +337,23 @@ impl Reader<'_> {
             return Err(at_line(line, SpecError::new(e)));
         }
         Ok(out)
+    }
+
+    fn reconfiguration(
+        &self,
+        r: &ReconfigureAt,
+        line: usize,
+    ) -> Result<Reconfiguration, SpecError> {
+        let rate = r.rate.as_ref().map(|x| self.read(x, "rate", values::rate)).transpose()?;
+        let rtt = r.rtt.as_ref().map(|x| self.read(x, "rtt", values::delay)).transpose()?;
+        let loss = r.loss.as_ref().map(|x| self.read(x, "loss", values::share)).transpose()?;
+        let hints = PathHints { rate, rtt, loss };
+        if hints == PathHints::default() {
+            let e = "this reconfigures nothing; it needs rate, rtt or loss";
+            return Err(at_line(line, SpecError::new(e)));
+        }
+        let at = self.read(&r.at, "at", values::delay)?;
+        Ok(Reconfiguration { at, flows: r.flows.clone(), hints, line })
     }
 
     fn probe(&self, p: &Probes, line: usize) -> Result<Probe, SpecError> {

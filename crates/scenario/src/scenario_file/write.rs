@@ -53,6 +53,20 @@ pub fn text(s: &Scenario) -> String {
             Change::Loss(loss) => put(&mut out, "loss", &loss_text(loss)),
         }
     }
+    for r in &s.reconfigurations {
+        out.push_str("\n[[reconfigure]]\n");
+        put(&mut out, "at", &time_text(r.at));
+        put(&mut out, "flows", &r.flows);
+        if let Some(rate) = r.hints.rate {
+            put(&mut out, "rate", &rate_text(rate));
+        }
+        if let Some(rtt) = r.hints.rtt {
+            put(&mut out, "rtt", &time_text(rtt));
+        }
+        if let Some(loss) = r.hints.loss {
+            put(&mut out, "loss", &loss.to_string());
+        }
+    }
     if s.probe.interval.is_some() || !s.probe.links.is_empty() {
         out.push_str("\n[probe]\n");
         if let Some(interval) = s.probe.interval {

@@ -27,6 +27,7 @@ fn alone(protocol: &str, mbps: f64, one_way_ms: u64, queue: u64) -> RunResult {
         links: vec![link("there"), link("back")],
         groups: vec![group],
         changes: Vec::new(),
+        reconfigurations: Vec::new(),
         series: None,
     };
     run(&spec, &mut |_| true).unwrap()

@@ -45,6 +45,7 @@ fn go_with(
             flows: (0..flows).map(flow).collect(),
         }],
         changes: Vec::new(),
+        reconfigurations: Vec::new(),
         series: None,
     };
     let mut result = run(&spec, &mut |_| true).unwrap();

@@ -50,6 +50,7 @@ fn network(groups: Vec<GroupSpec>, loss: &str, seconds: f64) -> NetworkSpec {
         links: vec![link("there", 2.0, 30, 20, loss), link("back", 2.0, 30, 20, "none")],
         groups,
         changes: Vec::new(),
+        reconfigurations: Vec::new(),
         series: None,
     }
 }

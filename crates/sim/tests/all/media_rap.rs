@@ -26,6 +26,7 @@ fn share(protocol: &str, loss: &str) -> f64 {
             flows: vec![flow],
         }],
         changes: Vec::new(),
+        reconfigurations: Vec::new(),
         series: None,
     };
     let link = run(&spec, &mut |_| true).unwrap().links.remove(0);

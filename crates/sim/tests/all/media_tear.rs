@@ -63,6 +63,7 @@ fn spec(net: Net, groups: &[(&str, usize)], seconds: f64, seed: u64) -> NetworkS
         ],
         groups,
         changes: Vec::new(),
+        reconfigurations: Vec::new(),
         series: None,
     }
 }

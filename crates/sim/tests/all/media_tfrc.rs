@@ -61,6 +61,7 @@ impl Alone<'_> {
                 }],
             }],
             changes: Vec::new(),
+            reconfigurations: Vec::new(),
             series: Some(SeriesSpec {
                 interval: Duration::from_millis(100),
                 from: Time::from_secs_f64(self.from),

@@ -51,6 +51,7 @@ fn validation(protocol: &str, loss: &str, seconds: f64) -> Table {
         ],
         groups: vec![group("main", protocol, vec![flow(0.0, &[0], &[1])])],
         changes: Vec::new(),
+        reconfigurations: Vec::new(),
         series: Some(SeriesSpec {
             interval: ms(37.0),
             from: Time::from_secs_f64(20.0),
@@ -151,6 +152,7 @@ fn dsl(protocol: &str, n: u32, mbps: f64, room: u64, seed: u64, seconds: f64) ->
             group("reverse", "sack", reverse),
         ],
         changes: Vec::new(),
+        reconfigurations: Vec::new(),
         series: None,
     }
 }
@@ -167,6 +169,7 @@ fn alone_it_fills_a_link() {
         ],
         groups: vec![group("main", "tfwc", vec![flow(0.0, &[0], &[1])])],
         changes: Vec::new(),
+        reconfigurations: Vec::new(),
         series: None,
     };
     let l = &go(&spec).links[0];

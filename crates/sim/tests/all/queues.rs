@@ -35,6 +35,7 @@ fn go(aqm: Option<&str>) -> RunResult {
         links: vec![link("there", aqm, true), link("back", None, false)],
         groups: vec![main],
         changes: Vec::new(),
+        reconfigurations: Vec::new(),
         series: Some(SeriesSpec {
             interval: Duration::from_millis(500),
             from: Time::ZERO,

@@ -40,6 +40,7 @@ fn held_back(protocol: &str, by_ms: u64, loss: &str, seed: u64) -> (FlowResult, 
             }],
         }],
         changes: Vec::new(),
+        reconfigurations: Vec::new(),
         series: None,
     };
     let mut result = run(&spec, &mut |_| true).unwrap();

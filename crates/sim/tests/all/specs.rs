@@ -43,6 +43,7 @@ fn good() -> NetworkSpec {
         links: vec![link("there", LinkConfig { changes: true, ..plain() }), link("back", plain())],
         groups: vec![group("main", read("reno"))],
         changes: vec![(seconds(0.5), 0, Change::Rate(Rate::from_bps(1_000_000)))],
+        reconfigurations: Vec::new(),
         series: Some(SeriesSpec {
             interval: Duration::from_millis(10),
             from: Time::ZERO,
@@ -406,6 +407,7 @@ fn spec() -> impl Strategy<Value = NetworkSpec> {
         links: parts.0,
         groups: parts.1,
         changes: parts.2,
+        reconfigurations: Vec::new(),
         series: parts.3,
     })
 }

@@ -8,7 +8,7 @@ use super::stream::SentRange;
 use crate::packet_sender::{AckReport, PacketSender, PacketSenderConfig, Permission};
 use crate::simulated::{Counters, Input, Output};
 use narrows_base::{Duration, Machine, Packet, Time, random, run};
-use narrows_congestion::{Controller, HintSource};
+use narrows_congestion::{Controller, HintSource, PathHints};
 
 /// A datagram sender.
 pub struct Sender {
@@ -64,6 +64,10 @@ impl Sender {
         }
     }
 
+    /// The application says what the path is like.
+    pub fn reconfigure(&mut self, now: Time, hints: &PathHints) {
+        self.sender.on_path_hints(now, hints, HintSource::User);
+    }
     /// The controller, for time series.
     pub fn controller(&self) -> &dyn Controller {
         self.sender.controller()
