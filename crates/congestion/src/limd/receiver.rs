@@ -19,6 +19,8 @@ const SIGNIFICANT: f64 = 0.2;
 /// Trip times above the least by this share of their range are a spike, until they are below the other.
 const SPIKE_BEGINS: f64 = 1.0 / 2.0;
 const SPIKE_ENDS: f64 = 1.0 / 3.0;
+/// … in seconds at least: what hosts add to a trip is no queue.
+const MIN_RANGE: f64 = 0.02;
 
 /// The mean of the first so many values, then a moving average with the weight 1/so many.
 #[derive(Clone, Copy, Debug, Default)]
@@ -107,7 +109,7 @@ impl Receiver {
         let trip = now.since(first_now).as_secs_f64() - sent.since(first_sent).as_secs_f64();
         let trips = self.trips.get_or_insert(Trips { least: trip, most: trip, spike: false });
         (trips.least, trips.most) = (trips.least.min(trip), trips.most.max(trip));
-        let share = (trip - trips.least) / (trips.most - trips.least);
+        let share = (trip - trips.least) / (trips.most - trips.least).max(MIN_RANGE);
         let before = trips.spike;
         if share > SPIKE_BEGINS {
             trips.spike = true;
