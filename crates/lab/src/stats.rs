@@ -38,27 +38,26 @@ fn student_t(quantile: f64, freedom: usize) -> f64 {
     StudentsT::new(0.0, 1.0, freedom.max(1) as f64).map_or(f64::NAN, |t| t.inverse_cdf(quantile))
 }
 
-/// Half-width of Wilson's score interval around a share of `n` runs, on its longer side. `error` is the
-/// probability with which the whole interval may miss (E. B. Wilson, Journal of the American Statistical
-/// Association 22, 1927).
-pub fn wilson_half(share: f64, n: usize, error: f64) -> f64 {
+/// Wilson's score interval of a share of `n` runs. `error` is the probability with which it may miss
+/// (E. B. Wilson, Journal of the American Statistical Association 22, 1927).
+pub fn wilson(share: f64, n: usize, error: f64) -> (f64, f64) {
     let z = Normal::standard().inverse_cdf(1.0 - error / 2.0);
     let (n, zz) = (n.max(1) as f64, z * z);
     let centre = (share + zz / (2.0 * n)) / (1.0 + zz / n);
     let half = z / (1.0 + zz / n) * (share * (1.0 - share) / n + zz / (4.0 * n * n)).sqrt();
-    (share - (centre - half)).max(centre + half - share)
+    // It reaches 0 and 1 where no run and every run counts; rounding must not pass them.
+    ((centre - half).clamp(0.0, share), (centre + half).clamp(share, 1.0))
 }
 
-/// Half-width of the distribution-free interval of a median, on its longer side: the values of rank k and
-/// n + 1 - k, where k is the largest for which fewer than k of n fair coins fall heads with a
-/// probability of `error`/2 at most. `None` for too few values.
-pub fn median_half(values: &[f64], error: f64) -> Option<f64> {
+/// The distribution-free interval of a median: the values of rank k and n + 1 - k, where k is the largest for
+/// which fewer than k of n fair coins fall heads with a probability of `error`/2 at most. `None` for too
+/// few values.
+pub fn median_interval(values: &[f64], error: f64) -> Option<(f64, f64)> {
     let mut v: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
     v.sort_by(f64::total_cmp);
     let coins = Binomial::new(0.5, v.len() as u64).ok()?;
     let k = (1..=v.len() / 2).rev().find(|k| coins.cdf(*k as u64 - 1) <= error / 2.0)?;
-    let median = (v[(v.len() - 1) / 2] + v[v.len() / 2]) / 2.0;
-    Some((median - v[k - 1]).max(v[v.len() - k] - median))
+    Some((v[k - 1], v[v.len() - k]))
 }
 
 /// Whether two means are told apart: their difference is beyond its joint 95% interval.
@@ -105,14 +104,16 @@ mod tests {
 
     #[test]
     fn shares_and_medians_have_the_textbooks_intervals() {
-        // 10 of 10 runs: Wilson's lower limit is n / (n + z²).
-        assert!((wilson_half(1.0, 10, 0.05) - (1.0 - 10.0 / (10.0 + 3.8415))).abs() < 1e-4);
+        // 10 of 10 runs: the lower limit is n / (n + z²).
+        let (low, high) = wilson(1.0, 10, 0.05);
+        assert!((low - 10.0 / (10.0 + 3.8415)).abs() < 1e-4 && high == 1.0, "{low} {high}");
         // 3 of 10: .1078 to .6032.
-        assert!((wilson_half(0.3, 10, 0.05) - 0.3032).abs() < 1e-4);
+        let (low, high) = wilson(0.3, 10, 0.05);
+        assert!((low - 0.1078).abs() < 1e-4 && (high - 0.6032).abs() < 1e-4, "{low} {high}");
         // Ten values: ranks 2 and 9 hold the median with 97.9%.
-        let ten: Vec<f64> = (1..=10).map(f64::from).collect();
-        assert_eq!(median_half(&ten, 0.05), Some(3.5));
-        assert_eq!(median_half(&ten[..5], 0.05), None);
+        let ten = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 30.0, 99.0];
+        assert_eq!(median_interval(&ten, 0.05), Some((2.0, 30.0)));
+        assert_eq!(median_interval(&ten[..5], 0.05), None);
     }
 
     #[test]

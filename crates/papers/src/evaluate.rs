@@ -3,6 +3,7 @@
 use crate::experiment::Experiment;
 use crate::models;
 use crate::quantity::{Names, Quantity};
+use crate::recorded;
 use crate::sample::{Place, Sample};
 use crate::stat::{Stat, binned};
 use narrows_lab::measure;
@@ -14,11 +15,15 @@ impl Quantity {
     /// # Errors
     /// What is missing or contradictory.
     pub fn check(&self, e: &Experiment) -> Result<(), String> {
-        let kinds = [self.measure.is_some(), self.column.is_some(), self.model.is_some()];
+        let column = self.column.is_some() && self.recorded.is_none();
+        let (recorded, model) = (self.recorded.is_some(), self.model.is_some());
+        let kinds = [self.measure.is_some(), column, recorded, model];
         if kinds.iter().filter(|k| **k).count() != 1 {
-            return Err("a quantity has exactly one of measure, column, model".into());
+            return Err("a quantity has exactly one of measure, column, recorded, model".into());
         }
-        if let Some(name) = &self.model {
+        if recorded {
+            self.from_record(e)?;
+        } else if let Some(name) = &self.model {
             models::find(name)
                 .ok_or_else(|| format!("unknown model '{name}'"))?
                 .check(&self.with)?;
@@ -31,7 +36,7 @@ impl Quantity {
                 self.measure.as_deref().unwrap_or_default()
             ));
         }
-        if self.column.is_some() && self.table.0.is_empty() {
+        if column && self.table.0.is_empty() {
             return Err("a column needs table = \"…\"".into());
         }
         if self.along.is_some() && (self.column.is_none() || self.bin.is_some()) {
@@ -48,6 +53,18 @@ impl Quantity {
             part.check(e)?;
         }
         Ok(())
+    }
+
+    /// What was measured, a value for each run.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn from_record(&self, e: &Experiment) -> Result<Vec<f64>, String> {
+        let (Some(file), Some(row), Some(column)) = (&self.recorded, &self.row, &self.column)
+        else {
+            return Err("recorded needs row and column".into());
+        };
+        recorded::values(&e.folder.join(file), row, column)
     }
 
     fn check_run(&self, e: &Experiment) -> Result<(), String> {
@@ -72,9 +89,9 @@ impl Quantity {
         }
     }
 
-    /// Where its leaf is computed; `None` for a model.
+    /// Where its leaf is computed; `None` for a model and for what was recorded.
     pub fn place(&self, e: &Experiment) -> Option<Place> {
-        if self.model.is_some() {
+        if self.model.is_some() || self.recorded.is_some() {
             return None;
         }
         let run = e.find_run(self.run.as_deref())?;

@@ -1,9 +1,9 @@
 //! `experiment.toml`: the definition of an experiment.
 
-use super::quantity::Quantity;
+use super::quantity::{Names, Quantity};
+use super::varied;
 use narrows_base::units::{self, Unit};
 use narrows_scenario::plan::Plan;
-use narrows_scenario::scenario_file;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ pub struct File {
     pub claim: Vec<Claim>,
 }
 
-/// What is run: a scenario, perhaps with one of its values varied.
+/// What is run: a scenario, perhaps with some of its values varied.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunFile {
@@ -52,12 +52,13 @@ pub struct RunFile {
     pub name: String,
     /// The scenario's file in the same folder, as `narrows run` reads it.
     pub scenario: String,
-    /// Which of the scenario's values is varied: `link.NAME.KEY`, `flows.NAME.KEY` or a key at the
-    /// top.
-    pub set: Option<String>,
-    /// What to; each value is a run of its own.
+    /// Which of the scenario's values are varied, as `narrows sweep --vary` names them:
+    /// `link.NAME.KEY`, `flows.NAME.KEY.PARAMETER`, a key at the top.
     #[serde(default)]
-    pub values: Vec<String>,
+    pub set: Names,
+    /// What to, one for each key; each entry is a run of its own, called after its first value.
+    #[serde(default)]
+    pub values: Vec<Names>,
     /// Where each value stands on a panel's axis; by default the number that it is.
     #[serde(default)]
     pub at: Vec<f64>,
@@ -293,29 +294,30 @@ fn one_line(e: &toml::de::Error) -> String {
     e.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn read_run(folder: &Path, run: &RunFile) -> Result<Run, String> {
-    let path = folder.join(&run.scenario);
-    let shown = path.display().to_string();
-    let text = std::fs::read_to_string(&path).map_err(|e| format!("cannot read {shown}: {e}"))?;
-    let plan = |value: &str, text: &str| {
-        let mut scenario =
-            scenario_file::parse(text, folder).map_err(|e| format!("{shown}: {e}"))?;
+pub(super) fn read_run(folder: &Path, run: &RunFile) -> Result<Run, String> {
+    let say = |e: String| format!("run '{}': {e}", run.name);
+    let (keys, values) = (&run.set.0, &run.values);
+    if keys.is_empty() != values.is_empty() {
+        return Err(say(format!("sets {keys:?} but has {} values", values.len())));
+    }
+    let plan = |values: &[String]| {
+        if values.len() != keys.len() {
+            return Err(say(format!("{values:?} are not one value for each of {keys:?}")));
+        }
+        let pairs = keys.iter().zip(values).map(|(k, v)| (k.as_str(), v.as_str()));
+        let mut scenario = varied::scenario(folder, &run.scenario, &pairs.collect::<Vec<_>>())?;
         if scenario.name.is_empty() {
             scenario.name.clone_from(&run.name);
         }
-        let plan = Plan::new(scenario).map_err(|e| format!("{shown}: {e}"))?;
-        Ok::<_, String>((value.to_string(), plan))
+        let plan = Plan::new(scenario).map_err(|e| say(e.to_string()))?;
+        Ok::<_, String>((values.first().cloned().unwrap_or_default(), plan))
     };
-    let plans = match &run.set {
-        None => vec![plan("", &text)?],
-        Some(key) => run
-            .values
-            .iter()
-            .map(|v| plan(v, &set(&text, key, v).map_err(|e| format!("{shown}: {e}"))?))
-            .collect::<Result<_, _>>()?,
+    let plans = match values.is_empty() {
+        true => vec![plan(&[])?],
+        false => values.iter().map(|v| plan(&v.0)).collect::<Result<Vec<_>, _>>()?,
     };
-    if plans.is_empty() {
-        return Err(format!("run '{}' sets {:?} but has no values", run.name, run.set));
+    if let Some(i) = (1..plans.len()).find(|i| plans[..*i].iter().any(|p| p.0 == plans[*i].0)) {
+        return Err(say(format!("two values are called '{}'", plans[i].0)));
     }
     let at = if run.at.is_empty() {
         plans.iter().map(|p| number(&p.0)).collect()
@@ -323,7 +325,7 @@ fn read_run(folder: &Path, run: &RunFile) -> Result<Run, String> {
         run.at.clone()
     };
     if at.len() != plans.len() {
-        return Err(format!("run '{}' has {} values but {} at", run.name, plans.len(), at.len()));
+        return Err(say(format!("has {} values but {} at", plans.len(), at.len())));
     }
     Ok(Run { name: run.name.clone(), plans, at })
 }
@@ -332,52 +334,6 @@ fn read_run(folder: &Path, run: &RunFile) -> Result<Run, String> {
 fn number(text: &str) -> f64 {
     let known = [Unit::Fraction, Unit::BitsPerSecond, Unit::Seconds, Unit::Bytes, Unit::Packets];
     known.into_iter().find_map(|u| units::number(text, u).ok()).unwrap_or(f64::NAN)
-}
-
-/// The scenario's text with one value replaced, or added to its section. Line by line, so that
-/// errors still name the right line.
-pub(super) fn set(text: &str, key: &str, value: &str) -> Result<String, String> {
-    let (header, name, last) = match key.split('.').collect::<Vec<_>>()[..] {
-        [top] => (String::new(), "", top),
-        [list, name, last] => (format!("[[{list}]]"), name, last),
-        _ => return Err(format!("set = \"{key}\" must be KEY, link.NAME.KEY or flows.NAME.KEY")),
-    };
-    let lines: Vec<&str> = text.lines().collect();
-    let is_header = |line: &&str| line.trim_start().starts_with('[');
-    let mut starts: Vec<usize> = (0..lines.len()).filter(|i| is_header(&lines[*i])).collect();
-    starts.insert(0, 0);
-    let value_of = |line: &str, key: &str| {
-        let (k, v) = line.split_once('=')?;
-        (k.trim() == key).then(|| v.trim().to_string())
-    };
-    for (i, &start) in starts.iter().enumerate() {
-        let end = starts.get(i + 1).copied().unwrap_or(lines.len());
-        let section = &lines[start..end];
-        let named = |l: &&str| value_of(l, "name").is_some_and(|v| v == format!("\"{name}\""));
-        let found = match header.is_empty() {
-            true => i == 0,
-            false => {
-                section.first().is_some_and(|l| l.trim() == header) && section.iter().any(named)
-            }
-        };
-        if !found {
-            continue;
-        }
-        let at = section.iter().position(|l| value_of(l, last).is_some());
-        // A number (`count = 4`) stays one.
-        let is_number = |at: usize| value_of(section[at], last)?.parse::<i64>().ok();
-        let new = match at.and_then(is_number) {
-            Some(_) => format!("{last} = {value}"),
-            None => format!("{last} = \"{value}\""),
-        };
-        let mut out: Vec<&str> = lines.clone();
-        match at {
-            Some(at) => out[start + at] = &new,
-            None => out.insert(start + usize::from(!header.is_empty()), &new),
-        }
-        return Ok(out.join("\n") + "\n");
-    }
-    Err(format!("set = \"{key}\": no {header} has name = \"{name}\""))
 }
 
 impl Experiment {

@@ -2,6 +2,32 @@
 
 use narrows_lab::outcome::Estimate;
 
+/// How far a value is known.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Interval {
+    /// It has no interval: a model, or one run.
+    None,
+    /// So far on either side.
+    Half(f64),
+    /// From … to …, further on one side than on the other: of a share of runs, of a median.
+    Between(f64, f64),
+}
+
+/// A value, and how far it is known.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Known {
+    /// The value.
+    pub value: f64,
+    /// How far.
+    pub interval: Interval,
+}
+
+impl From<Estimate> for Known {
+    fn from(x: Estimate) -> Known {
+        Known { value: x.mean, interval: x.ci95.map_or(Interval::None, Interval::Half) }
+    }
+}
+
 /// Where an interval lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
@@ -14,7 +40,7 @@ pub enum Place {
 }
 
 /// Where the interval of `ours` lies, taken as it is printed.
-pub fn place((min, max): (Option<f64>, Option<f64>), ours: Estimate) -> Place {
+pub fn place((min, max): (Option<f64>, Option<f64>), ours: Known) -> Place {
     let (low, high) = printed(ours).1;
     let (min, max) = (min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY));
     // Digits are read back from text, so that edges compare as they are read.
@@ -28,30 +54,44 @@ pub fn place((min, max): (Option<f64>, Option<f64>), ours: Estimate) -> Place {
     }
 }
 
-/// A number with its interval: at most four digits, and two of the half-width, rounded up.
-pub fn shown(x: Estimate, unit: &str) -> String {
+/// A number with its interval: at most four digits, and of the interval two of its half-width, or three of
+/// each end, rounded outwards.
+pub fn shown(x: Known, unit: &str) -> String {
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     format!("{}{unit}", printed(x).0)
 }
 
 /// The same without its unit, and the ends of the interval that those digits give.
-fn printed(x: Estimate) -> (String, (f64, f64)) {
-    let mean = digits(x.mean);
-    let read = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
-    match x.ci95 {
-        Some(half) if half > 0.0 => {
+fn printed(x: Known) -> (String, (f64, f64)) {
+    let value = digits(x.value);
+    let v = read(&value);
+    match x.interval {
+        Interval::Half(half) if half > 0.0 => {
             let mut width = significant(half, 2);
             if read(&width) < half {
                 width = significant(half * 1.05, 2);
             }
-            let (v, w) = (read(&mean), read(&width));
-            (format!("{mean} ± {width}"), (v - w, v + w))
+            let w = read(&width);
+            (format!("{value} ± {width}"), (v - w, v + w))
         }
-        _ => {
-            let v = read(&mean);
-            (mean, (v, v))
+        Interval::Between(low, high) if low < high => {
+            let (low, high) = (outwards(low, -1.0), outwards(high, 1.0));
+            let ends = (read(&low), read(&high));
+            (format!("{value} ({low} to {high})"), ends)
         }
+        Interval::None | Interval::Half(_) | Interval::Between(..) => (value, (v, v)),
     }
+}
+
+fn read(text: &str) -> f64 {
+    text.parse().unwrap_or(f64::NAN)
+}
+
+/// Three digits of an end, not nearer to the value than it is.
+fn outwards(end: f64, sign: f64) -> String {
+    let text = significant(end, 3);
+    let short = sign * (end - read(&text)) > 1e-12 * end.abs();
+    if short { significant(end + sign * 0.005 * end.abs(), 3) } else { text }
 }
 
 /// Four significant digits, without an exponent where that is readable.

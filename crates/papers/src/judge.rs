@@ -79,7 +79,7 @@ pub fn judge(e: &Experiment, observed: &Observed) -> Result<Vec<Judged>, String>
 /// # Errors
 /// As [`judge`].
 pub fn one(claim: &Claim, measured: Measured) -> Result<Judged, String> {
-    if !measured.value.mean.is_finite() {
+    if !measured.value.value.is_finite() {
         return Err("its measure has no value; the table, column or span may be wrong".into());
     }
     let ours = shown(measured.value, claim.shown_unit());

@@ -23,10 +23,12 @@ pub mod panel;
 pub mod polynomial;
 pub mod quantity;
 pub mod random_quality;
+mod recorded;
 pub mod run;
 pub mod sample;
 pub mod stat;
 pub mod stpd_model;
+mod varied;
 
 #[cfg(test)]
 mod tests;

@@ -6,10 +6,9 @@
 //! all looks together are wrong with 5% at most.
 
 use super::experiment::{Claim, OverSeeds};
-use super::interval::{Place, place};
+use super::interval::{Interval, Known, Place, place};
 use super::stat::Stat;
-use narrows_lab::outcome::Estimate;
-use narrows_lab::stats::{estimate_within, median_half, wilson_half};
+use narrows_lab::stats::{estimate_within, median_interval, wilson};
 
 /// Numbers of seeds at which a claim is looked at again.
 pub const STAGES: [usize; 4] = [10, 20, 40, 80];
@@ -17,8 +16,8 @@ pub const STAGES: [usize; 4] = [10, 20, 40, 80];
 /// What a claim's measure gave.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// The value that is judged, and the half-width of its interval.
-    pub value: Estimate,
+    /// The value that is judged, with its interval.
+    pub value: Known,
     /// Over so many seeds; 0 for a model.
     pub seeds: usize,
 }
@@ -41,7 +40,7 @@ fn looks(claim: &Claim, first: usize) -> usize {
 
 /// Whether a claim needs the seeds of this stage.
 pub fn wants(claim: &Claim, ours: &Measured, stage: usize) -> bool {
-    let few = ours.seeds < least(claim) || ours.value.ci95.is_none();
+    let few = ours.seeds < least(claim) || ours.value.interval == Interval::None;
     let simulated = ours.seeds > 0;
     simulated
         && ours.seeds < stage
@@ -56,14 +55,17 @@ impl Measured {
         let error = 0.05 / looks(claim, first).max(1) as f64;
         let known = || values.iter().copied().filter(|x| x.is_finite());
         let n = known().count();
-        let share = |share: f64| Estimate {
-            mean: share,
-            ci95: (n > 1).then(|| wilson_half(share, n, error)),
+        let between = |ends: Option<(f64, f64)>| {
+            ends.map_or(Interval::None, |(low, high)| Interval::Between(low, high))
+        };
+        let share = |share: f64| Known {
+            value: share,
+            interval: between((n > 1).then(|| wilson(share, n, error))),
         };
         let value = match claim.over_seeds {
-            OverSeeds::Median => Estimate {
-                mean: Stat::Median.of(values, values, 0.0),
-                ci95: median_half(values, error),
+            OverSeeds::Median => Known {
+                value: Stat::Median.of(values, values, 0.0),
+                interval: between(median_interval(values, error)),
             },
             OverSeeds::Every => {
                 let kept = |x: &f64| {
@@ -74,7 +76,7 @@ impl Measured {
             OverSeeds::Mean if claim.measure.counts_runs() => {
                 share(known().sum::<f64>() / n as f64)
             }
-            OverSeeds::Mean => estimate_within(values.iter().copied(), error),
+            OverSeeds::Mean => estimate_within(values.iter().copied(), error).into(),
         };
         Measured { value, seeds: if first == 0 { 0 } else { values.len() } }
     }
@@ -93,7 +95,10 @@ mod tests {
     #[test]
     fn who_looks_often_needs_wider_intervals() {
         let values = [0.4, 0.5, 0.6, 0.5, 0.4, 0.6, 0.5, 0.5, 0.45, 0.55];
-        let half = |first| Measured::new(&claim(JAIN), &values, first).value.ci95.unwrap();
+        let half = |first| match Measured::new(&claim(JAIN), &values, first).value.interval {
+            Interval::Half(half) => half,
+            other => panic!("{other:?}"),
+        };
         assert!((half(80) - 0.0506).abs() < 1e-3, "one look: Student's t");
         assert!(half(10) > 1.2 * half(80), "four looks");
         let looks = |more: &str| [1, 3, 10, 20, 100].map(|first| super::looks(&claim(more), first));
@@ -119,20 +124,19 @@ mod tests {
     fn a_mean_may_be_fair_where_no_run_is() {
         let runs = [0.9, 0.1, 0.9, 0.1, 0.9, 0.1, 0.9, 0.1, 0.9, 0.1];
         let every = claim(&format!("over_seeds = 'every'\n{JAIN}"));
-        assert_eq!(Measured::new(&every, &runs, 10).value.mean, 0.0);
-        assert_eq!(Measured::new(&claim(JAIN), &runs, 10).value.mean, 0.5);
+        assert_eq!(Measured::new(&every, &runs, 10).value.value, 0.0);
+        assert_eq!(Measured::new(&claim(JAIN), &runs, 10).value.value, 0.5);
     }
 
     #[test]
     fn a_share_of_runs_is_not_certain_after_ten() {
         let text = "measure = { measure = 'jain', stat = 'fraction_above', level = 0.5 }";
         let all = Measured::new(&claim(text), &[1.0; 10], 10).value;
-        assert!(all.ci95.unwrap() > 0.3, "{all:?}");
+        let Interval::Between(low, high) = all.interval else { panic!("{all:?}") };
+        assert!(low < 0.7 && high == 1.0, "{all:?}");
         let nine = claim(&format!("over_seeds = 'every'\n{JAIN}"));
         let eighty = Measured::new(&nine, &[0.5; 80], 10).value;
-        assert!(
-            eighty.mean - eighty.ci95.unwrap() > 0.9,
-            "{eighty:?}: eighty of eighty are enough"
-        );
+        let Interval::Between(low, _) = eighty.interval else { panic!("{eighty:?}") };
+        assert!(low > 0.9, "{eighty:?}: eighty of eighty are enough");
     }
 }

@@ -40,8 +40,12 @@ pub fn readme(e: &Experiment, judged: &[Judged]) -> String {
     for (run, file) in e.runs.iter().zip(&f.run) {
         let scenario = &run.plans[0].1.scenario;
         let _ = writeln!(out, "\n{}", describe(scenario));
-        if let Some(key) = &file.set {
-            let _ = writeln!(out, "\n`{key}` takes the values {}.", list(&file.values));
+        if !file.set.0.is_empty() {
+            let values: Vec<String> = file.values.iter().map(|v| v.0.join(", ")).collect();
+            let (verb, each) =
+                if file.set.0.len() == 1 { ("takes", "") } else { ("take", "together ") };
+            let _ =
+                writeln!(out, "\n{} {verb} {each}the values {}.", list(&file.set.0), list(&values));
         }
     }
     if !f.choices.is_empty() {
@@ -95,8 +99,8 @@ fn seeds(judged: &[Judged]) -> String {
     let Some(most) = by_count.iter().max_by_key(|c| c.1.len()).map(|c| *c.0) else {
         return "All of these are models.".into();
     };
-    let text = |n: usize| if n == 1 { "one seed".into() } else { format!("{n} seeds") };
-    let mut out = format!("± is half of the interval over {}", text(most));
+    let text = |n: usize| if n == 1 { "one run".into() } else { format!("{n} runs") };
+    let mut out = format!("± is half of the interval, (… to …) an uneven one, over {}", text(most));
     for (n, claims) in by_count.iter().filter(|c| *c.0 != most) {
         let _ = write!(out, "; claims {} over {}", claims.join(", "), text(*n));
     }
@@ -148,6 +152,14 @@ fn describe(s: &Scenario) -> String {
     }
     for c in &s.changes {
         let _ = writeln!(out, "- at {} {} changes: {:?}", time_text(c.at), c.link, c.change);
+    }
+    for r in &s.reconfigurations {
+        let _ = write!(out, "- at {} `{}` is told", time_text(r.at), r.flows);
+        let rate = r.hints.rate.map(|rate| format!(" {}", rate_text(rate)));
+        let rtt = r.hints.rtt.map(|rtt| format!(" an RTT of {}", time_text(rtt)));
+        let loss = r.hints.loss.map(|loss| format!(" a loss of {loss}"));
+        let told: Vec<String> = [rate, rtt, loss].into_iter().flatten().collect();
+        let _ = writeln!(out, "{}", told.join(","));
     }
     let seeds = if s.seeds == 1 { "one seed".into() } else { format!("{} seeds", s.seeds) };
     let preset = format!("{:?}", s.preset).to_lowercase();

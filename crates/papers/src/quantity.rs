@@ -1,7 +1,7 @@
 //! Quantities: what a claim measures and a panel shows, as data.
 //!
 //! A leaf is a measure of a group of flows (the names of `narrows compare --json`), a statistic of
-//! a column of a recorded table, or a model. Leaves combine by `over`, `minus` and `scale`. They are
+//! a column of a recorded table, a measurement that the tree keeps, or a model. Leaves combine by `over`, `minus` and `scale`. They are
 //! computed for each seed; what is judged of the seeds is the claim's choice ([`measured`](crate::measured)).
 
 use crate::stat::Stat;
@@ -42,6 +42,11 @@ pub struct Quantity {
     /// A column of the first table that stands for time: `from`, `to` and a panel's axis are its
     /// values, such as packets acknowledged.
     pub along: Option<String>,
+
+    /// A file of measurements, from the experiment's folder: `column` of the rows named `row`.
+    pub recorded: Option<String>,
+    /// The name of its rows; `*` stands for the number of the run.
+    pub row: Option<String>,
 
     /// A model that [`models::find`](crate::models::find) knows, by name.
     pub model: Option<String>,

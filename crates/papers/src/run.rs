@@ -59,7 +59,7 @@ pub fn fingerprint(e: &Experiment, jobs: usize) -> Result<u64, String> {
     let places: BTreeSet<Place> = work.wanted.keys().copied().collect();
     work.run_seeds(&places, 1, jobs)?;
     let values = work.values.iter().flatten().map(|v| v.to_bits());
-    let models = work.leaves.iter().filter(|leaf| leaf.place(e).is_none());
+    let models = work.leaves.iter().filter(|leaf| leaf.model.is_some());
     let models = models.map(|leaf| leaf.modelled().to_bits());
     Ok(values.chain(models).fold(work.digest, |all, value| mix(all ^ value)))
 }
@@ -82,7 +82,12 @@ fn decide(e: &Experiment, work: &mut Work, jobs: usize) -> Result<Vec<Measured>,
     let now = |work: &Work, i: usize, first: usize| {
         Measured::new(&e.file.claim[i], &work.over_seeds(i), first)
     };
-    let first: Vec<usize> = (0..e.file.claim.len()).map(|i| work.seeds_of(i)).collect();
+    // What was recorded is looked at once: there are no more runs of it.
+    let first = |i: usize| match e.file.claim[i].measure.recorded {
+        Some(_) => usize::MAX,
+        None => work.seeds_of(i),
+    };
+    let first: Vec<usize> = (0..e.file.claim.len()).map(first).collect();
     let mut claims: Vec<Measured> = (0..first.len()).map(|i| now(work, i, first[i])).collect();
     for stage in STAGES {
         let open: Vec<usize> = (0..claims.len())
@@ -153,7 +158,7 @@ pub fn parallel<T: Send>(
 
 /// Whether a line is drawn over time.
 fn is_series(q: &Quantity) -> bool {
-    q.column.is_some() && q.stat.is_none()
+    q.column.is_some() && q.stat.is_none() && q.recorded.is_none()
 }
 
 fn over_time(e: &Experiment, q: &Quantity, first: &BTreeMap<Place, Vec<Table>>) -> Points {
@@ -246,7 +251,9 @@ impl<'a> Work<'a> {
         for place in drawn.filter_map(|l| l.show.place(e)) {
             wanted.entry(place).or_default();
         }
-        let values = vec![Vec::new(); leaves.len()];
+        // What was recorded is known; the check has read it once.
+        let recorded = |leaf: &&Quantity| leaf.from_record(e).unwrap_or_default();
+        let values = leaves.iter().map(recorded).collect();
         let (seeds, series) = (BTreeMap::new(), BTreeMap::new());
         Work { e, quantities, spans, leaves, wanted, seeds, values, series, digest: 0 }
     }
@@ -264,9 +271,9 @@ impl<'a> Work<'a> {
 
     /// A quantity's value in each seed; a model has one.
     fn over_seeds(&self, quantity: usize) -> Vec<f64> {
-        let of = |leaf: usize, seed: usize| match self.leaves[leaf].place(self.e) {
-            None => self.leaves[leaf].modelled(),
-            Some(_) => self.values[leaf].get(seed).copied().unwrap_or(f64::NAN),
+        let of = |leaf: usize, seed: usize| match &self.leaves[leaf].model {
+            Some(_) => self.leaves[leaf].modelled(),
+            None => self.values[leaf].get(seed).copied().unwrap_or(f64::NAN),
         };
         (0..self.seeds_of(quantity).max(1))
             .map(|seed| {

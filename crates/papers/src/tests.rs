@@ -1,13 +1,13 @@
 use super::experiment::{self, Claim};
-use super::interval::{digits, shown};
+use super::interval::{Interval, Known, Place, digits, place, shown};
 use super::judge::{self, Verdict};
 use super::measured::Measured;
-use super::models::{mathis, pftk, slow_start_time};
+use super::models::{friendly, mathis, pftk, slow_start_time};
 use super::quantity::Quantity;
 use super::run;
 use super::sample::Sample;
 use super::stat::{Stat, binned};
-use super::{page, panel};
+use super::{page, panel, varied};
 use narrows_lab::outcome::Estimate;
 use narrows_sim::Table;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn every_experiment_can_be_read() {
         assert!(!e.file.claim.is_empty(), "{}: no claims", e.file.id);
         for (run, file) in e.runs.iter().zip(&e.file.run) {
             assert!(
-                file.set.is_none() || run.at.iter().all(|x| x.is_finite()),
+                file.set.0.is_empty() || run.at.iter().all(|x| x.is_finite()),
                 "{}: at",
                 e.file.id
             );
@@ -125,16 +125,56 @@ fn quantities_combine() {
     assert_eq!(q.combine(&mut [6.0, 5.0, 2.0].into_iter()), 4.0);
 }
 
+/// An experiment may vary several values of a scenario together, parameters inside a value too.
 #[test]
-fn a_value_is_set_where_it_stands_or_added() {
-    let text = "seeds = 2\n[[link]]\nname = \"a\"\nloss = \"1%\"\n[[link]]\nname = \"b\"\n";
-    let set = |key, value| experiment::set(text, key, value);
-    assert!(set("link.a.loss", "3%").unwrap().contains("name = \"a\"\nloss = \"3%\"\n"));
-    assert!(set("link.b.loss", "3%").unwrap().ends_with("[[link]]\nloss = \"3%\"\nname = \"b\"\n"));
-    assert!(set("duration", "9s").unwrap().starts_with("duration = \"9s\"\nseeds = 2\n"));
-    assert!(set("seeds", "5").unwrap().contains("seeds = 5\n"), "a number stays one");
-    assert!(set("link.c.loss", "3%").unwrap_err().contains("no [[link]] has name = \"c\""));
-    assert!(set("a.b", "3%").is_err());
+fn a_run_varies_several_values_together() {
+    let folder = root().join("s1-f6.8");
+    let keys = [("link.bottleneck.rate", "2Mbit/s"), ("link.bottleneck.aqm.max-p", "0.5")];
+    let read = varied::scenario(&folder, "n4.toml", &keys).unwrap();
+    let there = &read.links[0].there;
+    assert_eq!(there.rate.as_bps(), 2_000_000);
+    assert!(there.aqm.as_ref().unwrap().to_string().contains("max-p=0.5"), "{:?}", there.aqm);
+    let fault = varied::scenario(&folder, "n4.toml", &[("link.nobody.rate", "1Mbit/s")]);
+    assert!(fault.unwrap_err().contains("unknown parameter 'link.nobody.rate'"));
+    let run = |values: &str| {
+        let text = format!(
+            "scenario = 'n4.toml'\nset = ['link.bottleneck.rate', 'duration']\nvalues = {values}"
+        );
+        experiment::read_run(&folder, &toml::from_str(&text).unwrap())
+    };
+    let read = run("[['1Mbit/s', '30s'], ['2Mbit/s', '40s']]").unwrap();
+    assert_eq!(read.at, [1e6, 2e6]);
+    assert_eq!(read.plans[1].1.scenario.duration.as_secs_f64(), 40.0);
+    assert!(run("['1Mbit/s']").unwrap_err().contains("not one value for each"));
+    assert!(run("[['1Mbit/s', '3s'], ['1Mbit/s', '4s']]").unwrap_err().contains("two values"));
+    assert!(run("[]").is_err());
+}
+
+/// S1 section 6.2.2: max-p from the loss rate at which a TCP has the window that each forward flow has of a
+/// bandwidth-delay product at 22 ms; twice that rate, at most 1.
+#[test]
+fn s1_s_red_knows_the_number_of_flows() {
+    let e = experiment::load(&root().join("s1-f6.8")).unwrap();
+    for run in &e.runs {
+        for (name, plan) in &run.plans {
+            let scenario = &plan.scenario;
+            let flows: usize =
+                scenario.flows.iter().filter(|f| f.from == "R").map(|f| f.count).sum();
+            let bottleneck = &scenario.links[0].there;
+            let window = bottleneck.rate.as_bps() as f64 * 0.022 / 8000.0 / flows as f64;
+            // Algorithm 1 counts p up in steps of 1e-5.
+            let p = (1..=100_000).map(|i| f64::from(i) * 1e-5);
+            let p = p.into_iter().find(|p| 1.0 / friendly(*p) < window).unwrap_or(1.0);
+            let aqm = bottleneck.aqm.as_ref().unwrap();
+            let max_p = aqm.args.iter().find(|a| a.0.as_deref() == Some("max-p")).unwrap();
+            let max_p: f64 = max_p.1.parse().unwrap();
+            assert!(
+                (max_p / (2.0 * p).min(1.0) - 1.0).abs() < 0.01,
+                "{} {name}: {max_p}",
+                run.name
+            );
+        }
+    }
 }
 
 fn claim(why: &str) -> Claim {
@@ -145,7 +185,7 @@ fn claim(why: &str) -> Claim {
 }
 
 fn measured(mean: f64, ci95: Option<f64>) -> Measured {
-    Measured { value: Estimate { mean, ci95 }, seeds: 1 }
+    Measured { value: Estimate { mean, ci95 }.into(), seeds: 1 }
 }
 
 #[test]
@@ -181,9 +221,23 @@ fn numbers_are_rounded_as_their_interval_deserves() {
     assert_eq!(digits(0.0), "0");
     assert_eq!(digits(1e12), "1.000e12");
     assert_eq!(
-        shown(Estimate { mean: 0.355_12, ci95: Some(0.0123) }, "of it"),
+        shown(Estimate { mean: 0.355_12, ci95: Some(0.0123) }.into(), "of it"),
         "0.3551 ± 0.013 of it"
     );
+}
+
+/// The interval of a share of runs is longer on one side; what is printed is judged, and no narrower than it is.
+#[test]
+fn an_uneven_interval_is_printed_by_its_ends() {
+    let share = |value, low, high| Known { value, interval: Interval::Between(low, high) };
+    assert_eq!(shown(share(1.0, 0.83887, 1.0), "of runs"), "1 (0.838 to 1) of runs");
+    assert_eq!(shown(share(0.3, 0.1077, 0.60321), ""), "0.3 (0.107 to 0.604)");
+    assert_eq!(shown(share(0.0, 0.0, 0.16113), ""), "0 (0 to 0.162)");
+    assert_eq!(shown(share(2.0, 2.0, 2.0), "s"), "2 s", "all runs are the same");
+    let at_least = |low| (Some(low), None);
+    assert_eq!(place(at_least(0.838), share(1.0, 0.83887, 1.0)), Place::Inside);
+    assert_eq!(place(at_least(0.8385), share(1.0, 0.83887, 1.0)), Place::Across, "as printed");
+    assert_eq!(place(at_least(0.61), share(0.3, 0.1077, 0.60321)), Place::Outside);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! N2: one flow with random loss.
+//! N2 and N3: one flow with random loss, over two paths.
 
 use super::reference::Lossy;
 use super::{Page, first_packet, half, plan, share, variant};
@@ -10,24 +10,51 @@ use narrows_scenario::plan::Plan;
 use std::fmt::Write as _;
 use std::path::Path;
 
+/// A path with random loss.
+pub(super) struct LossyPath {
+    /// As reasons name it.
+    table: &'static str,
+    title: &'static str,
+    path: &'static str,
+    /// Of its bottleneck, in bit/s.
+    capacity: f64,
+}
+
+pub(super) const N2: LossyPath = LossyPath {
+    table: "n2",
+    title: "One flow, random loss",
+    path: "10 Mbit/s 0.1 ms, then 1.5 Mbit/s 80 ms, 29 packets waiting at most",
+    capacity: 1.5e6,
+};
+/// With a short round trip timeouts weigh more.
+pub(super) const N3: LossyPath = LossyPath {
+    table: "n3",
+    title: "The same over 52 ms of round trip",
+    path: "20 Mbit/s 25 ms, then 2 Mbit/s 1 ms, 59 packets waiting at most",
+    capacity: 2e6,
+};
+
 impl Page {
     pub(super) fn lossy(
         &mut self,
+        path: &LossyPath,
         folder: &Path,
         rows: &[Lossy],
         jobs: usize,
     ) -> Result<(), String> {
-        self.out.push_str(
-            "### One flow, random loss\n\n\
-             10 Mbit/s 0.1 ms, then 1.5 Mbit/s 80 ms, 29 packets waiting at most, 200 s; each data \
-             packet is lost with probability p after transmission \
-             ([n2.toml](../experiments/ns2/n2.toml)). Goodput over capacity, mean ± half-width of the \
+        let file = format!("{}.toml", path.table);
+        let _ = write!(
+            self.out,
+            "### {}\n\n\
+             {}, 200 s; each data packet is lost with probability p after transmission \
+             ([{file}](../experiments/ns2/{file})). Goodput over capacity, mean ± half-width of the \
              95% interval; means must agree within their joint interval or within 5%.\n\n\
              | p | ns-2 | ours | ns-2 | ours | difference | joint interval | timeouts | retransmitted | |\n\
              |---|---|---|---|---|---|---|---|---|---|\n",
+            path.title, path.path,
         );
         let plans: Vec<Plan> = (rows.iter())
-            .map(|r| plan(folder, "n2.toml", &[("link.bottleneck.loss", &r.p)]))
+            .map(|r| plan(folder, &file, &[("link.bottleneck.loss", &r.p)]))
             .collect::<Result<_, _>>()?;
         // Every row has as many seeds as its plan; nothing is random without loss.
         let seeds = |i: usize| if rows[i].p == "0" { 1 } else { plans[i].scenario.seeds as usize };
@@ -40,7 +67,8 @@ impl Page {
                 variant(&plans[i], &rows[i].ours)?,
                 plans[i].scenario.seed + seed,
             )?;
-            let goodput = s.measure(None, "goodput_bps") / 1.5e6 + first_packet(200.0);
+            let goodput =
+                s.measure(None, "goodput_bps") / path.capacity + first_packet(200.0, path.capacity);
             Ok([goodput, s.measure(None, "timeouts"), s.measure(None, "retransmissions")])
         })?;
         let mut notes = Vec::new();
@@ -58,7 +86,7 @@ impl Page {
                 1 => gap.abs() <= 0.02 * r.goodput,
                 _ => gap.abs() <= joint || gap.abs() <= 0.05 * r.goodput,
             };
-            let verdict = self.verdict(agrees, ("n2", &r.variant, &r.p), &mut notes);
+            let verdict = self.verdict(agrees, (path.table, &r.variant, &r.p), &mut notes);
             let counts = |x: Option<f64>, y: Estimate| {
                 format!("{} / {:.1}", x.map_or("-".into(), |x| format!("{x:.1}")), y.mean)
             };

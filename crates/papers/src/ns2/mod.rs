@@ -10,11 +10,10 @@ mod mix;
 mod one_flow;
 mod reference;
 
-use super::experiment::set;
+use super::varied;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::student_t975;
 use narrows_scenario::plan::Plan;
-use narrows_scenario::scenario_file;
 use reference::{Reference, Why};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -39,9 +38,11 @@ pub fn section(folder: &Path, jobs: usize) -> Result<Section, String> {
     let mut page = Page { out: String::new(), why: reference.why.clone(), faults: Vec::new() };
     let _ = writeln!(page.out, "Simulator: {}. {}\n", reference.simulator, reference.how);
     page.one_flow(folder, &reference.n1, jobs)?;
-    page.lossy(folder, &reference.n2, jobs)?;
+    page.lossy(&lossy::N2, folder, &reference.n2, jobs)?;
+    page.lossy(&lossy::N3, folder, &reference.n3, jobs)?;
     let figure = page.mix(folder, &reference.n4, jobs)?;
     page.dumbbells(&reference.dumbbells, jobs)?;
+    let _ = writeln!(page.out, "### Ties\n\n{}\n", reference.ties);
     for w in &page.why {
         page.faults.push(format!(
             "{} {} {}: explained, but it agrees or is not there",
@@ -99,21 +100,15 @@ impl Page {
     }
 }
 
-/// ns-2 counts packet 0, the SYN's stand-in, as one packet of goodput: its share of 1.5 Mbit/s.
-fn first_packet(seconds: f64) -> f64 {
-    8000.0 / seconds / 1.5e6
+/// ns-2 counts packet 0, the SYN's stand-in, as one packet of goodput: its share of the capacity in bit/s.
+fn first_packet(seconds: f64, capacity: f64) -> f64 {
+    8000.0 / seconds / capacity
 }
 
 /// The plan of a scenario in which these keys have these values.
 pub(crate) fn plan(folder: &Path, file: &str, values: &[(&str, &str)]) -> Result<Plan, String> {
-    let path = folder.join(file);
-    let say = |e: String| format!("{}: {e}", path.display());
-    let mut text = std::fs::read_to_string(&path).map_err(|e| say(e.to_string()))?;
-    for (key, value) in values {
-        text = set(&text, key, value).map_err(say)?;
-    }
-    let scenario = scenario_file::parse(&text, folder).map_err(|e| say(e.to_string()))?;
-    Plan::new(scenario).map_err(|e| say(e.to_string()))
+    let scenario = varied::scenario(folder, file, values)?;
+    Plan::new(scenario).map_err(|e| format!("{}: {e}", folder.join(file).display()))
 }
 
 fn variant(plan: &Plan, protocol: &str) -> Result<usize, String> {

@@ -35,7 +35,7 @@ impl Page {
         })?;
         let mut notes = Vec::new();
         for (r, s) in rows.iter().zip(&samples) {
-            let mbps = s.measure(None, "goodput_bps") / 1e6 + first_packet(30.0) * 1.5;
+            let mbps = s.measure(None, "goodput_bps") / 1e6 + first_packet(30.0, 1.5e6) * 1.5;
             let off = mbps / r.goodput_mbps - 1.0;
             let limit = r.limit.to_string();
             let verdict = self.verdict(off.abs() <= 0.02, ("n1", &r.variant, &limit), &mut notes);

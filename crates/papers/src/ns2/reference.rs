@@ -10,8 +10,11 @@ pub struct Reference {
     pub how: String,
     pub n1: Vec<OneFlow>,
     pub n2: Vec<Lossy>,
+    pub n3: Vec<Lossy>,
     pub n4: Mix,
     pub dumbbells: Vec<Dumbbell>,
+    /// What is not to be compared: what depends on the order of simultaneous events.
+    pub ties: String,
     pub why: Vec<Why>,
 }
 
@@ -85,7 +88,7 @@ pub struct Dumbbell {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Why {
-    /// `n1`, `n2`, `n4` or `dumbbell`.
+    /// `n1`, `n2`, `n3`, `n4` or `dumbbell`.
     pub table: String,
     pub variant: String,
     /// The row's limit, p, rate or name.
