@@ -283,6 +283,7 @@ impl Task {
             links: links.into(),
             groups: Vec::with_capacity(2),
             changes: Vec::new(),
+            reconfigurations: Vec::new(),
             series: None,
         };
         let host = link.host_delay.filter(|d| *d > Duration::ZERO);
