@@ -90,8 +90,13 @@ fn read(text: &str) -> f64 {
 /// Three digits of an end, not nearer to the value than it is.
 fn outwards(end: f64, sign: f64) -> String {
     let text = significant(end, 3);
-    let short = sign * (end - read(&text)) > 1e-12 * end.abs();
-    if short { significant(end + sign * 0.005 * end.abs(), 3) } else { text }
+    if sign * (end - read(&text)) <= 1e-12 * end.abs() {
+        return text;
+    }
+    // One more in the last digit.
+    let scientific = format!("{end:.2e}");
+    let exponent: i32 = scientific.split('e').nth(1).and_then(|e| e.parse().ok()).unwrap_or(0);
+    significant(read(&text) + sign * read(&format!("1e{}", exponent - 2)), 3)
 }
 
 /// Four significant digits, without an exponent where that is readable.

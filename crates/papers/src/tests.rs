@@ -146,7 +146,7 @@ fn a_run_varies_several_values_together() {
     assert_eq!(read.at, [1e6, 2e6]);
     assert_eq!(read.plans[1].1.scenario.duration.as_secs_f64(), 40.0);
     assert!(run("['1Mbit/s']").unwrap_err().contains("not one value for each"));
-    assert!(run("[['1Mbit/s', '3s'], ['1Mbit/s', '4s']]").unwrap_err().contains("two values"));
+    assert!(run("[['1Mbit/s', '30s'], ['1Mbit/s', '40s']]").unwrap_err().contains("two values"));
     assert!(run("[]").is_err());
 }
 
