@@ -250,8 +250,16 @@ fn bad_scenarios_get_the_line_and_what_would_be_right() {
         ("duration = \"1s\"", "duration = \"1s\"\nwarmup = \"1s\"", "warm-up"),
         ("duration = \"1s\"", "duration = \"1s\"\npreset = \"ns\"", "did you mean 'ns2'"),
         ("duration = \"1s\"", "duration = \"1s", "line 2"),
-        ("flows = \"reno\"", "flows = \"rena\"", "line 32: unknown group of flows 'rena'; did you mean"),
-        ("rate = \"2Mbit/s\"\nrtt = \"30ms\"\nloss = \"1%\"\n", "", "line 32: this reconfigures nothing"),
+        (
+            "flows = \"reno\"",
+            "flows = \"rena\"",
+            "line 32: unknown group of flows 'rena'; did you mean",
+        ),
+        (
+            "rate = \"2Mbit/s\"\nrtt = \"30ms\"\nloss = \"1%\"\n",
+            "",
+            "line 32: this reconfigures nothing",
+        ),
         ("rtt = \"30ms\"", "rtt = \"30\"", "rtt: '30' has no unit"),
         ("interval = \"100ms\"", "interval = \"1ns\"", "million samples"),
         ("links = [\"a-b.back\"]", "links = [\"a-b.bakc\"]", "did you mean 'a-b.back'"),
