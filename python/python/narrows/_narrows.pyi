@@ -265,3 +265,53 @@ class InKernel:
     def name(self) -> str: ...
     def __new__(cls, specification: str) -> InKernel: ...
     def unload(self) -> None: ...
+
+# For narrows.env. Arrays are annotated as object, so that reading this needs no NumPy: each is
+# contiguous and has the type that the comment names; n is the number of environments.
+
+def env_lists() -> tuple[
+    list[tuple[str, str, float, float, str]],
+    list[tuple[str, str, float, float, str]],
+    list[tuple[str, str]],
+    list[str],
+]: ...
+
+class Environments:
+    def __init__(
+        self,
+        *,
+        link: str,
+        packet: int,
+        preset: str,
+        transport: str,
+        protocol: str | None,
+        against: str | None,
+        actions: list[str],
+        observations: list[str],
+        rewards: list[tuple[str, float]],
+        step: str,
+        steps: int,
+        num_envs: int,
+        threads: int,
+        autoreset: str,
+    ) -> None: ...
+    def reset(
+        self,
+        seeds: object,  # uint64 (n,) or None
+        mask: object,  # bool (n,) or None
+        observations: object,  # float32 (n, observations), written
+    ) -> None: ...
+    def step(
+        self,
+        actions: object,  # float32 (n, actions)
+        observations: object,  # float32 (n, observations), written
+        rewards: object,  # float64 (n,), written
+        truncated: object,  # bool (n,), written
+        last: object,  # float32 (n, observations), written where episodes ended, or None
+    ) -> None: ...
+    def paths(self) -> list[tuple[float, float]]: ...
+    def links(self) -> list[str]: ...
+    def means(self) -> list[list[float]]: ...
+    def keep_trace(self, index: int) -> None: ...
+    def trace(self, index: int) -> list[list[float]]: ...
+    def svg(self, index: int) -> str: ...

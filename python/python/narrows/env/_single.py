@@ -1,0 +1,134 @@
+"""One link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._task import (
+    COLUMNS,
+    DEFAULT_LINK,
+    DEFAULT_OBSERVATIONS,
+    DEFAULT_REWARD,
+    Float32,
+    Float64,
+    Task,
+    check_render_mode,
+    picture,
+)
+
+
+class CongestionEnv(gym.Env[Float32, Float32]):
+    """One flow over a link that is drawn for each episode.
+
+    The arguments are those of :class:`~narrows.env.VectorCongestionEnv`, which is far faster for
+    more than a few: here each step is a call.
+
+    >>> from narrows.env import CongestionEnv
+    >>> settings = {"link": "10Mbit/s,10ms", "action": "window", "reward": {"throughput": 1}}
+    >>> env = CongestionEnv(**settings, steps=50)
+    >>> observation, info = env.reset(seed=1)
+    >>> info["rate"], round(info["base_rtt"], 4)
+    (10.0, 0.0208)
+    >>> for _ in range(50):
+    ...     observation, reward, terminated, truncated, info = env.step([40])
+    >>> round(reward, 1), terminated, truncated
+    (1.0, False, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        link: str = DEFAULT_LINK,
+        packet: int = 1000,
+        preset: str = "linux",
+        transport: str = "tcp",
+        protocol: str | None = None,
+        against: str | None = None,
+        action: str | Sequence[str] = "window_change",
+        observation: str | Sequence[str] = DEFAULT_OBSERVATIONS,
+        reward: Mapping[str, float] = DEFAULT_REWARD,
+        step: str = "1rtt",
+        steps: int = 400,
+        render_mode: str | None = None,
+    ) -> None:
+        self._task = Task(
+            1,
+            1,
+            "disabled",
+            link=link,
+            packet=packet,
+            preset=preset,
+            transport=transport,
+            protocol=protocol,
+            against=against,
+            action=action,
+            observation=observation,
+            reward=reward,
+            step=step,
+            steps=steps,
+        )
+        self._environments = self._task.environments
+        self._seeded = False
+        self.action_space: gym.spaces.Box = self._task.action_space  # type: ignore[assignment]
+        self.observation_space: gym.spaces.Box = self._task.observation_space  # type: ignore[assignment]
+        self.metadata = {"render_modes": ["svg", "html"], "render_fps": 1}
+        self.render_mode = check_render_mode(render_mode)
+        if self.render_mode is not None:
+            self._environments.keep_trace(0)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Float32, dict[str, Any]]:
+        """Begin an episode: draw a link, play the handshake and the initial window's round trip.
+
+        Returns:
+            The observation, of shape ``(observations,)``, and infos: ``rate`` of the link in
+            Mbit/s, ``base_rtt`` in seconds, ``link`` as a specification.
+
+        """
+        super().reset(seed=seed)
+        seeds = None
+        if seed is not None or not self._seeded:
+            own = int(self.np_random.integers(2**63)) if seed is None else seed % 2**64
+            seeds = np.array([own], dtype=np.uint64)
+        observation = self._task.blank()
+        self._environments.reset(seeds, None, observation)
+        self._seeded = True
+        rate, rtt = self._environments.paths()[0]
+        return observation[0], {
+            "rate": rate,
+            "base_rtt": rtt,
+            "link": self._environments.links()[0],
+        }
+
+    def step(self, action: ArrayLike) -> tuple[Float32, float, bool, bool, dict[str, Any]]:
+        """Play a step.
+
+        Args:
+            action: Numbers of shape ``(actions,)``. A finite one beyond its bounds counts as
+                the bound; NaN and infinity are refused.
+
+        Returns:
+            The observation, of shape ``(observations,)``, the reward, whether the episode is
+            terminated (never) or truncated (after its last step), and infos.
+
+        """
+        observation, reward = self._task.blank(), np.zeros(1)
+        truncated = np.zeros(1, dtype=np.bool_)
+        row = self._task.actions(np.reshape(np.asarray(action), (1, -1)))
+        self._environments.step(row, observation, reward, truncated, None)
+        return observation[0], float(reward[0]), False, bool(truncated[0]), {}
+
+    def trace(self) -> dict[str, Float64]:
+        """Return the episode step by step; units are in the names. Empty without a mode."""
+        rows = np.array(self._environments.trace(0), dtype=np.float64).reshape(-1, len(COLUMNS))
+        return dict(zip(COLUMNS, rows.T, strict=True))
+
+    def render(self) -> str | None:
+        """Draw the episode: rates, RTT, window and queue, losses."""
+        return None if self.render_mode is None else picture(self._environments, self.render_mode)

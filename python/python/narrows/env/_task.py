@@ -1,0 +1,157 @@
+"""What all environments are made of: settings, spaces, lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _narrows
+
+__all__ = ["ACTIONS", "OBSERVATIONS", "REWARDS", "Entry"]
+
+Float32 = NDArray[np.float32]
+Float64 = NDArray[np.float64]
+Bool = NDArray[np.bool_]
+
+
+class Entry(NamedTuple):
+    """An action, an observation or a term of a reward, and its bounds."""
+
+    name: str
+    unit: str
+    low: float
+    high: float
+    help: str
+
+
+_actions, _observations, _rewards, COLUMNS = _narrows.env_lists()
+
+#: What a policy may set, by name. One may set the window, one the pacing rate.
+ACTIONS: dict[str, Entry] = {e[0]: Entry(*e) for e in _actions}
+#: What a policy may see, by name.
+OBSERVATIONS: dict[str, Entry] = {e[0]: Entry(*e) for e in _observations}
+#: What a reward may be made of, by name. Terms are quantities; what is bad gets a negative weight.
+REWARDS: dict[str, Entry] = {
+    name: Entry(name, "", -float("inf"), float("inf"), text) for name, text in _rewards
+}
+
+DEFAULT_OBSERVATIONS = (
+    "rate_ratio",
+    "rtt_ratio",
+    "rtt_gradient",
+    "loss",
+    "delivery_ratio",
+    "bdp_ratio",
+)
+DEFAULT_REWARD = {"throughput": 1.0, "delay": -0.2, "loss": -1.0}
+DEFAULT_LINK = "1Mbit/s..100Mbit/s log,5ms..100ms"
+
+
+class Task:
+    """The settings of an environment, checked, and its spaces."""
+
+    def __init__(
+        self,
+        num_envs: int,
+        threads: int,
+        autoreset: str,
+        *,
+        link: str,
+        packet: int,
+        preset: str,
+        transport: str,
+        protocol: str | None,
+        against: str | None,
+        action: str | Sequence[str],
+        observation: str | Sequence[str],
+        reward: Mapping[str, float],
+        step: str,
+        steps: int,
+    ) -> None:
+        def whole(name: str, value: int) -> int:
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+                raise _narrows.SpecError(f"{name}: {value!r} is not a whole number above 0")
+            if value >= 2**31:
+                raise _narrows.SpecError(f"{name}: {value} is too large")
+            return int(value)
+
+        def text(name: str, value: str) -> str:
+            if not isinstance(value, str):
+                raise _narrows.SpecError(f"{name}: {value!r} is not a text")
+            return value
+
+        def names(name: str, value: str | Sequence[str]) -> list[str]:
+            listed = [value] if isinstance(value, str) else list(value)
+            return [text(name, each) for each in listed]
+
+        if not isinstance(reward, Mapping):
+            raise _narrows.SpecError(
+                f"reward: {reward!r} is not a mapping such as {{'throughput': 1, 'loss': -5}}"
+            )
+        weights = []
+        for name, weight in reward.items():
+            if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)):
+                raise _narrows.SpecError(f"reward '{name}': its weight {weight!r} is no number")
+            weights.append((text("reward", name), float(weight)))
+        actions, observations = names("action", action), names("observation", observation)
+        self.num_envs = whole("num_envs", num_envs)
+        self.environments = _narrows.Environments(
+            link=text("link", link),
+            packet=whole("packet", packet),
+            preset=text("preset", preset),
+            transport=text("transport", transport),
+            protocol=None if protocol is None else text("protocol", protocol),
+            against=None if against is None else text("against", against),
+            actions=actions,
+            observations=observations,
+            rewards=weights,
+            step=text("step", step),
+            steps=whole("steps", steps),
+            num_envs=self.num_envs,
+            threads=whole("threads", threads),
+            autoreset=text("autoreset", autoreset),
+        )
+        self.action_space = _box([ACTIONS[name] for name in actions])
+        self.observation_space = _box([OBSERVATIONS[name] for name in observations])
+        self.width = len(observations)
+        self.choices = len(actions)
+
+    def actions(self, actions: ArrayLike) -> Float32:
+        """Return one row of 32-bit floats per environment; no copy if that is what comes."""
+        try:
+            rows = np.ascontiguousarray(actions, dtype=np.float32)
+        except (TypeError, ValueError) as e:
+            raise _narrows.SpecError(f"actions are no array of numbers: {e}") from e
+        wanted = (self.num_envs, self.choices)
+        if rows.shape != wanted:
+            raise _narrows.SpecError(f"actions have the shape {rows.shape}; {wanted} is expected")
+        return rows
+
+    def blank(self) -> Float32:
+        """Make room for a row of observations per environment."""
+        return np.zeros((self.num_envs, self.width), dtype=np.float32)
+
+
+def _box(entries: list[Entry]) -> gym.spaces.Box:
+    low = np.array([e.low for e in entries], dtype=np.float32)
+    high = np.array([e.high for e in entries], dtype=np.float32)
+    return gym.spaces.Box(low, high, dtype=np.float32)
+
+
+def picture(environments: _narrows.Environments, mode: str) -> str:
+    """Draw the trace of the first environment, as reports do."""
+    svg = environments.svg(0)
+    if mode == "svg":
+        return svg
+    return f'<!doctype html><html><head><meta charset="utf-8"></head><body>{svg}</body></html>'
+
+
+def check_render_mode(mode: str | None) -> Literal["svg", "html"] | None:
+    """Return the mode, if it is one."""
+    if mode is None or mode == "svg" or mode == "html":
+        return mode  # type: ignore[return-value]
+    raise _narrows.SpecError(f"render_mode: {mode!r} is neither 'svg' nor 'html'")

@@ -1,0 +1,248 @@
+"""Thousands of links stepped at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _narrows
+from ._task import (
+    COLUMNS,
+    DEFAULT_LINK,
+    DEFAULT_OBSERVATIONS,
+    DEFAULT_REWARD,
+    Bool,
+    Float32,
+    Float64,
+    Task,
+    check_render_mode,
+    picture,
+)
+
+Array = NDArray[Any]
+Seeds = NDArray[np.uint64]
+
+_MODES = {
+    AutoresetMode.NEXT_STEP: "next_step",
+    AutoresetMode.SAME_STEP: "same_step",
+    AutoresetMode.DISABLED: "disabled",
+}
+
+
+class VectorCongestionEnv(VectorEnv[Float32, Float32, Array]):
+    """Many flows, each over a link of its own, stepped together on all cores.
+
+    An episode is ``steps`` steps long; it is truncated then, never terminated. A reset plays the
+    handshake and the round trip of the initial window, of which the first observation tells.
+
+    Args:
+        num_envs: How many links.
+        link: A link as ``narrows compare`` reads it, where values may be ranges:
+            ``1Mbit/s..100Mbit/s log`` (spaced by factors), ``5ms..200ms``, ``loss=0..5%``,
+            ``queue=0.5bdp..2bdp``. One is drawn per episode.
+        packet: Bytes of a data packet on the wire.
+        preset: Whose TCP: ``linux``, ``rfc`` or ``ns2``.
+        transport: ``tcp``, or ``rrtp`` for packets whose losses are told one by one.
+        protocol: A listed protocol that decides in the actions' place, such as ``"cubic"``: a
+            baseline in the same measures. Actions are then ignored.
+        against: Competitors on the same link, such as ``"cubic"`` or ``"bbr:3"``.
+        action: What is set: one or two names of :data:`~narrows.env.ACTIONS`.
+        observation: What is seen: names of :data:`~narrows.env.OBSERVATIONS`.
+        reward: Weights of terms of :data:`~narrows.env.REWARDS`.
+        step: Length of a step: ``1rtt`` (base RTTs of the episode's link) or a time such as
+            ``10ms``.
+        steps: Steps of an episode.
+        threads: How many threads; 0 for one per core. Results do not depend on it.
+        autoreset_mode: As in Gymnasium: with the next step (its action is ignored, its reward
+            is 0), with the same step (the last observations are in ``infos["final_obs"]``), or not,
+            but by ``reset`` with the option ``reset_mask``.
+        render_mode: ``svg`` or ``html``, for :meth:`render`; None keeps no trace.
+
+    Raises:
+        narrows.SpecError: A setting, an action or a shape is wrong.
+
+    >>> from narrows.env import VectorCongestionEnv
+    >>> envs = VectorCongestionEnv(3, link="10Mbit/s,10ms", action="window", steps=100)
+    >>> _ = envs.reset(seed=1)
+    >>> for _ in range(100):
+    ...     _ = envs.step([[10], [30], [60]])  # windows in packets of 1,000 bytes
+    >>> [round(float(x), 1) for x in envs.means()["throughput"]]
+    [0.4, 1.0, 1.0]
+
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        link: str = DEFAULT_LINK,
+        packet: int = 1000,
+        preset: str = "linux",
+        transport: str = "tcp",
+        protocol: str | None = None,
+        against: str | None = None,
+        action: str | Sequence[str] = "window_change",
+        observation: str | Sequence[str] = DEFAULT_OBSERVATIONS,
+        reward: Mapping[str, float] = DEFAULT_REWARD,
+        step: str = "1rtt",
+        steps: int = 400,
+        threads: int = 0,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+    ) -> None:
+        try:
+            mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            known = ", ".join(m.value for m in AutoresetMode)
+            raise _narrows.SpecError(
+                f"autoreset_mode: {autoreset_mode!r} is none of {known}"
+            ) from None
+        self._task = Task(
+            num_envs,
+            threads,
+            _MODES[mode],
+            link=link,
+            packet=packet,
+            preset=preset,
+            transport=transport,
+            protocol=protocol,
+            against=against,
+            action=action,
+            observation=observation,
+            reward=reward,
+            step=step,
+            steps=steps,
+        )
+        self._environments = self._task.environments
+        self._mode = mode
+        self._seeded = False
+        self._last = self._task.blank()
+        self.num_envs = self._task.num_envs
+        self.single_observation_space = self._task.observation_space
+        self.single_action_space = self._task.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.metadata = {
+            "autoreset_mode": mode,
+            "render_modes": ["svg", "html"],
+            "render_fps": 1,
+        }
+        self.render_mode = check_render_mode(render_mode)
+        if self.render_mode is not None:
+            self._environments.keep_trace(0)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Float32, dict[str, Any]]:
+        """Begin an episode on every link.
+
+        Args:
+            seed: The first link's seed, counted up for the others, or one for each. Without,
+                the next links follow from the seeds that are there.
+            options: ``reset_mask``: which environments are reset, as an array of booleans of
+                shape ``(num_envs,)``.
+
+        Returns:
+            Observations of shape ``(num_envs, observations)``, and infos: ``rate`` of each link in
+            Mbit/s and ``base_rtt`` in seconds.
+
+        """
+        mask: Bool | None = None
+        if options is not None and options.get("reset_mask") is not None:
+            mask = np.asarray(options["reset_mask"])
+            if mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
+                raise _narrows.SpecError(
+                    f"reset_mask: booleans of the shape ({self.num_envs},) are expected"
+                )
+            mask = np.ascontiguousarray(mask)
+        super().reset(seed=seed if isinstance(seed, int) else None)
+        observations = self._task.blank()
+        if mask is not None:
+            observations = self._last.copy()
+        self._environments.reset(self._seeds(seed), mask, observations)
+        self._seeded = True
+        self._last = observations
+        return observations, self._paths()
+
+    def step(self, actions: ArrayLike) -> tuple[Float32, Float64, Bool, Bool, dict[str, Any]]:
+        """Play a step on every link.
+
+        Args:
+            actions: 32-bit floats of shape ``(num_envs, actions)``. Other numbers are converted; a
+            finite value
+                beyond an action's bounds counts as the bound; NaN and infinity are refused.
+
+        Returns:
+            Observations of shape ``(num_envs, observations)``; rewards, terminations (all false)
+            and truncations of shape ``(num_envs,)``; infos. All are arrays of their own, which
+            later steps leave alone.
+
+        """
+        rows = self._task.actions(actions)
+        observations, rewards = self._task.blank(), np.zeros(self.num_envs)
+        terminated = np.zeros(self.num_envs, dtype=np.bool_)
+        truncated = np.zeros(self.num_envs, dtype=np.bool_)
+        same_step = self._mode is AutoresetMode.SAME_STEP
+        last = self._task.blank() if same_step else None
+        self._environments.step(rows, observations, rewards, truncated, last)
+        self._last = observations
+        infos: dict[str, Any] = {}
+        if same_step and truncated.any():
+            infos = {
+                "final_obs": last,
+                "_final_obs": truncated.copy(),
+                "final_info": {},
+                "_final_info": truncated.copy(),
+            }
+        return observations, rewards, terminated, truncated, infos
+
+    def links(self) -> list[str]:
+        """Return the link of each environment's episode, as ``narrows compare`` reads it."""
+        return self._environments.links()
+
+    def means(self) -> dict[str, Float64]:
+        """Return means over each environment's episode so far, each of shape ``(num_envs,)``.
+
+        ``throughput`` over the link's capacity, ``rtt`` in base RTTs, ``loss`` as a share,
+        ``reward`` per step; NaN where there was nothing to take a mean of.
+        """
+        rows = np.array(self._environments.means())
+        return dict(zip(("throughput", "rtt", "loss", "reward"), rows.T, strict=True))
+
+    def trace(self) -> dict[str, Float64]:
+        """Return the first environment's episode step by step; units are in the names.
+
+        It is empty without a ``render_mode``.
+        """
+        rows = np.array(self._environments.trace(0), dtype=np.float64).reshape(-1, len(COLUMNS))
+        return dict(zip(COLUMNS, rows.T, strict=True))
+
+    def render(self) -> str | None:  # type: ignore[override]
+        """Draw the first environment's episode: rates, RTT, window and queue, losses."""
+        return None if self.render_mode is None else picture(self._environments, self.render_mode)
+
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> Seeds | None:
+        if seed is None:
+            if self._seeded:
+                return None
+            return self.np_random.integers(2**63, size=self.num_envs, dtype=np.uint64)
+        if isinstance(seed, (int, np.integer)):
+            first = int(seed)
+            return np.array([(first + i) % 2**64 for i in range(self.num_envs)], dtype=np.uint64)
+        given = list(seed)
+        if len(given) != self.num_envs or any(s is None for s in given):
+            raise _narrows.SpecError(f"seed: one number, or {self.num_envs} numbers, are expected")
+        return np.array([int(s or 0) % 2**64 for s in given], dtype=np.uint64)
+
+    def _paths(self) -> dict[str, Any]:
+        rates, rtts = np.array(self._environments.paths()).T
+        everywhere = np.ones(self.num_envs, dtype=np.bool_)
+        return {"rate": rates, "_rate": everywhere, "base_rtt": rtts, "_base_rtt": everywhere}
