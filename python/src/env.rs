@@ -22,9 +22,12 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Name, unit, lower and upper bound, help.
 type Entry = (&'static str, &'static str, f32, f32, &'static str);
 
-/// The lists to choose from: actions, observations, rewards, and the columns of a trace.
+/// Actions, observations, rewards (name and help), and the columns of a trace.
+type Lists = (Vec<Entry>, Vec<Entry>, Vec<(&'static str, &'static str)>, Vec<&'static str>);
+
+/// The lists to choose from.
 #[pyfunction]
-fn env_lists() -> (Vec<Entry>, Vec<Entry>, Vec<(&'static str, &'static str)>, Vec<&'static str>) {
+fn env_lists() -> Lists {
     (
         ACTIONS.iter().map(|a| (a.name, a.unit, a.low, a.high, a.help)).collect(),
         OBSERVATIONS.iter().map(|o| (o.name, o.unit, o.low, o.high, o.help)).collect(),

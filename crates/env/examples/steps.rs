@@ -1,6 +1,6 @@
 //! Environment steps per second beside what the engine alone plays of the same links: 10 Mbit/s, packets of 1,500 bytes,
-//! steps of one RTT, links kept full by a fixed window. `cargo xtask bench-env` runs this program and its counterpart in
-//! Python. Arguments: RTT in ms, environments, steps, threads (0: one per core), rounds.
+//! steps of one RTT, links kept full by a fixed window. `cargo xtask bench env` runs this program and its counterpart in
+//! Python. Arguments: RTT in ms, environments, steps, threads (0: one per core), rounds, and `alone` for the engine alone.
 //!
 //! `cargo run --release -p narrows-env --example steps -- 20 1024 400 2 5`
 
@@ -23,7 +23,8 @@ impl Controller for Fixed {
 }
 
 fn main() {
-    let args: Vec<usize> = std::env::args().skip(1).filter_map(|a| a.parse().ok()).collect();
+    let args_text: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<usize> = args_text.iter().filter_map(|a| a.parse().ok()).collect();
     let number = |i: usize, usual: usize| args.get(i).copied().unwrap_or(usual);
     let (rtt_ms, n, steps) = (number(0, 20), number(1, 1024), number(2, 400));
     let (threads, rounds) = (number(3, 0), number(4, 5));
@@ -53,12 +54,19 @@ fn main() {
             networks.par_iter().map(|network| one(network).expect("a run").delivered_packets).sum()
         });
         let alone = (n * steps) as f64 / begin.elapsed().as_secs_f64();
+        if args_text.iter().any(|a| a == "alone") {
+            println!("alone={alone:.0}");
+            continue;
+        }
         let stepped = environments(&task, n, threads, steps, window as f32);
         ratios.push(stepped / alone);
         println!(
             "engine alone {alone:.0} steps/s ({packets} packets), environments {stepped:.0} steps/s, ratio {:.2}",
             stepped / alone
         );
+    }
+    if ratios.is_empty() {
+        return;
     }
     ratios.sort_by(f64::total_cmp);
     println!(

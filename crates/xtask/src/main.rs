@@ -5,6 +5,8 @@ mod bench;
 #[cfg(feature = "measure")]
 mod bench_bad_links;
 #[cfg(feature = "measure")]
+mod bench_env;
+#[cfg(feature = "measure")]
 mod bench_hysteria;
 #[cfg(all(feature = "measure", target_os = "linux"))]
 mod bench_kernel;
@@ -73,6 +75,8 @@ cargo xtask COMMAND
   bench small      what small requests, streams and messages cost beside quinn, in one process, in turns
                    (tools/small-requests; --turns N: 20 unless told); writes its section of
                    docs/benchmarks.md
+  bench env        steps per second of environments for learning beside the engine alone, in Rust and from Python:
+                   prints, a minute or two
   fuzz [SECONDS]   fuzz every target for so long (60): under libFuzzer where a nightly toolchain and
                    cargo-fuzz are, else with inputs made of fuzz/seeds (--seed N: which; --mutational: so
                    in any case; --target NAME: only this one)
@@ -128,6 +132,9 @@ fn measure(args: &[String]) -> Result<(), String> {
     // What it measures is a program of its own.
     if args.get(1).is_some_and(|w| w == "small") {
         return bench_small::run(args.get(2..).unwrap_or_default());
+    }
+    if args.get(1).is_some_and(|w| w == "env") {
+        return bench_env::run();
     }
     if cfg!(debug_assertions) {
         return in_release(args);

@@ -44,18 +44,36 @@ pub fn test() -> Result<(), String> {
 /// once, as `cargo test --workspace` has just built them: alone, each would be built again with fewer features.
 fn build() -> Result<(), String> {
     cargo(&["build", "--workspace", "--lib", "--bins", "--locked"])?;
+    place("debug")
+}
+
+/// Puts the compiled module beside the package's Python files.
+fn place(profile: &str) -> Result<(), String> {
     let (from, to) = match std::env::consts::OS {
         "windows" => ("_narrows.dll", "_narrows.pyd"),
         "macos" => ("lib_narrows.dylib", "_narrows.abi3.so"),
         _ => ("lib_narrows.so", "_narrows.abi3.so"),
     };
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
-    let from = Path::new(&target).join("debug").join(from);
+    let from = Path::new(&target).join(profile).join(from);
     let to = Path::new(PACKAGE).join("python/narrows").join(to);
     // A program that has it loaded keeps the one that it has.
     let _ = std::fs::remove_file(&to);
     std::fs::copy(&from, &to).map_err(|e| format!("{}: {e}", from.display()))?;
     Ok(())
+}
+
+/// Builds the package for release, and has `work` call Python with it, in the package's folder.
+#[cfg(feature = "measure")]
+pub fn release(work: impl FnOnce(&mut Command) -> Result<(), String>) -> Result<(), String> {
+    let python = interpreter().ok_or("there is no Python 3.10 or newer with venv and pip")?;
+    let environment = environment(&python)?;
+    cargo(&["build", "--release", "--package", "narrows-python", "--lib", "--locked"])?;
+    place("release")?;
+    let source = std::path::absolute(Path::new(PACKAGE).join("python"));
+    let source = source.map_err(|e| format!("{PACKAGE}: {e}"))?;
+    let mut python = Command::new(environment.join("bin/python"));
+    work(python.current_dir(PACKAGE).env("PYTHONPATH", source))
 }
 
 /// The first Python that will do.

@@ -142,12 +142,23 @@ def _box(entries: list[Entry]) -> gym.spaces.Box:
     return gym.spaces.Box(low, high, dtype=np.float32)
 
 
+class Picture(str):
+    """A picture as text, which a notebook shows."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
 def picture(environments: _narrows.Environments, mode: str) -> str:
     """Draw the trace of the first environment, as reports do."""
     svg = environments.svg(0)
     if mode == "svg":
-        return svg
-    return f'<!doctype html><html><head><meta charset="utf-8"></head><body>{svg}</body></html>'
+        return Picture(svg)
+    return Picture(
+        f'<!doctype html><html><head><meta charset="utf-8"></head><body>{svg}</body></html>'
+    )
 
 
 def check_render_mode(mode: str | None) -> Literal["svg", "html"] | None:
