@@ -24,8 +24,8 @@ def ran():
     return names
 
 
-def test_the_notebook_runs_from_top_to_bottom(ran):
-    """Every cell runs, and each protocol has its row."""
+def test_each_protocol_has_its_row(ran):
+    """What is compared on links that were not trained on is finite, for each."""
     assert set(ran["results"]) == {"learned", "cubic", "bbr", "rrtp"}
     assert all(np.isfinite(list(row.values())).all() for row in ran["results"].values())
 
