@@ -27,12 +27,15 @@
 //!   below what is in flight, one packet goes all the same.
 //! - In rate mode nothing backs off (algorithm 4): through an outage packets go on at the spacing that
 //!   the last report gave.
+//! - TCP's share on narrow lines is decided by its timer, which rate mode does not have: `rate-mode=tcp` is fair where
+//!   neither a rate nor any t0 is (`small_window.rs`). Ours, not the default: S1's figures are rate mode's.
 //! - S1's application always has data. Without, slow start does not grow the window, and nothing in
 //!   flight needs no timer.
 
 mod clock;
 mod equation;
 mod intervals;
+mod small_window;
 
 use crate::{
     Ack, Controller, Environment, PacketOutcome, Requirements, SendLimits, Sent, bounded, variables,
@@ -43,6 +46,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::random::RandomStream;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Rate, Settings, Status, Time, Variable};
+use small_window::SmallWindow;
 
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -66,9 +70,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: "rate-mode",
-            help: "whether a small window is replaced by a rate",
-            kind: ParamKind::Choice(&["on", "off"]),
-            origin: "S1 section 5.4.1",
+            help: "what replaces a small window: the equation's rate, nothing, or a window and timer as TCP's (fairest)",
+            kind: ParamKind::Choice(&["on", "off", "tcp"]),
+            origin: "S1 section 5.4.1: on; tcp is ours",
         },
         Param {
             name: "rate-threshold",
@@ -169,6 +173,10 @@ struct Tfwc {
     clock: Clock,
     /// Seconds between packets, in rate mode.
     dispersion: Option<f64>,
+    /// TCP's window in the place of rate mode.
+    small: Option<SmallWindow>,
+    /// Whether it is.
+    as_tcp: bool,
     /// Packets that expired timers allow over the window.
     credit: f64,
     /// This send opportunity is left unused.
@@ -179,7 +187,7 @@ struct Tfwc {
 
 impl Tfwc {
     fn new(settings: &Settings, environment: &Environment) -> Tfwc {
-        let rate_mode = settings.choice("rate-mode") == "on";
+        let rate_mode = settings.choice("rate-mode") != "off";
         let backoff =
             if settings.choice("backoff") == "double" { Backoff::Double } else { Backoff::TwoSrtt };
         let t0 = match settings.choice("t0") {
@@ -209,6 +217,8 @@ impl Tfwc {
             event: Time::ZERO,
             clock: Clock::new(settings.number("rtt-gain"), backoff, t0),
             dispersion: None,
+            small: None,
+            as_tcp: settings.choice("rate-mode") == "tcp",
             credit: 0.0,
             deferred: false,
             flight: 0,
@@ -244,17 +254,39 @@ impl Tfwc {
     }
 
     fn window(&self) -> f64 {
-        let window = self.cwnd + self.credit;
+        if self.small.as_ref().is_some_and(|s| s.silent_until().is_some()) {
+            return 0.0;
+        }
+        let window = self.small.as_ref().map_or(self.cwnd, SmallWindow::cwnd) + self.credit;
         if self.deferred && self.flight > 0 { window.min(self.flight as f64) } else { window }
     }
 
     /// The timer runs from every send and every acknowledgement, while something is in flight.
     fn arm(&mut self, now: Time) {
+        if let Some(until) = self.small.as_ref().and_then(SmallWindow::silent_until) {
+            self.due = until;
+            return;
+        }
         self.due = if self.dispersion.is_some() || self.flight == 0 {
             Time::NEVER
         } else {
-            now + self.clock.timeout()
+            let tcp = |small: &SmallWindow| self.clock.tcp_timeout(small);
+            now + self.small.as_ref().map_or(self.clock.timeout(), tcp)
         };
+    }
+
+    /// What replaces the window while the equation's is small.
+    fn replace_small_window(&mut self, ack: &Ack) {
+        let small = self.rate_mode();
+        if self.as_tcp {
+            let begun = self.small.take();
+            self.small = small.then(|| begun.unwrap_or(SmallWindow::new(self.cwnd, ack.now)));
+            if let Some(tcp) = self.small.as_mut().filter(|_| ack.newly_delivered > 0) {
+                tcp.on_ack(ack.window_limited);
+            }
+        } else {
+            self.dispersion = small.then(|| self.clock.dispersion(self.loss_rate, self.style));
+        }
     }
 }
 
@@ -266,6 +298,10 @@ impl Controller for Tfwc {
 
     fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
         let struck = outcome.lost || outcome.marked;
+        if let Some(tcp) = self.small.as_mut().filter(|_| struck) {
+            let timeout = self.clock.tcp_timeout(tcp);
+            tcp.on_loss(outcome.sent, outcome.now, timeout);
+        }
         match self.phase {
             Phase::SlowStart | Phase::FirstLoss(_) if struck => {
                 self.phase = Phase::FirstLoss(outcome.sent);
@@ -294,8 +330,7 @@ impl Controller for Tfwc {
             Phase::Equation => self.window_from_intervals(),
         }
         self.clock.sample(ack.rtt);
-        self.dispersion =
-            self.rate_mode().then(|| self.clock.dispersion(self.loss_rate, self.style));
+        self.replace_small_window(ack);
         self.credit = 0.0;
         self.flight = ack.flight;
         self.deferred = self.spread > 0.0 && self.random_key.chance(self.spread);
@@ -307,14 +342,20 @@ impl Controller for Tfwc {
             return;
         }
         self.clock.back_off();
+        if let Some(tcp) = &mut self.small
+            && !tcp.ends_silence()
+        {
+            tcp.on_timeout(now);
+        }
         self.deferred = false;
-        self.credit = self.credit.max(self.flight as f64 + 1.0 - self.cwnd);
+        let cwnd = self.small.as_ref().map_or(self.cwnd, SmallWindow::cwnd);
+        self.credit = self.credit.max(self.flight as f64 + 1.0 - cwnd);
         self.arm(now);
     }
 
     fn send_limits(&self) -> SendLimits {
         match self.dispersion {
-            None => SendLimits::unpaced(bounded(self.window(), 1.0)),
+            None => SendLimits::unpaced(bounded(self.window(), 0.0)),
             Some(seconds) => {
                 let rate = Rate::from_bps_f64((self.packet_bits / seconds).clamp(1.0, 1e15));
                 SendLimits::paced(f64::INFINITY, rate)
@@ -337,7 +378,9 @@ impl Controller for Tfwc {
             put("equation_window", self.equation_window);
         }
         put("rate_mode", f64::from(u8::from(self.dispersion.is_some())));
-        put("rto_s", self.clock.timeout().as_secs_f64());
+        let timeout =
+            self.small.as_ref().map_or(self.clock.timeout(), |small| self.clock.tcp_timeout(small));
+        put("rto_s", timeout.as_secs_f64());
     }
 }
 

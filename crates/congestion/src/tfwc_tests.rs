@@ -416,6 +416,25 @@ fn an_idle_application_earns_no_window() {
     assert_eq!(scenario.window(), 51.0);
 }
 
+/// Two of three packets are lost: the timeout backs off as TCP's, so that far fewer leave than by the equation's rate,
+/// and it never stops.
+#[test]
+fn a_small_window_as_tcps_backs_off_and_goes_on() {
+    let sent = |spec: &str| {
+        let mut line = Line::new(spec, |n| n >= 64 && n % 3 != 0);
+        while line.now < Time::from_secs_f64(300.0) {
+            line.step();
+        }
+        let then = line.next;
+        while line.now < Time::from_secs_f64(600.0) {
+            line.step();
+        }
+        line.next - then
+    };
+    let (tcp, none) = (sent("tfwc(rate-mode=tcp)"), sent("tfwc(rate-mode=off)"));
+    assert!(tcp > 20 && tcp * 3 < none, "{tcp}, and {none} without");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
@@ -423,12 +442,13 @@ proptest! {
     #[test]
     fn no_fates_stop_it(
         keys in prop::collection::vec((any::<u64>(), 0.0..1.0f64, 1u64..400), 1..6),
-        choice in 0usize..7,
+        choice in 0usize..8,
         rtt in prop_oneof![Just(0u64), 1u64..1000, 1_000_000..3_000_000_000u64],
     ) {
         let spec = [
             "tfwc",
             "tfwc(rate-mode=off)",
+            "tfwc(rate-mode=tcp)",
             "tfwc(history=ewma16,rounding=down,rate-style=later,rate-threshold=2.5)",
             "tfwc(backoff=2srtt,rtt-gain=0.1)",
             "tfwc(spread=0.5)",
@@ -444,7 +464,8 @@ proptest! {
         for _ in 0..2000 {
             line.step();
             let send_limits = line.t.send_limits();
-            prop_assert!(send_limits.cwnd >= 1.0);
+            let silent = line.t.small.as_ref().is_some_and(|s| s.silent_until().is_some());
+            prop_assert!(send_limits.cwnd >= 1.0 || silent);
             prop_assert_eq!(send_limits.cwnd.is_infinite(), send_limits.pacing_rate.is_some());
             prop_assert!(send_limits.pacing_rate.is_none_or(|r| r.as_bps() > 0));
             prop_assert!(line.ali() >= 1.0 && line.ali() <= 2e8, "{}", line.ali());

@@ -7,6 +7,7 @@
 //! are the least that the timer adds to SRTT. What t0 is in equation 5.5 is a choice of its own.
 
 use super::equation;
+use super::small_window::SmallWindow;
 use crate::positive;
 use narrows_base::Duration;
 
@@ -138,6 +139,10 @@ impl Clock {
     #[inline]
     pub fn timeout(&self) -> Duration {
         Duration::from_secs_f64(self.timeout)
+    }
+    /// TCP's timer for a small window.
+    pub fn tcp_timeout(&self, small: &SmallWindow) -> Duration {
+        small.timeout(self.srtt.unwrap_or(FIRST), self.rttvar)
     }
     /// The timer expired in window mode.
     pub fn back_off(&mut self) {
