@@ -73,6 +73,8 @@
 //! empty long before half: a cut after which the queue was seen to be gone lets the next one leave what the path itself
 //! holds, and the growth is less by as much (AIMD with the same mean window).
 //!
+//! In this mode and in the startup, a round of which a queue that shows dropped more than half leaves what arrived of it.
+//!
 //! *Whose queue?* (`rrtp/question.rs`) The window is cut by a fifth for two round trips while round trips are long. There are three answers:
 //! - *Ours*: the rate stays, as whoever is alone gets it from a shorter queue, and round trips fall by at least half of
 //!   what was cut. Two such answers begin *default mode*. Where neither falls, the queue was full: no answer.
@@ -192,6 +194,10 @@ pub const VARIABLES: &[Variable] = &[
 
 /// A link that is known to lose more is expected to.
 const KNOWN_LOSS: f64 = 0.01;
+/// Packets of a round below which its losses and deliveries are mostly chance.
+const FEW_TO_TELL: f64 = 32.0;
+/// A full queue that dropped so much of a round shows what there is room for.
+const MOST_LOST: f64 = 0.5;
 /// Packets of the first flight: enough for a spacing, few enough for any queue.
 const FIRST_FLIGHT: f64 = 4.0;
 
@@ -278,12 +284,25 @@ impl Rrtp {
             }
         }
     }
+
+    /// A full queue that shows, and dropped most of a round: what arrived of it is what there is room for. Halves of a
+    /// window that is several times too large would take as many rounds.
+    fn leave_what_arrived(&mut self) {
+        let round = self.path.round;
+        let many = round.delivered + round.lost >= FEW_TO_TELL;
+        if many && round.lost_share() > MOST_LOST && self.path.shows_queue() {
+            self.window = self.window.min(round.delivered.max(FIRST_FLIGHT));
+        }
+    }
 }
 
 impl Controller for Rrtp {
     fn on_ack(&mut self, ack: &Ack) {
         self.path.crediting = self.mode != Mode::Competitive || self.competitive.knows_losses();
         let round = self.path.on_ack(ack);
+        if round && self.mode != Mode::Default {
+            self.leave_what_arrived();
+        }
         match self.mode {
             Mode::Startup => self.startup_ack(ack, round),
             Mode::Default => self.default_ack(ack, round),

@@ -458,6 +458,26 @@ mod tests {
         // AIMD that leaves four fifths grows by a third of a packet per round trip.
         assert!(growth < 0.9 / 3.0 && growth > 0.25, "{growth}");
     }
+    /// Of many that begin at once each expects the whole link: halves would drop most of four rounds more. Where no queue
+    /// shows, a burst may have taken as much of a lossy link's round.
+    #[test]
+    fn a_full_queue_that_drops_most_of_a_round_leaves_what_arrived() {
+        let left = |rtt| {
+            let mut rrtp = Rrtp::new(&Environment::default());
+            (rrtp.mode, rrtp.window) = (Mode::Competitive, 600.0);
+            let mut scenario = crate::scenario::Scenario::new(crate::scenario::build("reno"));
+            let mut ack = scenario.ack(1, false);
+            for rtt in [0.05, 0.1, rtt] {
+                ack.rtt = narrows_base::Duration::from_secs_f64(rtt);
+                rrtp.path.on_ack(&ack);
+            }
+            rrtp.path.round = Round { delivered: 75.0, lost: 300.0, ..Round::default() };
+            rrtp.leave_what_arrived();
+            rrtp.window
+        };
+        assert_eq!((left(0.1), left(0.05)), (75.0, 600.0));
+    }
+
     /// A link that loses and holds no queue is climbed again. The full queue of many others loses as much, and to a flow
     /// that never saw it empty it looks like a longer path: but its round trips vary, so nothing more is sent into it.
     #[test]

@@ -13,7 +13,7 @@ use super::flight::{AT_ONCE, Flight};
 use super::loss_model::LossModel;
 use super::path_model::PathModel;
 use super::round::Round;
-use super::{Mode, Rrtp};
+use super::{FEW_TO_TELL, Mode, Rrtp};
 use crate::{Ack, Dispersion, PacketOutcome};
 use narrows_base::Time;
 
@@ -46,8 +46,6 @@ const FOLLOWS: f64 = 1.1;
 /// So many rounds without that show that there is none.
 const MAX_STALE: u32 = 4;
 const MAX_SCATTERED: u32 = 2;
-/// Packets of a window below which a round's losses and deliveries are mostly chance.
-const FEW_TO_TELL: f64 = 32.0;
 /// Part of what was sent in addition that arrives where nothing is full.
 const IN_STEP: f64 = 0.6;
 /// Part of what a full link would make round trips longer, below which they stayed.
