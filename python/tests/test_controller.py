@@ -33,7 +33,7 @@ class Keeps:
         pass
 
 
-def test_gentle_decides_as_the_one_in_rust():
+def test_gentle_decides_as_the_one_in_rust(tmp_path):
     """Protects the events and their units: the same algorithm has equal runs, to the bit."""
     rust = ROOT / "target/debug/examples/my_controller"
     if not rust.exists():
@@ -42,6 +42,7 @@ def test_gentle_decides_as_the_one_in_rust():
         )
     names = "gentle,gentle(limit=1.5),rrtp+gentle"
     flags = ["compare", "--link", LINK, "--protocols", names, "--seeds", "3", "--json"]
+    flags += ["--out", str(tmp_path / "out")]
     ran = subprocess.run([rust, *flags], capture_output=True, text=True, check=True)
     by_rust = [row["digest"] for row in json.loads(ran.stdout)["results"]]
     with lending([Gentle]):
