@@ -64,6 +64,7 @@ fn network(protocol: &str) -> NetworkSpec {
         links: vec![link("there"), link("back")],
         groups: vec![group("one"), group("two")],
         changes: Vec::new(),
+        reconfigurations: Vec::new(),
         series: None,
     }
 }

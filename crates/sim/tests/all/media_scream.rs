@@ -27,6 +27,7 @@ fn alone(protocol: &str, aqm: Option<&str>) -> (f64, f64, u64) {
             flows: vec![flow],
         }],
         changes: Vec::new(),
+        reconfigurations: Vec::new(),
         series: None,
     };
     let link = run(&spec, &mut |_| true).unwrap().links.remove(0);
