@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import time
 from collections.abc import Callable, Iterator
@@ -23,8 +24,9 @@ def shown(what: str, progress: bool) -> Iterator[Callable[[float], None] | None]
 
     def tell(fraction: float) -> None:
         if not bars and time.monotonic() - begun > _PATIENCE_S:
-            from tqdm.auto import tqdm
-
+            # A notebook's own bar needs ipywidgets; without them tqdm would say so at every call.
+            has_widgets = importlib.util.find_spec("ipywidgets") is not None
+            tqdm = importlib.import_module("tqdm.auto" if has_widgets else "tqdm").tqdm
             form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"
             bars.append(tqdm(total=1.0, desc=what, bar_format=form, leave=False))
         if bars:
