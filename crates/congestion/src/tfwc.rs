@@ -301,6 +301,10 @@ impl Controller for Tfwc {
         if let Some(tcp) = self.small.as_mut().filter(|_| struck) {
             let timeout = self.clock.tcp_timeout(tcp);
             tcp.on_loss(outcome.sent, outcome.now, timeout);
+            // An acknowledgement need not follow: a loss may be found by a timer.
+            if tcp.silent_until().is_some() {
+                self.arm(outcome.now);
+            }
         }
         match self.phase {
             Phase::SlowStart | Phase::FirstLoss(_) if struck => {

@@ -435,6 +435,28 @@ fn a_small_window_as_tcps_backs_off_and_goes_on() {
     assert!(tcp > 20 && tcp * 3 < none, "{tcp}, and {none} without");
 }
 
+/// A loss that a timer found, with no acknowledgement after it, ends sending until its own timeout and no longer.
+#[test]
+fn a_small_window_that_falls_silent_knows_when_to_go_on() {
+    let mut t = tfwc("tfwc(rate-mode=tcp)");
+    t.small = Some(SmallWindow::new(2.0, Time::ZERO));
+    let (sent, now) = (Time::from_secs_f64(1.0), Time::from_secs_f64(1.5));
+    t.on_packet_outcome(&PacketOutcome {
+        now,
+        seq: 0,
+        sent,
+        bytes: 1000,
+        lost: true,
+        marked: false,
+        radio: false,
+    });
+    assert_eq!(t.send_limits().cwnd, 0.0);
+    let due = t.next_tick();
+    assert!(due >= now && due < now + Duration::from_secs(60), "{due:?}");
+    t.on_tick(due);
+    assert!(t.send_limits().cwnd >= 1.0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 

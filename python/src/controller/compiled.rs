@@ -1,9 +1,9 @@
 //! A controller whose methods numba has compiled: functions over two records, its state and the event. They need no
 //! GIL, so that simulations of such controllers run beside each other.
 
+use super::class::Class;
 use super::failure::{self, Fault};
 use super::interpreted::{Failed, Parameter};
-use super::lent::Class;
 use super::limits;
 use narrows_base::Time;
 use narrows_congestion as congestion;

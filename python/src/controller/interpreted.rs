@@ -1,8 +1,8 @@
 //! A controller whose methods are Python's.
 
+use super::class::Class;
 use super::events::{Ack, Loss, Start, Timeout, no_ack};
 use super::failure::{self, Fault};
-use super::lent::Class;
 use super::limits;
 use narrows_base::Time;
 use narrows_congestion as congestion;

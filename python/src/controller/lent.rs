@@ -1,5 +1,6 @@
 //! Classes of Python as controllers that are known by their names while a call uses them.
 
+use super::class::Class;
 use super::compiled::{Compiled, Layout};
 use super::failure::{self, COMPILED, INTERPRETED};
 use super::interpreted::{Failed, Interpreted, Parameter};
@@ -15,13 +16,10 @@ use pyo3::sync::MutexExt;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A class, or what makes an object like one, while it is lent.
-pub struct Class {
-    pub name: &'static str,
-    /// Called with the parameters that a specification gives.
-    pub factory: Py<PyAny>,
-    /// Attributes that are columns of its time series.
-    pub variables: &'static [&'static str],
+/// A class while it is lent.
+#[derive(Clone)]
+struct Lent {
+    class: Arc<Class>,
     /// Its methods as machine code, if it is compiled.
     layout: Option<Layout>,
 }
@@ -47,7 +45,7 @@ struct Entries {
     over_rrtp: ProtocolEntry,
     variables: &'static [&'static str],
     /// The class, while it is lent.
-    class: &'static Mutex<Option<Arc<Class>>>,
+    lent: &'static Mutex<Option<Lent>>,
 }
 
 /// A class that is lent at present.
@@ -112,13 +110,15 @@ impl Entries {
             params,
             status: Status::NotValidated,
         }));
-        let class: &'static Mutex<Option<Arc<Class>>> = Box::leak(Box::default());
+        let lent: &'static Mutex<Option<Lent>> = Box::leak(Box::default());
         let build = move |settings: &Settings, environment: &Environment| {
-            let class = class.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let Some(class) = class else { return Box::new(Failed) as Box<dyn Controller> };
+            let lent = lent.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let Some(Lent { class, layout }) = lent else {
+                return Box::new(Failed) as Box<dyn Controller>;
+            };
             let given = params.iter().zip(kinds).filter(|(p, _)| settings.given(p.name));
             let given: Vec<_> = given.map(|(p, kind)| (p.name, value(settings, p, kind))).collect();
-            match &class.layout {
+            match &layout {
                 Some(layout) => Compiled::build(&class, layout, &given, environment),
                 None => Interpreted::build(&class, &given, environment),
             }
@@ -138,14 +138,14 @@ impl Entries {
                 descriptor.summary,
             ),
             variables: Vec::leak(names),
-            class,
+            lent,
         }))
     }
 
-    fn put(&self, class: Option<Arc<Class>>) {
+    fn put(&self, lent: Option<Lent>) {
         let before = {
-            let mut place = self.class.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *place, class)
+            let mut place = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *place, lent)
         };
         // Outside of the lock: the end of a class may run Python code.
         drop(before);
@@ -217,12 +217,12 @@ pub fn lend(py: Python<'_>, description: &Bound<'_, PyAny>) -> PyResult<Loan> {
         }
         failure::forget(&name);
         let entries = *known.entries.entry(shape.clone()).or_insert_with(|| Entries::new(&shape));
-        entries.put(Some(Arc::new(Class {
+        let class = Arc::new(Class {
             name: entries.controller.descriptor.name,
             factory: factory.clone_ref(py),
             variables: entries.variables,
-            layout,
-        })));
+        });
+        entries.put(Some(Lent { class, layout }));
         match sim::Loan::new(&entries.controller, &entries.over_tcp, &entries.over_rrtp) {
             Ok(loan) => {
                 let in_use = InUse { calls: 1, factory, shape, entries, _loan: loan };

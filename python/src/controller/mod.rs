@@ -1,6 +1,7 @@
 //! Controllers that are classes of Python: lent to the lists by name while a call uses them ([`lent`]), called by the
 //! engine ([`interpreted`], or [`compiled`] by numba), their exceptions brought to whoever called ([`failure`]).
 
+mod class;
 mod compiled;
 mod events;
 mod failure;

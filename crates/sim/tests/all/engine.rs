@@ -310,7 +310,8 @@ fn faults_on_the_way_lose_nothing() {
         let mut spec = network(
             vec![group("main", p.name, "transfer(size=300kB)", &[0.0], &[0], &[1])],
             "3%+outage(at=2s,for=300ms)",
-            300.0,
+            // limd by S3's letter gets 192 kB through in 300 s.
+            900.0,
         );
         faults(&mut spec);
         let f = &go(&spec).groups[0].flows[0];

@@ -126,7 +126,7 @@ const RADIO: Net = net(0.064, 250, 20, "none");
 fn alone_tear_uses_most_of_a_path() {
     let with = mean(SLOW, &[("tear", 1)]);
     assert!(with.used > 0.82, "{with:?}");
-    let letter = mean(SLOW, &[("tear(discount=off)", 1)]);
+    let letter = mean(SLOW, &[("tear(discount=off,yield=off)", 1)]);
     assert!((0.5..0.75).contains(&letter.used), "{letter:?}");
 }
 
