@@ -120,12 +120,12 @@ fn parts_of_a_sweep_are_together_the_whole() {
     let (runs, _) = run(&s, &whole, 1);
     let mut sizes = Vec::new();
     for number in 1..=5 {
-        let part = Some(Part { number, of: 5 });
+        let part = Part { number, of: 5 };
         // Nobody sees the journals of those that run at the same time.
         let mut own: Runs = s.known(std::collections::BTreeMap::new());
-        let (_, journal) = journal::open_part(&shared, part.unwrap()).unwrap();
+        let (_, journal) = journal::open_part(&shared, part).unwrap();
         let stop = AtomicBool::new(false);
-        let control = Control { stop: &stop, progress: &|_, _| (), jobs: 1, part };
+        let control = Control { stop: &stop, progress: &|_, _| (), jobs: 1, part: Some(part) };
         s.execute(&mut own, journal, &control).unwrap();
         sizes.push(own.iter().flatten().flatten().count());
     }
