@@ -2,9 +2,11 @@
 
 use crate::fuzz::{FuzzCase, variants};
 use crate::list::CONTROLLERS;
+use crate::scenario::build;
+use crate::scenario_path::SimplePath;
 use crate::{CongestionEvent, SlowStartRestart};
 use narrows_base::descriptor::ParamKind;
-use narrows_base::{RandomKey, Time, Variable};
+use narrows_base::{Duration, RandomKey, Time, Variable};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,6 +71,44 @@ fn what_controllers_show_is_explained() {
             let known = *all.entry(v.name).or_insert(*v);
             assert_eq!(known, *v, "one column, two meanings");
         }
+    }
+}
+
+/// An application that sends a tenth of what the path carries says nothing about the path: an estimate of its bandwidth stays,
+/// and a search for it does not end. A path that became slower is another thing.
+#[test]
+fn little_data_does_not_make_a_path_slow() {
+    let at = Time::from_secs_f64;
+    let bandwidth = |path: &SimplePath| {
+        let mut found = f64::NAN;
+        path.controller.watch(&mut |name, value| {
+            found = if name == "bandwidth_bps" { value } else { found };
+        });
+        found / 10e6
+    };
+    let tenth = Duration::from_millis(8);
+    for name in ["bbr", "bbr3", "rrtp"] {
+        let known = || {
+            let mut path = SimplePath::new(build(name));
+            path.run(at(3.0));
+            path
+        };
+        let mut little = known();
+        little.app_gap = tenth;
+        little.run(at(8.0));
+        assert!(bandwidth(&little) > 0.9, "{name}: {}", bandwidth(&little));
+        let mut slow = known();
+        slow.rate_bps = 5e6;
+        slow.run(at(30.0));
+        assert!(bandwidth(&slow) < 0.7, "{name}: {}", bandwidth(&slow));
+
+        let mut begins = SimplePath::new(build(name));
+        begins.app_gap = tenth;
+        begins.run(at(3.0));
+        begins.app_gap = Duration::ZERO;
+        begins.run(at(3.2));
+        let used = begins.utilisation(at(3.5));
+        assert!(used > 0.8, "{name} begins with little data: {used}");
     }
 }
 

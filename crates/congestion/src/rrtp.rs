@@ -42,10 +42,15 @@
 //! - In *competitive mode* losses brake, unless eight rounds in a row met no queue where one had shown before. Where no
 //!   queue shows, and a cut took losses but left the rate, a policer had dropped what was too much: from then on no
 //!   empty queue acquits, a cut leaves 0.7 of the window, and nothing is refilled faster than Reno does, until losses go
-//!   on at a lower rate. Where for twelve rounds no round trip met a queue, and small rounds lose as large ones do, the
+//!   on although the window is less than three quarters of what it was: a policer drops nothing of that. Where for twelve rounds no round trip met a queue, and small rounds lose as large ones do, the
 //!   startup's climb is tried again: it ends at a queue, and at once where more is lost than at the small rate. It is
 //!   tried ever more rarely, and not by flows of less than six packets. Where many others keep a queue full, round trips
 //!   vary by the packets that come and go, so nobody climbs there.
+//!
+//! *An application that sends less than it may* makes no experiment. In rounds without a rate sample of the path's no
+//! probe counts as dropped, no cut is judged, and a question is asked again; the bandwidth stays what it was, and most of
+//! six such rounds must be lost before default mode ends for it. A silence of few packets, as many as a link that loses
+//! loses in a row now and then, is no outage.
 //!
 //! Compare PCC Vivace's loss gradient (NSDI 2018), and BBRv3's loss bounds (draft-ietf-ccwg-bbr), which take all loss
 //! for the rate's.
@@ -338,7 +343,9 @@ impl Controller for Rrtp {
     }
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
-        if let CongestionEvent::SlowStartRestart(_) = event {
+        if let CongestionEvent::SlowStartRestart(_) = event
+            && !self.path.lost_by_chance()
+        {
             self.path.forget_rates();
             self.path.forget_round_trips();
             (self.restarted, self.told) = (true, false);

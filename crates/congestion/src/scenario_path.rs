@@ -29,6 +29,7 @@ struct Copy {
     delivered_at: Time,
     arrived: bool,
     lost: bool,
+    app_limited: bool,
 }
 
 /// The path, the sender and its controller.
@@ -38,6 +39,8 @@ pub struct SimplePath {
     /// Two-way, without service.
     pub delay: Duration,
     pub queue_limit: usize,
+    /// The application makes no more than a packet in this time.
+    pub app_gap: Duration,
     /// Packets, by number, that the path loses after the queue.
     pub lose: fn(u64) -> bool,
     pub now: Time,
@@ -73,6 +76,7 @@ impl SimplePath {
             rate_bps: 10e6,
             delay: Duration::from_millis(40),
             queue_limit: 1_000_000,
+            app_gap: Duration::ZERO,
             lose: |_| false,
             now: Time::ZERO,
             dropped: 0,
@@ -157,7 +161,9 @@ impl SimplePath {
             if self.outstanding == 0 {
                 self.delivered_at = self.now;
             }
+            let app_limited = self.app_gap > self.pace();
             let copy = Copy {
+                app_limited,
                 at: self.now,
                 number: self.sent,
                 transmissions: before + 1,
@@ -180,11 +186,19 @@ impl SimplePath {
                 retransmission: recovery.is_some(),
                 last_waiting: false,
             });
-            if let Some(rate) = self.controller.send_limits().pacing_rate {
-                let gap = rate.max(Rate::from_bps(1)).transmission(u64::from(PACKET)).0;
+            let gap = self.pace().max(self.app_gap);
+            if gap > Duration::ZERO {
                 self.next_send = self.now + gap;
             }
         }
+    }
+
+    /// Time between packets by the pacing rate; zero without one.
+    fn pace(&self) -> Duration {
+        let rate = self.controller.send_limits().pacing_rate;
+        rate.map_or(Duration::ZERO, |rate| {
+            rate.max(Rate::from_bps(1)).transmission(u64::from(PACKET)).0
+        })
     }
 
     fn enqueue(&mut self, segment: u64) {
@@ -257,7 +271,7 @@ impl SimplePath {
             flight: self.segments.len() as u64 - self.acked,
             outstanding: self.outstanding,
             prior_outstanding,
-            window_limited: true,
+            window_limited: !copy.app_limited,
             in_recovery: self.recover.is_some(),
             round: self.round,
             round_start,
@@ -267,7 +281,7 @@ impl SimplePath {
                 interval,
                 prior_delivered: copy.delivered_before,
                 total_delivered: self.delivered,
-                app_limited: false,
+                app_limited: copy.app_limited,
             }),
             feedback: Feedback::NONE,
         });

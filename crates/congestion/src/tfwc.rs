@@ -3,8 +3,10 @@
 //! TFRC's smoothness with TCP's ACK clock: the window is what TCP's throughput equation gives for
 //! the average loss interval, so no round-trip time enters it. Every packet is acknowledged; the
 //! endpoint keeps the ACK vector and tells of every packet's outcome, in the order of numbers. Before
-//! the first loss, slow start. Where the equation's window is below 2, an ACK clock would stall, and
-//! packets are sent by the clock instead: rate mode.
+//! the first loss, slow start. Where the equation's window is below 2, an ACK clock would stall, and S1
+//! sends packets by the clock instead: rate mode (`rate-mode=on`). The default is ours, a window and a timer as
+//! TCP's (`small_window.rs`): TCP's share on narrow lines is decided by its timer, which rate mode does not have, so that
+//! TCP starves beside it.
 //!
 //! What S1 leaves open, or prints otherwise than it must mean:
 //! - The round-trip time that separates loss events is SRTT, and it is measured from the send time of
@@ -18,8 +20,8 @@
 //!   it by ns-2's clock of 0.1 s, so that it is 0.3 s on a short path. That matters: by a fine clock it
 //!   is little more than the RTT, rate mode sends up to twice as much as the window at the same loss
 //!   rate, and TCP, which has a least timeout, starves. Of 4 TCP and 4 TFWC flows at 1 Mbit/s with room
-//!   for 5 packets, TCP gets 7 % so, and 40 % by ticks. Ticks are the default, or S1's claims would not
-//!   hold.
+//!   for 5 packets, TCP gets 7 % so, and 40 % by ticks. Ticks are the default; a small window as TCP's goes by the same
+//!   clock.
 //! - Rate mode ends with the acknowledgement that brings the window to the threshold; the window
 //!   counts again at once.
 //! - Algorithm 4 counts the last acknowledgement up by one at an expiry, to send one packet. Here
@@ -27,8 +29,6 @@
 //!   below what is in flight, one packet goes all the same.
 //! - In rate mode nothing backs off (algorithm 4): through an outage packets go on at the spacing that
 //!   the last report gave.
-//! - TCP's share on narrow lines is decided by its timer, which rate mode does not have: `rate-mode=tcp` is fair where
-//!   neither a rate nor any t0 is (`small_window.rs`). Ours, not the default: S1's figures are rate mode's.
 //! - S1's application always has data. Without, slow start does not grow the window, and nothing in
 //!   flight needs no timer.
 
@@ -38,14 +38,15 @@ mod intervals;
 mod small_window;
 
 use crate::{
-    Ack, Controller, Environment, PacketOutcome, Requirements, SendLimits, Sent, bounded, variables,
+    Ack, Controller, Environment, PacketOutcome, Requirements, SendLimits, Sent, bounded, positive,
+    variables,
 };
 use clock::{Backoff, Clock, RateStyle, T0};
 use intervals::Intervals;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::random::RandomStream;
 use narrows_base::units::Unit;
-use narrows_base::{Descriptor, Param, Rate, Settings, Status, Time, Variable};
+use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Variable};
 use small_window::SmallWindow;
 
 /// Name, parameters and source.
@@ -54,7 +55,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     summary: "a window from TCP's equation and the average loss interval, for media",
     source: "S1 chapters 4 and 5",
     senses: "loss (as intervals between loss events), ECN marks, RTT for its timer only",
-    sets: "window: 1/f(p); below 2 packets a rate instead",
+    sets: "window: 1/f(p); below 2 packets one as TCP's, or a rate",
     params: &[
         Param {
             name: "history",
@@ -70,9 +71,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: "rate-mode",
-            help: "what replaces a small window: the equation's rate, nothing, or a window and timer as TCP's (fairest)",
-            kind: ParamKind::Choice(&["on", "off", "tcp"]),
-            origin: "S1 section 5.4.1: on; tcp is ours",
+            help: "what replaces a small window: a window and timer as TCP's (fairest), the equation's rate, or nothing",
+            kind: ParamKind::Choice(&["tcp", "on", "off"]),
+            origin: "ours; on: S1 section 5.4.1",
         },
         Param {
             name: "rate-threshold",
@@ -261,6 +262,11 @@ impl Tfwc {
         if self.deferred && self.flight > 0 { window.min(self.flight as f64) } else { window }
     }
 
+    /// The timer's length.
+    fn timeout(&self) -> Duration {
+        self.small.as_ref().map_or(self.clock.timeout(), SmallWindow::timeout)
+    }
+
     /// The timer runs from every send and every acknowledgement, while something is in flight.
     fn arm(&mut self, now: Time) {
         if let Some(until) = self.small.as_ref().and_then(SmallWindow::silent_until) {
@@ -270,23 +276,31 @@ impl Tfwc {
         self.due = if self.dispersion.is_some() || self.flight == 0 {
             Time::NEVER
         } else {
-            let tcp = |small: &SmallWindow| self.clock.tcp_timeout(small);
-            now + self.small.as_ref().map_or(self.clock.timeout(), tcp)
+            now + self.timeout()
         };
     }
 
-    /// What replaces the window while the equation's is small.
-    fn replace_small_window(&mut self, ack: &Ack) {
+    /// A small window as TCP's that begins now: with what was timed, and with the timer that has expired since.
+    fn small_window(&self, now: Time) -> SmallWindow {
+        let clock = &self.clock;
+        let (timed, factor) = (clock.timed(), clock.backed_off());
+        SmallWindow::new(self.cwnd, now, timed, factor, clock.kind_of_t0())
+    }
+
+    /// Takes a sample of the round trip; what replaces the window while the equation's is small.
+    fn sample_and_replace_small_window(&mut self, ack: &Ack) {
         let small = self.rate_mode();
         if self.as_tcp {
+            // What is new in this acknowledgement, TCP's window times itself.
             let begun = self.small.take();
-            self.small = small.then(|| begun.unwrap_or(SmallWindow::new(self.cwnd, ack.now)));
+            self.small = small.then(|| begun.unwrap_or_else(|| self.small_window(ack.now)));
             if let Some(tcp) = self.small.as_mut().filter(|_| ack.newly_delivered > 0) {
-                tcp.on_ack(ack.window_limited);
+                tcp.on_ack(ack.window_limited, positive(ack.rtt));
             }
-        } else {
-            self.dispersion = small.then(|| self.clock.dispersion(self.loss_rate, self.style));
         }
+        self.clock.sample(ack.rtt);
+        let rate = small && !self.as_tcp;
+        self.dispersion = rate.then(|| self.clock.dispersion(self.loss_rate, self.style));
     }
 }
 
@@ -299,7 +313,7 @@ impl Controller for Tfwc {
     fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
         let struck = outcome.lost || outcome.marked;
         if let Some(tcp) = self.small.as_mut().filter(|_| struck) {
-            let timeout = self.clock.tcp_timeout(tcp);
+            let timeout = tcp.timeout();
             tcp.on_loss(outcome.sent, outcome.now, timeout);
             // An acknowledgement need not follow: a loss may be found by a timer.
             if tcp.silent_until().is_some() {
@@ -333,8 +347,7 @@ impl Controller for Tfwc {
             Phase::FirstLoss(sent) => self.first_loss(sent),
             Phase::Equation => self.window_from_intervals(),
         }
-        self.clock.sample(ack.rtt);
-        self.replace_small_window(ack);
+        self.sample_and_replace_small_window(ack);
         self.credit = 0.0;
         self.flight = ack.flight;
         self.deferred = self.spread > 0.0 && self.random_key.chance(self.spread);
@@ -382,9 +395,7 @@ impl Controller for Tfwc {
             put("equation_window", self.equation_window);
         }
         put("rate_mode", f64::from(u8::from(self.dispersion.is_some())));
-        let timeout =
-            self.small.as_ref().map_or(self.clock.timeout(), |small| self.clock.tcp_timeout(small));
-        put("rto_s", timeout.as_secs_f64());
+        put("rto_s", self.timeout().as_secs_f64());
     }
 }
 

@@ -164,7 +164,7 @@ impl Line {
 #[test]
 fn periodic_losses_fill_the_history() {
     for period in [100, 50, 20, 10] {
-        let mut line = Line::new("tfwc", move |n| n > 0 && n % period == 0);
+        let mut line = Line::new("tfwc(rate-mode=on)", move |n| n > 0 && n % period == 0);
         line.until(20 * period + 5);
         assert_eq!(line.closed(), [period as f64; 8], "period {period}");
         assert_eq!(line.ali(), period as f64);
@@ -180,7 +180,7 @@ fn one_random_loss_per_block_averages_the_block() {
     for (block, least, most) in [(100, 100.0, 103.0), (20, 20.0, 21.5), (10, 10.0, 11.0)] {
         let random_key = narrows_base::RandomKey::from_seed(3).named("block");
         let place = move |n| (random_key.draw(n / block) * block as f64) as u64;
-        let mut line = Line::new("tfwc", move |n| n % block == place(n));
+        let mut line = Line::new("tfwc(rate-mode=on)", move |n| n % block == place(n));
         line.until(20 * block);
         let mut sum = 0.0;
         for packet in 20 * block..2000 * block {
@@ -206,7 +206,7 @@ fn losses_within_a_round_trip_are_one_event() {
         ("XO..OXO..O", |n| n > 0 && (n % 100 == 0 || n % 100 == 50), 50.0),
     ];
     for (name, lost, interval) in patterns {
-        let mut line = Line::new("tfwc", lost);
+        let mut line = Line::new("tfwc(rate-mode=on)", lost);
         line.until(3000);
         assert_eq!(line.closed(), [interval; 8], "{name}");
         assert_eq!(line.ali(), interval, "{name}");
@@ -219,7 +219,7 @@ fn losses_within_a_round_trip_are_one_event() {
 /// few round trips, in rate mode.
 #[test]
 fn every_other_packet_lost_ends_in_rate_mode() {
-    let mut line = Line::new("tfwc", |n| n >= 64 && n % 2 == 0);
+    let mut line = Line::new("tfwc(rate-mode=on)", |n| n >= 64 && n % 2 == 0);
     line.until(80);
     assert!(line.ali() > 20.0, "first a wide window, so a long interval: {}", line.ali());
     line.until(1000);
@@ -239,7 +239,7 @@ fn every_other_packet_lost_ends_in_rate_mode() {
 #[test]
 fn windows_at_periodic_losses() {
     for (period, equation, window) in [(100, 11.233, 11.0), (20, 3.686, 4.0)] {
-        let mut line = Line::new("tfwc", move |n| n > 0 && n % period == 0);
+        let mut line = Line::new("tfwc(rate-mode=on)", move |n| n > 0 && n % period == 0);
         line.until(20 * period);
         for packet in 20 * period..22 * period {
             line.until(packet);
@@ -247,7 +247,7 @@ fn windows_at_periodic_losses() {
             assert_eq!(line.t.send_limits(), SendLimits::unpaced(window));
         }
     }
-    let mut line = Line::new("tfwc", |n| n > 0 && n % 10 == 0);
+    let mut line = Line::new("tfwc(rate-mode=on)", |n| n > 0 && n % 10 == 0);
     line.until(400);
     assert!((line.t.equation_window - 1.770).abs() < 0.001);
     let send_limits = line.t.send_limits();
@@ -257,7 +257,7 @@ fn windows_at_periodic_losses() {
     let bps = send_limits.pacing_rate.unwrap().as_bps() as f64;
     assert!((bps * seconds / 8000.0 - 1.0).abs() < 1e-3, "{bps}");
     // The later code rounds down.
-    let mut line = Line::new("tfwc(rounding=down)", |n| n > 0 && n % 20 == 0);
+    let mut line = Line::new("tfwc(rounding=down,rate-mode=on)", |n| n > 0 && n % 20 == 0);
     line.until(400);
     assert_eq!(line.t.send_limits(), SendLimits::unpaced(3.0));
 }
@@ -265,7 +265,7 @@ fn windows_at_periodic_losses() {
 /// S1 appendix C.1.2, item 3, and equation 4.4's slope.
 #[test]
 fn the_window_doubles_before_the_first_loss_and_creeps_after_it() {
-    let mut line = Line::new("tfwc", |n| n > 500 && n < 4000 && n % 100 == 0);
+    let mut line = Line::new("tfwc(rate-mode=on)", |n| n > 500 && n < 4000 && n % 100 == 0);
     line.send();
     let mut windows = Vec::new();
     for _ in 0..6 {
@@ -334,7 +334,7 @@ fn an_event_lasts_a_round_trip_from_its_first_loss() {
 /// S1 algorithm 4 in window mode.
 #[test]
 fn the_timer_sends_one_packet_and_backs_off() {
-    let mut line = Line::new("tfwc", |n| n < 8);
+    let mut line = Line::new("tfwc(rate-mode=on)", |n| n < 8);
     let mut sent = Vec::new();
     while line.next < 9 {
         line.step();
@@ -371,7 +371,9 @@ fn an_expiry_sends_even_if_the_window_shrank_below_the_flight() {
 /// Losses end, the interval grows, and at a window of 2 the acknowledgements clock again.
 #[test]
 fn rate_mode_is_entered_and_left_at_the_threshold() {
-    for (spec, threshold) in [("tfwc", 2.0), ("tfwc(rate-threshold=2.5)", 2.5)] {
+    for (spec, threshold) in
+        [("tfwc(rate-mode=on)", 2.0), ("tfwc(rate-mode=on,rate-threshold=2.5)", 2.5)]
+    {
         let mut line = Line::new(spec, |n| n > 0 && n < 400 && n % 10 == 0);
         let (mut in_mode, mut turns) = (false, 0);
         while line.least_unacked < 500 {
@@ -439,7 +441,8 @@ fn a_small_window_as_tcps_backs_off_and_goes_on() {
 #[test]
 fn a_small_window_that_falls_silent_knows_when_to_go_on() {
     let mut t = tfwc("tfwc(rate-mode=tcp)");
-    t.small = Some(SmallWindow::new(2.0, Time::ZERO));
+    t.cwnd = 2.0;
+    t.small = Some(t.small_window(Time::ZERO));
     let (sent, now) = (Time::from_secs_f64(1.0), Time::from_secs_f64(1.5));
     t.on_packet_outcome(&PacketOutcome {
         now,
@@ -470,12 +473,13 @@ proptest! {
         let spec = [
             "tfwc",
             "tfwc(rate-mode=off)",
-            "tfwc(rate-mode=tcp)",
-            "tfwc(history=ewma16,rounding=down,rate-style=later,rate-threshold=2.5)",
+            "tfwc(rate-mode=on)",
+            "tfwc(rate-mode=on,history=ewma16,rounding=down,rate-style=later,rate-threshold=2.5)",
             "tfwc(backoff=2srtt,rtt-gain=0.1)",
             "tfwc(spread=0.5)",
             "tfwc(initial-window=1000)",
             "tfwc(rate-threshold=100)",
+            "tfwc(rate-mode=on,rate-threshold=100)",
         ][choice];
         let phases = keys.clone();
         let mut line = Line::new(spec, move |n| {

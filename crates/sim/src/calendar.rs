@@ -2,9 +2,10 @@
 //!
 //! Events are 16 bytes and `Copy`. Buckets are linked lists in one recycled slab, so a push touches
 //! only the list's head and the slab's most recent slot; the current bucket is a small sorted
-//! vector. Events beyond the calendar's year wait in a heap. As long as there are `FEW` events, that vector has all of
-//! them and there are no buckets: thousands of small simulations side by side then touch little memory. Events are ordered by time, then kind,
-//! then number, so the bucket width, which adapts to the traffic, affects only the speed.
+//! vector. Events beyond the calendar's year wait in a heap. As long as there are `FEW` events, that
+//! vector has all of them and there are no buckets: thousands of small simulations side by side then
+//! touch little memory. Events are ordered by time, then kind, then number, so the bucket width, which
+//! adapts to the traffic, affects only the speed.
 
 use narrows_base::Time;
 use std::cmp::Reverse;

@@ -1,5 +1,6 @@
 //! Counts what happens on a link, per group of flows.
 
+use crate::packet_log::{PacketEvent, PacketEventKind};
 use crate::result::{LINK_TICK_S, LinkGroup, LinkResult, LinkTicks, MAX_BINS, QueueAverage};
 use narrows_base::{Packet, Time};
 use narrows_link::Meter;
@@ -26,6 +27,8 @@ pub(crate) struct LinkMeter {
     /// Data packets (flow and number) that the queue dropped and that have not been classified yet; kept only if some
     /// receiver classifies losses.
     pub drops: Option<Vec<(u32, u64)>>,
+    /// Data packets that the queue dropped or the link lost, for those who look at single packets.
+    pub packet_log: Option<Vec<PacketEvent>>,
 }
 
 /// The queue's own average, sampled at arrivals.
@@ -128,6 +131,7 @@ impl LinkMeter {
             served_ticks: Ticks::new(from, keep),
             bins: None,
             drops: None,
+            packet_log: None,
         }
     }
     #[inline]
@@ -179,6 +183,11 @@ impl At<'_> {
         }
         self.meter.groups.get_mut(self.group as usize)
     }
+    fn log(&mut self, at: Time, packet: &Packet, kind: PacketEventKind) {
+        if let Some(log) = self.meter.packet_log.as_mut().filter(|_| !packet.has(Packet::ACK)) {
+            log.push(PacketEvent { at, flow: packet.flow, number: packet.seq, kind });
+        }
+    }
 }
 
 impl Meter<Packet> for At<'_> {
@@ -204,6 +213,7 @@ impl Meter<Packet> for At<'_> {
         if let Some(drops) = self.meter.drops.as_mut().filter(|_| !packet.has(Packet::ACK)) {
             drops.push((packet.flow, packet.seq));
         }
+        self.log(now, packet, PacketEventKind::Dropped);
         if let Some(bin) = self.meter.bins.as_mut().and_then(|b| b.at(now)) {
             bin.drops += 1;
         }
@@ -274,6 +284,7 @@ impl Meter<Packet> for At<'_> {
         if let Some(bin) = self.meter.bins.as_mut().and_then(|b| b.at(at)) {
             bin.losses += 1;
         }
+        self.log(at, packet, PacketEventKind::Lost);
     }
 }
 

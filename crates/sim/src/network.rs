@@ -20,6 +20,7 @@ use crate::calendar::{Calendar, Event, Kind};
 use crate::flow::{Application, Flow};
 use crate::histogram::Histogram;
 use crate::meter::{At, Bins, LinkMeter};
+use crate::packet_log::PacketLog;
 use crate::result::RunResult;
 use crate::series::{self, FlowSeries, QueueSeries};
 use crate::spec::{NetworkSpec, SimError};
@@ -89,6 +90,8 @@ struct Network {
     until_count: u32,
     /// More than [`MAX_PACKETS`] are under way: nothing more is sent, and the run ends.
     overfull: bool,
+    /// Kept for those who look at single packets.
+    packet_log: Option<Box<PacketLog>>,
 }
 
 /// Runs a network to its end. `progress` is called regularly with the simulated time; returning false stops the run.
@@ -295,6 +298,9 @@ impl Network {
         if route.series != NONE && !packet.has(Packet::SYN) {
             self.flow_series[route.series as usize].rtt = now.since(packet.stamp);
         }
+        if let Some(log) = self.packet_log.as_mut().filter(|_| !packet.has(Packet::SYN)) {
+            log.acknowledged(now, packet);
+        }
         let flow = &mut self.flows[packet.flow as usize];
         flow.sender.on_packet(now, packet);
         self.pump(packet.flow);
@@ -305,6 +311,9 @@ impl Network {
         let now = self.now;
         if route.series != NONE {
             self.flow_series[route.series as usize].bits += f64::from(packet.size) * 8.0;
+        }
+        if let Some(log) = &mut self.packet_log {
+            log.arrived(packet);
         }
         let flow = &mut self.flows[packet.flow as usize];
         let before = flow.receiver.delivered();
@@ -352,6 +361,9 @@ impl Network {
             match flow.sender.poll(self.now) {
                 Output::Send(mut packet) => {
                     flow.stats.sent_bytes += u64::from(packet.payload());
+                    if let Some(log) = &mut self.packet_log {
+                        log.sent(self.now, &packet);
+                    }
                     self.travel(route.ways[FORWARD], &mut packet, route.group);
                 }
                 Output::Wait(due) => {

@@ -51,6 +51,10 @@ const JUDGED: u32 = 3;
 const POLICED: f64 = 0.05;
 /// What congestion leaves of the window there: no queue has to drain.
 const POLICED_LEFT: f64 = 0.7;
+/// … and so many, and such a share, lost although the window is so much lower than before a cut, tell a link from it.
+const MIN_LOST: f64 = 6.0;
+const GOES_ON: f64 = 0.02;
+const LOWER: f64 = 0.75;
 /// A cut that leaves so much of the window says whether losses follow the rate.
 const DEEP: f64 = 0.75;
 
@@ -136,6 +140,9 @@ pub struct Competitive {
     /// A cut of a path without a queue took losses and left the rate: a policer drops what is too much. So an empty queue
     /// acquits no losses, and nothing is refilled: what a policer's bucket lets pass at once is no bandwidth.
     policed: bool,
+    /// … the window before it, and packets, and those lost, of rounds with a much smaller one since.
+    policed_from: f64,
+    lower: [f64; 2],
     /// No queue has shown in this mode, and packets are lost.
     unqueued: Unqueued,
     /// How often the startup was tried again for it.
@@ -149,6 +156,8 @@ struct Cut {
     at: Option<Time>,
     /// The window before it, if a curve leads back to it.
     window: f64,
+    /// … in any case.
+    from: f64,
     /// Packets delivered per second before it.
     delivered: f64,
     /// Share of packets lost before it, where no queue showed then.
@@ -209,6 +218,7 @@ impl Rrtp {
             since_cut: if ask { SETTLED } else { 0 },
             growth: 1.0,
             policed: self.competitive.policed,
+            policed_from: self.competitive.policed_from,
             climbs: self.competitive.climbs,
             ..Competitive::default()
         };
@@ -239,7 +249,13 @@ impl Rrtp {
         self.competitive.last_cut = Cut {
             at: Some(outcome.now),
             window: if deep { self.window } else { 0.0 },
-            delivered: self.path.round.delivered_rate(),
+            from: self.window,
+            // What an application sends is no rate to compare with.
+            delivered: if self.path.round.app_limited {
+                0.0
+            } else {
+                self.path.round.delivered_rate()
+            },
             lost_unqueued: if self.path.shows_no_queue() {
                 self.path.round.lost_share()
             } else {
@@ -333,6 +349,11 @@ impl Rrtp {
             self.climb_again();
             return;
         }
+        if self.path.round.app_limited {
+            // Less arrives than may be sent, whatever the path does: neither a cut nor a question is answered by it.
+            self.competitive.question.interrupt();
+            return;
+        }
         if !self.competitive.question.is_asked() {
             self.count_round();
             self.competitive.since_cut += 1;
@@ -402,10 +423,19 @@ impl Rrtp {
             if let Some(losses) = &mut self.path.losses {
                 if link { losses.not_full(&round) } else { losses.distrust() }
             }
-            // Where a cut took nothing but what had been too much, losses are gone; the link's go on.
-            let much = cut.lost_unqueued > POLICED;
-            let goes_on = much && round.lost_share() > 0.5 * cut.lost_unqueued;
-            c.policed = if link { c.policed && !goes_on } else { c.policed || much };
+            // Where a cut took nothing but what had been too much, losses are gone.
+            if !link && cut.lost_unqueued > POLICED && !c.policed {
+                (c.policed, c.policed_from, c.lower) = (true, cut.from, [0.0; 2]);
+            }
+        }
+        // The link's go on: a policer drops nothing of so much less.
+        let lower = LOWER * c.policed_from;
+        if c.policed && self.window < lower && (cut.from < lower || c.since_cut >= JUDGED) {
+            let [packets, lost] = &mut c.lower;
+            (*packets, *lost) = (*packets + round.delivered + round.lost, *lost + round.lost);
+            if *lost >= MIN_LOST && *lost > GOES_ON * *packets {
+                (c.policed, c.at_base) = (false, 0);
+            }
         }
         if c.since_cut == SETTLED {
             let kept = round.rate() > ALONE * self.path.bandwidth();
@@ -457,6 +487,32 @@ mod tests {
         assert!((window - 80.0).abs() < 1e-9, "{window}");
         // AIMD that leaves four fifths grows by a third of a packet per round trip.
         assert!(growth < 0.9 / 3.0 && growth > 0.25, "{growth}");
+    }
+    /// Between requests little arrives. A cut made then proves nothing by what arrives after it: neither a policer nor, if
+    /// as much is lost as before, anything else.
+    #[test]
+    fn a_cut_while_the_application_was_the_limit_is_not_judged() {
+        let policed = |app_limited| {
+            let mut rrtp = Rrtp::new(&Environment::default());
+            (rrtp.mode, rrtp.window) = (Mode::Competitive, 100.0);
+            let mut scenario = crate::scenario::Scenario::new(crate::scenario::build("reno"));
+            let mut ack = scenario.ack(1, false);
+            for rtt in [0.05, 0.1, 0.05] {
+                ack.rtt = narrows_base::Duration::from_secs_f64(rtt);
+                rrtp.path.on_ack(&ack);
+            }
+            rrtp.path.round =
+                Round { delivered: 20.0, lost: 30.0, span: 0.05, app_limited, ..Round::default() };
+            let now = Time::from_secs_f64(1.0);
+            let (seq, bytes, lost, marked, radio) = (0, 1000, true, false, false);
+            let outcome = PacketOutcome { now, seq, sent: now, bytes, lost, marked, radio };
+            rrtp.congestion_loss(&outcome);
+            rrtp.path.round = Round { delivered: 40.0, span: 0.05, ..Round::default() };
+            rrtp.competitive.since_cut = JUDGED;
+            rrtp.judge_cut();
+            rrtp.competitive.policed
+        };
+        assert!(policed(false) && !policed(true));
     }
     /// Of many that begin at once each expects the whole link: halves would drop most of four rounds more. Where no queue
     /// shows, a burst may have taken as much of a lossy link's round.

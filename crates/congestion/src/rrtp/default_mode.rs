@@ -32,6 +32,8 @@ const ANSWERED: f64 = 0.25;
 const DROPPED_PROBES: u32 = 2;
 /// Rounds in a row that lose more than the link: where it loses by itself, one may be a burst.
 const FLOODED_ROUNDS: u32 = 2;
+/// … and where the application sends little, chance takes half of it now and then.
+const FLOODED_REQUESTS: u32 = 6;
 /// After so many rounds it was right to begin this mode.
 const PROVEN: u32 = 40;
 
@@ -44,6 +46,8 @@ const NOISE: f64 = 0.002;
 const GROWS: f64 = 0.5;
 /// The round of a cycle that follows a cut.
 const CUT: u32 = 3;
+/// … and the first of those that hold, after what the application did not use.
+const HELD: u32 = 5;
 /// The round of a cycle that sends less while losses or noise are to be explained, and how much less.
 const QUIET: u32 = 4;
 const QUIET_RATE: f64 = 0.9;
@@ -182,7 +186,14 @@ impl Rrtp {
         let loses = self.path.loses();
         let a = &mut self.default_mode;
         a.flooded = if flooded { a.flooded + 1 } else { 0 };
-        let flooded = a.flooded >= if loses { FLOODED_ROUNDS } else { 1 };
+        // What the application did not send is no experiment's: neither was it dropped, nor did it find room.
+        let app_limited = self.path.round.app_limited;
+        let flooded = a.flooded
+            >= match (app_limited, loses) {
+                (true, _) => FLOODED_REQUESTS,
+                (_, true) => FLOODED_ROUNDS,
+                _ => 1,
+            };
         let measured = a.phase;
         a.entered = a.entered.max(bandwidth);
         if flooded && a.rounds >= 1 {
@@ -193,7 +204,7 @@ impl Rrtp {
             return;
         }
         a.rounds += 1;
-        if measured == 1 {
+        if measured == 1 && !app_limited {
             let answered = a.probe_answered(&self.path, base);
             a.dropped = if answered { 0 } else { a.dropped + 1 };
             if a.dropped >= DROPPED_PROBES && self.path.loses() {
@@ -205,7 +216,7 @@ impl Rrtp {
         }
         let a = &mut self.default_mode;
         let bandwidth = self.path.bandwidth();
-        a.phase = (a.phase + 1) % CYCLE;
+        a.phase = if app_limited { HELD } else { (a.phase + 1) % CYCLE };
         if a.phase == 2 {
             // What the probe found is known a round later.
             if bandwidth > a.before * (1.0 + 0.5 * a.probe) {

@@ -177,9 +177,11 @@ impl LossModel {
             return (share - TREND * excess).max(0.0);
         }
         let all = (self.quiet.lost + self.loud.lost) / packets;
-        let most =
-            if self.quiet.packets < 1.0 { self.untested() } else { share + self.quiet.chance() };
-        all.min(most)
+        if self.quiet.packets < 1.0 {
+            return all.min(self.untested());
+        }
+        // Chance is that of all: of few packets that left quietly none may have been lost.
+        all.min(share + (all * (1.0 - all) / self.quiet.packets).sqrt())
     }
 }
 
@@ -204,6 +206,13 @@ mod tests {
         assert!((m.link() - 0.1).abs() < 1e-9 && m.excess() == 0.0, "{m:?}");
         // Before anything left quietly, only up to a tenth.
         assert_eq!(model((0, 0), (100, 5)).link(), UNTESTED);
+    }
+
+    /// A quiet round of fifty packets that loses none says little where bursts take a tenth of all others.
+    #[test]
+    fn a_quiet_round_that_chance_spared_does_not_end_the_belief() {
+        let m = model((50, 0), (200, 10));
+        assert!(m.link() > 0.03 && m.link() < 0.1, "{}", m.link());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::KNOWN_LOSS;
 use super::loss_model::LossModel;
 use super::round::{Counting, Round};
 use crate::{Ack, positive};
+use narrows_base::math;
 
 /// Rounds over which the largest delivery rate counts.
 const RATE_ROUNDS: usize = 10;
@@ -27,6 +28,8 @@ const SPIKE: f64 = 0.4;
 /// Differences of neighbouring round trips that are jitter: share of the base, and packets' times.
 const SCATTER: f64 = 0.01;
 const SCATTER_TURNS: f64 = 0.7;
+/// What is less probable is no chance.
+const RARE: f64 = 1e-4;
 /// Part of the way that the noise falls when a round shows less.
 const NOISE_FALLS: f64 = 0.25;
 
@@ -49,6 +52,8 @@ pub struct PathModel {
     pub round: Round,
     now: Counting,
     pub rounds: u64,
+    /// Packets lost since the last one that arrived.
+    lost_in_a_row: u32,
     /// Samples above this do not count.
     pub most_rate: f64,
     /// Share that the radio link is known to lose.
@@ -77,6 +82,7 @@ impl Default for PathModel {
             round: Round::default(),
             now: Counting::default(),
             rounds: 0,
+            lost_in_a_row: 0,
             most_rate: 1e12,
             radio_loss: 0.0,
             losses: None,
@@ -200,6 +206,7 @@ impl PathModel {
     /// A packet was lost.
     pub fn on_loss(&mut self) {
         self.now.lost += 1;
+        self.lost_in_a_row += 1;
         self.losses.iter_mut().for_each(LossModel::on_loss);
     }
 
@@ -230,6 +237,12 @@ impl PathModel {
         rtt - excess
     }
 
+    /// Whether a link that loses as this one does loses so many packets in a row now and then: an application that
+    /// sends little fills no silence with more.
+    pub fn lost_by_chance(&self) -> bool {
+        math::pow(self.link_loss(), f64::from(self.lost_in_a_row.max(1))) > RARE
+    }
+
     /// Packets lost in this round so far.
     pub fn lost_now(&self) -> u64 {
         self.now.lost
@@ -251,6 +264,7 @@ impl PathModel {
     pub fn on_ack(&mut self, ack: &Ack) -> bool {
         let rtt = self.forward(positive(ack.rtt), ack.forward_delay.map(positive));
         self.rtt = rtt;
+        self.lost_in_a_row = 0;
         let now = ack.now.as_secs_f64();
         if self.told {
             // What was told lacks the time of transmission: the first sample is believed.
@@ -277,6 +291,7 @@ impl PathModel {
         }
         self.now.add(rtt, ack.newly_delivered as f64);
         if let Some(rate) = &ack.rate {
+            self.now.sampled[usize::from(rate.app_limited)] = true;
             let (likely, possible) = self.losses.as_mut().map_or((0.0, 0.0), |l| l.credit_of(rate));
             let per_second = |credit: f64| {
                 let credit = if self.crediting { credit } else { 0.0 };

@@ -133,6 +133,13 @@ impl Question {
     pub fn is_asked(&self) -> bool {
         self.step > 0
     }
+    /// The application sent too little: what is being asked is asked again.
+    pub fn interrupt(&mut self) {
+        if self.step > 0 {
+            self.step = 0;
+            self.again();
+        }
+    }
     /// Soon again.
     fn again(&mut self) {
         self.rounds = self.wait.saturating_sub(SETTLED);

@@ -18,6 +18,8 @@ pub struct Round {
     pub credit: f64,
     /// Seconds.
     pub span: f64,
+    /// The application sent less than it might have: what arrived says nothing of the path.
+    pub app_limited: bool,
 }
 
 impl Default for Round {
@@ -32,6 +34,7 @@ impl Default for Round {
             lost: 0.0,
             credit: 0.0,
             span: f64::INFINITY,
+            app_limited: false,
         }
     }
 }
@@ -66,6 +69,8 @@ pub struct Counting {
     /// The round trip before the first, and the last.
     first: f64,
     last: f64,
+    /// Whether a delivery rate was sampled that is the path's, and one that is the application's.
+    pub sampled: [bool; 2],
     /// Acknowledgements; sums of round trips, of their squares and of the squares of their differences.
     sums: [f64; 4],
 }
@@ -89,6 +94,7 @@ impl Counting {
                 lost: self.lost as f64,
                 credit: 0.0,
                 span: crate::positive(now.since(began)),
+                app_limited: self.sampled == [false, true],
             }
         });
         *self = Counting {

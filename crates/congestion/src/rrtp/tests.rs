@@ -33,12 +33,18 @@ struct Bottleneck {
     renos: bool,
     /// When we begin.
     begins: f64,
+    /// The application writes so many packets every so many seconds; without it, always more than may leave.
+    writes: Option<(u64, f64)>,
+    /// Packets written and not sent; the deliveries until which what arrives is the application's rate.
+    written: u64,
+    limited_until: u64,
+    window_limited: bool,
     now: f64,
     /// When the link has sent everything that waits.
     free: f64,
     /// Our packets on the way: number, when it left, when it is answered (or known to be lost), what
-    /// became of it, and what had been delivered when it left.
-    flying: VecDeque<(u64, f64, f64, What, u64, f64)>,
+    /// became of it, what had been delivered when it left, and whether the application was the limit then.
+    flying: VecDeque<(u64, f64, f64, What, u64, f64, bool)>,
     others: VecDeque<f64>,
     next: u64,
     delivered: u64,
@@ -75,6 +81,10 @@ impl Bottleneck {
             other: 0,
             renos: false,
             begins: 0.0,
+            writes: None,
+            written: 0,
+            limited_until: 0,
+            window_limited: true,
             now: 0.0,
             free: 0.0,
             flying: VecDeque::new(),
@@ -125,8 +135,20 @@ impl Bottleneck {
         loop {
             let a = self.controller.send_limits();
             let gap = a.pacing_rate.map_or(0.0, |r| f64::from(PACKET) * 8.0 / r.as_bps() as f64);
-            if (self.flying.len() as f64) >= a.cwnd.floor() || self.now < self.last_sent + gap {
+            if (self.flying.len() as f64) >= a.cwnd.floor() {
+                self.window_limited = true;
                 return;
+            }
+            if self.now < self.last_sent + gap {
+                return;
+            }
+            if self.writes.is_some() {
+                if self.written == 0 {
+                    self.window_limited = false;
+                    self.limited_until = self.delivered + (self.flying.len() as u64).max(1);
+                    return;
+                }
+                self.written -= 1;
             }
             // A step late costs no rate.
             self.last_sent = (self.last_sent + gap).max(self.now - 1e-3);
@@ -141,13 +163,15 @@ impl Bottleneck {
             let due = (due + late).max(self.flying.back().map_or(0.0, |p| p.2));
             self.delays.push(delay);
             let stamp = (self.delivered, self.delivered_at);
-            self.flying.push_back((self.next, self.now, due, what, stamp.0, stamp.1));
+            let limited = self.delivered < self.limited_until;
+            self.flying.push_back((self.next, self.now, due, what, stamp.0, stamp.1, limited));
             self.next += 1;
         }
     }
     fn answer(&mut self) {
         while self.flying.front().is_some_and(|p| p.2 <= self.now) {
-            let Some((seq, sent, _, what, prior, prior_at)) = self.flying.pop_front() else {
+            let Some((seq, sent, _, what, prior, prior_at, limited)) = self.flying.pop_front()
+            else {
                 return;
             };
             let lost = what != What::Arrives;
@@ -191,7 +215,7 @@ impl Bottleneck {
                 flight,
                 outstanding: flight,
                 prior_outstanding: flight + 1,
-                window_limited: true,
+                window_limited: self.window_limited,
                 in_recovery: false,
                 round: self.round,
                 round_start,
@@ -201,7 +225,7 @@ impl Bottleneck {
                     interval: Duration::from_secs_f64(self.now - prior_at),
                     prior_delivered: prior,
                     total_delivered: self.delivered,
-                    app_limited: false,
+                    app_limited: limited,
                 }),
                 feedback: Feedback::NONE,
             });
@@ -230,11 +254,26 @@ impl Bottleneck {
             if self.renos && self.now % 0.09 < 1e-4 {
                 self.other += 10;
             }
+            if let Some((packets, every)) = self.writes
+                && self.now % every < 1e-4
+            {
+                self.written += packets;
+            }
             if self.now >= self.begins {
                 self.send_what_may_leave();
             }
         }
         (self.delivered - before) as f64 / (self.now - from)
+    }
+    /// So many packets were lost, and nothing arrived meanwhile.
+    fn silence(&mut self, packets: u64) {
+        let (now, sent) = (Self::at(self.now), Self::at(self.now - 0.3));
+        for seq in self.next..self.next + packets {
+            let (bytes, lost, marked, radio) = (PACKET, true, false, false);
+            let outcome = PacketOutcome { now, seq, sent, bytes, lost, marked, radio };
+            self.controller.on_packet_outcome(&outcome);
+        }
+        self.controller.on_congestion_event(&restart(now));
     }
     fn mean_delay(&self) -> f64 {
         self.delays.iter().sum::<f64>() / self.delays.len() as f64

@@ -7,7 +7,6 @@
 //! are the least that the timer adds to SRTT. What t0 is in equation 5.5 is a choice of its own.
 
 use super::equation;
-use super::small_window::SmallWindow;
 use crate::positive;
 use narrows_base::Duration;
 
@@ -15,6 +14,8 @@ use narrows_base::Duration;
 const FIRST: f64 = 3.0;
 /// Longest back-off, in seconds.
 const MAX_RTT_S: f64 = 60.0;
+/// Largest factor of TCP's back-off.
+const MAX_DOUBLED: f64 = 64.0;
 /// Least margin of the timer over SRTT, in seconds.
 const MARGIN: f64 = 0.010;
 /// Clock of the tick estimator, in seconds.
@@ -67,6 +68,8 @@ pub struct Clock {
     last: f64,
     root: f64,
     timeout: f64,
+    /// How often the timer has expired since the last sample, as the factor of TCP's back-off.
+    doubled: f64,
 }
 
 impl Clock {
@@ -82,6 +85,7 @@ impl Clock {
             last: 0.0,
             root: 0.0,
             timeout: FIRST,
+            doubled: 1.0,
         }
     }
 
@@ -89,6 +93,7 @@ impl Clock {
     pub fn sample(&mut self, rtt: Duration) {
         let r = positive(rtt);
         self.last = r;
+        self.doubled = 1.0;
         let srtt = match self.srtt {
             // S1 does not say; RFC 6298 section 2.2.
             None => {
@@ -140,12 +145,21 @@ impl Clock {
     pub fn timeout(&self) -> Duration {
         Duration::from_secs_f64(self.timeout)
     }
-    /// TCP's timer for a small window.
-    pub fn tcp_timeout(&self, small: &SmallWindow) -> Duration {
-        small.timeout(self.srtt.unwrap_or(FIRST), self.rttvar)
+    /// SRTT and RTTVAR in seconds, if anything was timed.
+    pub fn timed(&self) -> Option<(f64, f64)> {
+        self.srtt.map(|srtt| (srtt, self.rttvar))
+    }
+    /// The factor of TCP's back-off: how often the timer has expired since the last sample.
+    pub fn backed_off(&self) -> f64 {
+        self.doubled
+    }
+    /// What is taken for t0.
+    pub fn kind_of_t0(&self) -> T0 {
+        self.t0
     }
     /// The timer expired in window mode.
     pub fn back_off(&mut self) {
+        self.doubled = (2.0 * self.doubled).min(MAX_DOUBLED);
         self.timeout = match (self.backoff, self.srtt) {
             (Backoff::TwoSrtt, Some(srtt)) => 2.0 * srtt,
             _ => 2.0 * self.timeout,

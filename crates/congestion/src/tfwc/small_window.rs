@@ -7,18 +7,32 @@
 //! window grows and halves as TCP's, and silence for a timeout makes it one packet and doubles the timeout.
 //!
 //! When the doubling ends matters most. TCP times no packet that it has sent twice (Karn), so its timeout stays doubled
-//! until what was lost has been sent again, and a new packet after it has been timed and acknowledged. If the first
-//! acknowledgement ends it, TCP has 0.08 of the line beside 64 of these where it has 0.45 so.
+//! until what was lost has been sent again, and a new packet after it has been timed and acknowledged; a packet that is
+//! lost meanwhile is one more to send again. If the first acknowledgement ends it, TCP has 0.08 of the line beside 64 of
+//! these where it has 0.49 so. For the same reason a TCP that has timed no packet yet waits for 3 s, and again twice as
+//! long, until it has: on a line that drops half of what it is sent, that is most of its life.
 
+use super::clock::T0;
 use crate::bounded;
 use narrows_base::{Duration, Time};
 
 /// Least timeout in seconds: that of Linux and of ns-2.
 const MIN_TIMEOUT: f64 = 0.2;
-/// Acknowledgements of new packets until one has been timed.
-const TIMED: u32 = 2;
+/// Timeout in seconds before a packet has been timed.
+const FIRST_TIMEOUT: f64 = 3.0;
 /// Longest timeout in seconds.
 const MAX_TIMEOUT: f64 = 60.0;
+/// How often a timeout doubles, as a factor.
+const MAX_BACKOFF: f64 = 64.0;
+/// Acknowledgements of new packets until one has been timed.
+const TIMED: u32 = 2;
+/// Most acknowledgements to wait for, however many packets were lost.
+const MAX_UNTIMED: u32 = 8;
+/// Clock of the author's TCP, in seconds.
+const TICK: f64 = 0.1;
+
+/// SRTT and RTTVAR in seconds, as TCP has them: of packets that it timed.
+pub(super) type Estimate = Option<(f64, f64)>;
 
 #[derive(Clone, Debug)]
 pub(super) struct SmallWindow {
@@ -27,6 +41,8 @@ pub(super) struct SmallWindow {
     /// Losses of packets sent until then belong to the last reduction.
     reduced: Time,
     backoff: f64,
+    estimate: Estimate,
+    t0: T0,
     /// Acknowledgements to come before the back-off ends.
     untimed: u32,
     /// Nothing is sent before.
@@ -34,14 +50,16 @@ pub(super) struct SmallWindow {
 }
 
 impl SmallWindow {
-    /// It begins with this window.
-    pub fn new(cwnd: f64, now: Time) -> SmallWindow {
+    /// It begins with this window, with what was timed before it, and with a timer that has doubled so far.
+    pub fn new(cwnd: f64, now: Time, timed: Estimate, backoff: f64, t0: T0) -> SmallWindow {
         SmallWindow {
             cwnd,
             ssthresh: cwnd.max(2.0),
             reduced: now,
-            backoff: 1.0,
-            untimed: 0,
+            backoff,
+            estimate: timed,
+            t0,
+            untimed: if backoff > 1.0 { cwnd as u32 + TIMED } else { 0 },
             silent_until: None,
         }
     }
@@ -58,10 +76,14 @@ impl SmallWindow {
         self.silent_until.take().is_some()
     }
 
-    /// The timer's length, of an SRTT and its variation in seconds.
-    pub fn timeout(&self, srtt: f64, rttvar: f64) -> Duration {
-        let timeout = (srtt + 4.0 * rttvar).max(MIN_TIMEOUT) * self.backoff;
-        Duration::from_secs_f64(timeout.min(MAX_TIMEOUT))
+    /// The timer's length.
+    pub fn timeout(&self) -> Duration {
+        let base = self.estimate.map_or(FIRST_TIMEOUT, |(srtt, rttvar)| match self.t0 {
+            T0::Ticks => ((srtt / TICK).ceil() + (4.0 * rttvar / TICK).ceil()) * TICK,
+            T0::Variance => srtt + 4.0 * rttvar,
+            T0::FourRtt => 4.0 * srtt,
+        });
+        Duration::from_secs_f64((base.max(MIN_TIMEOUT) * self.backoff).min(MAX_TIMEOUT))
     }
 
     /// A packet sent then was lost or marked. With fewer than four packets TCP's third duplicate does not come: it waits
@@ -80,11 +102,17 @@ impl SmallWindow {
         }
     }
 
-    /// A packet was acknowledged.
-    pub fn on_ack(&mut self, window_limited: bool) {
+    /// A packet was acknowledged, this many seconds after it was sent.
+    pub fn on_ack(&mut self, window_limited: bool, rtt: f64) {
         self.untimed = self.untimed.saturating_sub(1);
         if self.untimed == 0 {
             self.backoff = 1.0;
+            self.estimate = Some(match self.estimate {
+                None => (rtt, rtt / 2.0),
+                Some((srtt, rttvar)) => {
+                    (srtt + (rtt - srtt) / 8.0, rttvar + ((rtt - srtt).abs() - rttvar) / 4.0)
+                }
+            });
         }
         if window_limited {
             self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
@@ -93,10 +121,10 @@ impl SmallWindow {
 
     /// Nothing came for a timeout.
     pub fn on_timeout(&mut self, now: Time) {
-        self.untimed = self.untimed.max(self.cwnd as u32 + TIMED);
+        self.untimed = (self.untimed + 1).max(self.cwnd as u32 + TIMED).min(MAX_UNTIMED);
         self.ssthresh = (self.cwnd / 2.0).floor().max(2.0);
         self.cwnd = 1.0;
-        self.backoff = (2.0 * self.backoff).min(64.0);
+        self.backoff = (2.0 * self.backoff).min(MAX_BACKOFF);
         self.reduced = now;
     }
 }
@@ -108,56 +136,96 @@ mod tests {
     fn at(s: f64) -> Time {
         Time::from_secs_f64(s)
     }
+    fn window(cwnd: f64) -> SmallWindow {
+        SmallWindow::new(cwnd, at(0.0), Some((0.05, 0.01)), 1.0, T0::Variance)
+    }
     fn seconds(w: &SmallWindow) -> f64 {
-        w.timeout(0.05, 0.01).as_secs_f64()
+        w.timeout().as_secs_f64()
+    }
+    fn is(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-9
     }
 
     #[test]
     fn silence_makes_the_window_one_packet_and_doubles_the_timeout() {
-        let mut w = SmallWindow::new(3.0, at(0.0));
+        let mut w = window(3.0);
         assert_eq!((w.cwnd(), seconds(&w)), (3.0, 0.2), "the least");
         for (n, timeout) in [0.4, 0.8, 1.6].into_iter().enumerate() {
             w.on_timeout(at(n as f64));
             assert_eq!(w.cwnd(), 1.0);
-            assert!((seconds(&w) - timeout).abs() < 1e-9);
+            assert!(is(seconds(&w), timeout));
         }
-        assert!((w.timeout(50.0, 1.0).as_secs_f64() - 60.0).abs() < 1e-9, "at most a minute");
+        (0..9).for_each(|n| w.on_timeout(at(n.into())));
+        assert!(is(seconds(&w), 0.2 * MAX_BACKOFF));
+        w.estimate = Some((50.0, 1.0));
+        assert!(is(seconds(&w), 60.0), "at most a minute");
     }
 
-    /// Three packets are sent again, and the second new one is timed.
+    /// Three packets are sent again, and the second new one is timed; what is lost meanwhile is one more.
     #[test]
     fn the_doubling_ends_when_a_new_packet_has_been_timed() {
-        let mut w = SmallWindow::new(3.0, at(0.0));
+        let mut w = window(3.0);
         w.on_timeout(at(1.0));
-        (0..4).for_each(|_| w.on_ack(true));
-        assert!((seconds(&w) - 0.4).abs() < 1e-9);
-        w.on_ack(true);
+        (0..4).for_each(|_| w.on_ack(true, 0.05));
+        assert!(is(seconds(&w), 0.4));
+        w.on_ack(true, 0.05);
         assert_eq!(seconds(&w), 0.2);
+        w.on_timeout(at(2.0));
+        w.on_timeout(at(3.0));
+        let untimed = w.untimed;
+        (1..untimed).for_each(|_| w.on_ack(true, 0.05));
+        assert!(is(seconds(&w), 0.8));
+        w.on_ack(true, 0.05);
+        assert_eq!((untimed, seconds(&w)), (6, 0.2), "five acknowledgements and one");
+        (0..99).for_each(|n| w.on_timeout(at(n.into())));
+        assert_eq!(w.untimed, MAX_UNTIMED);
+    }
+
+    /// A TCP whose first packets were lost knows no round trip, whatever others have been acknowledged since.
+    #[test]
+    fn only_packets_that_tcp_times_are_known_to_it() {
+        let mut w = SmallWindow::new(1.0, at(0.0), None, 2.0, T0::Variance);
+        assert_eq!(seconds(&w), 6.0, "two doublings of 3 s would be 12");
+        (0..2).for_each(|_| w.on_ack(true, 1.0));
+        assert_eq!(seconds(&w), 6.0);
+        w.on_ack(true, 1.0);
+        assert_eq!(seconds(&w), 3.0, "1 s and four times half of it");
+        w.on_timeout(at(9.0));
+        w.on_ack(true, 0.1);
+        assert_eq!(seconds(&w), 6.0, "what is sent again is not timed");
+    }
+
+    #[test]
+    fn the_timeout_is_that_of_the_clock_that_t0_says() {
+        for (t0, expected) in [(T0::Ticks, 0.7), (T0::Variance, 0.61), (T0::FourRtt, 1.64)] {
+            let w = SmallWindow::new(1.0, at(0.0), Some((0.41, 0.05)), 1.0, t0);
+            assert!(is(seconds(&w), expected), "{t0:?}");
+        }
     }
 
     /// TCP's third duplicate does not come; what was sent before belongs to the same loss.
     #[test]
     fn a_loss_in_a_window_below_four_is_a_timeout_and_silence() {
-        let mut w = SmallWindow::new(3.0, at(0.0));
+        let mut w = window(3.0);
         w.on_loss(at(1.0), at(1.1), Duration::from_millis(200));
         assert_eq!((w.cwnd(), w.silent_until()), (1.0, Some(at(1.2))));
         w.on_loss(at(1.05), at(1.15), Duration::from_millis(400));
         assert_eq!(w.silent_until(), Some(at(1.2)), "once");
         assert!(w.ends_silence() && !w.ends_silence());
-        let mut w = SmallWindow::new(8.0, at(0.0));
+        let mut w = window(8.0);
         w.on_loss(at(1.0), at(1.1), Duration::from_millis(200));
         assert_eq!((w.cwnd(), w.silent_until()), (4.0, None), "halved");
     }
 
     #[test]
     fn it_grows_as_tcps() {
-        let mut w = SmallWindow::new(2.0, at(0.0));
-        w.on_ack(true);
+        let mut w = window(2.0);
+        w.on_ack(true, 0.05);
         assert_eq!(w.cwnd(), 2.5);
         w.on_timeout(at(1.0));
-        (0..2).for_each(|_| w.on_ack(true));
+        (0..2).for_each(|_| w.on_ack(true, 0.05));
         assert_eq!(w.cwnd(), 2.5, "1 in slow start, then 1/2");
-        w.on_ack(false);
+        w.on_ack(false, 0.05);
         assert_eq!(w.cwnd(), 2.5, "not if the window was not the limit");
     }
 }

@@ -58,6 +58,7 @@ impl Network {
             events: 0,
             until_count: COUNT,
             overfull: false,
+            packet_log: None,
         };
         network.build_links(spec, random_key)?;
         let mut users = vec![0u32; spec.links.len()];

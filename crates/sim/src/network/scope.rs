@@ -14,8 +14,12 @@ pub(super) fn within<T>(
     progress: &mut Progress<'_>,
     work: &mut dyn FnMut(&mut Progress<'_>) -> Result<T, SimError>,
 ) -> Result<T, SimError> {
-    let mut scopes: Vec<Scope> = spec.groups.iter().filter_map(|g| g.protocol.scope()).collect();
-    scopes.dedup_by(|a, b| std::ptr::fn_addr_eq(a.enter, b.enter));
+    let mut scopes: Vec<Scope> = Vec::new();
+    for scope in spec.groups.iter().filter_map(|g| g.protocol.scope()) {
+        if !scopes.iter().any(|s| std::ptr::fn_addr_eq(s.enter, scope.enter)) {
+            scopes.push(scope);
+        }
+    }
     nested(&scopes, progress, work)
 }
 

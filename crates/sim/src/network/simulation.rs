@@ -2,9 +2,10 @@
 
 use super::Network;
 use super::scope::within;
+use crate::packet_log::{PacketEvent, PacketLog};
 use crate::result::RunResult;
 use crate::spec::{NetworkSpec, SimError};
-use narrows_base::Time;
+use narrows_base::{Duration, Time};
 use narrows_congestion::Controller;
 use narrows_transport::Counters;
 use std::borrow::Cow;
@@ -111,6 +112,31 @@ impl<'s> Simulation<'s> {
     pub fn flight(&self, flow: usize) -> u64 {
         self.network.flows[flow].sender.flight()
     }
+    /// From now on keeps what happens to single packets: drops and losses on metered links of all flows, packets sent
+    /// and acknowledged of the first `flows`. They are kept until [`packets`](Simulation::packets) takes them.
+    pub fn log_packets(&mut self, flows: usize) {
+        self.network.packet_log = Some(Box::new(PacketLog::new(flows, self.network.flows.len())));
+        self.network.meters.iter_mut().for_each(|m| m.packet_log = Some(Vec::new()));
+    }
+    /// Hands over what happened to packets since the last call, and on which metered link a drop or a loss was.
+    pub fn packets(&mut self, each: &mut dyn FnMut(&PacketEvent, Option<usize>)) {
+        for (n, node) in self.network.nodes.iter().enumerate() {
+            let meter = self.network.meters.get_mut(node.meter as usize);
+            if let Some(log) = meter.and_then(|m| m.packet_log.as_mut()) {
+                log.drain(..).for_each(|event| each(&event, Some(n)));
+            }
+        }
+        if let Some(log) = &mut self.network.packet_log {
+            log.events.drain(..).for_each(|event| each(&event, None));
+        }
+    }
+    /// RTT that a flow's last acknowledgement showed, and the bits of it that arrived; zero without
+    /// [`log_packets`](Simulation::log_packets).
+    pub fn received(&self, flow: usize) -> (Duration, f64) {
+        let Some(log) = &self.network.packet_log else { return (Duration::ZERO, 0.0) };
+        let rtt = log.rtts.get(flow).copied().unwrap_or_default();
+        (rtt, log.received_bits.get(flow).copied().unwrap_or(0.0))
+    }
     /// Packets that wait in a link's queue; 0 if the link is neither metered nor has a limited queue.
     pub fn waiting(&self, link: usize) -> usize {
         self.network.nodes[link].link.waiting(self.network.now)
@@ -136,6 +162,9 @@ impl std::fmt::Debug for Simulation<'_> {
     }
 }
 
+#[cfg(test)]
+#[path = "packet_log_tests.rs"]
+mod packet_log_tests;
 #[cfg(test)]
 #[path = "simulation_tests.rs"]
 mod tests;

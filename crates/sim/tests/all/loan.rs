@@ -17,6 +17,7 @@ thread_local! {
 }
 
 const SCOPE: Scope = Scope { enter, failure: || FAILED.get().map(String::from) };
+const OTHER_SCOPE: Scope = Scope { enter: |simulation| simulation(), failure: || None };
 
 fn enter(simulation: &mut dyn FnMut()) {
     ENTERED.fetch_add(1, Ordering::Relaxed);
@@ -33,7 +34,7 @@ fn reno_by(_: &Settings, environment: &Environment) -> Box<dyn Controller> {
     reno.build(&Settings::defaults(reno.descriptor.params), environment)
 }
 
-static DESCRIPTOR: Descriptor = Descriptor {
+const DESCRIPTOR: Descriptor = Descriptor {
     name: "LentReno",
     summary: "as Reno",
     source: "-",
@@ -42,6 +43,9 @@ static DESCRIPTOR: Descriptor = Descriptor {
     params: &[],
     status: Status::NotValidated,
 };
+
+static LENT: Descriptor = DESCRIPTOR;
+static OTHER: Descriptor = Descriptor { name: "LentToo", ..DESCRIPTOR };
 
 fn network(protocol: &str) -> NetworkSpec {
     let flow = FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };
@@ -75,7 +79,7 @@ fn network(protocol: &str) -> NetworkSpec {
 #[test]
 fn a_lent_controller_decides_as_a_listed_one_within_its_scope() {
     let controller =
-        ControllerEntry::from_closure(&DESCRIPTOR, &reno_by).with_scope(SCOPE).with_version(5);
+        ControllerEntry::from_closure(&LENT, &reno_by).with_scope(SCOPE).with_version(5);
     let controller = Box::leak(Box::new(controller));
     let tcp = Box::leak(Box::new(ProtocolEntry::tcp("LentReno", "LentReno", "sack", "as Reno")));
     let name = "rrtp+LentReno";
@@ -91,6 +95,20 @@ fn a_lent_controller_decides_as_a_listed_one_within_its_scope() {
         assert_eq!(result.digest, run(&network(listed), &mut |_| true).unwrap().digest);
         assert_eq!(ENTERED.load(Ordering::Relaxed), 0, "others run without");
     }
+    let other = Box::leak(Box::new(
+        ControllerEntry::from_closure(&OTHER, &reno_by).with_scope(OTHER_SCOPE),
+    ));
+    let other_tcp =
+        Box::leak(Box::new(ProtocolEntry::tcp("LentToo", "LentToo", "sack", "as Reno")));
+    let other_stream =
+        Box::leak(Box::new(ProtocolEntry::stream("rrtp+LentToo", "LentToo", "as Reno")));
+    let other = Loan::new(other, other_tcp, other_stream).unwrap();
+    let mut between = network("LentReno");
+    let too = GroupSpec { name: "between".into(), ..network("LentToo").groups.remove(0) };
+    between.groups.insert(1, too);
+    run(&between, &mut |_| true).unwrap();
+    assert_eq!(ENTERED.swap(0, Ordering::Relaxed), 1, "whatever stands between its groups");
+    drop(other);
     FAILED.set(Some("it gave up"));
     let failed = run(&network("LentReno"), &mut |_| true).unwrap_err().to_string();
     assert_eq!(failed, "it gave up");

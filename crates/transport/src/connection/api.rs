@@ -99,6 +99,11 @@ impl Connection {
     }
     /// The next received message.
     pub fn receive_message(&mut self) -> Option<Vec<u8>> {
+        self.receive_message_with_time().map(|(_, message)| message)
+    }
+
+    /// The next received message, and when its packet arrived.
+    pub fn receive_message_with_time(&mut self) -> Option<(Time, Vec<u8>)> {
         self.inbox.pop()
     }
 

@@ -178,7 +178,8 @@ impl Outbox {
 /// Received messages.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    came: VecDeque<Vec<u8>>,
+    /// When each arrived, and its bytes.
+    came: VecDeque<(Time, Vec<u8>)>,
     held: usize,
     /// Whether an event must be reported.
     pub news: bool,
@@ -191,11 +192,11 @@ impl Inbox {
     pub fn new(held: usize) -> Inbox {
         Inbox { came: VecDeque::new(), held: held.max(1), news: false, bytes: 0 }
     }
-    pub fn push(&mut self, message: &[u8]) {
+    pub fn push(&mut self, now: Time, message: &[u8]) {
         if self.came.len() >= self.held {
             self.came.pop_front();
         }
-        self.came.push_back(message.to_vec());
+        self.came.push_back((now, message.to_vec()));
         self.bytes += message.len() as u64;
         self.news = true;
     }
@@ -203,7 +204,7 @@ impl Inbox {
     pub fn release_memory(&mut self) {
         self.came.shrink_to_fit();
     }
-    pub fn pop(&mut self) -> Option<Vec<u8>> {
+    pub fn pop(&mut self) -> Option<(Time, Vec<u8>)> {
         self.came.pop_front()
     }
     pub fn len(&self) -> usize {
@@ -211,7 +212,7 @@ impl Inbox {
     }
     /// Bytes of waiting messages.
     pub fn memory(&self) -> usize {
-        self.came.iter().map(Vec::len).sum()
+        self.came.iter().map(|(_, message)| message.len()).sum()
     }
 }
 
@@ -242,11 +243,9 @@ mod tests {
     fn the_oldest_unread_message_goes() {
         let mut inbox = Inbox::new(2);
         for m in [b"a", b"b", b"c"] {
-            inbox.push(m);
+            inbox.push(Time::from_nanos(u64::from(m[0])), m);
         }
-        assert_eq!(
-            (inbox.pop(), inbox.pop(), inbox.pop()),
-            (Some(b"b".to_vec()), Some(b"c".to_vec()), None)
-        );
+        let at = |m: &[u8]| Some((Time::from_nanos(u64::from(m[0])), m.to_vec()));
+        assert_eq!((inbox.pop(), inbox.pop(), inbox.pop()), (at(b"b"), at(b"c"), None));
     }
 }

@@ -109,7 +109,7 @@ impl Connection {
             Frame::Datagram(message) if message.len() > usize::from(self.max_message) => {
                 self.fault(now, 1, "a message longer than permitted");
             }
-            Frame::Datagram(message) => self.inbox.push(message),
+            Frame::Datagram(message) => self.inbox.push(now, message),
             Frame::PathChallenge(data) => self.path.on_challenge(from, data),
             Frame::PathResponse(data) => {
                 let before = self.path.remote();

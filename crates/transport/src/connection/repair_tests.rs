@@ -391,3 +391,27 @@ fn the_model_loses_and_repairs_what_it_should() {
     assert!((twice - (0.75 * 0.8 + 0.25 * 0.96)).abs() < 0.03, "{twice}");
     assert!(xor > twice + 0.02 && code > xor && code < 0.95, "{twice} {xor} {code}");
 }
+
+/// An application that sends little does not show that the link is not full: its losses must not take down what is known
+/// of the link, for the next transfer would be slow. Nine in ten take little longer than for a sender that holds its rate.
+#[test]
+fn transfers_one_after_another_over_a_link_that_loses_stay_fast() {
+    let ninth = |protocol, burst| {
+        let mut took = Vec::new();
+        for seed in 1..=3 {
+            let model = RepairModel::new(Repair::Nothing, 0.2, burst, 0.0, RTT);
+            let mut pair = pair(protocol, model, seed);
+            for _ in 0..12 {
+                let time = pair.transfer(Side::Client, 1_000_000, 60.0).expect("a transfer ends");
+                took.push(time.as_secs_f64());
+                pair.run_for(0.3);
+            }
+        }
+        took.sort_by(f64::total_cmp);
+        percentile(&took, 0.9)
+    };
+    for (burst, name) in BURSTS {
+        let [took, held] = PROTOCOLS.map(|protocol| ninth(protocol, burst));
+        assert!(took < 1.25 * held, "{name}: {took} {held}");
+    }
+}

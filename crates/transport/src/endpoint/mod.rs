@@ -132,7 +132,7 @@ pub enum ServerKey {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Permit {
-    /// With what its configuration says.
+    /// With what its configuration says, or one of its [`ConnectionConfig::custom`] that the client announced.
     Own,
     /// With what the client announced (hello parameter 10), if that is one of the protocols of
     /// family `rrtp` whose controller goes by acknowledgements, or one of
@@ -150,12 +150,15 @@ impl Permit {
         announced: &str,
         own: &ConnectionConfig,
     ) -> Option<ConnectionConfig> {
-        if self == Permit::Own || announced.is_empty() || announced == own.protocol.label() {
+        if announced.is_empty() || announced == own.protocol.label() {
             return None;
         }
         // Whoever made the server said that it knows these.
         if let Some(custom) = own.custom.iter().find(|p| p.label() == announced) {
             return Some(ConnectionConfig { protocol: custom.clone(), ..own.clone() });
+        }
+        if self == Permit::Own {
+            return None;
         }
         let spec = Spec::parse(announced).ok()?;
         let entry = protocol::find(&spec.name).ok()?;

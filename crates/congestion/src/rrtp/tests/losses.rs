@@ -1,6 +1,6 @@
 //! Which losses are the link's.
 
-use super::{Bottleneck, restart, told};
+use super::{Bottleneck, told};
 use crate::PathHints;
 
 /// The link's own loss is repaired and neither a brake nor a queue, and it is said how much it is.
@@ -105,9 +105,78 @@ fn a_link_that_loses_is_climbed_again_where_the_startup_proved_nothing() {
     for radio in [5, 4, 3] {
         let mut b = Bottleneck { radio, random: true, ..Bottleneck::new(PathHints::default()) };
         b.run(3.0);
-        b.controller.on_congestion_event(&restart(Bottleneck::at(b.now)));
+        b.silence(100);
         b.run(14.0);
         let rate = b.run(20.0);
         assert!(rate > 0.9 * (1.0 - 1.0 / radio as f64) * 1000.0, "1/{radio}: {rate}");
     }
+}
+
+/// Who asks and is answered sends less than it may. What it loses then and what does not arrive says nothing of the
+/// bottleneck: no probe was dropped by it, no cut judged, and what the link is known to carry stays known.
+#[test]
+fn an_application_that_sends_little_over_a_link_that_loses_keeps_what_is_known() {
+    for radio in [20, 10, 5] {
+        let mut b = Bottleneck { radio, random: true, ..Bottleneck::new(PathHints::default()) };
+        b.run(5.0);
+        for (packets, every) in [(9, 0.35), (40, 0.4), (300, 1.0)] {
+            b.writes = Some((packets, every));
+            b.run(b.now + 15.0);
+            let (known, loss) = (b.watch("bandwidth_bps"), b.watch("link_loss"));
+            assert!(b.default_mode() && known > 7.6e6, "1/{radio} {packets}: {known} {loss}");
+            assert!(loss > 0.4 / radio as f64, "1/{radio} {packets}: {loss}");
+        }
+    }
+}
+
+/// Three packets in a row are lost every few minutes where each fifth is, and where little is sent nothing else leaves
+/// meanwhile: that is no outage. Thirty are one.
+#[test]
+fn a_silence_that_the_links_loss_explains_is_not_another_path() {
+    for (lost, starts_anew) in [(3, false), (30, true)] {
+        let mut b = Bottleneck { radio: 5, random: true, ..Bottleneck::new(PathHints::default()) };
+        b.run(5.0);
+        assert!(b.default_mode());
+        b.silence(lost);
+        assert_eq!(b.watch("rrtp_state") == 0.0, starts_anew, "{lost}");
+    }
+}
+
+/// The question whose the queue is takes two rounds in which the window is the limit. Where the application pauses between,
+/// less arrives for that, and not for others; it is asked again.
+#[test]
+fn an_application_that_pauses_is_not_others() {
+    let writes = Some((300, 0.45));
+    let mut b = Bottleneck { writes, ..Bottleneck::new(PathHints::default()) };
+    b.run(20.0);
+    assert!(b.default_mode() && b.watch("queue_owner") == 1.0);
+}
+
+/// Bursts of a link look like a policer where chance ends them with a cut. But a policer drops nothing of what is sent at
+/// much less than its rate.
+#[test]
+fn bursts_that_a_cut_seemed_to_end_are_the_links_after_all() {
+    for (burst, radio) in [(8, 20), (12, 12), (12, 14), (12, 23)] {
+        let hints = PathHints::default();
+        let mut b = Bottleneck { radio, burst, random: true, ..Bottleneck::new(hints) };
+        b.run(5.0);
+        let rate = b.run(45.0);
+        assert!(rate > 0.85 * (1.0 - 1.0 / radio as f64) * 1000.0, "{burst} 1/{radio}: {rate}");
+    }
+}
+
+/// A link becomes twenty times slower, and its queue drops most of what is in flight: what arrived shows what there is
+/// room for. Halves would drop half as much again.
+#[test]
+fn a_queue_that_takes_most_of_a_round_is_not_filled_for_many_more() {
+    let hints = PathHints::default();
+    let (per_second, room) = (20_000.0, 1000);
+    let mut b = Bottleneck { per_second, room, other: 50, renos: true, ..Bottleneck::new(hints) };
+    b.run(6.0);
+    assert!(b.competitive());
+    (b.per_second, b.room, b.other) = (1000.0, 50, 0);
+    let (sent, arrived) = (b.next, b.delivered);
+    b.run(7.0);
+    let lost = (b.next - sent).saturating_sub(b.delivered - arrived);
+    assert!(lost < 550, "{lost}");
 }

@@ -1,0 +1,209 @@
+//! Early data and who would misuse it: copies, forgeries, damage, addresses that are not the sender's, floods.
+
+use super::*;
+
+/// Whoever captured a first packet gets nothing done by it: not at this server, at once or later, from here or
+/// elsewhere; not after it was started again; not at another server with the same key.
+#[test]
+fn a_copied_first_packet_is_never_taken() {
+    let neighbour = "198.51.100.7:6000";
+    let mut world = World::acquainted(20);
+    world.get();
+    let copy = world.early_start();
+    let connections = world.net.at(SERVER).len();
+    // The connection is known, and its client was heard: nothing to say.
+    assert_eq!(world.sends(CLIENT, &copy).0, []);
+    assert_eq!(world.sends(neighbour, &copy).0, []);
+    let cookie = (vec![0x82], narrows_wire::packet::SYN_ECHO_BYTES);
+    assert_eq!(world.sends("203.0.113.9:5000", &copy), cookie);
+    for later in [25.0, 3600.0, 100_000.0] {
+        world.run_quietly(later);
+        for from in [CLIENT, neighbour, "203.0.113.9:5000"] {
+            assert_eq!(world.sends(from, &copy), cookie, "{from}, {later} s later");
+        }
+    }
+    assert!(world.net.at(SERVER).len() <= connections);
+    // The same key and address, another secret.
+    for secret in [77, 78] {
+        *world.net.at(SERVER) = Connections::new(server(true), random(secret));
+        assert_eq!(world.sends(CLIENT, &copy), cookie);
+        assert!(world.net.at(SERVER).is_empty());
+    }
+    assert_eq!(world.requests.len(), 1);
+}
+
+impl World {
+    /// Time passes in one step.
+    fn run_quietly(&mut self, seconds: f64) {
+        self.net.run_for(seconds);
+        self.serve();
+    }
+}
+
+/// Somebody on the way delivers a copy first, from another port: the client learns that its request was taken, and does
+/// not send it again.
+#[test]
+fn a_copy_that_comes_first_is_the_only_one_taken() {
+    let mut world = World::acquainted(21);
+    let handle = world.start();
+    let mut first = None;
+    world.run_over(0.002, &mut |now, bytes| {
+        first = Some(bytes.to_vec());
+        vec![now + Duration::from_millis(20)]
+    });
+    let first = first.unwrap();
+    assert_eq!(first[0], EARLY_START);
+    let (now, neighbour) = (world.net.now, "198.51.100.7:6000".parse().unwrap());
+    world.net.at(SERVER).receive(now, neighbour, 0, &mut first.clone());
+    let path = &mut |now: Time, _: &[u8]| vec![now + Duration::from_millis(20)];
+    let (_, is_taken) = world.answered(handle, path).expect("an answer");
+    assert!(is_taken);
+    assert_eq!(world.requests.len(), 1);
+}
+
+/// Somebody on the way holds the first packet back until the client has given up on it, or altogether.
+#[test]
+fn a_first_packet_that_was_held_back_is_not_taken_later() {
+    for seconds in [5.0, 11.0, 60.0, 4000.0] {
+        let mut world = World::acquainted(22);
+        let handle = world.start();
+        let mut held = Vec::new();
+        // What the client does meanwhile leads nowhere.
+        world.run_over(0.5, &mut |_, bytes| {
+            held.push(bytes.to_vec());
+            Vec::new()
+        });
+        let now = world.net.now;
+        world.net.at(CLIENT).close(now, handle, 0, "");
+        world.run_quietly(seconds);
+        let (kinds, _) = world.sends(CLIENT, &held[0]);
+        // Within the time in which clocks may differ it cannot be told from one that was slow.
+        assert_eq!(kinds.first() == Some(&EARLY_ECHO), seconds < 9.0, "{seconds} s: {kinds:x?}");
+        assert_eq!(world.requests.len(), usize::from(seconds < 9.0));
+        // It is used up in either case.
+        assert!(world.sends("203.0.113.9:1", &held[0]).0 == [0x82]);
+    }
+}
+
+/// Anybody can send a SYN-ECHO; a client that believed it sends START, and still takes the EARLY-ECHO.
+#[test]
+fn a_forged_refusal_does_not_send_the_request_twice() {
+    let mut world = World::acquainted(23);
+    let handle = world.start();
+    world.run(0.002);
+    let nonce: [u8; 16] = world.early_start()[6..22].try_into().unwrap();
+    let mut forged = narrows_wire::packet::syn_echo(&nonce, &narrows_wire::Cookie([7; 36]));
+    let (now, from) = (world.net.now, SERVER.parse().unwrap());
+    world.net.at(CLIENT).receive(now, from, 0, &mut forged);
+    let path = &mut |now: Time, _: &[u8]| vec![now + Duration::from_millis(20)];
+    let (took, is_taken) = world.answered(handle, path).expect("an answer");
+    assert!(is_taken && took < 0.05, "{took}");
+    world.run(5.0);
+    assert_eq!(world.requests.len(), 1);
+}
+
+/// Whichever byte of the first packet is changed or wherever it is cut off: nothing is taken but what the client said.
+#[test]
+fn damaged_first_packets_harm_nobody() {
+    for at in (0..1200).step_by(61).chain([5, 6, 22, 23, 57, 58, 90, 1199]) {
+        for is_cut in [false, true] {
+            let mut world = World::acquainted(40);
+            let handle = world.start();
+            let (mut first, from) = (None, CLIENT.parse().unwrap());
+            world.run_over(0.002, &mut |_, bytes| {
+                first.get_or_insert(bytes.to_vec());
+                Vec::new()
+            });
+            let mut packet = first.unwrap();
+            if is_cut {
+                packet.truncate(at)
+            } else {
+                packet[at] ^= 0x10
+            }
+            let now = world.net.now;
+            world.net.at(SERVER).receive(now, from, 0, &mut packet);
+            assert_eq!(world.requests.len(), 0);
+            let path = &mut |now: Time, _: &[u8]| vec![now + Duration::from_millis(20)];
+            let (took, _) = world.answered(handle, path).expect("an answer");
+            assert!(took < 0.5, "byte {at}: {took}");
+            assert_eq!(world.requests.len(), 1);
+        }
+    }
+}
+
+/// To an address whose owner does not answer less than three times what came from there is sent, whatever the server's
+/// application says, and it is forgotten.
+#[test]
+fn an_address_that_is_silent_gets_little() {
+    for (answer, closes) in [(0, false), (100, false), (100_000, false), (100_000, true)] {
+        let mut world = World::acquainted(60);
+        world.answer = vec![1; answer];
+        world.start();
+        let mut bytes = BTreeMap::new();
+        let mut packets = 0;
+        world.run_over(0.05, &mut |now, _| {
+            packets += 1;
+            if packets == 1 { vec![now + Duration::from_millis(20)] } else { Vec::new() }
+        });
+        let now = world.net.now;
+        if closes {
+            let handle =
+                world.net.events.iter().find(|e| e.0 == SERVER.parse().unwrap()).unwrap().1;
+            world.net.at(SERVER).close(now, handle, 400, &"x".repeat(300));
+        }
+        assert_eq!((world.requests.len(), world.net.at(SERVER).unconfirmed), (1, 1));
+        // The client is gone, and all that it sent later.
+        *world.net.at(CLIENT) = Connections::new(config(1, Clients::None), random(7));
+        let is_lost = &mut |_: Time, _: &[u8]| Vec::new();
+        world.run_over(11.0, is_lost);
+        for (from, to, packet) in &world.net.seen {
+            if *from == SERVER.parse().unwrap() {
+                *bytes.entry(*to).or_insert(0) += packet.len();
+            }
+        }
+        let sent = bytes[&CLIENT.parse().unwrap()];
+        assert!(sent <= 3 * 1200, "{answer}: {sent}");
+        assert!(answer < 1000 || sent > 2400, "{answer}: {sent}");
+        assert_eq!(world.net.at(SERVER).unconfirmed, 0);
+        world.run_over(10.0, is_lost);
+        assert!(world.net.at(SERVER).is_empty());
+        let closed = world.net.closed(SERVER);
+        assert_eq!(closed, Some(if closes { Closed::Locally } else { Closed::TimedOut }));
+    }
+}
+
+/// Tokens that were collected for later: the places that a burst of first packets takes are bounded, and of those that
+/// are taken nobody is put out.
+#[test]
+fn a_burst_of_first_packets_takes_few_places() {
+    let mut settings = server(true);
+    settings.limits.handshake_rate = 10_000;
+    settings.limits.handshake_rate_of_source = 10_000;
+    let mut world = World::served_by(70, settings);
+    let mut packets = Vec::new();
+    for n in 0..40u8 {
+        let (now, from) = (world.net.now, CLIENT.parse::<SocketAddr>().unwrap());
+        let server = world.net.at(SERVER);
+        let token = server.gate.token(now, from.ip(), &mut *server.entropy);
+        let client = world.net.at(CLIENT);
+        client.tokens.insert(now, SERVER.parse().unwrap(), token);
+        let mut connect = request();
+        connect.suite = Suite::ALL[usize::from(n % 2)];
+        let handle = client.connect(now, connect).unwrap();
+        let mut buffer = [0; 1500];
+        let sent = client.transmit(now, &mut buffer, 1).unwrap();
+        packets.push(buffer[..sent.size].to_vec());
+        client.close(now, handle, 0, "");
+        while client.event().is_some() {}
+    }
+    let before = world.net.at(SERVER).len();
+    let mut taken = 0;
+    for packet in &packets {
+        taken += usize::from(world.sends(CLIENT, packet).0.contains(&EARLY_ECHO));
+    }
+    // Of 64 places.
+    assert_eq!((taken, world.net.at(SERVER).unconfirmed), (16, 16));
+    assert!(world.net.at(SERVER).len() <= before + 16);
+    world.run_over(30.0, &mut |_, _| Vec::new());
+    assert_eq!((world.net.at(SERVER).unconfirmed, world.net.at(SERVER).len()), (0, 0));
+}
