@@ -11,12 +11,14 @@ pub mod messages;
 pub mod mutation;
 mod network;
 pub mod packets;
+pub mod probe;
 pub mod scenario;
 pub mod sealed;
 pub mod service;
 pub mod specs;
 pub mod tcp;
 pub mod texts;
+pub mod tunnel;
 
 /// Tries one input.
 pub type Target = fn(&[u8]);
@@ -29,10 +31,12 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("frames", frames::run),
     ("messages", messages::run),
     ("packets", packets::run),
+    ("probe", probe::run),
     ("scenario", scenario::run),
     ("sealed", sealed::run),
     ("service", service::run),
     ("specs", specs::run),
     ("tcp", tcp::run),
     ("texts", texts::run),
+    ("tunnel", tunnel::run),
 ];

@@ -48,4 +48,4 @@ macro_rules! each {
     };
 }
 
-each! { client controllers endpoint frames messages packets scenario sealed service specs tcp texts }
+each! { client controllers endpoint frames messages packets probe scenario sealed service specs tcp texts tunnel }

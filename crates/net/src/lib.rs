@@ -4,6 +4,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`endpoint`] | connections over one UDP socket, for applications: streams, messages, statistics |
+//! | [`probe`] | what a path to a server is like: rate, delay, losses, jitter, buffer |
 //! | [`relay`] | a UDP link emulator built from the simulator's links |
 //! | [`socket`] | UDP with segmentation offload, coalesced receiving, ECN, time stamps |
 //! | [`tap`] | for recordings: an observer is passed every datagram of an endpoint's socket |
@@ -51,6 +52,7 @@ pub mod block;
 pub mod clock;
 pub mod endpoint;
 pub mod error;
+pub mod probe;
 pub mod relay;
 pub mod socket;
 pub mod tap;

@@ -18,6 +18,8 @@ pub mod route;
 pub mod scenario;
 pub mod scenario_file;
 pub mod text_file;
+pub mod timeline;
+pub mod user_links;
 pub mod values;
 
 pub use link::Link;

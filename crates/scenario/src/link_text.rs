@@ -3,7 +3,7 @@
 use crate::keys::{self, REVERSE};
 use crate::link::Link;
 use crate::link_direction::{LinkDirection, QueueSize};
-use crate::{links, values};
+use crate::{links, user_links, values};
 use narrows_base::{SpecError, spec};
 use std::fmt;
 use std::path::Path;
@@ -42,8 +42,8 @@ impl Link {
         let (own, given) = if numeric {
             (pieces, Vec::new())
         } else {
-            base = links::find(first)?.spec;
-            (spec::split(base)?, pieces[1..].to_vec())
+            base = named(first)?;
+            (spec::split(&base)?, pieces[1..].to_vec())
         };
         let mut keys = overridden(&own[own.len().min(2)..], &given)?;
         keys.retain(|(k, _)| varied.iter().all(|(v, _)| v != k));
@@ -76,6 +76,17 @@ impl Link {
                 .map_err(|e| e.at(&format!("{key}={value}")))?;
         }
         Ok(link)
+    }
+}
+
+/// The specification of a named link: one of narrows' own, or of the user's.
+fn named(name: &str) -> Result<String, SpecError> {
+    if let Ok(own) = links::find(name) {
+        return Ok(own.spec.into());
+    }
+    match user_links::find(name)? {
+        Some(spec) => Ok(spec),
+        None => links::find_among(name, &user_links::names()).map(|l| l.spec.into()),
     }
 }
 

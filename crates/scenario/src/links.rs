@@ -125,8 +125,14 @@ pub const LINKS: &[NamedLink] = &[
 /// # Errors
 /// An unknown name, with a suggestion, and how a link is written.
 pub fn find(name: &str) -> Result<&'static NamedLink, SpecError> {
+    find_among(name, &[])
+}
+
+/// The same; of the user's own names, which are no links here, one may be suggested.
+pub(crate) fn find_among(name: &str, own: &[String]) -> Result<&'static NamedLink, SpecError> {
     LINKS.iter().find(|e| e.descriptor.name == name).ok_or_else(|| {
-        let names: Vec<&str> = LINKS.iter().map(|e| e.descriptor.name).collect();
+        let own = own.iter().map(String::as_str);
+        let names: Vec<&str> = LINKS.iter().map(|e| e.descriptor.name).chain(own).collect();
         let e = SpecError::unknown("link", name, &names).to_string();
         SpecError::new(format!("{e} (or write RATE,DELAY, such as 1.5Mbit/s,80ms)"))
     })

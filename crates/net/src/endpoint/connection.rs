@@ -6,7 +6,7 @@ use super::send_stream::SendStream;
 use super::shared::Core;
 use super::take_turn::{Kind, Turn};
 use crate::error::Error;
-use narrows_base::{Duration, Rate};
+use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_transport::connection::Stats;
 use narrows_transport::endpoint::Facts;
@@ -163,6 +163,27 @@ impl Connection {
             message
         })?;
         message.map_or(Poll::Pending, |m| Poll::Ready(Ok(m)))
+    }
+
+    /// As [`poll_message`](Connection::poll_message), with the time at which the packet arrived by
+    /// [`now`](Connection::now): the system's time stamp of it, where there is one.
+    pub fn poll_message_with_time(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(Time, Vec<u8>), Error>> {
+        let message = self.hold.look(|machine, state| {
+            let message = machine.receive_message_with_time();
+            if message.is_none() {
+                state.polling.add(context.waker());
+            }
+            message
+        })?;
+        message.map_or(Poll::Pending, |m| Poll::Ready(Ok(m)))
+    }
+
+    /// The time by the clock of this connection's endpoint.
+    pub fn now(&self) -> Time {
+        self.hold.shared().clock.now()
     }
 
     /// Statistics; after the connection's end, the last ones.

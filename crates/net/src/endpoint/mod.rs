@@ -120,8 +120,7 @@ impl Endpoint {
     /// the same address family; new clients of a server must use its new address.
     ///
     /// ```no_run
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let endpoint: narrows_net::Endpoint = unimplemented!();
+    /// # fn moved(endpoint: &narrows_net::Endpoint) -> Result<(), Box<dyn std::error::Error>> {
     /// endpoint.rebind(std::net::UdpSocket::bind("0.0.0.0:0")?)?;
     /// # Ok(())
     /// # }

@@ -8,6 +8,8 @@ use narrows_link::{Change, Link, LinkConfig, Meter};
 
 /// Bytes of packets that one direction keeps at most, whatever the link's queue would hold.
 pub(super) const MAX_HELD: usize = 256 << 20;
+/// Packets that were not delivered and that nobody has taken yet.
+const MAX_MISSED: usize = 4096;
 
 /// A link in virtual time with the bytes of what it carries.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub struct Direction {
     latest: Time,
     /// The most that waited since that was asked.
     most: usize,
+    /// What the link did not deliver, for those who watch: when, whose, whether the queue dropped it.
+    missed: Option<Vec<(Time, u32, bool)>>,
 }
 
 /// What the link tells: counted, and the places of what was dropped or lost are freed.
@@ -27,6 +31,15 @@ struct Tally<'a> {
     slab: &'a mut Slab,
     stats: &'a mut DirectionStats,
     most: &'a mut usize,
+    missed: &'a mut Option<Vec<(Time, u32, bool)>>,
+}
+
+impl Tally<'_> {
+    fn miss(&mut self, at: Time, packet: &DatagramRef, dropped: bool) {
+        if let Some(missed) = self.missed.as_mut().filter(|m| m.len() < MAX_MISSED) {
+            missed.push((at, packet.flow, dropped));
+        }
+    }
 }
 
 impl Meter<DatagramRef> for Tally<'_> {
@@ -34,8 +47,9 @@ impl Meter<DatagramRef> for Tally<'_> {
         self.stats.offered_packets += 1;
         self.stats.offered_bytes += u64::from(packet.size);
     }
-    fn dropped(&mut self, _now: Time, packet: &DatagramRef) {
+    fn dropped(&mut self, now: Time, packet: &DatagramRef) {
         self.stats.dropped += 1;
+        self.miss(now, packet, true);
         self.slab.free(packet.slot);
     }
     fn queued(&mut self, _now: Time, waiting: usize) {
@@ -47,8 +61,9 @@ impl Meter<DatagramRef> for Tally<'_> {
     fn served(&mut self, packet: &DatagramRef, arrived: Time, start: Time, end: Time) {
         self.stats.served(packet.size, arrived, start, end);
     }
-    fn lost(&mut self, _at: Time, packet: &DatagramRef) {
+    fn lost(&mut self, at: Time, packet: &DatagramRef) {
         self.stats.lost += 1;
+        self.miss(at, packet, false);
         self.slab.free(packet.slot);
     }
 }
@@ -94,7 +109,7 @@ impl Direction {
         let mut link = Link::new(config, RandomKey::from_seed(seed).named("link").named(name))?;
         link.count_waiting();
         let (slab, stats) = (Slab::default(), DirectionStats::default());
-        Ok(Direction { link, slab, stats, latest: Time::ZERO, most: 0 })
+        Ok(Direction { link, slab, stats, latest: Time::ZERO, most: 0, missed: None })
     }
 
     /// The latest time that the link was told.
@@ -111,9 +126,9 @@ impl Direction {
         self.latest = self.latest.max(packet.at);
         let Arriving { flow, random_key, size, ecn, .. } = packet;
         let datagram = DatagramRef { slot, flow, random_key, size, ecn: ecn & 3, corrupt: false };
-        let mut tally =
-            Tally { slab: &mut self.slab, stats: &mut self.stats, most: &mut self.most };
-        self.link.accept(self.latest, datagram, &mut tally);
+        let Direction { link, slab, stats, most, missed, .. } = self;
+        let mut tally = Tally { slab, stats, most, missed };
+        link.accept(self.latest, datagram, &mut tally);
     }
 
     /// Applies a scheduled change; what was due before must have been handed over. Only links configured
@@ -121,6 +136,16 @@ impl Direction {
     pub fn change(&mut self, at: Time, change: &Change) {
         self.latest = self.latest.max(at);
         self.link.change(self.latest, change);
+    }
+
+    /// From now on keeps what is not delivered, for [`missed`](Direction::missed).
+    pub fn keep_missed(&mut self) {
+        self.missed = Some(Vec::new());
+    }
+
+    /// Packets that the link dropped or lost since the last call: when, whose, whether the queue dropped it.
+    pub fn missed(&mut self) -> impl Iterator<Item = (Time, u32, bool)> + '_ {
+        self.missed.iter_mut().flat_map(|missed| missed.drain(..))
     }
 
     /// When something leaves the link.
@@ -144,9 +169,9 @@ impl Direction {
                 break;
             }
             self.latest = self.latest.max(due);
-            let mut tally =
-                Tally { slab: &mut self.slab, stats: &mut self.stats, most: &mut self.most };
-            let Some(datagram) = self.link.poll(due, &mut tally) else { continue };
+            let Direction { link, slab, stats, most, missed, .. } = &mut *self;
+            let mut tally = Tally { slab, stats, most, missed };
+            let Some(datagram) = link.poll(due, &mut tally) else { continue };
             // A duplicate shares its datagram's place and due time: it follows at once.
             let again = last == Some(datagram.slot);
             if let Some(slot) = last.filter(|_| !again) {

@@ -22,7 +22,9 @@ mod watch;
 pub use self::datagrams::{HEADERS, LossNumbers};
 pub use self::direction::{Arriving, Direction, Out, damage};
 pub use self::stats::{DirectionStats, Lateness, LatenessCounter, RelayStats};
-pub use self::watch::{RelayObserver, RelaySide, RelaySnapshot, RelayTap, RelayedDatagram};
+pub use self::watch::{
+    MissedDatagram, RelayObserver, RelaySide, RelaySnapshot, RelayTap, RelayedDatagram,
+};
 
 use self::clients::{Clients, towards};
 use self::run::Runner;
@@ -79,9 +81,9 @@ impl Relay {
         seed: u64,
         watch: Option<Arc<dyn RelayTap>>,
     ) -> Result<Relay, Error> {
-        let there =
+        let mut there =
             Direction::new(link, seed, "bottleneck").map_err(|e| Error::link("--link", &e))?;
-        let back = Direction::new(link_back, seed, "bottleneck.back")
+        let mut back = Direction::new(link_back, seed, "bottleneck.back")
             .map_err(|e| Error::link("--link-back", &e))?;
         let front = Socket::bind(listen).map_err(|e| Error::bind(listen, &e))?;
         if to.port() == 0 || to.ip().is_unspecified() {
@@ -100,9 +102,12 @@ impl Relay {
             over: AtomicBool::new(false),
             waker: Waker::new().map_err(|e| Error::system(&e))?,
             counts: Mutex::new(counts),
+            changes: Mutex::default(),
         });
         let clock = Clock::new();
         if let Some(watch) = &watch {
+            there.keep_missed();
+            back.keep_missed();
             watch.bound(RelayObserver::new(&shared, clock, local, to));
         }
         let runner = Runner {
@@ -115,6 +120,7 @@ impl Relay {
             there,
             back,
             clients: Clients::new(MAX_CLIENTS, IDLE),
+            changes: Vec::new(),
         };
         let thread = std::thread::Builder::new()
             .name("narrows-relay".into())
@@ -154,3 +160,7 @@ impl Drop for Relay {
         self.end();
     }
 }
+
+#[cfg(test)]
+#[path = "change_tests.rs"]
+mod change_tests;

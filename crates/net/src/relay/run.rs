@@ -4,11 +4,12 @@ use super::clients::Clients;
 use super::datagrams::HEADERS;
 use super::direction::{Arriving, Direction, Out, damage};
 use super::shared::{Shared, lock};
-use super::watch::{RelaySide, RelayTap, RelayedDatagram};
+use super::watch::{MissedDatagram, RelaySide, RelayTap, RelayedDatagram};
 use crate::clock::Clock;
 use crate::socket::{Arrival, Batch, Sent, Socket};
 use crate::wait::{Interest, exact_timers, first_in_turn, wait};
 use narrows_base::{Duration, Time};
+use narrows_link::Change;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(super) struct Runner {
     pub there: Direction,
     pub back: Direction,
     pub clients: Clients,
+    /// Changes of the links that are still to come, the next one last.
+    pub changes: Vec<(Time, usize, Change)>,
 }
 
 /// Datagrams for which a socket had no room, in order: for B or for the client.
@@ -66,7 +69,7 @@ impl Runner {
                         // Others than B have no business there.
                         if came.from == to {
                             if let Some(watch) = watch {
-                                watch.passed(&arrived(&came, RelaySide::Server, local));
+                                watch.passed(&arrived(&came, RelaySide::Server, local, number));
                             }
                             let random_key = client.back.next();
                             back.accept(arriving(&came, number, random_key));
@@ -77,6 +80,7 @@ impl Runner {
                 all_back &= emptied;
             }
             self.hand_over(now, (all_there, all_back), &mut stuck_there, &mut stuck_back);
+            self.change_links(now);
             if now.since(swept) > Duration::from_secs(1) {
                 self.clients.forget(now);
                 swept = now;
@@ -97,7 +101,7 @@ impl Runner {
         batch.each(&self.clock, true, |came| match clients.from(came.at, came.from, to, seed) {
             Some((number, client)) => {
                 if let Some(watch) = watch {
-                    watch.passed(&arrived(&came, RelaySide::Clients, local));
+                    watch.passed(&arrived(&came, RelaySide::Clients, local, number));
                 }
                 there.accept(arriving(&came, number, client.there.next()));
             }
@@ -120,20 +124,29 @@ impl Runner {
         let mut counts = lock(&self.shared.counts);
         let counts = &mut *counts;
         let (clients, front, clock, to) = (&self.clients, &self.front, &self.clock, self.to);
-        let send = |socket: &Socket, peer, side, bytes: &[u8], ecn| {
+        let send = |socket: &Socket, (client, peer), side, bytes: &[u8], ecn| {
             let sent = socket.send(peer, bytes, bytes.len(), ecn);
             if let Some(watch) = self.watch.as_ref().filter(|_| sent == Sent::Gone) {
                 let (at, local) = (clock.now(), socket.local());
-                watch.passed(&RelayedDatagram { at, side, sent: true, local, peer, ecn, bytes });
+                watch.passed(&RelayedDatagram {
+                    at,
+                    side,
+                    sent: true,
+                    local,
+                    peer,
+                    client,
+                    ecn,
+                    bytes,
+                });
             }
             sent
         };
         let to_b = |client: u32, bytes: &[u8], ecn| match clients.get(client) {
-            Some(c) => send(&c.socket, to, RelaySide::Server, bytes, ecn),
+            Some(c) => send(&c.socket, (client, to), RelaySide::Server, bytes, ecn),
             None => Sent::Gone,
         };
         let to_client = |client: u32, bytes: &[u8], ecn| match clients.get(client) {
-            Some(c) => send(front, c.address, RelaySide::Clients, bytes, ecn),
+            Some(c) => send(front, (client, c.address), RelaySide::Clients, bytes, ecn),
             None => Sent::Gone,
         };
         for (direction, emptied, stuck, send) in [
@@ -160,6 +173,13 @@ impl Runner {
                 counts.late.record(clock.now().since(due));
             });
         }
+        if let Some(watch) = &self.watch {
+            for (direction, link) in [&mut self.there, &mut self.back].into_iter().enumerate() {
+                for (at, client, dropped) in link.missed() {
+                    watch.missed(&MissedDatagram { at, direction, client, dropped });
+                }
+            }
+        }
         counts.stats.there = self.there.stats;
         counts.stats.back = self.back.stats;
         for (n, direction) in [&mut self.there, &mut self.back].into_iter().enumerate() {
@@ -173,8 +193,22 @@ impl Runner {
         counts.stats.errors = self.clients.errors() + self.front.errors();
     }
 
+    /// Applies the changes whose time has come, after what was due before them was handed over.
+    fn change_links(&mut self, now: Time) {
+        let new = std::mem::take(&mut *lock(&self.shared.changes));
+        if !new.is_empty() {
+            self.changes.extend(new);
+            self.changes.sort_by_key(|c| std::cmp::Reverse(c.0));
+        }
+        while let Some((at, direction, change)) = self.changes.pop_if(|c| c.0 <= now) {
+            let direction = if direction == 0 { &mut self.there } else { &mut self.back };
+            direction.change(at, &change);
+        }
+    }
+
     fn wait(&self, stuck_there: &Stuck, stuck_back: &Stuck) {
-        let due = self.there.next_timeout().min(self.back.next_timeout());
+        let change = self.changes.last().map_or(Time::NEVER, |c| c.0);
+        let due = self.there.next_timeout().min(self.back.next_timeout()).min(change);
         let front = Interest { socket: &self.front, room: !stuck_back.is_empty() };
         let room = !stuck_there.is_empty();
         let clients = self.clients.iter().map(|c| Interest { socket: &c.socket, room });
@@ -194,7 +228,12 @@ fn arriving<'a>(came: &'a Arrival<'_>, client: u32, random_key: u32) -> Arriving
 }
 
 /// A datagram that came, as a watch is told.
-fn arrived<'a>(came: &'a Arrival<'_>, side: RelaySide, local: SocketAddr) -> RelayedDatagram<'a> {
+fn arrived<'a>(
+    came: &'a Arrival<'_>,
+    side: RelaySide,
+    local: SocketAddr,
+    client: u32,
+) -> RelayedDatagram<'a> {
     let Arrival { from, at, ecn, ref bytes } = *came;
-    RelayedDatagram { at, side, sent: false, local, peer: from, ecn, bytes }
+    RelayedDatagram { at, side, sent: false, local, peer: from, client, ecn, bytes }
 }

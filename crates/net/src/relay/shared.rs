@@ -2,6 +2,8 @@
 
 use super::stats::{LatenessCounter, RelayStats};
 use crate::wait::Waker;
+use narrows_base::Time;
+use narrows_link::Change;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
@@ -13,6 +15,8 @@ pub(super) struct Shared {
     pub over: AtomicBool,
     pub waker: Waker,
     pub counts: Mutex<Counts>,
+    /// Changes that the thread has not taken yet: when, which direction, what.
+    pub changes: Mutex<Vec<(Time, usize, Change)>>,
 }
 
 /// What is counted.

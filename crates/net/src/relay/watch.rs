@@ -7,6 +7,7 @@ use super::shared::{Shared, lock};
 use super::stats::RelayStats;
 use crate::clock::Clock;
 use narrows_base::Time;
+use narrows_link::Change;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub struct RelayedDatagram<'a> {
     pub local: SocketAddr,
     /// The client's address, or B's.
     pub peer: SocketAddr,
+    /// The client whose it is, numbered in the order in which they came.
+    pub client: u32,
     /// The two bits of its IP header.
     pub ecn: u8,
     /// Its payload.
@@ -47,6 +50,22 @@ pub trait RelayTap: Send + Sync + fmt::Debug {
     fn bound(&self, observer: RelayObserver);
     /// A datagram came, or was handed over.
     fn passed(&self, datagram: &RelayedDatagram<'_>);
+    /// A link dropped or lost a datagram.
+    fn missed(&self, _datagram: &MissedDatagram) {}
+}
+
+/// A datagram that a relay's link did not deliver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct MissedDatagram {
+    /// When, by the relay's clock; a loss may be known before it happens.
+    pub at: Time,
+    /// The link's direction: 0 towards B, 1 from B.
+    pub direction: usize,
+    /// The number of the client whose it was, in the order in which they came.
+    pub client: u32,
+    /// Whether the queue dropped it; otherwise it was lost after its transmission.
+    pub dropped: bool,
 }
 
 /// The state of a relay at one moment.
@@ -63,7 +82,7 @@ pub struct RelaySnapshot {
 }
 
 /// Reads a relay's state repeatedly, without keeping the relay running.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RelayObserver {
     shared: Arc<Shared>,
     clock: Clock,
@@ -96,6 +115,12 @@ impl RelayObserver {
     /// Whether the relay has stopped; its state no longer changes then.
     pub fn is_over(&self) -> bool {
         self.shared.over.load(Ordering::Acquire)
+    }
+    /// Changes a direction's link, 0 there or 1 back, at this time of the relay's clock or as soon as that has passed.
+    /// The link must be configured with `changes`.
+    pub fn change(&self, at: Time, direction: usize, change: Change) {
+        lock(&self.shared.changes).push((at, direction, change));
+        self.shared.waker.wake();
     }
     /// The present state.
     pub fn look(&self) -> RelaySnapshot {

@@ -10,12 +10,13 @@ use crate::scenario::at_line;
 use crate::scenario::{
     DuplexLink, Flows, GroupProtocol, OwnLink, Probe, Reconfiguration, Scenario, Scheduled,
 };
+use crate::timeline::{CHANGE_KEYS, HINT_KEYS};
 use crate::{text_file, values};
 use narrows_base::spec::nearest;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
 use narrows_congestion::PathHints;
-use narrows_link::{Change, LossSpec, QueueLimit};
+use narrows_link::QueueLimit;
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
 use serde::Deserialize;
@@ -78,6 +79,19 @@ struct ChangeAt {
     loss: Option<Text>,
 }
 
+impl ChangeAt {
+    /// The value of a key of [`CHANGE_KEYS`].
+    fn value(&self, key: &str) -> Option<&Text> {
+        let ChangeAt { at: _, link: _, rate, delay, loss } = self;
+        match key {
+            "rate" => rate.as_ref(),
+            "delay" => delay.as_ref(),
+            "loss" => loss.as_ref(),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReconfigureAt {
@@ -86,6 +100,19 @@ struct ReconfigureAt {
     rate: Option<Text>,
     rtt: Option<Text>,
     loss: Option<Text>,
+}
+
+impl ReconfigureAt {
+    /// The value of a key of [`HINT_KEYS`].
+    fn value(&self, key: &str) -> Option<&Text> {
+        let ReconfigureAt { at: _, flows: _, rate, rtt, loss } = self;
+        match key {
+            "rate" => rate.as_ref(),
+            "rtt" => rtt.as_ref(),
+            "loss" => loss.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Deserialize)]
@@ -317,20 +344,13 @@ impl Reader<'_> {
     }
 
     fn changes(&self, c: &ChangeAt, line: usize) -> Result<Vec<Scheduled>, SpecError> {
-        let when = self.read(&c.at, "at", values::delay)?;
+        let at = self.read(&c.at, "at", values::delay)?;
         let mut out = Vec::new();
-        let mut add = |change| {
-            out.push(Scheduled { at: when, link: c.link.clone(), change, line });
-        };
-        if let Some(x) = &c.rate {
-            let rate: Rate = self.read(x, "rate", values::rate)?;
-            add(Change::Rate(rate));
-        }
-        if let Some(x) = &c.delay {
-            add(Change::Delay(self.read(x, "delay", values::delay)?));
-        }
-        if let Some(x) = &c.loss {
-            add(Change::Loss(self.read(x, "loss", LossSpec::parse_all)?));
+        for key in CHANGE_KEYS {
+            if let Some(x) = c.value(key.name) {
+                let change = self.read(x, key.name, key.read)?;
+                out.push(Scheduled { at, link: c.link.clone(), change, line });
+            }
         }
         if out.is_empty() {
             let e = "this change changes nothing; it needs rate, delay or loss";
@@ -344,10 +364,12 @@ impl Reader<'_> {
         r: &ReconfigureAt,
         line: usize,
     ) -> Result<Reconfiguration, SpecError> {
-        let rate = r.rate.as_ref().map(|x| self.read(x, "rate", values::rate)).transpose()?;
-        let rtt = r.rtt.as_ref().map(|x| self.read(x, "rtt", values::delay)).transpose()?;
-        let loss = r.loss.as_ref().map(|x| self.read(x, "loss", values::share)).transpose()?;
-        let hints = PathHints { rate, rtt, loss };
+        let mut hints = PathHints::default();
+        for key in HINT_KEYS {
+            if let Some(x) = r.value(key.name) {
+                self.read(x, key.name, |text| (key.set)(&mut hints, text))?;
+            }
+        }
         if hints == PathHints::default() {
             let e = "this reconfigures nothing; it needs rate, rtt or loss";
             return Err(at_line(line, SpecError::new(e)));

@@ -9,6 +9,7 @@ use super::read::{self, ELSEWHERE, File};
 use crate::keys::{self, NAMES};
 use crate::scenario::Scenario;
 use crate::text_file;
+use crate::timeline::Timeline;
 use narrows_base::spec::nearest;
 use narrows_base::{Spec, SpecError};
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ pub struct Template {
     folder: PathBuf,
     file: File,
     name: String,
+    timeline: Timeline,
 }
 
 /// A value of a scenario file that can be given from outside.
@@ -90,7 +92,13 @@ impl Template {
             link.get_mut().name = Some(wire.name.clone());
         }
         let (text, folder) = (text.to_string(), folder.to_path_buf());
-        Ok(Template { text, folder, file, name: scenario.name })
+        Ok(Template { text, folder, file, name: scenario.name, timeline: Timeline::default() })
+    }
+
+    /// The same, where this happens besides what the file says.
+    #[must_use]
+    pub fn with_timeline(self, timeline: Timeline) -> Template {
+        Template { timeline, ..self }
     }
 
     /// The scenario with these values in the place of the file's own.
@@ -107,6 +115,7 @@ impl Template {
         }
         let mut scenario = read::scenario(&self.text, &self.folder, &file)?;
         scenario.name.clone_from(&self.name);
+        self.timeline.add_to(&mut scenario)?;
         Ok(scenario)
     }
 

@@ -1,9 +1,9 @@
 //! Writes a scenario as TOML, for `compare --save`.
 
 use crate::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Scenario};
-use crate::values::{loss_text, rate_text, time_text};
+use crate::timeline::{CHANGE_KEYS, HINT_KEYS};
+use crate::values::time_text;
 use narrows_base::Duration;
-use narrows_link::Change;
 use narrows_transport::Preset;
 use std::fmt::Write as _;
 
@@ -47,24 +47,20 @@ pub fn text(s: &Scenario) -> String {
         out.push_str("\n[[change]]\n");
         put(&mut out, "at", &time_text(c.at));
         put(&mut out, "link", &c.link);
-        match &c.change {
-            Change::Rate(rate) => put(&mut out, "rate", &rate_text(*rate)),
-            Change::Delay(delay) => put(&mut out, "delay", &time_text(*delay)),
-            Change::Loss(loss) => put(&mut out, "loss", &loss_text(loss)),
+        for key in CHANGE_KEYS {
+            if let Some(value) = (key.text)(&c.change) {
+                put(&mut out, key.name, &value);
+            }
         }
     }
     for r in &s.reconfigurations {
         out.push_str("\n[[reconfigure]]\n");
         put(&mut out, "at", &time_text(r.at));
         put(&mut out, "flows", &r.flows);
-        if let Some(rate) = r.hints.rate {
-            put(&mut out, "rate", &rate_text(rate));
-        }
-        if let Some(rtt) = r.hints.rtt {
-            put(&mut out, "rtt", &time_text(rtt));
-        }
-        if let Some(loss) = r.hints.loss {
-            put(&mut out, "loss", &loss.to_string());
+        for key in HINT_KEYS {
+            if let Some(value) = (key.text)(&r.hints) {
+                put(&mut out, key.name, &value);
+            }
         }
     }
     if s.probe.interval.is_some() || !s.probe.links.is_empty() {

@@ -1,0 +1,60 @@
+//! What the other end of a probe says, and whatever estimate follows from it: no panic, bounded, and what is read can
+//! be written and read the same.
+
+use narrows_base::{Duration, Time};
+use narrows_probe::frames::{Frame, FrameReader, MAX_FRAME, MAX_PACKETS};
+use narrows_probe::{Arrival, MAX_BYTES, Observed, Probe};
+
+/// Tries one input: as frames, and as what arrived of each train of a probe.
+pub fn run(bytes: &[u8]) {
+    let mut reader = FrameReader::default();
+    reader.push(bytes);
+    while let Ok(Some(frame)) = reader.next_frame() {
+        if let Frame::Report { arrivals, .. } = &frame {
+            assert!(arrivals.len() <= MAX_PACKETS as usize);
+        }
+        let written = frame.bytes();
+        assert!(written.len() <= MAX_FRAME + 5);
+        let mut again = FrameReader::default();
+        again.push(&written);
+        // A reason may have become longer by what replaces its broken letters; all else is the same.
+        match (again.next_frame(), &frame) {
+            (Ok(Some(Frame::Refused { .. })), Frame::Refused { .. }) => {}
+            (other, _) => assert_eq!(other, Ok(Some(frame))),
+        }
+    }
+    estimate(bytes);
+}
+
+/// A receiver that reports whatever it likes.
+fn estimate(bytes: &[u8]) {
+    let mut lies = bytes.iter().copied().cycle();
+    let mut lie = || u64::from(lies.next().unwrap_or(0));
+    let fill = lie() % 2 == 0;
+    let mut now = Time::ZERO;
+    let mut probe = Probe::new(now, Duration::from_millis(lie()), fill);
+    let (mut sent_bytes, mut steps) = ([0, 0], 0);
+    while let Some(step) = probe.next(now) {
+        steps += 1;
+        assert!(steps < 10_000, "it never ends");
+        assert!(step.train.packets <= MAX_PACKETS);
+        let way = &mut sent_bytes[step.way as usize];
+        // The trains without which nothing is known are sent in any case.
+        assert!(*way + step.train.total_bytes() <= MAX_BYTES + 100_000, "{step:?}");
+        let gap = step.train.gap.as_nanos();
+        // Stopped early: so many inputs are tried that not all can be long.
+        let packets = step.train.packets.min(300);
+        *way += u64::from(packets) * u64::from(step.train.bytes);
+        let sent = (0..u64::from(packets)).map(|i| now.as_nanos() + i * gap).collect();
+        let (start, spread) = (lie() << (lie() % 50), lie() << (lie() % 30));
+        let arrivals: Vec<Arrival> = (0..lie() * 2)
+            .map(|i| Arrival { index: (i * lie()) as u32, at_ns: start + spread * lie() })
+            .collect();
+        probe.on_train(&step, Observed::new(sent, &arrivals));
+        now += step.train.length() + Duration::from_millis(1 + lie());
+    }
+    if let Some(estimate) = probe.estimate() {
+        let link = estimate.link();
+        assert!(link.len() < 1000 && !link.contains("NaN") && !link.contains("inf"), "{link}");
+    }
+}

@@ -1,0 +1,65 @@
+//! What programs and peers say to a tunnel first: no panic, nothing read beyond what is there, and no text that permits an
+//! address of the server's own network by a name.
+
+use narrows_tunnel::address::special;
+use narrows_tunnel::allow::{Target, Targets, name};
+use narrows_tunnel::forward::Forward;
+use narrows_tunnel::request::{HEAD, Request};
+use narrows_tunnel::{http, socks};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Tries one input.
+pub fn run(bytes: &[u8]) {
+    if let Some((head, rest)) = bytes.split_first_chunk::<HEAD>()
+        && let Ok(length) = Request::host_length(*head)
+        && let Some(host) = rest.get(..length)
+        && let Ok(request) = Request::read(*head, host)
+    {
+        assert_eq!(request.bytes().as_deref(), bytes.get(..HEAD + length));
+        is_whole(&request);
+    }
+    if let Ok(Some((length, _))) = socks::greeting(bytes) {
+        assert!(length <= bytes.len());
+    }
+    if let Ok(Some((length, asked))) = socks::request(bytes) {
+        assert!(length <= bytes.len());
+        if let socks::Asked::Target(target) = asked {
+            is_whole(&target);
+        }
+    }
+    if let Some((length, target)) = socks::datagram(bytes) {
+        assert!(length <= bytes.len());
+        is_whole(&target);
+    }
+    if let Ok(Some((length, asked))) = http::request(bytes) {
+        assert!(length <= bytes.len());
+        is_whole(&asked.target);
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = text.parse::<Forward>();
+        if let Some(name) = name(text) {
+            assert_eq!(narrows_tunnel::allow::name(&name), Some(name.clone()));
+        }
+        if let Ok(target) = text.parse::<Target>() {
+            permits_no_loopback_by_name(target);
+        }
+    }
+    if let Some((bits, _)) = bytes.split_first_chunk::<16>() {
+        let address = Ipv6Addr::from(*bits);
+        let is_inside =
+            address.is_loopback() || address.is_unique_local() || address.is_multicast();
+        assert!(!is_inside || special(address.into()).is_some());
+    }
+}
+
+fn is_whole(request: &Request) {
+    assert!(request.port > 0 && (1..=255).contains(&request.host.len()));
+    assert!(request.host.bytes().all(|b| b.is_ascii_graphic()), "{:?}", request.host);
+}
+
+fn permits_no_loopback_by_name(target: Target) {
+    let targets = Targets::new(vec![target]);
+    let is_named = targets.may_permit("name.test", 80) && targets.names().next().is_some();
+    let loopback: IpAddr = Ipv4Addr::LOCALHOST.into();
+    assert!(!is_named || targets.judge(Some("name.test"), loopback, 80, false).is_err());
+}

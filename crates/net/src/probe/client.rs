@@ -1,0 +1,225 @@
+//! The prober: asks [`Probe`] what comes next, and sees to it.
+
+use super::peer::{Event, Peer};
+use super::server::LATE;
+use super::{CONTROLLER, OVERHEAD, ProbeError, client_config};
+use crate::clock::Clock;
+use crate::endpoint::Driver;
+use crate::{ConnectOptions, Endpoint, Error, Options, block_on_for};
+use narrows_base::{Duration, Rate};
+use narrows_congestion::{HintSource, PathHints};
+use narrows_probe::frames::{Frame, HEADER, TrainFrame};
+use narrows_probe::{Arrival, Estimate, Observed, OverflowWatch, Probe, Step, Way};
+use narrows_transport::endpoint::ServerKey;
+use narrows_wire::StaticKey;
+use std::net::SocketAddr;
+
+/// How long a handshake may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How much longer than it should an answer may take.
+const ANSWER: Duration = Duration::from_secs(4);
+
+/// Whom to ask, and how.
+#[derive(Clone, Debug)]
+pub struct ProbeOptions {
+    /// The server.
+    pub server: SocketAddr,
+    /// The key that it must have.
+    pub server_key: ServerKey,
+    /// This end's.
+    pub key: StaticKey,
+    /// Whether a queue may be made to overflow, once in each direction.
+    pub fill: bool,
+}
+
+/// What a probe found.
+#[derive(Clone, Debug)]
+pub struct Probed {
+    /// What the path is like.
+    pub estimate: Estimate,
+    /// Seconds from the first packet to the last answer.
+    pub seconds: f64,
+    /// The server's key.
+    pub server_key: Option<[u8; 32]>,
+}
+
+/// Probes the path to a server, on this thread; `tell` hears how far it is, from 0 to 1, and says whether to go on.
+///
+/// # Errors
+/// Whatever keeps it from an estimate.
+pub fn probe(
+    options: ProbeOptions,
+    tell: &mut dyn FnMut(f64) -> bool,
+) -> Result<Probed, ProbeError> {
+    let config = client_config().map_err(|why| Error::Link { place: CONTROLLER.into(), why })?;
+    let any: SocketAddr = match options.server {
+        SocketAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let client = Options::client(options.key, config.clone()).driven_by(Driver::Thread);
+    let endpoint = Endpoint::bind(any, client)?;
+    let mut connect = ConnectOptions::new(options.server_key, config);
+    connect.patience = PATIENCE;
+    let clock = Clock::new();
+    let most = std::time::Duration::from_nanos(PATIENCE.as_nanos() * 2);
+    let connected = block_on_for(most, endpoint.connect(options.server, connect));
+    let connection = connected.ok_or(ProbeError::Silent)??;
+    let handshake = clock.now();
+    let stream = block_on_for(most, connection.open_bi()).ok_or(ProbeError::Silent)??;
+    let server_key = connection.peer_key();
+    // Of a handshake of two round trips.
+    let measured = connection.stats().min_rtt;
+    let halved = Duration::from_nanos(handshake.as_nanos() / 2);
+    let rtt = if measured > Duration::ZERO && measured < halved { measured } else { halved };
+    let mut prober = Prober { peer: Peer::new(connection, stream), train: 0 };
+    let mut probe = Probe::new(prober.peer.connection.now(), rtt, options.fill);
+    let done = loop {
+        let now = prober.peer.connection.now();
+        let Some(step) = probe.next(now) else { break Ok(()) };
+        if !tell(probe.progress(now)) {
+            break Err(ProbeError::Stopped);
+        }
+        match prober.take(&step) {
+            Ok(observed) => probe.on_train(&step, observed),
+            Err(e) => break Err(e),
+        }
+    };
+    prober.peer.connection.close(0, "");
+    let seconds = clock.now().as_secs_f64();
+    endpoint.close(0, "");
+    done?;
+    let estimate = probe.estimate().ok_or(ProbeError::TooLittle)?;
+    Ok(Probed { estimate, seconds, server_key })
+}
+
+struct Prober {
+    peer: Peer,
+    train: u32,
+}
+
+impl Prober {
+    fn take(&mut self, step: &Step) -> Result<Observed, ProbeError> {
+        self.train += 1;
+        let train = TrainFrame {
+            train: self.train,
+            packets: step.train.packets,
+            bytes: u16::try_from(step.train.bytes.saturating_sub(OVERHEAD))
+                .unwrap_or(u16::MAX)
+                .max(HEADER as u16),
+            gap_ns: step.train.gap.as_nanos(),
+            stop_at: step.stop_at,
+        };
+        match step.way {
+            Way::Up => self.up(&train),
+            Way::Down => self.down(&train),
+        }
+    }
+
+    /// This end sends.
+    fn up(&mut self, train: &TrainFrame) -> Result<Observed, ProbeError> {
+        self.peer.say(&Frame::Up(*train))?;
+        // The schedule is this end's own: it is what is known of the path.
+        let bits = (u64::from(train.bytes) + u64::from(OVERHEAD)) * 8;
+        if let Some(bps) = (bits * 1_000_000_000).checked_div(train.gap_ns) {
+            let hints = PathHints { rate: Some(Rate::from_bps(bps)), ..PathHints::default() };
+            self.peer.connection.reconfigure(&hints, HintSource::User)?;
+        }
+        let sent = self.peer.send_train(train)?;
+        self.peer.say(&Frame::Sent { train: train.train, packets: sent.len() as u32 })?;
+        let until = self.peer.connection.now() + ANSWER;
+        loop {
+            let left = until.since(self.peer.connection.now());
+            match self.peer.wait(left)? {
+                None => return Err(ProbeError::Silent),
+                Some(Event::Frame(Frame::Report { train: which, arrivals }))
+                    if which == train.train =>
+                {
+                    return Ok(Observed::new(sent, &arrivals));
+                }
+                Some(Event::Frame(Frame::Refused { why })) => {
+                    return Err(ProbeError::Refused { reason: why });
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// The server sends.
+    fn down(&mut self, train: &TrainFrame) -> Result<Observed, ProbeError> {
+        // The server has said so by now: trains went there before.
+        if self.peer.connection.peer_protocol()? != CONTROLLER {
+            return Err(ProbeError::OwnProtocol);
+        }
+        self.peer.say(&Frame::Down(*train))?;
+        let whole = Duration::from_nanos(train.gap_ns).saturating_mul(u64::from(train.packets));
+        let mut until = self.peer.connection.now() + whole + ANSWER;
+        let mut watch = OverflowWatch::new(train.stop_at);
+        let (mut arrivals, mut stamps) = (Vec::new(), vec![None; train.packets as usize]);
+        let (mut all, mut stopped) = (None, false);
+        while all.is_none_or(|n| arrivals.len() < n) {
+            let left = until.since(self.peer.connection.now());
+            match self.peer.wait(left)? {
+                None if all.is_some() => break,
+                None => return Err(ProbeError::Silent),
+                Some(Event::Packet(at, header)) if header.train == train.train => {
+                    if let Some(stamp @ None) = stamps.get_mut(header.index as usize) {
+                        *stamp = Some(header.sent_ns);
+                        arrivals.push(Arrival { index: header.index, at_ns: at.as_nanos() });
+                    }
+                    if watch.on_arrival(header.index) && !stopped {
+                        stopped = true;
+                        self.peer.say(&Frame::Stop { train: train.train })?;
+                    }
+                }
+                Some(Event::Frame(Frame::Sent { train: which, packets }))
+                    if which == train.train =>
+                {
+                    all = Some(packets.min(train.packets) as usize);
+                    until = self.peer.connection.now() + LATE;
+                }
+                Some(Event::Frame(Frame::Refused { why })) => {
+                    return Err(ProbeError::Refused { reason: why });
+                }
+                Some(_) => {}
+            }
+        }
+        stamps.truncate(all.unwrap_or(0));
+        Ok(Observed::new(between(&stamps, train.gap_ns), &arrivals))
+    }
+}
+
+/// When packets left of which nothing came: between their neighbours.
+fn between(stamps: &[Option<u64>], gap_ns: u64) -> Vec<u64> {
+    let known: Vec<(usize, u64)> =
+        stamps.iter().enumerate().filter_map(|(i, s)| Some((i, (*s)?))).collect();
+    let mut next = 0;
+    let each = (0..stamps.len()).map(|i| {
+        while known.get(next).is_some_and(|(k, _)| *k < i) {
+            next += 1;
+        }
+        let before = next.checked_sub(1).and_then(|n| known.get(n));
+        match (before, known.get(next)) {
+            (_, Some((k, at))) if *k == i => *at,
+            (Some((a, from)), Some((b, to))) => {
+                let share = (i - a) as f64 / (b - a) as f64;
+                from + (to.saturating_sub(*from) as f64 * share) as u64
+            }
+            (Some((a, from)), None) => from.saturating_add((i - a) as u64 * gap_ns),
+            (None, Some((b, to))) => to.saturating_sub((b - i) as u64 * gap_ns),
+            (None, None) => i as u64 * gap_ns,
+        }
+    });
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::between;
+
+    #[test]
+    fn lost_packets_left_between_their_neighbours() {
+        let stamps = [None, Some(100), None, None, Some(130), None];
+        assert_eq!(between(&stamps, 7), [93, 100, 110, 120, 130, 137]);
+        assert_eq!(between(&[None, None], 5), [0, 5]);
+    }
+}

@@ -1,0 +1,116 @@
+//! One end of a probe: sends trains when their packets are due, and hears what the other end sends.
+
+use super::ProbeError;
+use crate::{Connection, ReceiveStream, SendStream, block_on_for};
+use narrows_base::{Duration, Time};
+use narrows_probe::frames::{Frame, FrameReader, HEADER, Header, TrainFrame};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::{Context, Poll};
+
+/// How long frames may wait to be sent.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+/// A host that was away for more packets than this does not send them all at once.
+const MOST_TOGETHER: u64 = 8;
+/// How long it waits for a packet to leave before it looks again.
+const LOOK: Duration = Duration::from_micros(200);
+/// A train that takes so much longer than it should is ended.
+const MAX_DELAY: Duration = Duration::from_millis(250);
+const CHUNK: usize = 16 << 10;
+
+/// What has come.
+#[derive(Debug)]
+pub(super) enum Event {
+    Frame(Frame),
+    /// A packet of a train, and when it arrived.
+    Packet(Time, Header),
+}
+
+pub(super) struct Peer {
+    pub connection: Connection,
+    send: SendStream,
+    receive: ReceiveStream,
+    reader: FrameReader,
+}
+
+impl Peer {
+    pub fn new(connection: Connection, (send, receive): (SendStream, ReceiveStream)) -> Peer {
+        Peer { connection, send, receive, reader: FrameReader::default() }
+    }
+
+    pub fn say(&mut self, frame: &Frame) -> Result<(), ProbeError> {
+        let sent = block_on_for(PATIENCE, self.send.send_all(&frame.bytes()));
+        Ok(sent.ok_or(ProbeError::Silent)??)
+    }
+
+    /// The next event, if one comes in time. Packets before frames: what says that a train is over came behind it.
+    pub fn wait(&mut self, most: Duration) -> Result<Option<Event>, ProbeError> {
+        let most = std::time::Duration::from_nanos(most.as_nanos());
+        let came = block_on_for(most, pin!(poll_fn(|context| self.poll(context))));
+        came.transpose()
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Event, ProbeError>> {
+        while let Poll::Ready(came) = self.connection.poll_message_with_time(context) {
+            let (at, message) = came?;
+            if let Some(header) = Header::read(&message) {
+                return Poll::Ready(Ok(Event::Packet(at, header)));
+            }
+        }
+        let mut chunk = [0; CHUNK];
+        loop {
+            if let Some(frame) = self.reader.next_frame()? {
+                return Poll::Ready(Ok(Event::Frame(frame)));
+            }
+            match self.receive.poll_receive(context, &mut chunk) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(crate::Error::Closed.into())),
+                Poll::Ready(Ok(n)) => self.reader.push(chunk.get(..n).unwrap_or_default()),
+                Poll::Ready(Err(e)) => return Poll::Ready(Err(e.into())),
+            }
+        }
+    }
+
+    /// Sends a train until it is over or the other end stops it. When each packet left.
+    pub fn send_train(&mut self, train: &TrainFrame) -> Result<Vec<u64>, ProbeError> {
+        let mut message = vec![0x5a; usize::from(train.bytes).max(HEADER)];
+        let gap = Duration::from_nanos(train.gap_ns);
+        let whole = gap.saturating_mul(u64::from(train.packets));
+        let mut due = self.connection.now();
+        let over = due + whole + MAX_DELAY;
+        let mut sent = Vec::with_capacity(train.packets as usize);
+        while sent.len() < train.packets as usize {
+            let now = self.connection.now();
+            if now > over {
+                break;
+            }
+            // Those of the opening leave together; else each leaves before the next one is stamped.
+            let held = gap > Duration::ZERO && self.connection.messages_waiting()? > 0;
+            if now < due || held {
+                let wait = if held { LOOK } else { due.since(now) };
+                match self.wait(wait)? {
+                    Some(Event::Frame(Frame::Stop { train: which })) if which == train.train => {
+                        break;
+                    }
+                    Some(Event::Frame(Frame::Refused { why })) => {
+                        return Err(ProbeError::Refused { reason: why });
+                    }
+                    _ => continue,
+                }
+            }
+            let header =
+                Header { train: train.train, index: sent.len() as u32, sent_ns: now.as_nanos() };
+            if let Some(place) = message.first_chunk_mut::<HEADER>() {
+                *place = header.bytes();
+            }
+            self.connection.send_message(&message, Duration::ZERO)?;
+            sent.push(now.as_nanos());
+            due += gap;
+            let late = gap.saturating_mul(MOST_TOGETHER);
+            if due + late < now {
+                due = now;
+            }
+        }
+        Ok(sent)
+    }
+}

@@ -1,0 +1,170 @@
+//! The server's side: sends the trains that it is asked for, and reports what arrives.
+
+use super::peer::{Event, Peer};
+use super::{APPLICATION, BUSY, MAX_SERVER_BYTES, OVERHEAD, ProbeError, ProbeGate, REFUSED};
+use crate::{Connection, block_on_for};
+use narrows_base::{Duration, Time};
+use narrows_probe::frames::{Frame, HEADER, MAX_PACKETS, TrainFrame};
+use narrows_probe::{Arrival, MAX_TIME, OverflowWatch};
+
+/// The longest a probe may take, with what a loaded host adds.
+const LONGEST: Duration = Duration::from_secs(20);
+/// How long the first request may take, and how long packets may be late behind the word that all have left.
+const FIRST: std::time::Duration = std::time::Duration::from_secs(5);
+pub(super) const LATE: Duration = Duration::from_millis(30);
+
+/// Answers a probe on a thread of its own, if `gate` has a place for this client; else closes the connection and says
+/// why.
+pub fn answer(connection: Connection, gate: &ProbeGate) {
+    let Some(remote) = connection.remote() else { return };
+    let place = match gate.enter(remote.ip()) {
+        Ok(place) => place,
+        Err(why) => return connection.close(BUSY, why),
+    };
+    let handle = connection.clone();
+    let spawned = std::thread::Builder::new().name("narrows-probe".into()).spawn(move || {
+        let _place = place;
+        let stream = block_on_for(FIRST, connection.accept_bi());
+        let Some(Ok(stream)) = stream else { return connection.close(REFUSED, "no request came") };
+        let mut answering = Answering::new(Peer::new(connection, stream));
+        let done = answering.run();
+        let connection = &answering.peer.connection;
+        match done {
+            Err(e @ (ProbeError::BadFrame | ProbeError::Refused { .. })) => {
+                connection.close(REFUSED, &e.to_string());
+            }
+            _ => connection.close(0, ""),
+        }
+    });
+    if spawned.is_err() {
+        handle.close(BUSY, "busy: the server has no thread left");
+    }
+}
+
+/// Whether a connection is a probe.
+pub async fn is_probe(connection: &Connection) -> bool {
+    connection.application().await.is_ok_and(|name| name.as_deref() == Some(APPLICATION))
+}
+
+struct Answering {
+    peer: Peer,
+    began: Time,
+    sent_bytes: u64,
+    received: Received,
+}
+
+impl Answering {
+    fn new(peer: Peer) -> Answering {
+        let began = peer.connection.now();
+        Answering { peer, began, sent_bytes: 0, received: Received::default() }
+    }
+
+    /// Until the prober ends it, or it has taken too long.
+    fn run(&mut self) -> Result<(), ProbeError> {
+        loop {
+            let passed = self.peer.connection.now().since(self.began);
+            if passed >= LONGEST {
+                return Ok(());
+            }
+            match self.peer.wait(MAX_TIME)? {
+                None => return Ok(()),
+                Some(Event::Packet(at, header)) => {
+                    if self.received.on_packet(at, header.train, header.index) {
+                        self.peer.say(&Frame::Stop { train: header.train })?;
+                    }
+                }
+                Some(Event::Frame(Frame::Up(train))) => self.received.expect(&train)?,
+                Some(Event::Frame(Frame::Sent { train, packets })) => {
+                    self.report(train, packets)?
+                }
+                Some(Event::Frame(Frame::Down(train))) => self.send(&train)?,
+                // A train may be over before its receiver has stopped it.
+                Some(Event::Frame(Frame::Stop { .. })) => {}
+                Some(Event::Frame(Frame::Report { .. } | Frame::Refused { .. })) => {
+                    return Err(ProbeError::BadFrame);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, train: &TrainFrame) -> Result<(), ProbeError> {
+        let refuse = |reason: &str| Err(ProbeError::Refused { reason: reason.into() });
+        let bytes = u64::from(train.packets) * (u64::from(train.bytes) + u64::from(OVERHEAD));
+        if train.packets > MAX_PACKETS || usize::from(train.bytes) < HEADER {
+            return refuse("that is no train of a probe");
+        }
+        if self.sent_bytes + bytes > MAX_SERVER_BYTES {
+            return refuse("it sends 25 MB for a probe and no more");
+        }
+        if train.gap_ns > MAX_TIME.as_nanos() / u64::from(train.packets.max(1)) {
+            return refuse("a train that takes longer than a probe may");
+        }
+        if usize::from(train.bytes) > self.peer.connection.max_message_len()? {
+            return refuse("packets of a probe are no longer than every path carries");
+        }
+        self.sent_bytes += bytes;
+        let sent = self.peer.send_train(train)?;
+        self.peer.say(&Frame::Sent { train: train.train, packets: sent.len() as u32 })
+    }
+
+    /// Waits a moment for those that are late, and says what has arrived.
+    fn report(&mut self, train: u32, packets: u32) -> Result<(), ProbeError> {
+        let until = self.peer.connection.now() + LATE;
+        while !self.received.has_all(train, packets) {
+            let left = until.since(self.peer.connection.now());
+            match self.peer.wait(left)? {
+                Some(Event::Packet(at, header)) => {
+                    self.received.on_packet(at, header.train, header.index);
+                }
+                Some(Event::Frame(_)) => return Err(ProbeError::BadFrame),
+                None => break,
+            }
+        }
+        let arrivals = self.received.take(train);
+        self.peer.say(&Frame::Report { train, arrivals })
+    }
+}
+
+/// What has arrived of the train that is under way.
+#[derive(Default)]
+struct Received {
+    train: u32,
+    arrivals: Vec<Arrival>,
+    watch: Option<OverflowWatch>,
+    stopped: bool,
+}
+
+impl Received {
+    fn begin(&mut self, train: u32) {
+        if self.train != train {
+            *self = Received { train, ..Received::default() };
+        }
+    }
+    fn expect(&mut self, train: &TrainFrame) -> Result<(), ProbeError> {
+        if train.packets > MAX_PACKETS {
+            return Err(ProbeError::BadFrame);
+        }
+        self.begin(train.train);
+        self.watch = Some(OverflowWatch::new(train.stop_at));
+        Ok(())
+    }
+    /// Whether it is time to stop the train; once.
+    fn on_packet(&mut self, at: Time, train: u32, index: u32) -> bool {
+        // Packets of an older train are too late.
+        if train < self.train || index >= MAX_PACKETS {
+            return false;
+        }
+        self.begin(train);
+        if self.arrivals.len() < MAX_PACKETS as usize {
+            self.arrivals.push(Arrival { index, at_ns: at.as_nanos() });
+        }
+        let stop = self.watch.as_mut().is_some_and(|w| w.on_arrival(index));
+        stop && !std::mem::replace(&mut self.stopped, true)
+    }
+    fn has_all(&self, train: u32, packets: u32) -> bool {
+        self.train == train && self.arrivals.len() >= packets as usize
+    }
+    fn take(&mut self, train: u32) -> Vec<Arrival> {
+        if self.train == train { std::mem::take(&mut self.arrivals) } else { Vec::new() }
+    }
+}

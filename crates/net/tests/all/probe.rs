@@ -1,0 +1,151 @@
+//! Probes over loopback, through the relay. What they find is judged in `narrows-probe`, in simulation; here only
+//! what a busy machine cannot spoil.
+
+use narrows_base::{Duration, Rate, Spec};
+use narrows_link::{LinkConfig, LossSpec};
+use narrows_net::endpoint::{connection, new_key};
+use narrows_net::probe::{self, ProbeError, ProbeGate, ProbeOptions};
+use narrows_net::socket::Arrival;
+use narrows_net::tap::{ConnectionOpened, Tap};
+use narrows_net::{
+    ApplicationProtocols, ConnectOptions, Connection, Endpoint, Error, Options, Relay, SendStream,
+    block_on,
+};
+use narrows_probe::FULL_BYTES;
+use narrows_probe::frames::{Frame, TrainFrame};
+use narrows_transport::connection::{Closed, ConnectionConfig, Stats, Transmit};
+use narrows_transport::endpoint::{Clients, Handle, ServerKey};
+use narrows_transport::{Preset, Protocol};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+fn local() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+fn config() -> ConnectionConfig {
+    connection(Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap())
+}
+
+/// Counts datagrams by their length.
+#[derive(Debug, Default)]
+struct Lengths(Mutex<BTreeMap<usize, u32>>);
+
+impl Tap for Lengths {
+    fn bound(&self, _: narrows_net::endpoint::Observer) {}
+    fn sent(&self, _: narrows_base::Time, _: &Transmit, _: &[u8]) {}
+    fn received(&self, came: &Arrival<'_>) {
+        *self.0.lock().unwrap().entry(came.bytes.len()).or_default() += 1;
+    }
+    fn opened(&self, _: narrows_base::Time, _: &ConnectionOpened) {}
+    fn closed(&self, _: narrows_base::Time, _: Handle, _: Option<&Stats>, _: &Closed) {}
+}
+
+/// A server that answers probes until it is closed.
+fn server(tap: Option<Arc<dyn Tap>>) -> (Endpoint, [u8; 32]) {
+    let key = new_key().unwrap();
+    let public = *key.public();
+    let options = Options::server(key, Clients::Any, probe::answering(config()).unwrap());
+    let endpoint = Endpoint::bind(local(), options.tapped(tap)).unwrap();
+    let (accepting, gate) = (endpoint.clone(), ProbeGate::default());
+    std::thread::spawn(move || {
+        block_on(async {
+            while let Ok(connection) = accepting.accept().await {
+                probe::answer(connection, &gate);
+            }
+        });
+    });
+    (endpoint, public)
+}
+
+fn options(server: SocketAddr, key: [u8; 32]) -> ProbeOptions {
+    let server_key = ServerKey::Is(key);
+    ProbeOptions { server, server_key, key: new_key().unwrap(), fill: false }
+}
+
+fn link(mbps: u64, loss: &str) -> LinkConfig {
+    LinkConfig {
+        loss: LossSpec::parse_all(loss).unwrap(),
+        ..LinkConfig::plain(Rate::from_bps(mbps * 1_000_000), Duration::from_millis(15))
+    }
+}
+
+#[test]
+fn a_path_through_the_relay_is_known_and_a_second_probe_is_told_busy() {
+    let lengths = Arc::new(Lengths::default());
+    let (endpoint, key) = server(Some(lengths.clone()));
+    let (there, back) = (link(5, "3%"), link(2, "none"));
+    let relay = Relay::bind(local(), endpoint.local_addr(), &there, &back, 1).unwrap();
+    let mut refused = None;
+    let probed = probe::probe(options(relay.local_addr(), key), &mut |progress| {
+        if progress > 0.3 && refused.is_none() {
+            let second = options(relay.local_addr(), key);
+            refused = Some(probe::probe(second, &mut |_| true).map(|_| ()));
+        }
+        true
+    })
+    .unwrap();
+    assert!(matches!(refused, Some(Err(ProbeError::Busy { .. }))), "{refused:?}");
+    let e = &probed.estimate;
+    // A machine that is busy elsewhere adds milliseconds, and takes none away.
+    assert!((0.029..0.060).contains(&e.base_rtt.value), "{:?}", e.base_rtt);
+    for (way, truth) in [(&e.up, 5e6), (&e.down, 2e6)] {
+        assert!((0.7 * truth..1.15 * truth).contains(&way.rate.value), "{:?}", way.rate);
+    }
+    let loss = e.up.loss.unwrap();
+    assert!(loss.share.low < 0.035 && loss.share.high > 0.025, "{loss:?}");
+    assert!(e.down.loss.unwrap().share.value < 0.01, "{:?}", e.down.loss);
+    assert!(probed.seconds < 11.0, "{}", probed.seconds);
+    // Packets are as long as the schedule says, with the headers of IP and UDP.
+    let lengths = lengths.0.lock().unwrap();
+    let of = |bytes: usize| lengths.get(&(bytes - 28)).copied().unwrap_or(0);
+    assert!(of(200) >= 30, "{lengths:?}");
+    assert!(of(FULL_BYTES as usize) >= 5, "{lengths:?}");
+    // The place is free again.
+    drop(lengths);
+    let again = probe::probe(options(relay.local_addr(), key), &mut |_| false);
+    assert_eq!(again.map(|_| ()), Err(ProbeError::Stopped));
+    endpoint.close(0, "");
+}
+
+/// A client that says what it likes.
+fn stranger(server: &Endpoint, key: [u8; 32], name: &str) -> (Connection, SendStream) {
+    let client = Endpoint::bind(local(), Options::client(new_key().unwrap(), config())).unwrap();
+    let applications = ApplicationProtocols::new([name]).unwrap();
+    let connect = ConnectionConfig { applications, ..config() };
+    block_on(async {
+        let options = ConnectOptions::new(ServerKey::Is(key), connect);
+        let connection = client.connect(server.local_addr(), options).await.unwrap();
+        let (send, _receive) = connection.open_bi().await.unwrap();
+        (connection, send)
+    })
+}
+
+#[test]
+fn what_a_stranger_asks_for_beyond_a_probe_is_refused() {
+    let (endpoint, key) = server(None);
+    let train =
+        |packets, bytes, gap_ns| TrainFrame { train: 1, packets, bytes, gap_ns, stop_at: 0 };
+    let asks = [
+        // 27 MB.
+        Frame::Down(train(24_000, 1_080, 0)).bytes(),
+        Frame::Down(train(u32::MAX, 16, 0)).bytes(),
+        // Every twenty seconds a packet, for ever.
+        Frame::Down(train(1_000, 100, 20_000_000_000)).bytes(),
+        Frame::Down(train(10, 1_500, 0)).bytes(),
+        Frame::Down(train(10, 3, 0)).bytes(),
+        Frame::Up(train(u32::MAX, 100, 0)).bytes(),
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        vec![5, 0xff, 0xff, 0xff, 0xff],
+    ];
+    for ask in asks {
+        let (connection, mut send) = stranger(&endpoint, key, probe::APPLICATION);
+        let why = block_on(async {
+            send.send_all(&ask).await.unwrap();
+            connection.closed().await
+        });
+        assert!(matches!(why, Error::ClosedByPeer { code: 259, .. }), "{ask:?}: {why:?}");
+    }
+    endpoint.close(0, "");
+}

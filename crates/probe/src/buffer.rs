@@ -1,0 +1,135 @@
+//! The buffer: a load 1.2 times the rate until a queue overflows, stopped at the first burst of losses.
+
+use crate::loss::Loss;
+use crate::rate::{FULL_BYTES, MAX_EXCESS};
+use crate::statistics::{Interval, quantile};
+use crate::train::{Observed, Purpose, Train};
+use narrows_base::Duration;
+
+/// Of so many packets …
+const WINDOW: u32 = 48;
+/// … a full queue drops every sixth of those that come 1.2 times as fast as they leave. What the path loses anyway
+/// comes on top. Runs of lost packets are counted, not packets: a fading path loses many, but one after the other.
+const FEWEST_RUNS: f64 = 5.0;
+
+/// What is known of a buffer.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Buffer {
+    /// Packets of 1200 bytes that wait; the upper end is infinite where none was dropped for lack of room.
+    pub packets: Interval,
+    /// Whether packets were dropped before it was full: queue management acts.
+    pub managed: bool,
+}
+
+/// Says when a queue overflows, from the packets that arrive.
+#[derive(Clone, Debug)]
+pub struct OverflowWatch {
+    missing: Vec<u32>,
+    newest: Option<u32>,
+    most: usize,
+}
+
+impl OverflowWatch {
+    /// Stops at so many runs of lost packets among the last 48; 0 never does.
+    pub fn new(runs: u8) -> OverflowWatch {
+        OverflowWatch { missing: Vec::new(), newest: None, most: usize::from(runs) }
+    }
+    /// A packet has arrived; whether it is time to stop.
+    pub fn on_arrival(&mut self, index: u32) -> bool {
+        if self.most == 0 {
+            return false;
+        }
+        let next = self.newest.map_or(0, |n| n.saturating_add(1));
+        self.missing.retain(|m| *m != index);
+        if index >= next {
+            // No more than a window of them counts, however far it leaps.
+            self.missing.extend(next.max(index.saturating_sub(WINDOW))..index);
+            self.newest = Some(index);
+        }
+        let newest = self.newest.unwrap_or(index);
+        self.missing.retain(|m| newest - m <= WINDOW);
+        // In order, but for what was held up and is not missing any more.
+        let runs = self.missing.windows(2).filter(|w| w[1] - w[0] > 1).count();
+        runs + usize::from(!self.missing.is_empty()) >= self.most
+    }
+}
+
+/// Runs of lost packets for each packet, where no queue drops any.
+fn usual_runs(loss: &Loss, share: f64) -> f64 {
+    share * (1.0 - share) / loss.burst.unwrap_or(1.0)
+}
+
+/// The runs among the last 48 packets at which such a train stops, where this is lost anyway.
+pub(crate) fn stop_at(loss: &Loss) -> u8 {
+    (FEWEST_RUNS + 2.0 * f64::from(WINDOW) * usual_runs(loss, loss.share.value)) as u8
+}
+
+/// A train that may last so long, of at most so many bytes.
+pub(crate) fn train(rate: f64, longest: Duration, bytes: u64) -> Option<Train> {
+    let gap = f64::from(FULL_BYTES) * 8.0 / (MAX_EXCESS * rate);
+    let packets = ((longest.as_secs_f64() / gap) as u64).min(bytes / u64::from(FULL_BYTES));
+    let gap = Duration::from_secs_f64(gap);
+    let packets = u32::try_from(packets).ok().filter(|n| *n >= 20)?;
+    Some(Train { purpose: Purpose::Fill, packets, bytes: FULL_BYTES, gap })
+}
+
+/// What the train says: `empty` is the usual delay without a queue, seconds by the same two clocks, of a packet
+/// without length.
+pub(crate) fn read(observed: &Observed, rate: f64, empty: f64, loss: &Loss) -> Option<Buffer> {
+    let transmission = f64::from(FULL_BYTES) * 8.0 / rate;
+    let waits: Vec<(usize, f64)> = observed
+        .delays()
+        .into_iter()
+        .map(|(i, d)| (i, (d - empty - transmission) / transmission))
+        .collect();
+    let last = waits.last()?.0;
+    let near = |index: usize| -> Vec<f64> {
+        let close = waits.iter().filter(|(i, _)| i.abs_diff(index) <= WINDOW as usize / 2);
+        close.map(|w| w.1).collect()
+    };
+    let all: Vec<f64> = waits.iter().map(|w| w.1).collect();
+    let reached = quantile(&all, 1.0).max(0.0);
+    let is_lost = |i: usize| observed.arrived.get(i).is_some_and(Option::is_none);
+    let lost: Vec<usize> = (1..last).filter(|i| is_lost(*i) && !is_lost(i - 1)).collect();
+    let usual = usual_runs(loss, loss.share.high) * last as f64;
+    // The last packets count by themselves: a queue that has just become full has not dropped many.
+    let late = lost.iter().filter(|i| **i + WINDOW as usize >= last).count();
+    let overflows = late >= usize::from(stop_at(loss));
+    if !overflows && lost.len() as f64 <= 2.0 + 2.0 * usual {
+        return Some(Buffer { packets: Interval::at_least(reached), managed: false });
+    }
+    // A full queue drops at one length, whatever comes later. One that is managed drops before it is full.
+    let at_drops: Vec<f64> = lost.iter().map(|i| quantile(&near(*i), 0.9)).collect();
+    let (early, level) = (quantile(&at_drops, 0.25), quantile(&at_drops, 1.0));
+    if usual < 1.0 && early < 0.75 * level - 3.0 || early < 0.4 * level - 3.0 {
+        return Some(Buffer { packets: Interval::at_least(reached), managed: true });
+    }
+    let full = quantile(&at_drops, 0.75);
+    let error = (0.05 * full).max(1.5);
+    let packets = Interval { value: full, low: full - error, high: full + error };
+    Some(Buffer { packets, managed: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_of_losses_stops_and_scattered_ones_do_not() {
+        let mut watch = OverflowWatch::new(5);
+        assert!((0..1000).filter(|i| i % 20 != 7).all(|i| !watch.on_arrival(i)));
+        let stopped = (1000..1100).filter(|i| i % 6 != 0).find(|i| watch.on_arrival(*i));
+        assert!((1013..1050).contains(&stopped.unwrap()), "{stopped:?}");
+        let mut watch = OverflowWatch::new(5);
+        assert!((0..1000).filter(|i| i % 100 > 20).all(|i| !watch.on_arrival(i)), "a fade");
+    }
+
+    #[test]
+    fn a_leap_of_numbers_costs_nothing() {
+        let mut watch = OverflowWatch::new(200);
+        assert!(!watch.on_arrival(0));
+        watch.on_arrival(u32::MAX);
+        assert!(watch.missing.len() <= WINDOW as usize);
+        assert!(!watch.on_arrival(1));
+    }
+}

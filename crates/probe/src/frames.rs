@@ -1,0 +1,343 @@
+//! What both ends of a probe say to each other: frames on a stream, and the header of a train's packets.
+//!
+//! A frame is its kind (1 byte), the length of the rest (4), and the rest. The prober says which train is sent by whom;
+//! who sends it says when it is over; who receives may stop it. Numbers are big-endian; reports have variable-length
+//! ones, differences from one arrival to the next.
+
+use crate::train::Arrival;
+
+/// Packets of a train, at most.
+pub const MAX_PACKETS: u32 = 24_000;
+/// Bytes of a frame, at most: a report of so many packets.
+pub const MAX_FRAME: usize = 19 * MAX_PACKETS as usize + 64;
+/// Bytes of a packet's header.
+pub const HEADER: usize = 16;
+const REASON: usize = 200;
+/// Clocks in nanoseconds do not reach this.
+const MAX_NUMBER: u64 = 1 << 63;
+
+/// What is said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Frame {
+    /// The prober: this train comes from me.
+    Up(TrainFrame),
+    /// The prober: send this train.
+    Down(TrainFrame),
+    /// Who sent a train: so many packets have left.
+    Sent {
+        /// Which train.
+        train: u32,
+        /// Its packets.
+        packets: u32,
+    },
+    /// Who receives a train: no more of it.
+    Stop {
+        /// Which.
+        train: u32,
+    },
+    /// The server: what arrived of a train, in the order of arrival.
+    Report {
+        /// Which train.
+        train: u32,
+        /// Its packets.
+        arrivals: Vec<Arrival>,
+    },
+    /// The server: it does not do that.
+    Refused {
+        /// In words.
+        why: String,
+    },
+}
+
+/// A train as it is announced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TrainFrame {
+    /// Its number.
+    pub train: u32,
+    /// Packets.
+    pub packets: u32,
+    /// Bytes of a message, its header included.
+    pub bytes: u16,
+    /// From one to the next, ns.
+    pub gap_ns: u64,
+    /// Runs of lost packets among the last 48 at which the receiver stops it; 0 for never.
+    pub stop_at: u8,
+}
+
+/// What is at the beginning of each packet of a train.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// Which train.
+    pub train: u32,
+    /// Which packet of it.
+    pub index: u32,
+    /// When it left, by the sender's clock.
+    pub sent_ns: u64,
+}
+
+impl Header {
+    /// As bytes.
+    pub fn bytes(&self) -> [u8; HEADER] {
+        let mut out = [0; HEADER];
+        out[..4].copy_from_slice(&self.train.to_be_bytes());
+        out[4..8].copy_from_slice(&self.index.to_be_bytes());
+        out[8..].copy_from_slice(&self.sent_ns.to_be_bytes());
+        out
+    }
+    /// Of a packet; `None` if it is too short to be one.
+    pub fn read(message: &[u8]) -> Option<Header> {
+        let mut input = Input(message);
+        Some(Header { train: input.u32()?, index: input.u32()?, sent_ns: input.u64()? })
+    }
+}
+
+/// Why frames of a peer cannot be read any further.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BadFrame;
+
+impl std::fmt::Display for BadFrame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the other end says what is no frame of a probe")
+    }
+}
+
+impl std::error::Error for BadFrame {}
+
+impl Frame {
+    /// As bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        let kind = match self {
+            Frame::Up(train) | Frame::Down(train) => {
+                rest.extend(train.train.to_be_bytes());
+                rest.extend(train.packets.to_be_bytes());
+                rest.extend(train.bytes.to_be_bytes());
+                rest.extend(train.gap_ns.to_be_bytes());
+                rest.push(train.stop_at);
+                if matches!(self, Frame::Up(_)) { 1 } else { 2 }
+            }
+            Frame::Sent { train, packets } => {
+                rest.extend(train.to_be_bytes());
+                rest.extend(packets.to_be_bytes());
+                3
+            }
+            Frame::Stop { train } => {
+                rest.extend(train.to_be_bytes());
+                4
+            }
+            Frame::Report { train, arrivals } => {
+                rest.extend(train.to_be_bytes());
+                let (mut index, mut at) = (0, 0);
+                for arrival in arrivals.iter().take(MAX_PACKETS as usize) {
+                    write_difference(&mut rest, index, u64::from(arrival.index));
+                    write_difference(&mut rest, at, arrival.at_ns);
+                    (index, at) = (u64::from(arrival.index), arrival.at_ns);
+                }
+                5
+            }
+            Frame::Refused { why } => {
+                rest.extend(why.bytes().take(REASON));
+                6
+            }
+        };
+        let mut out = vec![kind];
+        out.extend((rest.len() as u32).to_be_bytes());
+        out.extend(rest);
+        out
+    }
+
+    fn read(kind: u8, rest: &[u8]) -> Option<Frame> {
+        let mut input = Input(rest);
+        let frame = match kind {
+            1 | 2 => {
+                let train = TrainFrame {
+                    train: input.u32()?,
+                    packets: input.u32()?,
+                    bytes: input.u16()?,
+                    gap_ns: input.u64()?,
+                    stop_at: input.u8()?,
+                };
+                if kind == 1 { Frame::Up(train) } else { Frame::Down(train) }
+            }
+            3 => Frame::Sent { train: input.u32()?, packets: input.u32()? },
+            4 => Frame::Stop { train: input.u32()? },
+            5 => {
+                let train = input.u32()?;
+                let (mut arrivals, mut index, mut at_ns) = (Vec::new(), 0, 0);
+                while !input.0.is_empty() {
+                    index = input.difference(index)?;
+                    at_ns = input.difference(at_ns)?;
+                    arrivals.push(Arrival { index: u32::try_from(index).ok()?, at_ns });
+                    if arrivals.len() > MAX_PACKETS as usize {
+                        return None;
+                    }
+                }
+                Frame::Report { train, arrivals }
+            }
+            6 => {
+                let text = String::from_utf8_lossy(rest.get(..rest.len().min(REASON))?);
+                // What a stranger says goes to a terminal.
+                let why = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+                input.0 = &[];
+                Frame::Refused { why }
+            }
+            _ => return None,
+        };
+        input.0.is_empty().then_some(frame)
+    }
+}
+
+/// Frames out of a stream's bytes.
+#[derive(Debug, Default)]
+pub struct FrameReader {
+    bytes: Vec<u8>,
+}
+
+impl FrameReader {
+    /// More bytes have come.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+    /// The next whole frame; `None` if it is not here yet.
+    ///
+    /// # Errors
+    /// It is none, or it is too long.
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, BadFrame> {
+        let Some((head, rest)) = self.bytes.split_first_chunk::<5>() else { return Ok(None) };
+        let [kind, length @ ..] = *head;
+        let length = u32::from_be_bytes(length) as usize;
+        if length > MAX_FRAME {
+            return Err(BadFrame);
+        }
+        let Some(rest) = rest.get(..length) else { return Ok(None) };
+        let frame = Frame::read(kind, rest).ok_or(BadFrame)?;
+        self.bytes.drain(..5 + length);
+        Ok(Some(frame))
+    }
+}
+
+struct Input<'a>(&'a [u8]);
+
+impl Input<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*head)
+    }
+    fn u8(&mut self) -> Option<u8> {
+        self.take::<1>().map(|[b]| b)
+    }
+    fn u16(&mut self) -> Option<u16> {
+        self.take().map(u16::from_be_bytes)
+    }
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_be_bytes)
+    }
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_be_bytes)
+    }
+    /// A number that was written as its difference from another.
+    fn difference(&mut self, from: u64) -> Option<u64> {
+        let mut bits = 0;
+        for shift in (0..).step_by(7).take(10) {
+            let byte = self.u8()?;
+            bits |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                // Even numbers are differences upwards, odd ones downwards.
+                let half = bits >> 1;
+                let back = bits & 1 == 1;
+                let to = if back { from.checked_sub(half) } else { from.checked_add(half) };
+                return to.filter(|to| *to < MAX_NUMBER);
+            }
+        }
+        None
+    }
+}
+
+fn write_difference(out: &mut Vec<u8>, from: u64, to: u64) {
+    let mut bits = if to >= from { (to - from) << 1 } else { (from - to) << 1 | 1 };
+    while bits >= 0x80 {
+        out.push(bits as u8 | 0x80);
+        bits >>= 7;
+    }
+    out.push(bits as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
+        let one = (0..MAX_PACKETS, 0..u64::MAX >> 1);
+        prop::collection::vec(one.prop_map(|(index, at_ns)| Arrival { index, at_ns }), 0..50)
+    }
+
+    fn frame() -> impl Strategy<Value = Frame> {
+        let train = (any::<(u32, u32, u16)>(), any::<(u64, u8)>()).prop_map(
+            |((train, packets, bytes), (gap_ns, stop_at))| TrainFrame {
+                train,
+                packets,
+                bytes,
+                gap_ns,
+                stop_at,
+            },
+        );
+        prop_oneof![
+            train.clone().prop_map(Frame::Up),
+            train.prop_map(Frame::Down),
+            any::<(u32, u32)>().prop_map(|(train, packets)| Frame::Sent { train, packets }),
+            any::<u32>().prop_map(|train| Frame::Stop { train }),
+            (any::<u32>(), arrivals())
+                .prop_map(|(train, arrivals)| Frame::Report { train, arrivals }),
+            "[a-z ]{0,100}".prop_map(|why| Frame::Refused { why }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn frames_come_back_in_whatever_pieces(
+            frames in prop::collection::vec(frame(), 1..5),
+            piece in 1usize..40,
+        ) {
+            let bytes: Vec<u8> = frames.iter().flat_map(Frame::bytes).collect();
+            let (mut reader, mut read) = (FrameReader::default(), Vec::new());
+            for piece in bytes.chunks(piece) {
+                reader.push(piece);
+                while let Some(frame) = reader.next_frame().unwrap() {
+                    read.push(frame);
+                }
+            }
+            prop_assert_eq!(read, frames);
+        }
+
+        /// Whatever comes, what is kept is bounded and nothing panics.
+        #[test]
+        fn any_bytes_are_frames_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            let mut reader = FrameReader::default();
+            reader.push(&bytes);
+            while let Ok(Some(frame)) = reader.next_frame() {
+                prop_assert!(frame.bytes().len() <= 5 + MAX_FRAME);
+            }
+            let _ = Header::read(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_too_long_is_refused_before_it_comes() {
+        let mut reader = FrameReader::default();
+        reader.push(&[5, 0xff, 0xff, 0xff, 0xff]);
+        assert_eq!(reader.next_frame(), Err(BadFrame));
+    }
+
+    #[test]
+    fn the_longest_report_fits() {
+        let far =
+            |i: u32| Arrival { index: i % 2 * (MAX_PACKETS - 1), at_ns: u64::from(i % 2) << 62 };
+        let arrivals: Vec<Arrival> = (0..MAX_PACKETS).map(far).collect();
+        let bytes = Frame::Report { train: 1, arrivals }.bytes();
+        let mut reader = FrameReader::default();
+        reader.push(&bytes);
+        assert!(reader.next_frame().unwrap().is_some());
+    }
+}

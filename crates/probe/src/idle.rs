@@ -1,0 +1,54 @@
+//! Delay without a queue, and jitter: small packets so far apart that none waits for another.
+
+use crate::statistics::{Interval, quantile};
+use crate::train::{Observed, Purpose, Train};
+use narrows_base::Duration;
+
+const PACKETS: u32 = 40;
+const FEWEST: u32 = 8;
+/// With the headers of IP and UDP.
+pub(crate) const SMALL_BYTES: u32 = 200;
+const MIN_GAP: f64 = 0.012;
+/// No closer than so many times what a packet takes.
+const APART: f64 = 3.0;
+/// Less jitter than this is not told from that of hosts.
+const MIN_JITTER: f64 = 300e-6;
+
+/// What such a train says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IdleDelay {
+    /// Seconds by both clocks, of an empty path and a packet without length.
+    pub base: Interval,
+    /// Up to so much more, seconds.
+    pub jitter: f64,
+}
+
+/// As many packets as there is time for.
+pub(crate) fn train(rate: f64, left: Duration) -> Train {
+    let transmission = f64::from(SMALL_BYTES) * 8.0 / rate;
+    let gap = (APART * transmission).max(MIN_GAP);
+    let packets = PACKETS.min((left.as_secs_f64() / gap) as u32).max(FEWEST);
+    let gap = Duration::from_secs_f64(gap);
+    Train { purpose: Purpose::Idle, packets, bytes: SMALL_BYTES, gap }
+}
+
+/// `rate` in bits per second.
+pub(crate) fn read(observed: &Observed, rate: f64) -> Option<IdleDelay> {
+    let delays: Vec<f64> = observed.delays().iter().map(|d| d.1).collect();
+    if delays.len() < 3 {
+        return None;
+    }
+    let n = delays.len() as f64;
+    let least = quantile(&delays, 0.0);
+    let range = quantile(&delays, 1.0) - least;
+    // Of an even distribution both are its width. A few packets that were held back widen the range alone.
+    let quartiles = 2.0 * (quantile(&delays, 0.75) - quantile(&delays, 0.25));
+    let whole = range * (n + 1.0) / (n - 1.0);
+    let jitter = if whole < 1.7 * quartiles { whole } else { quartiles.min(whole) };
+    let transmission = f64::from(SMALL_BYTES) * 8.0 / rate;
+    let step = jitter / (n + 1.0);
+    let base = least - transmission;
+    let base = Interval { value: base - step, low: base - 4.0 * step - 50e-6, high: base + 50e-6 };
+    let jitter = if jitter < MIN_JITTER { 0.0 } else { jitter };
+    Some(IdleDelay { base, jitter })
+}

@@ -1,0 +1,28 @@
+//! What a path is like, estimated from trains of packets that one end sends and the other observes.
+//!
+//! A pure crate: no clock, socket or thread. [`Probe`] says which train comes next and is told what arrived of it; a
+//! driver sends (`narrows-net` over sockets, [`simulated`] over links of the simulator). The two clocks need not
+//! agree: only differences of one-way delays are used, and the sum of both ways' least ones, which the difference
+//! of the clocks leaves.
+
+mod buffer;
+mod direction;
+pub mod frames;
+mod idle;
+pub mod link_text;
+mod loss;
+mod policer;
+mod probe;
+mod rate;
+pub mod simulated;
+mod statistics;
+mod train;
+
+pub use buffer::{Buffer, OverflowWatch};
+pub use direction::Reordering;
+pub use loss::Loss;
+pub use policer::Policer;
+pub use probe::{Estimate, MAX_BYTES, MAX_TIME, Probe, Step, Way, WayEstimate};
+pub use rate::{FULL_BYTES, MAX_EXCESS, OPENING_PACKETS};
+pub use statistics::Interval;
+pub use train::{Arrival, Observed, Purpose, Train};

@@ -1,0 +1,95 @@
+//! Losses that no queue explains: of a steady load below the rate.
+
+use crate::statistics::{Interval, wilson};
+use crate::train::Observed;
+
+/// Random loss.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Loss {
+    /// The share of packets.
+    pub share: Interval,
+    /// Packets that were counted.
+    pub packets: u32,
+    /// Of these, lost ones.
+    pub lost: u32,
+    /// Mean length of a run of lost packets, where losses clearly come in runs.
+    pub burst: Option<f64>,
+}
+
+/// Runs of at least so many …
+const RUNS: u32 = 5;
+/// … that are so long on average are no chance.
+const BURST: f64 = 1.5;
+
+/// Counts the losses of a steady load. Losses behind a packet that had waited longer than `queue_s` are left out, as
+/// a queue's: with them, the load was more than the path carries at that time.
+pub(crate) fn count(observed: &Observed, queue_s: f64) -> Loss {
+    let delays = observed.delays();
+    let least = delays.iter().map(|d| d.1).fold(f64::INFINITY, f64::min);
+    let mut by_index = vec![None; observed.sent.len()];
+    for (i, delay) in delays {
+        if let Some(place) = by_index.get_mut(i) {
+            *place = Some(delay - least);
+        }
+    }
+    let (mut packets, mut lost, mut runs, mut after_loss, mut pairs) = (0_u32, 0_u32, 0, 0, 0);
+    let (mut waited, mut before) = (0.0, false);
+    for delay in by_index {
+        let gone = delay.is_none();
+        waited = delay.unwrap_or(waited);
+        if waited > queue_s {
+            before = false;
+            continue;
+        }
+        packets += 1;
+        lost += u32::from(gone);
+        runs += u32::from(gone && !before);
+        pairs += u32::from(before);
+        after_loss += u32::from(gone && before);
+        before = gone;
+    }
+    let (n, p) = (f64::from(packets.max(1)), f64::from(lost) / f64::from(packets.max(1)));
+    // How alike neighbours are, as of a chain of two states: so many fewer independent packets.
+    let again = f64::from(after_loss) / f64::from(pairs.max(1));
+    let alike = ((again - p) / (1.0 - p).max(1e-9)).clamp(0.0, 0.98);
+    let mean_run = f64::from(lost) / f64::from(runs.max(1));
+    // Of independent losses the next is lost too with p.
+    let bursty = runs >= RUNS && mean_run > BURST / (1.0 - p).max(0.1);
+    let alike = if bursty { alike } else { 0.0 };
+    let effective = n * (1.0 - alike) / (1.0 + alike);
+    let share = wilson(p * effective, effective);
+    Loss { share, packets, lost, burst: bursty.then_some(mean_run) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_base::RandomKey;
+
+    fn observed(lost: impl Fn(usize) -> bool, wait_ns: impl Fn(usize) -> u64) -> Observed {
+        let sent: Vec<u64> = (0..5000).map(|i| i * 1_000_000).collect();
+        let arrived = sent.iter().enumerate();
+        let arrived = arrived.map(|(i, s)| (!lost(i)).then(|| s + 10_000_000 + wait_ns(i)));
+        Observed { arrived: arrived.collect(), sent, late: 0 }
+    }
+
+    #[test]
+    fn random_losses_are_no_bursts_and_runs_are() {
+        let key = RandomKey::from_seed(3);
+        let random = count(&observed(|i| key.draw(i as u64) < 0.05, |_| 0), 1.0);
+        assert!(random.burst.is_none() && random.share.holds(0.05), "{random:?}");
+        let runs = count(&observed(|i| i % 160 < 8, |_| 0), 1.0);
+        assert!((7.9..8.1).contains(&runs.burst.unwrap()), "{runs:?}");
+        let width = |l: &Loss| l.share.high - l.share.low;
+        assert!(width(&runs) > 2.0 * width(&random), "bursts are fewer independent packets");
+    }
+
+    #[test]
+    fn losses_behind_a_queue_are_not_random() {
+        let full = |i: usize| (1000..2000).contains(&i);
+        let seen = observed(|i| full(i) && i % 2 == 0, |i| if full(i) { 20_000_000 } else { 0 });
+        let with = count(&seen, 0.005);
+        assert!(with.lost <= 1 && with.packets < 4100, "{with:?}");
+        assert_eq!(count(&seen, 1.0).lost, 500);
+    }
+}

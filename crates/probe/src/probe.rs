@@ -1,0 +1,210 @@
+//! The whole probe: both directions in turn, within their time and bytes.
+
+use crate::buffer::Buffer;
+use crate::direction::{Direction, Reordering};
+use crate::loss::Loss;
+use crate::policer::Policer;
+use crate::statistics::Interval;
+use crate::train::{Observed, Purpose, Train};
+use narrows_base::{Duration, Time};
+
+/// From the beginning of the handshake to the last answer.
+pub const MAX_TIME: Duration = Duration::from_millis(9_300);
+/// Bytes of each direction.
+pub const MAX_BYTES: u64 = 24_000_000;
+
+/// A direction, seen from whoever probes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// To the server.
+    Up,
+    /// From the server.
+    Down,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Which end sends.
+    pub way: Way,
+    /// What.
+    pub train: Train,
+    /// It is stopped when so many runs of the last 48 packets are missing; 0 for never.
+    pub stop_at: u8,
+}
+
+/// What is known of one direction.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct WayEstimate {
+    /// Bits per second, with the headers of IP and UDP; without an upper end if no train was faster than the path.
+    pub rate: Interval,
+    /// Losses that no queue explains.
+    pub loss: Option<Loss>,
+    /// Packets are up to so much later, seconds.
+    pub jitter: Option<f64>,
+    /// Packets that others overtook.
+    pub reordering: Option<Reordering>,
+    /// A token bucket.
+    pub policer: Option<Policer>,
+    /// With a train that fills it.
+    pub buffer: Option<Buffer>,
+    /// Packets that were sent.
+    pub sent_packets: u64,
+    /// Bytes that were sent, the headers of IP and UDP included.
+    pub sent_bytes: u64,
+}
+
+/// What is known of a path.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Estimate {
+    /// There.
+    pub up: WayEstimate,
+    /// And back.
+    pub down: WayEstimate,
+    /// Round trip of a packet without length, with empty queues, in seconds.
+    pub base_rtt: Interval,
+}
+
+/// The phases in their order.
+const PHASES: [(Purpose, Way); 10] = [
+    (Purpose::Rate, Way::Up),
+    (Purpose::Rate, Way::Down),
+    (Purpose::Idle, Way::Up),
+    (Purpose::Idle, Way::Down),
+    (Purpose::Steady, Way::Up),
+    (Purpose::Below, Way::Up),
+    (Purpose::Steady, Way::Down),
+    (Purpose::Below, Way::Down),
+    (Purpose::Fill, Way::Up),
+    (Purpose::Fill, Way::Down),
+];
+
+/// Seconds of the phases whose length does not depend on what is left, without their round trips.
+const RATE: f64 = 0.9;
+const RATE_ROUND_TRIPS: f64 = 1.6;
+const IDLE: f64 = 0.6;
+/// Filling takes this share of what is left, if it is wanted; the steady load has the rest.
+const FILL: f64 = 0.45;
+/// Round trips of a handshake and of the last answer.
+const ENDS: f64 = 3.0;
+
+/// When each phase must be over, in seconds. What a phase does not need is left to the next.
+fn ends(rtt: f64, fill: bool) -> [f64; PHASES.len()] {
+    let total = (MAX_TIME.as_secs_f64() - ENDS * rtt).max(1.0);
+    let (rate, idle) = (RATE + RATE_ROUND_TRIPS * rtt, IDLE + rtt);
+    // On a path of many seconds nothing fits; each gets its share of what there is.
+    let scale = (0.7 * total / (2.0 * (rate + idle))).min(1.0);
+    let (rate, idle) = (rate * scale, idle * scale);
+    let rest = total - 2.0 * (rate + idle);
+    let fill = if fill { FILL * rest } else { 0.0 };
+    let steady = (rest - fill) / 2.0;
+    let mut ends = [total; PHASES.len()];
+    let mut end = 0.0;
+    for ((phase, _), place) in PHASES.iter().zip(&mut ends) {
+        end += match phase {
+            Purpose::Open | Purpose::Rate => rate,
+            Purpose::Idle => idle,
+            Purpose::Steady => steady,
+            Purpose::Below => 0.0,
+            Purpose::Fill => fill / 2.0,
+        };
+        // A look at a lower load takes its time from the phases behind it.
+        let below = if *phase == Purpose::Below { IDLE + rtt } else { 0.0 };
+        *place = (end + below).min(total);
+    }
+    ends
+}
+
+#[derive(Clone, Debug)]
+struct Sent {
+    packets: u64,
+    bytes: u64,
+}
+
+/// A probe of a path. Call [`next`](Probe::next), send that train, and give what was seen of it to
+/// [`on_train`](Probe::on_train).
+#[derive(Clone, Debug)]
+pub struct Probe {
+    began: Time,
+    rtt: Duration,
+    fill: bool,
+    ends: [f64; PHASES.len()],
+    phase: usize,
+    ways: [Direction; 2],
+    sent: [Sent; 2],
+}
+
+impl Probe {
+    /// `rtt` is about a round trip, from a handshake. With `fill` it makes queues overflow, once in each direction.
+    pub fn new(now: Time, rtt: Duration, fill: bool) -> Probe {
+        let sent = || Sent { packets: 0, bytes: 0 };
+        let ends = ends(rtt.as_secs_f64(), fill);
+        Probe {
+            began: now,
+            rtt,
+            fill,
+            ends,
+            phase: 0,
+            ways: Default::default(),
+            sent: [sent(), sent()],
+        }
+    }
+
+    /// The next train; `None` when it is over.
+    pub fn next(&mut self, now: Time) -> Option<Step> {
+        while let (Some((phase, way)), Some(end)) =
+            (PHASES.get(self.phase), self.ends.get(self.phase))
+        {
+            let end = self.began + Duration::from_secs_f64(*end);
+            // The train takes its round trip besides.
+            let left = end.since(now + self.rtt);
+            let wanted = self.fill || *phase != Purpose::Fill;
+            if wanted && left > Duration::ZERO {
+                let bytes = MAX_BYTES.saturating_sub(self.sent[*way as usize].bytes);
+                if let Some(train) = self.ways[*way as usize].next(*phase, left, bytes) {
+                    let stop_at = self.ways[*way as usize].stop_at(&train);
+                    return Some(Step { way: *way, train, stop_at });
+                }
+            }
+            self.phase += 1;
+        }
+        None
+    }
+
+    /// What became of it; fewer packets than were to be sent, if it was stopped.
+    pub fn on_train(&mut self, step: &Step, observed: Observed) {
+        let sent = &mut self.sent[step.way as usize];
+        sent.packets += observed.sent.len() as u64;
+        sent.bytes += observed.sent.len() as u64 * u64::from(step.train.bytes);
+        self.ways[step.way as usize].on_train(&step.train, observed);
+    }
+
+    /// How far it is, from 0 to 1.
+    pub fn progress(&self, now: Time) -> f64 {
+        (now.since(self.began).as_secs_f64() / MAX_TIME.as_secs_f64()).min(1.0)
+    }
+
+    /// What is known. `None` if too little came through to say anything.
+    pub fn estimate(&self) -> Option<Estimate> {
+        let [up, down] = &self.ways;
+        let way = |direction: &Direction, sent: &Sent| {
+            Some(WayEstimate {
+                rate: direction.rate()?,
+                loss: direction.loss(),
+                jitter: direction.idle().map(|i| i.jitter),
+                reordering: direction.reordering(),
+                policer: direction.policer(),
+                buffer: direction.buffer(),
+                sent_packets: sent.packets,
+                sent_bytes: sent.bytes,
+            })
+        };
+        let (there, back) = (up.idle()?.base, down.idle()?.base);
+        let base_rtt = Interval {
+            value: (there.value + back.value).max(0.0),
+            low: (there.low + back.low).max(0.0),
+            high: (there.high + back.high).max(0.0),
+        };
+        Some(Estimate { up: way(up, &self.sent[0])?, down: way(down, &self.sent[1])?, base_rtt })
+    }
+}

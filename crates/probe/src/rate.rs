@@ -1,0 +1,148 @@
+//! The search for a path's rate: packet trains somewhat faster than the estimate (TOPP, BART), each too short to
+//! fill more than a few packets of a queue.
+//!
+//! A train that arrives more slowly than it was sent has passed the bottleneck at the bottleneck's rate; one that
+//! arrives as it was sent has not found it, and the next one is faster. Packets are counted by their numbers: one
+//! that is lost behind the bottleneck has taken its time there.
+
+use crate::statistics::{Interval, Line, Sample, least_squares, mean};
+use crate::train::{Observed, Purpose, Train};
+use narrows_base::Duration;
+
+/// No train is faster than this times the measured rate.
+pub const MAX_EXCESS: f64 = 1.2;
+/// Of the first train: as many as any connection begins with (RFC 6928).
+pub const OPENING_PACKETS: u32 = 10;
+/// Packets of a train for the rate. The IP packet that every path carries is 1280 bytes long.
+pub const FULL_BYTES: u32 = 1200;
+/// On slow paths they are shorter, so that a train of [`USUAL_PACKETS`] takes no longer than [`LONGEST`] seconds.
+const SHORT_BYTES: u32 = 300;
+const USUAL_PACKETS: f64 = 88.0;
+const LONGEST: f64 = 0.25;
+
+/// Bits per second: no more is believed, whatever the other end reports.
+const MAX_RATE: f64 = 10e9;
+/// Once the rate is about known.
+const SMALL_EXCESS: f64 = 1.1;
+/// Packets that a train makes wait at its end.
+const QUEUED: f64 = 8.0;
+/// Trains that found the rate, at least and at most.
+const FEWEST: usize = 4;
+const MOST: usize = 12;
+/// Packets of a train that fills a queue.
+const FEWEST_OF_FILL: usize = 60;
+/// Enough is known where the interval is so narrow.
+const NARROW: f64 = 0.015;
+/// Clocks and timers of hosts: the interval is no narrower.
+const FLOOR: f64 = 0.004;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RateSearch {
+    /// Bits per second.
+    estimate: Option<f64>,
+    excess: f64,
+    /// Rates that were found.
+    found: Vec<Sample>,
+    /// Trains that arrived as they were sent, since the last one that did not.
+    unhindered: u32,
+    arrived: u32,
+}
+
+impl RateSearch {
+    /// The next train; `None` when the rate is known well.
+    pub fn next(&mut self) -> Option<Train> {
+        let Some(estimate) = self.estimate else {
+            let (packets, bytes) = (OPENING_PACKETS, FULL_BYTES);
+            return Some(Train { purpose: Purpose::Open, packets, bytes, gap: Duration::ZERO });
+        };
+        let narrow = self.interval().is_some_and(|i| i.high - i.value < NARROW * i.value);
+        if self.found.len() >= MOST || self.found.len() >= FEWEST && narrow {
+            return None;
+        }
+        self.excess = if self.found.is_empty() { MAX_EXCESS } else { SMALL_EXCESS };
+        // What arrived permits as much again, as in slow start.
+        let packets = (QUEUED / (1.0 - 1.0 / self.excess)) as u32;
+        let packets = packets.min(self.arrived.max(OPENING_PACKETS) + OPENING_PACKETS);
+        let bytes = (estimate * LONGEST / 8.0 / USUAL_PACKETS) as u32;
+        let bytes = bytes.clamp(SHORT_BYTES, FULL_BYTES);
+        let gap = Duration::from_secs_f64(f64::from(bytes) * 8.0 / (self.excess * estimate));
+        Some(Train { purpose: Purpose::Rate, packets, bytes, gap })
+    }
+
+    /// What was seen of it.
+    pub fn on_train(&mut self, train: &Train, observed: &Observed) {
+        let bits = f64::from(train.bytes) * 8.0;
+        self.arrived = self.arrived.saturating_add(observed.count() as u32);
+        let mut arrivals = observed.arrival_times();
+        if drops_at_the_end(observed) {
+            arrivals.retain(|(i, _)| *i < observed.sent.len() / 2);
+        }
+        let Some(line) = least_squares(&arrivals) else {
+            // Nearly nothing came through: half of what was tried, or of the first train in a second.
+            let tried = self.estimate.unwrap_or(bits * f64::from(train.packets));
+            self.estimate = Some(tried * 0.5);
+            return;
+        };
+        if self.estimate.is_none() {
+            // Jitter presses packets together as well as apart: rather too slow than too fast.
+            let slope = (line.slope + 2.0 * line.slope_error).max(bits / MAX_RATE);
+            self.estimate = Some(bits / slope);
+            return;
+        }
+        let sent = least_squares(&observed.sending_times()).map_or(0.0, |l| l.slope);
+        // How much faster than the path it really was: a busy host sends late.
+        let fastest = bits / MAX_RATE;
+        let (arrived_at, sent_at) = (bits / line.slope.max(fastest), bits / sent.max(fastest));
+        let halfway = 0.5 * (1.0 + 1.0 / self.excess);
+        if arrived_at < halfway * sent_at {
+            self.unhindered = 0;
+            self.found.push(sample(bits, line, arrivals.len()));
+            self.estimate = mean(&self.found, 0.0).map(|i| i.value);
+        } else {
+            self.unhindered += 1;
+            if self.found.is_empty() || self.unhindered >= 2 {
+                self.found.clear();
+                let reached = self.estimate.map_or(sent_at, |e| e.max(sent_at.min(e * MAX_EXCESS)));
+                self.estimate = Some(reached);
+            }
+        }
+    }
+
+    /// A train that fills a queue says it, too, where there was no time for more of the others.
+    pub fn on_fill(&mut self, train: &Train, observed: &Observed) {
+        let first_loss = observed.arrived.iter().position(Option::is_none);
+        let mut arrivals = observed.arrival_times();
+        arrivals.retain(|(i, _)| first_loss.is_none_or(|l| *i < l.max(FEWEST_OF_FILL)));
+        let sent = least_squares(&observed.sending_times()).map_or(0.0, |l| l.slope);
+        let Some(line) = least_squares(&arrivals).filter(|_| self.found.len() < FEWEST) else {
+            return;
+        };
+        if line.slope > sent * 0.5 * (1.0 + MAX_EXCESS) {
+            self.found.push(sample(f64::from(train.bytes) * 8.0, line, arrivals.len()));
+        }
+    }
+
+    /// Bits per second, as far as is known.
+    pub fn interval(&self) -> Option<Interval> {
+        match mean(&self.found, FLOOR) {
+            Some(found) => Some(found),
+            None => self.estimate.map(Interval::at_least),
+        }
+    }
+}
+
+/// The rate by a line through the arrivals of packets of so many bits. The error of a slope falls with the cube of
+/// their number.
+fn sample(bits: f64, line: Line, packets: usize) -> Sample {
+    let (slope, n) = (line.slope.max(bits / MAX_RATE), packets as f64);
+    let value = bits / slope;
+    let error = value * line.slope_error / slope;
+    Sample { value, weight: n * n * n, error }
+}
+
+/// Whether a queue was full: the second half of a train lost much more than the first.
+fn drops_at_the_end(observed: &Observed) -> bool {
+    let (first, second) = observed.arrived.split_at(observed.arrived.len() / 2);
+    let lost = |half: &[Option<u64>]| half.iter().filter(|a| a.is_none()).count();
+    lost(second) >= 3 + 3 * lost(first)
+}

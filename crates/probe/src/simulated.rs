@@ -1,0 +1,139 @@
+//! A probe over two simulated links: for tests and benchmarks of the estimates.
+
+mod judge;
+mod links;
+
+pub use judge::{ENOUGH, Judged, judge};
+pub use links::{JudgedLink, LINKS};
+
+use crate::buffer::OverflowWatch;
+use crate::probe::{Estimate, Probe, Step, Way};
+use crate::train::{Arrival, Observed};
+use narrows_base::{Duration, RandomKey, SpecError, Time};
+use narrows_link::{Link, LinkConfig, LinkPacket};
+
+/// A packet of a train.
+#[derive(Clone, Copy, Debug)]
+struct ProbePacket {
+    index: u32,
+    bytes: u32,
+    random_key: u64,
+}
+
+impl LinkPacket for ProbePacket {
+    fn size(&self) -> u32 {
+        self.bytes
+    }
+    fn random_key(&self) -> u64 {
+        self.random_key
+    }
+    fn is_data(&self) -> bool {
+        true
+    }
+    fn corrupt(&mut self) {}
+}
+
+/// A path of two links whose ends have clocks of their own.
+pub struct SimulatedPath {
+    links: [Link<ProbePacket>; 2],
+    delays: [Duration; 2],
+    key: RandomKey,
+    sent: u64,
+    /// The server's clock: ahead by so much, and faster by that share.
+    offset_ns: u64,
+    drift: f64,
+    /// Hosts send up to so much late.
+    host_delay: Duration,
+}
+
+impl SimulatedPath {
+    /// The way to the server and the way back.
+    ///
+    /// # Errors
+    /// A link that cannot be built.
+    pub fn new(up: &LinkConfig, down: &LinkConfig, seed: u64) -> Result<SimulatedPath, SpecError> {
+        let key = RandomKey::from_seed(seed).named("probe");
+        let links = [Link::new(up, key.named("up"))?, Link::new(down, key.named("down"))?];
+        Ok(SimulatedPath {
+            links,
+            delays: [up.delay, down.delay],
+            key: key.named("packets"),
+            sent: 0,
+            offset_ns: 7_000_000_000 + seed * 1_000_003,
+            drift: 40e-6,
+            host_delay: Duration::from_micros(60),
+        })
+    }
+
+    /// Probes it.
+    pub fn probe(&mut self, fill: bool) -> Option<Estimate> {
+        let mut now = Time::ZERO + Duration::from_millis(100);
+        let rtt = self.delays[0] + self.delays[1];
+        let mut probe = Probe::new(now, rtt, fill);
+        while let Some(step) = probe.next(now) {
+            let (observed, over) = self.send(&step, now);
+            probe.on_train(&step, observed);
+            now = over;
+        }
+        probe.estimate()
+    }
+
+    fn server_clock(&self, at: Time) -> u64 {
+        self.offset_ns + at.as_nanos() + (at.as_nanos() as f64 * self.drift) as u64
+    }
+
+    /// What is seen of a train, and when the client knows it.
+    fn send(&mut self, step: &Step, now: Time) -> (Observed, Time) {
+        let Step { way, train, stop_at } = step;
+        let (to_server, back) = match way {
+            Way::Up => (Duration::ZERO, self.delays[1]),
+            Way::Down => (self.delays[0], self.delays[0]),
+        };
+        let begin = now + to_server;
+        let mut watch = OverflowWatch::new(*stop_at);
+        let (mut sent, mut arrivals, mut stopped) = (Vec::new(), Vec::new(), Time::NEVER);
+        let mut last = begin;
+        let mut drain = |link: &mut Link<ProbePacket>, until: Time, stopped: &mut Time| {
+            while link.next_timeout() <= until {
+                let at = link.next_timeout();
+                while let Some(packet) = link.poll(at, &mut ()) {
+                    arrivals.push((packet.index, at));
+                    if watch.on_arrival(packet.index) && stopped.is_never() {
+                        *stopped = at + back;
+                    }
+                }
+            }
+        };
+        for index in 0..train.packets {
+            let late = self.host_delay.mul_f64(self.key.draw(self.sent));
+            let at = (begin + train.gap.saturating_mul(u64::from(index)) + late).max(last);
+            last = at;
+            drain(&mut self.links[*way as usize], at, &mut stopped);
+            if at >= stopped {
+                break;
+            }
+            let random_key = self.key.numbered(self.sent).bits();
+            self.sent += 1;
+            let packet = ProbePacket { index, bytes: train.bytes, random_key };
+            self.links[*way as usize].accept(at, packet, &mut ());
+            sent.push(at);
+        }
+        // All that still comes within the patience of a real probe.
+        drain(&mut self.links[*way as usize], last + Duration::from_secs(5), &mut stopped);
+        let over = arrivals.last().map_or(last, |a| a.1);
+        let report = match way {
+            Way::Up => over + back,
+            Way::Down => over,
+        };
+        let (by_server, by_client) = (|at| self.server_clock(at), Time::as_nanos);
+        let (sent, arrivals) = match way {
+            Way::Up => (sent.into_iter().map(by_client).collect(), clocked(&arrivals, by_server)),
+            Way::Down => (sent.into_iter().map(by_server).collect(), clocked(&arrivals, by_client)),
+        };
+        (Observed::new(sent, &arrivals), report)
+    }
+}
+
+fn clocked(arrivals: &[(u32, Time)], clock: impl Fn(Time) -> u64) -> Vec<Arrival> {
+    arrivals.iter().map(|(index, at)| Arrival { index: *index, at_ns: clock(*at) }).collect()
+}

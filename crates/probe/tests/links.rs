@@ -1,0 +1,68 @@
+//! The estimates on twelve simulated links, ten seeds each: as near as they are to be.
+
+use narrows_link::LinkConfig;
+use narrows_probe::simulated::{Judged, LINKS, SimulatedPath, judge};
+use narrows_probe::{Estimate, FULL_BYTES};
+use narrows_scenario::Link;
+use std::path::Path;
+
+const SEEDS: u64 = 10;
+
+fn configs(text: &str) -> (LinkConfig, LinkConfig) {
+    let link = Link::parse(text, Path::new("")).unwrap();
+    let rtt = link.base_rtt();
+    (link.forward.config(rtt, FULL_BYTES, false), link.back.config(rtt, FULL_BYTES, false))
+}
+
+fn each(fill: bool) -> Vec<(&'static str, u64, Estimate, Judged)> {
+    let mut all = Vec::new();
+    for link in LINKS {
+        let (up, down) = configs(link.link);
+        for seed in 1..=SEEDS {
+            let estimate = SimulatedPath::new(&up, &down, seed).unwrap().probe(fill).unwrap();
+            for judged in judge([&up, &down], link.loss, &estimate) {
+                all.push((link.name, seed, estimate, judged));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn what_is_found_is_near_the_truth_and_the_intervals_hold_it() {
+    let all = each(true);
+    for (name, seed, estimate, judged) in &all {
+        assert!(judged.near, "{name}, seed {seed}: {judged:?}\n{}", estimate.link());
+    }
+    for what in ["rate", "rtt", "loss", "policer", "buffer"] {
+        let of: Vec<_> = all.iter().filter(|j| j.3.what == what).collect();
+        let held = of.iter().filter(|j| j.3.held).count();
+        for (name, seed, _, judged) in of.iter().filter(|j| !j.3.held) {
+            println!("not held: {name} {seed} {judged:?}");
+        }
+        assert!(10 * held >= 9 * of.len(), "{what}: {held} of {}", of.len());
+    }
+}
+
+#[test]
+fn without_filling_a_queue_the_rest_is_known_as_well() {
+    for (name, seed, estimate, judged) in each(false) {
+        assert!(judged.near, "{name}, seed {seed}: {judged:?}\n{}", estimate.link());
+        assert!(estimate.up.buffer.is_none() && estimate.down.buffer.is_none());
+    }
+}
+
+/// What it prints is what the commands read.
+#[test]
+fn the_link_reads_back() {
+    for link in LINKS {
+        let (up, down) = configs(link.link);
+        let estimate = SimulatedPath::new(&up, &down, 1).unwrap().probe(true).unwrap();
+        let found = Link::parse(&estimate.link(), Path::new("")).unwrap();
+        let off = found.base_rtt().as_secs_f64() - estimate.base_rtt.value;
+        assert!(off.abs() < 2e-5, "{}", estimate.link());
+        assert_eq!(found.forward.aqm.is_some(), up.queue.aqm.is_some(), "{}", estimate.link());
+        let back = found.back.aqm.is_some_and(|aqm| aqm.name != "droptail");
+        assert_eq!(back, estimate.down.buffer.is_some_and(|b| b.managed), "{}", estimate.link());
+    }
+}

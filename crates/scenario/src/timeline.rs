@@ -1,0 +1,297 @@
+//! What happens at a stated time while a run goes on: the keys of `[[change]]` and `[[reconfigure]]` in a scenario file, of
+//! `--change` and `--reconfigure` on a command line, in one table each.
+
+use crate::link_direction::LinkDirection;
+use crate::scenario::{Reconfiguration, Scenario, Scheduled};
+use crate::values;
+use narrows_base::{Duration, SpecError, spec};
+use narrows_congestion::PathHints;
+use narrows_link::{Change, LossSpec};
+use std::fmt;
+
+/// A key of `[[reconfigure]]`: what an application says of its path.
+#[derive(Debug)]
+pub struct HintKey {
+    /// Its name.
+    pub name: &'static str,
+    /// Sets it.
+    pub set: fn(&mut PathHints, &str) -> Result<(), SpecError>,
+    /// The value that [`set`](HintKey::set) reads back; `None` where nothing was said.
+    pub text: fn(&PathHints) -> Option<String>,
+}
+
+/// All keys of `[[reconfigure]]` beside `at` and `flows`.
+pub const HINT_KEYS: &[HintKey] = &[
+    HintKey {
+        name: "rate",
+        set: |hints, text| values::rate(text).map(|rate| hints.rate = Some(rate)),
+        text: |hints| hints.rate.map(values::rate_text),
+    },
+    HintKey {
+        name: "rtt",
+        set: |hints, text| values::delay(text).map(|rtt| hints.rtt = Some(rtt)),
+        text: |hints| hints.rtt.map(values::time_text),
+    },
+    HintKey {
+        name: "loss",
+        set: |hints, text| values::share(text).map(|loss| hints.loss = Some(loss)),
+        text: |hints| hints.loss.map(|loss| loss.to_string()),
+    },
+];
+
+/// A key of `[[change]]`: what becomes of one direction of a link.
+#[derive(Debug)]
+pub struct ChangeKey {
+    /// Its name.
+    pub name: &'static str,
+    /// Reads its value.
+    pub read: fn(&str) -> Result<Change, SpecError>,
+    /// The value that [`read`](ChangeKey::read) reads back; `None` for a change of something else.
+    pub text: fn(&Change) -> Option<String>,
+    /// Whether both directions have the same of it and keep that where a link is changed as a whole. Losses are those of
+    /// the data's direction, as where a link is written.
+    both_ways: fn(&LinkDirection, &LinkDirection) -> bool,
+}
+
+/// All keys of `[[change]]` beside `at` and `link`.
+pub const CHANGE_KEYS: &[ChangeKey] = &[
+    ChangeKey {
+        name: "rate",
+        read: |text| values::rate(text).map(Change::Rate),
+        text: |change| match change {
+            Change::Rate(rate) => Some(values::rate_text(*rate)),
+            _ => None,
+        },
+        both_ways: |there, back| there.rate == back.rate,
+    },
+    ChangeKey {
+        name: "delay",
+        read: |text| values::delay(text).map(Change::Delay),
+        text: |change| match change {
+            Change::Delay(delay) => Some(values::time_text(*delay)),
+            _ => None,
+        },
+        both_ways: |there, back| there.delay == back.delay,
+    },
+    ChangeKey {
+        name: "loss",
+        read: |text| LossSpec::parse_all(text).map(Change::Loss),
+        text: |change| match change {
+            Change::Loss(loss) => Some(values::loss_text(loss)),
+            _ => None,
+        },
+        both_ways: |_, _| false,
+    },
+];
+
+/// What a command line says of the time while a run goes on.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// As [`Scenario::change`] reads them.
+    pub changes: Vec<String>,
+    /// As [`Scenario::reconfigure`] reads them.
+    pub reconfigurations: Vec<String>,
+}
+
+/// What follows the description of a link, each part after a semicolon.
+impl fmt::Display for Timeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (changes, told) = (&self.changes, &self.reconfigurations);
+        for (what, texts) in [("changed at", changes), ("applications are told at", told)] {
+            for (i, text) in texts.iter().enumerate() {
+                write!(f, "{}{text}", if i == 0 { format!("; {what} ") } else { " and ".into() })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Timeline {
+    /// Adds all of it.
+    ///
+    /// # Errors
+    /// One line that names the option and says what would be right.
+    pub fn add_to(&self, scenario: &mut Scenario) -> Result<(), SpecError> {
+        for text in &self.changes {
+            scenario.change(text).map_err(|e| e.at("--change"))?;
+        }
+        for text in &self.reconfigurations {
+            scenario.reconfigure(text).map_err(|e| e.at("--reconfigure"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Scenario {
+    /// Adds `TIME:[GROUP:]KEY=VALUE[,KEY=VALUE]*`: without a group, all are told.
+    ///
+    /// # Errors
+    /// One line that says what is wrong and what would be right.
+    pub fn reconfigure(&mut self, text: &str) -> Result<(), SpecError> {
+        const FORM: &str =
+            "TIME:[GROUP:]KEY=VALUE[,KEY=VALUE]*, such as 30s:rate=384kbit/s,rtt=300ms";
+        let Entry { at, name, pairs } = Entry::read(text, FORM)?;
+        let mut hints = PathHints::default();
+        for (name, value) in pairs {
+            let names: Vec<&str> = HINT_KEYS.iter().map(|k| k.name).collect();
+            let key = HINT_KEYS.iter().find(|k| k.name == name);
+            let key = key.ok_or_else(|| SpecError::unknown("key", name, &names))?;
+            (key.set)(&mut hints, value).map_err(|e| e.at(name))?;
+        }
+        let groups: Vec<String> = match name {
+            Some(name) => vec![name.to_string()],
+            None => self.flows.iter().map(|f| f.name.clone()).collect(),
+        };
+        for flows in groups {
+            self.reconfigurations.push(Reconfiguration { at, flows, hints, line: 0 });
+        }
+        Ok(())
+    }
+
+    /// Adds `TIME:[LINK:]KEY=VALUE[,KEY=VALUE]*`. With a link's name it is as `[[change]]`, of one direction; without, the
+    /// only link is changed as a whole: a rate and a delay that both directions have in common stay common.
+    ///
+    /// # Errors
+    /// One line that says what is wrong and what would be right.
+    pub fn change(&mut self, text: &str) -> Result<(), SpecError> {
+        const FORM: &str =
+            "TIME:[LINK:]KEY=VALUE[,KEY=VALUE]*, such as 30s:rate=384kbit/s,delay=150ms";
+        let Entry { at, name, pairs } = Entry::read(text, FORM)?;
+        for (key_name, value) in pairs {
+            let names: Vec<&str> = CHANGE_KEYS.iter().map(|k| k.name).collect();
+            let key = CHANGE_KEYS.iter().find(|k| k.name == key_name);
+            let key = key.ok_or_else(|| SpecError::unknown("key", key_name, &names))?;
+            let change = (key.read)(value).map_err(|e| e.at(key_name))?;
+            let links = match (name, self.links.as_slice()) {
+                (Some(name), _) => vec![name.to_string()],
+                (None, [link]) if (key.both_ways)(&link.there, &link.back) => {
+                    vec![link.name.clone(), format!("{}.back", link.name)]
+                }
+                (None, [link]) => vec![link.name.clone()],
+                (None, links) => {
+                    let names: Vec<&str> = links.iter().map(|l| l.name.as_str()).collect();
+                    let e = format!("'{text}' does not say which link: {}", names.join(", "));
+                    return Err(SpecError::new(e));
+                }
+            };
+            for link in links {
+                let change = change.clone();
+                self.changes.push(Scheduled { at, link, change, line: 0 });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An entry of a command line, its keys not yet looked at.
+struct Entry<'a> {
+    at: Duration,
+    name: Option<&'a str>,
+    pairs: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Entry<'a> {
+    fn read(text: &'a str, form: &str) -> Result<Entry<'a>, SpecError> {
+        let wrong = || SpecError::new(format!("'{text}': expected {form}"));
+        let (at, rest) = text.split_once(':').ok_or_else(wrong)?;
+        // What stands before the first key's name is another name.
+        let (keys, value) = rest.split_once('=').ok_or_else(wrong)?;
+        let name = keys.rsplit_once(':').map(|(name, _)| name.trim());
+        let start = rest.len() - value.len() - 1 - keys.rsplit(':').next().map_or(0, str::len);
+        let pairs = spec::split(&rest[start..])?
+            .into_iter()
+            .map(|pair| pair.split_once('=').map(|(k, v)| (k.trim(), v.trim())).ok_or_else(wrong))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut names: Vec<&str> = pairs.iter().map(|p| p.0).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
+            return Err(SpecError::new(format!("'{text}' says {} twice", twice[0])));
+        }
+        Ok(Entry { at: values::delay(at.trim())?, name, pairs })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Plan, scenario_file};
+    use std::path::Path;
+
+    const TWO_GROUPS: &str = r#"
+        duration = "60s"
+        [[link]]
+        name = "path"
+        from = "a"
+        to = "b"
+        rate = "1Mbit/s"
+        delay = "10ms"
+        reverse = { rate = "100kbit/s" }
+        [[flows]]
+        name = "files"
+        protocol = "rrtp"
+        from = "a"
+        to = "b"
+        [[flows]]
+        name = "calls"
+        protocol = "tfrc"
+        from = "a"
+        to = "b"
+    "#;
+
+    fn scenario() -> Scenario {
+        scenario_file::parse(TWO_GROUPS, Path::new("")).unwrap()
+    }
+
+    /// What a command line says is what the same keys in a file say.
+    #[test]
+    fn an_entry_is_as_the_same_keys_in_a_file() {
+        let mut told = scenario();
+        told.reconfigure("30s:files:rate=384kbit/s,rtt=0.3s,loss=1%").unwrap();
+        told.change("20s:path.back:delay=3ms").unwrap();
+        told.change("20s:path:rate=2Mbit/s,loss=ge(g=1%,h=20%)").unwrap();
+        let file = format!(
+            "{TWO_GROUPS}\n[[reconfigure]]\nat='30s'\nflows='files'\nrate='384kbit/s'\nrtt='300ms'\nloss='1%'\n\
+             [[change]]\nat='20s'\nlink='path.back'\ndelay='3ms'\n\
+             [[change]]\nat='20s'\nlink='path'\nrate='2Mbit/s'\nloss='ge(g=1%,h=20%)'\n"
+        );
+        let file = scenario_file::parse(&file, Path::new("")).unwrap();
+        assert_eq!(scenario_file::text(&told), scenario_file::text(&file));
+    }
+
+    #[test]
+    fn without_a_name_all_groups_and_the_whole_link_are_meant() {
+        let mut s = scenario();
+        s.reconfigure("30s:loss=1%").unwrap();
+        let told: Vec<&str> = s.reconfigurations.iter().map(|r| r.flows.as_str()).collect();
+        assert_eq!(told, ["files", "calls"]);
+        s.change("30s:rate=2Mbit/s,delay=20ms,loss=1%").unwrap();
+        let changed: Vec<&str> = s.changes.iter().map(|c| c.link.as_str()).collect();
+        // The rates differed before.
+        assert_eq!(changed, ["path", "path", "path.back", "path"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_what_would_be_right() {
+        type Add = fn(&mut Scenario, &str) -> Result<(), SpecError>;
+        let cases: [(Add, &str, &str); 12] = [
+            (Scenario::reconfigure, "30s", "'30s': expected TIME:[GROUP:]KEY=VALUE"),
+            (Scenario::reconfigure, "rate=1Mbit/s", "expected TIME:[GROUP:]KEY=VALUE"),
+            (Scenario::reconfigure, "30s:rate", "expected TIME:[GROUP:]KEY=VALUE"),
+            (Scenario::reconfigure, "30s:rat=1Mbit/s", "unknown key 'rat'; did you mean 'rate'?"),
+            (Scenario::reconfigure, "30s:rate=1", "rate: '1' has no unit"),
+            (Scenario::reconfigure, "30:rate=1Mbit/s", "'30' has no unit"),
+            (Scenario::reconfigure, "30s:fils:loss=1%", "did you mean 'files'?"),
+            (Scenario::reconfigure, "90s:loss=1%", "comes after the end at 60"),
+            (Scenario::reconfigure, "30s:loss=1%,loss=2%", "says loss twice"),
+            (Scenario::change, "30s:rtt=10ms", "unknown key 'rtt'"),
+            (Scenario::change, "30s:pth:rate=1Mbit/s", "unknown link 'pth'; did you mean 'path'?"),
+            (Scenario::change, "90s:rate=1Mbit/s", "comes after the end at 60"),
+        ];
+        for (add, text, expected) in cases {
+            let mut s = scenario();
+            let e = add(&mut s, text).and_then(|()| Plan::new(s).map(drop)).unwrap_err();
+            let e = e.to_string();
+            assert!(e.contains(expected) && !e.contains('\n'), "{text}: {e}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The user's own named links: a TOML file with a line `name = "SPECIFICATION"` for each.
+//!
+//! A program says where the file is, once ([`set_file`]); a library that says nothing reads none.
+
+use crate::link::Link;
+use crate::links::LINKS;
+use narrows_base::SpecError;
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Bytes of the file, at most.
+const MAX_FILE: u64 = 256 << 10;
+/// Characters of a name, at most.
+const MAX_NAME: usize = 32;
+
+static FILE: OnceLock<PathBuf> = OnceLock::new();
+
+/// The user's links are in this file, which need not exist. The first call counts.
+pub fn set_file(file: PathBuf) {
+    let _ = FILE.set(file);
+}
+
+/// The specification of that name, if there is a file and it has the name.
+///
+/// # Errors
+/// The file cannot be read, or it is none.
+pub(crate) fn find(name: &str) -> Result<Option<String>, SpecError> {
+    FILE.get().map_or(Ok(None), |file| Ok(read(file)?.remove(name)))
+}
+
+/// The names in the user's file, for suggestions; none if it cannot be read.
+pub(crate) fn names() -> Vec<String> {
+    let all = FILE.get().and_then(|file| read(file).ok()).unwrap_or_default();
+    all.into_keys().collect()
+}
+
+/// All links of a file; none if it does not exist.
+///
+/// # Errors
+/// It cannot be read, is too long, or has something else than names and specifications.
+pub fn read(file: &Path) -> Result<BTreeMap<String, String>, SpecError> {
+    let at = |why: &str| SpecError::new(format!("{}: {why}", file.display()));
+    let opened = match std::fs::File::open(file) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        other => other.map_err(|e| at(&e.to_string()))?,
+    };
+    let mut text = String::new();
+    opened.take(MAX_FILE + 1).read_to_string(&mut text).map_err(|e| at(&e.to_string()))?;
+    if text.len() as u64 > MAX_FILE {
+        return Err(at("longer than 256 kB: a line of it is name = \"RATE,DELAY,...\""));
+    }
+    toml::from_str(&text).map_err(|e| {
+        let why = e.message().lines().next().unwrap_or_default().to_string();
+        at(&format!("{why}: a line of it is name = \"RATE,DELAY,...\""))
+    })
+}
+
+/// Whether a link may have this name.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_name(name: &str) -> Result<(), SpecError> {
+    let form = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c))
+        && name.len() <= MAX_NAME;
+    if !form {
+        let shown: String = name.chars().take(MAX_NAME).flat_map(char::escape_default).collect();
+        return Err(SpecError::new(format!(
+            "'{shown}' is no name of a link: at most {MAX_NAME} of a-z, 0-9, - and _, a letter first"
+        )));
+    }
+    if LINKS.iter().any(|l| l.descriptor.name == name) {
+        return Err(SpecError::new(format!(
+            "'{name}' is a link of narrows' own: take another name"
+        )));
+    }
+    Ok(())
+}
+
+/// Adds a link to a file, or replaces the one of that name; whole or not at all.
+///
+/// # Errors
+/// The name or the link is none, or the file cannot be read or written.
+pub fn save(file: &Path, name: &str, link: &str) -> Result<(), SpecError> {
+    check_name(name)?;
+    Link::parse(link, Path::new(""))?;
+    let mut all = read(file)?;
+    all.insert(name.into(), link.into());
+    let at = |e: &dyn std::fmt::Display| SpecError::new(format!("{}: {e}", file.display()));
+    let text = toml::Table::from_iter(all.into_iter().map(|(k, v)| (k, toml::Value::String(v))));
+    let text = text.to_string();
+    if text.len() as u64 > MAX_FILE {
+        return Err(at(&"longer than 256 kB with this link"));
+    }
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder).map_err(|e| at(&e))?;
+    }
+    let new = file.with_extension(format!("{}.new", std::process::id()));
+    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, file));
+    written.map_err(|e| {
+        let _ = std::fs::remove_file(&new);
+        at(&e)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_saved_whole_and_read_again() {
+        let folder = std::env::temp_dir().join(format!("narrows-links-{}", std::process::id()));
+        let file = folder.join("links.toml");
+        assert!(read(&file).unwrap().is_empty(), "a file that does not exist has no links");
+        save(&file, "home", "20Mbit/s,10ms,loss=1%").unwrap();
+        save(&file, "train", "2Mbit/s,60ms,loss=ge(g=1%,h=20%)").unwrap();
+        save(&file, "home", "30Mbit/s,10ms").unwrap();
+        let all = read(&file).unwrap();
+        assert_eq!(all.len(), 2);
+        assert_eq!(all["home"], "30Mbit/s,10ms");
+        for (name, link) in [("home", "fast"), ("geo", "1Mbit/s,1ms"), ("A b", "1Mbit/s,1ms")] {
+            assert!(save(&file, name, link).is_err(), "{name} = {link}");
+        }
+        assert_eq!(read(&file).unwrap(), all, "what is refused changes nothing");
+        for (broken, why) in [("home = 3", "name ="), ("home", "name ="), ("x = [", "name =")] {
+            std::fs::write(&file, broken).unwrap();
+            let e = read(&file).unwrap_err().to_string();
+            assert!(e.contains(why) && e.lines().count() == 1, "{broken}: {e}");
+        }
+        std::fs::write(&file, "#".repeat(300 << 10)).unwrap();
+        assert!(read(&file).unwrap_err().to_string().contains("256 kB"));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
