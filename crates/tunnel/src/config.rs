@@ -1,0 +1,125 @@
+//! What the flags of a command say, in a TOML file: for tunnels with many ports or targets.
+
+use narrows_files::error::shown;
+use narrows_files::{Error, Kind};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a file at most.
+const MAX_FILE: u64 = 10_000_000;
+
+/// The far side.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServeFile {
+    /// `--listen`
+    pub listen: Option<String>,
+    /// `--clients`
+    pub clients: Option<PathBuf>,
+    /// `--allow`, each
+    pub allow: Vec<String>,
+}
+
+/// The near side.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct ConnectFile {
+    /// The server's URL.
+    pub server: Option<String>,
+    /// `--tcp`, each
+    pub tcp: Vec<String>,
+    /// `--udp`, each
+    pub udp: Vec<String>,
+    /// `--socks`
+    pub socks: Option<Port>,
+    /// `--http-proxy`
+    pub http_proxy: Option<Port>,
+}
+
+/// A port, or an address with one.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Port {
+    /// A number.
+    Number(u16),
+    /// As on the command line.
+    Text(String),
+}
+
+impl Port {
+    /// As on the command line.
+    pub fn text(&self) -> String {
+        match self {
+            Port::Number(number) => number.to_string(),
+            Port::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// One of these files.
+pub trait File: DeserializeOwned {}
+impl File for ServeFile {}
+impl File for ConnectFile {}
+
+/// Reads such a file.
+///
+/// # Errors
+/// It cannot be read; or what is wrong in it, and in which line.
+pub fn load<T: File>(path: &Path) -> Result<T, Error> {
+    let what = shown(&path.display().to_string());
+    let size = std::fs::metadata(path).map_err(|e| Error::file(&what, &e))?.len();
+    if size > MAX_FILE {
+        return Err(Error::new(Kind::Input, format!("{what}: is longer than 10 MB")));
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| Error::file(&what, &e))?;
+    read(&text).map_err(|e| e.at(&what))
+}
+
+/// From such a file's text.
+///
+/// # Errors
+/// What is wrong in it, and in which line.
+pub fn read<T: File>(text: &str) -> Result<T, Error> {
+    toml::from_str(text).map_err(|e| {
+        let at = e.span().map_or(0, |span| span.start);
+        let line = 1 + text.bytes().take(at).filter(|b| *b == b'\n').count();
+        let why: Vec<&str> = e.message().lines().collect();
+        Error::new(Kind::Input, format!("line {line}: {}", shown(&why.join(", "))))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_what_the_flags_say() {
+        let near: ConnectFile = read(
+            "server = 'rrtp://host:1'\ntcp = ['8080:intranet:80',\n'81:b:81']\nsocks = 1080\nhttp-proxy = '[::1]:3128'\n",
+        )
+        .unwrap();
+        assert_eq!(near.tcp, ["8080:intranet:80", "81:b:81"]);
+        assert_eq!(
+            (near.socks.unwrap().text(), near.http_proxy.unwrap().text()),
+            ("1080".into(), "[::1]:3128".into())
+        );
+        let far: ServeFile = read("clients = 'friends'\nallow = ['*:443']\n").unwrap();
+        assert_eq!((far.clients.unwrap(), far.allow), ("friends".into(), vec!["*:443".into()]));
+    }
+
+    #[test]
+    fn what_is_wrong_is_one_line_that_says_where() {
+        for (text, line) in [
+            ("socks = 1080\nsock = 2\n", "line 2"),
+            ("tcp = '8080:a:80'", "line 1"),
+            ("\n\nsocks = 70000", "line 3"),
+            ("server = \"\u{1b}[2J\"", "line 1"),
+            ("[[", "line 1"),
+        ] {
+            let e = read::<ConnectFile>(text).unwrap_err();
+            assert!(e.kind == Kind::Input && e.line.starts_with(line), "{e}");
+            assert!(!e.line.contains(['\n', '\u{1b}']), "{e}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Datagrams of the near side's programs: each pair of a program and a target is a flow.
+
+use crate::client::{NotOpened, Tunnel};
+use crate::flow::{Back, Flows, MAX_DATAGRAM};
+use crate::forward::Forward;
+use crate::pipe::answer;
+use crate::request::Request;
+use narrows_files::{Error, Kind};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// Flows of one socket at most; a datagram that would begin another one is dropped.
+const MAX_FLOWS: usize = 256;
+/// Datagrams that wait while a flow is opened, or its task is busy.
+const WAITING: usize = 64;
+
+/// Listens for datagrams.
+///
+/// # Errors
+/// The port is in use, or not ours.
+pub async fn listen(flag: &str, address: SocketAddr) -> Result<UdpSocket, Error> {
+    UdpSocket::bind(address).await.map_err(|e| {
+        let taken = e.kind() == std::io::ErrorKind::AddrInUse;
+        let why = if taken { "somebody listens there already".into() } else { e.to_string() };
+        Error::new(Kind::Local, format!("{flag} {address}: {why}"))
+    })
+}
+
+/// What one socket's programs send, by program and target.
+pub struct Programs {
+    tunnel: Arc<Tunnel>,
+    socket: Arc<UdpSocket>,
+    flows: HashMap<(SocketAddr, Request), Sender<Vec<u8>>>,
+}
+
+impl Programs {
+    /// Of this socket.
+    pub fn new(tunnel: Arc<Tunnel>, socket: Arc<UdpSocket>) -> Programs {
+        Programs { tunnel, socket, flows: HashMap::new() }
+    }
+
+    /// A program sends a datagram to a target; answers come back to it with `head` before each.
+    pub fn sent(&mut self, from: SocketAddr, to: &Request, datagram: &[u8], head: &[u8]) {
+        let key = (from, to.clone());
+        if let Some(flow) = self.flows.get(&key)
+            && !flow.is_closed()
+        {
+            // Full: it is lost, as on any link.
+            let _ = flow.try_send(datagram.to_vec());
+            return;
+        }
+        self.flows.retain(|_, flow| !flow.is_closed());
+        if self.flows.len() >= MAX_FLOWS {
+            return;
+        }
+        let (sender, waiting) = channel(WAITING);
+        let back = Back { socket: self.socket.clone(), to: from, head: head.to_vec() };
+        let (tunnel, request, first) = (self.tunnel.clone(), to.clone(), datagram.to_vec());
+        self.flows.insert(key, sender);
+        tokio::spawn(async move {
+            if let Err(why) = carry(&tunnel, &request, &first, back, waiting).await {
+                tunnel.tell(&format!("{}: {why}", request.shown()));
+            }
+        });
+    }
+}
+
+/// Opens a flow with its first datagram, and sends what follows until it is idle, or over.
+async fn carry(
+    tunnel: &Tunnel,
+    request: &Request,
+    first: &[u8],
+    back: Back,
+    mut waiting: Receiver<Vec<u8>>,
+) -> Result<(), NotOpened> {
+    let link = tunnel.link().await?;
+    let length = u16::try_from(first.len()).unwrap_or(u16::MAX).to_be_bytes();
+    let opening = [&length, first].concat();
+    let (send, mut receive) = link.ask(request, &opening).await?;
+    let Some(flow) = Flows::add(&link.flows, send.id(), back) else { return Ok(()) };
+    match answer(&mut receive).await {
+        Ok(None) => {}
+        Ok(Some(refusal)) => return Err(NotOpened::Refused(refusal)),
+        Err(_) => return Err(NotOpened::NoTunnel),
+    }
+    // With the stream the flow ends at the far side, and with the programs' socket here.
+    let mut over = [0];
+    loop {
+        let left = flow.left();
+        if left.is_zero() {
+            return Ok(());
+        }
+        tokio::select! {
+            datagram = waiting.recv() => match datagram {
+                Some(datagram) => flow.send(link.connection(), &datagram),
+                None => return Ok(()),
+            },
+            _ = receive.receive(&mut over) => return Ok(()),
+            () = tokio::time::sleep(left) => {}
+        }
+    }
+}
+
+/// Takes all datagrams of a port to its target.
+pub async fn run(tunnel: Arc<Tunnel>, socket: UdpSocket, forward: Forward) {
+    let request = Request::udp(&forward.host, forward.port);
+    let socket = Arc::new(socket);
+    let mut programs = Programs::new(tunnel, socket.clone());
+    let mut datagram = vec![0; MAX_DATAGRAM];
+    loop {
+        // An error is of a program that is gone.
+        let Ok((length, from)) = socket.recv_from(&mut datagram).await else { continue };
+        programs.sent(from, &request, datagram.get(..length).unwrap_or_default(), &[]);
+    }
+}

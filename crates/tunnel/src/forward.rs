@@ -1,0 +1,137 @@
+//! Ports of the near side that lead to one target each.
+
+use crate::client::{NotOpened, Tunnel};
+use crate::listen::accept;
+use crate::pipe::{self, End};
+use crate::request::Request;
+use narrows_files::error::shown;
+use narrows_net::{ReceiveStream, SendStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+use std::sync::Arc;
+use tokio::net::{TcpListener, TcpStream};
+
+/// `[ADDRESS:]PORT:HOST:PORT`: where to listen, and where that leads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Forward {
+    /// Here; loopback unless another address is given.
+    pub listen: SocketAddr,
+    /// A name or an address at the far side.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+}
+
+impl Forward {
+    /// What is asked for at the far side.
+    pub fn request(&self) -> Request {
+        Request::tcp(&self.host, self.port)
+    }
+}
+
+/// Splits at colons that are not within brackets; brackets are left out.
+fn fields(text: &str) -> Option<Vec<String>> {
+    let (mut fields, mut inside) = (vec![String::new()], false);
+    for c in text.chars() {
+        match c {
+            '[' if !inside && fields.last()?.is_empty() => inside = true,
+            ']' if inside => inside = false,
+            ':' if !inside => fields.push(String::new()),
+            c => fields.last_mut()?.push(c),
+        }
+    }
+    (!inside).then_some(fields)
+}
+
+impl FromStr for Forward {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Forward, String> {
+        let bad = |why: &str| {
+            let shown = shown(text);
+            format!(
+                "'{shown}': {why}; [ADDRESS:]PORT:HOST:PORT is expected, as in 8080:intranet:80"
+            )
+        };
+        let fields = fields(text).ok_or_else(|| bad("brackets do not match"))?;
+        let (at, own, host, port) = match &fields[..] {
+            [own, host, port] => (None, own, host, port),
+            [at, own, host, port] => (Some(at), own, host, port),
+            _ => return Err(bad("that is not three or four parts")),
+        };
+        let at = at.map_or(Ok(Ipv4Addr::LOCALHOST.into()), |at| {
+            at.parse::<IpAddr>().map_err(|_| bad("the address to listen at is none"))
+        })?;
+        let own: u16 = own.parse().map_err(|_| bad("the port to listen at is none"))?;
+        let port = port.parse().ok().filter(|port| *port > 0);
+        let port = port.ok_or_else(|| bad("the target's port is none"))?;
+        if host.parse::<IpAddr>().is_err() && crate::allow::name(host).is_none() {
+            return Err(bad("the target's host is neither a name nor an address"));
+        }
+        Ok(Forward { listen: SocketAddr::new(at, own), host: host.clone(), port })
+    }
+}
+
+/// Takes all connections of a port to its target.
+pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener, forward: Forward) {
+    let request = forward.request();
+    loop {
+        let tcp = accept(&listener).await;
+        let (tunnel, request) = (tunnel.clone(), request.clone());
+        tokio::spawn(async move { carry(&tunnel, tcp, &request).await });
+    }
+}
+
+/// Carries one connection to a target; why not, the user is told, and the connection is reset. What the program sends
+/// does not wait for the far side's answer.
+async fn carry(tunnel: &Tunnel, tcp: TcpStream, request: &Request) {
+    pipe::prepare(&tcp);
+    let why = match asked(tunnel, request).await {
+        Ok(stream) => match pipe::run(tcp, stream, false).await {
+            End::Refused(refusal) => NotOpened::Refused(refusal),
+            _ => return,
+        },
+        Err(why) => why,
+    };
+    tunnel.tell(&format!("{}: {why}", request.shown()));
+}
+
+async fn asked(
+    tunnel: &Tunnel,
+    request: &Request,
+) -> Result<(SendStream, ReceiveStream), NotOpened> {
+    tunnel.link().await?.ask(request, &[]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forwards_are_read_as_ssh_reads_them() {
+        let read = |text: &str| text.parse::<Forward>();
+        let one = read("8080:intranet:80").unwrap();
+        assert_eq!(
+            (one.listen.to_string(), &*one.host, one.port),
+            ("127.0.0.1:8080".into(), "intranet", 80)
+        );
+        let two = read("[::1]:0:[2001:db8::1]:80").unwrap();
+        assert_eq!((two.listen.to_string(), &*two.host), ("[::1]:0".into(), "2001:db8::1"));
+        assert_eq!(read("0.0.0.0:53:10.0.0.1:5353").unwrap().listen.to_string(), "0.0.0.0:53");
+        for text in [
+            "",
+            "80",
+            "8080:intranet",
+            "8080:intranet:0",
+            "x:intranet:80",
+            "1:2:3:4:5",
+            "80:a b:80",
+            "80:[::1:80",
+            "host:80:intranet:80",
+            "80::80",
+        ] {
+            let why = read(text).unwrap_err();
+            assert!(why.contains("8080:intranet:80") && !why.contains('\n'), "{why}");
+        }
+    }
+}

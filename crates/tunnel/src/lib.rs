@@ -1,0 +1,39 @@
+//! A tunnel: any TCP or UDP program over one `rrtp` connection, to targets that the far side permits.
+//!
+//! | to | see |
+//! |---|---|
+//! | serve the far side | [`server`] |
+//! | connect to it, and stay connected | [`client`] |
+//! | pass where UDP does not | [`over_tcp`] |
+//! | forward local ports | [`forward`], for datagrams [`datagrams`] |
+//! | be a proxy | [`socks`], [`http`] |
+//! | know what the far side permits | [`allow`], [`address`] |
+//! | read the format | [`request`], [`flow`], [`hints`] |
+//! | read flags from a file | [`config`] |
+//! | do all this from a program without a runtime | [`blocking`] |
+//!
+//! `docs/tunnel.md` says what the command does with it.
+
+pub mod address;
+pub mod allow;
+pub mod blocking;
+pub mod client;
+pub mod config;
+pub mod connection;
+pub mod datagrams;
+pub mod dial;
+pub mod flow;
+pub mod forward;
+mod head;
+pub mod hints;
+pub mod http;
+pub mod limits;
+pub mod listen;
+pub mod over_tcp;
+pub mod pipe;
+pub mod request;
+pub mod server;
+pub mod socks;
+
+#[cfg(test)]
+mod tunnel_tests;

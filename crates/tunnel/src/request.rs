@@ -1,0 +1,197 @@
+//! What the near side says first on a stream, and what the far side answers.
+//!
+//! ```text
+//! near: | kind (1) | port (2) | length (1) | host | and then the connection's bytes
+//! far:  | answer (1) |                            and then the connection's bytes
+//! ```
+//!
+//! Kinds: 1 a TCP connection, 2 a UDP flow. Behind a flow's request are `| length (2) | datagram |`, its first; the
+//! others are messages, see `flow.rs`, and the flow lives as long as its stream. A host is a name or an address as text. An answer other than 0 is the stream's end. A
+//! TCP connection that ends with a reset is a stream that is reset and stopped with code 1.
+
+use std::fmt;
+
+/// The application protocol in the handshake: other versions have other names.
+pub const APPLICATION: &str = "narrows-tunnel/1";
+/// Bytes of a request's head, before the host.
+pub const HEAD: usize = 4;
+/// The code of streams whose TCP connection was reset, or broke.
+pub const RESET: u64 = 1;
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    /// A TCP connection.
+    Tcp,
+    /// Datagrams to one address and back.
+    Udp,
+}
+
+/// A request.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Request {
+    /// What is asked for.
+    pub kind: Kind,
+    /// A name or an address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl Request {
+    /// For a TCP connection.
+    pub fn tcp(host: &str, port: u16) -> Request {
+        Request { kind: Kind::Tcp, host: host.into(), port }
+    }
+
+    /// For a UDP flow.
+    pub fn udp(host: &str, port: u16) -> Request {
+        Request { kind: Kind::Udp, ..Request::tcp(host, port) }
+    }
+
+    /// As it is sent; `None` if the host is longer than any is.
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        let length = u8::try_from(self.host.len()).ok()?;
+        let mut bytes = vec![if self.kind == Kind::Tcp { 1 } else { 2 }];
+        bytes.extend(self.port.to_be_bytes());
+        bytes.push(length);
+        bytes.extend(self.host.as_bytes());
+        Some(bytes)
+    }
+
+    /// How many bytes the host has that follow this head.
+    ///
+    /// # Errors
+    /// The head is none.
+    pub fn host_length(head: [u8; HEAD]) -> Result<usize, Refusal> {
+        match head {
+            [1 | 2, _, _, length] if length > 0 => Ok(length.into()),
+            _ => Err(Refusal::BadRequest),
+        }
+    }
+
+    /// From a head and the host behind it.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read(head: [u8; HEAD], host: &[u8]) -> Result<Request, Refusal> {
+        if Request::host_length(head)? != host.len() || !host.iter().all(u8::is_ascii_graphic) {
+            return Err(Refusal::BadRequest);
+        }
+        let [kind, high, low, _] = head;
+        let port = u16::from_be_bytes([high, low]);
+        let host = std::str::from_utf8(host).map_err(|_| Refusal::BadRequest)?;
+        if port == 0 {
+            return Err(Refusal::BadRequest);
+        }
+        let kind = if kind == 1 { Kind::Tcp } else { Kind::Udp };
+        Ok(Request { kind, host: host.into(), port })
+    }
+
+    /// What is asked for, as people write it.
+    pub fn shown(&self) -> String {
+        let kind = if self.kind == Kind::Tcp { "tcp" } else { "udp" };
+        format!("{kind} {}", self.target())
+    }
+
+    /// `host:port`, as people write it.
+    pub fn target(&self) -> String {
+        let Request { host, port, .. } = self;
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+}
+
+/// Why nothing was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// No target of the server's permits it.
+    NotAllowed,
+    /// It leads to an address that is not public, and that is not listed.
+    NotPublic,
+    /// There is no such name.
+    NoSuchName,
+    /// Nobody listens there.
+    Refused,
+    /// There was no answer.
+    TimedOut,
+    /// There is no way there.
+    Unreachable,
+    /// The client has as much open as it may.
+    TooMany,
+    /// The server's system refuses.
+    Failed,
+    /// The request cannot be read.
+    BadRequest,
+}
+
+const CODES: &[(Refusal, u8, &str)] = &[
+    (Refusal::NotAllowed, 1, "the server's --allow does not list it"),
+    (
+        Refusal::NotPublic,
+        2,
+        "it has no public address, and the server's --allow does not list the one it has",
+    ),
+    (Refusal::NoSuchName, 3, "the server finds no such name"),
+    (Refusal::Refused, 4, "connection refused"),
+    (Refusal::TimedOut, 5, "no answer from there in time"),
+    (Refusal::Unreachable, 6, "the server has no way there"),
+    (Refusal::TooMany, 7, "this client has as much open as the server permits"),
+    (Refusal::Failed, 8, "the server's system refuses"),
+    (Refusal::BadRequest, 9, "the server cannot read the request"),
+];
+
+impl Refusal {
+    /// The byte of an answer.
+    pub fn code(self) -> u8 {
+        CODES.iter().find(|(refusal, ..)| *refusal == self).map_or(8, |(_, code, _)| *code)
+    }
+    /// From an answer: `None` means that it is open; one that nobody knows is [`Refusal::Failed`].
+    pub fn from_code(code: u8) -> Option<Refusal> {
+        let known = CODES.iter().find(|(_, known, _)| *known == code);
+        (code != 0).then(|| known.map_or(Refusal::Failed, |(refusal, ..)| *refusal))
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = CODES.iter().find(|(refusal, ..)| refusal == self);
+        f.write_str(line.map_or("the server refuses", |(.., line)| line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_read_is_written_the_same(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let Some((head, rest)) = bytes.split_first_chunk::<HEAD>() else { return Ok(()) };
+            let Ok(length) = Request::host_length(*head) else { return Ok(()) };
+            if let Some(host) = rest.get(..length) && let Ok(request) = Request::read(*head, host) {
+                prop_assert_eq!(request.bytes().unwrap(), &bytes[..HEAD + length]);
+                prop_assert!(request.target().chars().all(|c| c.is_ascii_graphic()));
+            }
+        }
+
+        #[test]
+        fn a_request_arrives(host in "[a-z0-9.:-]{1,255}", port in 1u16.., is_udp: bool) {
+            let make = if is_udp { Request::udp } else { Request::tcp };
+            let request = make(&host, port);
+            let bytes = request.bytes().unwrap();
+            let (head, rest) = bytes.split_first_chunk().unwrap();
+            prop_assert_eq!(Request::host_length(*head).unwrap(), rest.len());
+            prop_assert_eq!(Request::read(*head, rest).unwrap(), request);
+        }
+    }
+
+    #[test]
+    fn every_cause_has_a_code_of_its_own() {
+        for (refusal, code, _) in CODES {
+            assert_eq!((refusal.code(), Refusal::from_code(*code)), (*code, Some(*refusal)));
+        }
+        assert_eq!((Refusal::from_code(0), Refusal::from_code(200)), (None, Some(Refusal::Failed)));
+    }
+}
