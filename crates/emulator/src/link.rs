@@ -203,8 +203,8 @@ impl Drop for EmulatedLink {
     }
 }
 
-/// Looks at a link as often as it likes.
-#[derive(Debug)]
+/// Looks at a link as often as it likes, and changes it.
+#[derive(Clone, Debug)]
 pub struct LinkObserver {
     ways: [Arc<Shared>; 2],
     clock: Clock,
@@ -222,6 +222,19 @@ impl LinkObserver {
         let mut stats = RelayStats::default();
         (stats.there, stats.back, stats.lateness) = (there.packets, back.packets, worst);
         RelaySnapshot { at, stats, waiting: [there.waiting, back.waiting], most }
+    }
+
+    /// Its clock.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Changes a direction, 0 there or 1 back, at this time of its clock or as soon as that has passed. Its config must
+    /// have `changes` set.
+    pub fn change(&self, at: Time, direction: usize, change: Change) {
+        if let Some(way) = self.ways.get(direction) {
+            way.change(at, change);
+        }
     }
 
     /// Whether the link has stopped.

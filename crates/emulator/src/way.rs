@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     /// Whether the thread runs in real time.
     pub real_time: AtomicBool,
     counts: Mutex<Counts>,
+    /// Changes asked for while it runs, which the thread has not taken yet.
+    changes: Mutex<Vec<(Time, Change)>>,
 }
 
 #[derive(Debug)]
@@ -53,7 +55,14 @@ impl Shared {
             waker: Waker::new()?,
             real_time: AtomicBool::new(false),
             counts: Mutex::new(counts),
+            changes: Mutex::default(),
         })
+    }
+
+    /// Has the link changed at this time, or as soon as that has passed.
+    pub fn change(&self, at: Time, change: Change) {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner).push((at, change));
+        self.waker.wake();
     }
 
     /// What was counted so far.
@@ -169,6 +178,13 @@ impl Way {
 
     /// Applies the changes that are due, each at its time.
     fn change_until(&mut self, now: Time) {
+        let new = std::mem::take(
+            &mut *self.shared.changes.lock().unwrap_or_else(PoisonError::into_inner),
+        );
+        if !new.is_empty() {
+            self.changes.extend(new);
+            self.changes.make_contiguous().sort_by_key(|(at, _)| *at);
+        }
         while let Some((at, change)) = self.changes.pop_front() {
             if at > now {
                 self.changes.push_front((at, change));

@@ -6,6 +6,7 @@ use crate::measure::MEASURES;
 use crate::outcome::{Outcome, ProtocolOutcome, SeedValues};
 use crate::recommendation::{self, Aim};
 use narrows_base::{Duration, Status};
+use narrows_congestion::CONTROLLERS;
 use narrows_scenario::plan::Plan;
 use narrows_transport::{Preset, protocol};
 
@@ -103,6 +104,7 @@ pub fn collect(plan: &Plan, about: About, runs: &Runs) -> Outcome {
         results,
         recommendation: String::new(),
         notes,
+        variables: CONTROLLERS.lent().iter().flat_map(|e| e.variables).copied().collect(),
     };
     if about.command == "compare" {
         outcome.recommendation = recommendation::recommend(&outcome, about.aim);

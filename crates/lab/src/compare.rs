@@ -17,6 +17,7 @@ use narrows_scenario::link::Link;
 use narrows_scenario::link_direction::TraceStart;
 use narrows_scenario::links;
 use narrows_scenario::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Scenario};
+use narrows_scenario::timeline::Timeline;
 use narrows_sim::SourceSpec;
 use narrows_transport::{Preset, Protocol};
 use std::path::Path;
@@ -50,6 +51,8 @@ pub struct Question {
     pub seed: u64,
     /// Which endpoint.
     pub preset: Preset,
+    /// What happens while a run goes on.
+    pub timeline: Timeline,
 }
 
 impl Default for Question {
@@ -68,6 +71,7 @@ impl Default for Question {
             seeds: 10,
             seed: 1,
             preset: Preset::Linux,
+            timeline: Timeline::default(),
         }
     }
 }
@@ -164,6 +168,7 @@ impl Question {
         // Utilisation and losses are the stated link's, even behind a slower access link.
         s.bottleneck = Some("bottleneck".into());
         s.flows = groups;
+        self.timeline.add_to(&mut s)?;
         Ok((s, link))
     }
 }

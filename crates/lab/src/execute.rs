@@ -7,8 +7,9 @@
 use crate::measure::{MEASURES, OneFlow, View};
 use crate::response::{self, Response};
 use narrows_base::random::mix;
+use narrows_base::{Duration, Time};
 use narrows_scenario::plan::Plan;
-use narrows_sim::{FlowResult, RunResult, SimError, Table};
+use narrows_sim::{FlowResult, NetworkSpec, RunResult, SimError, Simulation, Table};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -49,6 +50,29 @@ pub struct Control<'a> {
     pub jobs: usize,
 }
 
+/// Looks at runs while they are simulated; their results stay the same.
+pub trait RunObserver: Sync {
+    /// A run of this variant and seed (counted from 0) begins; `None` if it is not to be looked at.
+    fn begin(
+        &self,
+        variant: usize,
+        seed: usize,
+        network: &NetworkSpec,
+    ) -> Option<Box<dyn ObservedRun + '_>>;
+}
+
+/// A run that is looked at.
+pub trait ObservedRun {
+    /// Simulated time between two looks.
+    fn interval(&self) -> Duration;
+    /// Nothing has been sent yet.
+    fn started(&mut self, simulation: &mut Simulation<'_>);
+    /// So far it has come. The run waits until this returns.
+    fn sample(&mut self, simulation: &mut Simulation<'_>);
+    /// It is over.
+    fn ended(&mut self, interrupted: bool);
+}
+
 /// Finished runs; `runs[variant][seed]` is `None` if it was interrupted.
 pub type Runs = Vec<Vec<Option<Run>>>;
 
@@ -57,6 +81,18 @@ pub type Runs = Vec<Vec<Option<Run>>>;
 /// # Errors
 /// What the simulator refuses. An interruption is not an error.
 pub fn execute(plan: &Plan, control: &Control<'_>) -> Result<Runs, String> {
+    execute_observed(plan, control, None)
+}
+
+/// The same, while `observer` looks at the runs that it wants to see.
+///
+/// # Errors
+/// As [`execute`].
+pub fn execute_observed(
+    plan: &Plan,
+    control: &Control<'_>,
+    observer: Option<&dyn RunObserver>,
+) -> Result<Runs, String> {
     let (variants, seeds) = (plan.scenario.variants(), plan.scenario.seeds as usize);
     let all: Vec<(usize, usize)> =
         (0..seeds).flat_map(|seed| (0..variants).map(move |variant| (variant, seed))).collect();
@@ -64,7 +100,8 @@ pub fn execute(plan: &Plan, control: &Control<'_>) -> Result<Runs, String> {
     // Where the network draws nothing only a protocol may: two seeds show whether it does, and
     // a run that repeats itself need not be run again.
     let first_runs = if plan.draws() { all.len() } else { all.len().min(2 * variants) };
-    work(plan, control, &all[..first_runs], (0, all.len()), &mut runs)?;
+    let job = Job { plan, control, observer };
+    work(&job, &all[..first_runs], (0, all.len()), &mut runs)?;
     if !plan.draws() {
         for runs in &mut runs {
             if let [Some(a), Some(b), ..] = &runs[..]
@@ -76,20 +113,27 @@ pub fn execute(plan: &Plan, control: &Control<'_>) -> Result<Runs, String> {
     }
     let rest: Vec<_> =
         all[first_runs..].iter().copied().filter(|(v, s)| *s < runs[*v].len()).collect();
-    work(plan, control, &rest, (first_runs, first_runs + rest.len()), &mut runs)?;
+    work(&job, &rest, (first_runs, first_runs + rest.len()), &mut runs)?;
     Ok(runs)
+}
+
+/// What all runs share.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    plan: &'a Plan,
+    control: &'a Control<'a>,
+    observer: Option<&'a dyn RunObserver>,
 }
 
 /// Runs these pairs of variant and seed into their places; so many runs were `before`, and so many are
 /// there in all.
 fn work(
-    plan: &Plan,
-    control: &Control<'_>,
+    job: &Job<'_>,
     list: &[(usize, usize)],
     (before, of): (usize, usize),
     runs: &mut Runs,
 ) -> Result<(), String> {
-    let tasks = list.len();
+    let (control, tasks) = (job.control, list.len());
     let next = AtomicUsize::new(0);
     // Finished thousandths of all runs together.
     let done = AtomicU64::new(0);
@@ -108,7 +152,7 @@ fn work(
             let all = done.fetch_add(thousandths, Ordering::Relaxed) + thousandths;
             (control.progress)((before as f64 + all as f64 / 1000.0) / of as f64);
         };
-        match one(plan, variant, seed, control.stop, &tell) {
+        match one(job, variant, seed, &tell) {
             Ok(run) => finished.lock().map(|mut f| f.push(((variant, seed), run))).unwrap_or(()),
             Err(SimError::Interrupted) => {}
             Err(e) => refused.lock().map(|mut r| *r = Some(e.to_string())).unwrap_or(()),
@@ -129,18 +173,13 @@ fn work(
     Ok(())
 }
 
-fn one(
-    plan: &Plan,
-    variant: usize,
-    seed: usize,
-    stop: &AtomicBool,
-    tell: &dyn Fn(u64),
-) -> Result<Run, SimError> {
+fn one(job: &Job<'_>, variant: usize, seed: usize, tell: &dyn Fn(u64)) -> Result<Run, SimError> {
+    let (plan, stop) = (job.plan, job.control.stop);
     let number = plan.scenario.seed.wrapping_add(seed as u64);
     let network = plan.network(variant, number, seed == 0);
     let end = network.end.as_nanos().max(1);
     let mut reported = 0;
-    let mut watch = |now: narrows_base::Time| {
+    let mut watch = |now: Time| {
         let thousandths = (u128::from(now.as_nanos().min(end)) * 1000 / u128::from(end)) as u64;
         if thousandths > reported {
             tell(thousandths - reported);
@@ -148,9 +187,38 @@ fn one(
         }
         !stop.load(Ordering::Relaxed)
     };
-    let result = narrows_sim::run(&network, &mut watch)?;
+    let observed = job.observer.and_then(|o| o.begin(variant, seed, &network));
+    let result = match observed {
+        None => narrows_sim::run(&network, &mut watch)?,
+        Some(mut observed) => {
+            let result = in_steps(&network, &mut *observed, &mut watch);
+            observed.ended(result.is_err());
+            result?
+        }
+    };
     tell(1000 - reported);
     Ok(keep(plan, variant, number, result))
+}
+
+/// Runs to the end, with a look after every interval.
+fn in_steps(
+    network: &NetworkSpec,
+    observed: &mut dyn ObservedRun,
+    watch: &mut dyn FnMut(Time) -> bool,
+) -> Result<RunResult, SimError> {
+    let mut simulation = Simulation::new(network)?;
+    let interval = observed.interval().max(Duration::from_nanos(1));
+    observed.started(&mut simulation);
+    while simulation.now() < network.end {
+        simulation.advance(simulation.now() + interval, watch)?;
+        observed.sample(&mut simulation);
+        if !watch(simulation.now()) {
+            return Err(SimError::Interrupted);
+        }
+    }
+    // A run that ends at zero has its events there.
+    simulation.advance(network.end, watch)?;
+    Ok(simulation.finish())
 }
 
 /// The part of a result that outlives the run.

@@ -1,5 +1,6 @@
 //! The outcome of a comparison or a scenario, from which tables, JSON and reports are made.
 
+use narrows_base::Variable;
 use narrows_sim::Table;
 
 /// A mean over seeds and its uncertainty.
@@ -37,6 +38,8 @@ pub struct Outcome {
     pub recommendation: String,
     /// Things that a reader must know: interrupted, refused, not validated.
     pub notes: Vec<String>,
+    /// Variables in the series of controllers that were lent: nobody finds them by name afterwards.
+    pub variables: Vec<Variable>,
 }
 
 /// What one protocol did.

@@ -24,7 +24,7 @@ pub enum Kind {
 /// The file's metadata that explains its columns.
 pub fn key_value<'a>(
     columns: impl IntoIterator<Item = (&'a str, Kind)>,
-    explain: fn(&str) -> Explained,
+    explain: impl Fn(&str) -> Explained,
 ) -> KeyValue {
     let message = message(columns.into_iter().map(|(name, kind)| (name, kind, explain(name))));
     // As in an Arrow stream: a mark, the length, the message.
@@ -117,11 +117,12 @@ fn pair(b: &mut FlatBufferBuilder, key: &str, value: &str) -> WIPOffset<TableFin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::html::sample;
     use crate::variables::{of_measures, of_series};
 
     fn read<'a>(
         columns: impl IntoIterator<Item = (&'a str, Kind)>,
-        explain: fn(&str) -> Explained,
+        explain: impl Fn(&str) -> Explained,
     ) -> Vec<String> {
         let text = key_value(columns, explain).value.expect("a value");
         let bytes = base64::engine::general_purpose::STANDARD.decode(text).expect("base64");
@@ -140,7 +141,7 @@ mod tests {
     fn arrow_reads_units_and_meanings() {
         let columns = [("name", Kind::Text), ("rtt_s", Kind::Number), ("tear_state", Kind::Number)];
         assert_eq!(
-            read(columns, of_series),
+            read(columns, of_series(&sample::outcome(&["reno"], 1, 1.0, 0.5))),
             [
                 "name: Utf8; ; ",
                 "rtt_s: Float64 or null; s; round-trip time that the last acknowledgement showed",
@@ -163,6 +164,7 @@ mod tests {
     #[test]
     fn a_series_is_explained_as_a_series_and_a_measure_as_a_measure() {
         let column = [("throughput_bps", Kind::Number)];
-        assert_ne!(read(column, of_series), read(column, of_measures));
+        let outcome = sample::outcome(&["reno"], 1, 1.0, 0.5);
+        assert_ne!(read(column, of_series(&outcome)), read(column, of_measures));
     }
 }

@@ -49,7 +49,7 @@ pub fn write(outcome: &Outcome, sink: impl Write + Send) -> Result<(), Error> {
     let numbers = FIXED[4..].iter().chain(&variables).map(|name| (*name, Kind::Number));
     let metadata: Vec<KeyValue> = metadata
         .into_iter()
-        .chain([arrow_schema::key_value(texts.chain(numbers), of_series)])
+        .chain([arrow_schema::key_value(texts.chain(numbers), of_series(outcome))])
         .collect();
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)

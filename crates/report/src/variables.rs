@@ -2,6 +2,7 @@
 
 use narrows_base::Variable;
 use narrows_congestion::CONTROLLERS;
+use narrows_lab::Outcome;
 use narrows_lab::measure::MEASURES;
 use narrows_sim::COLUMNS;
 
@@ -18,20 +19,34 @@ pub const OWN: &[Variable] = &[
     Variable::new("offered_bps", "bit/s", "data that came to the link, with IP and UDP headers"),
     Variable::new("delivered_bps", "bit/s", "data that came out of the link, with these headers"),
     Variable::new("marks", "packets", "packets that the queue marked (ECN)"),
+    Variable::new("capacity_bps", "bit/s", "the link's rate; of a trace its mean"),
+    Variable::new("sent", "packets", "highest number sent, and one"),
+    Variable::new("queue_drops", "packets", "packets of the flow that a queue dropped"),
+    Variable::new(
+        "link_losses",
+        "packets",
+        "packets of the flow lost on a link after transmission",
+    ),
+    Variable::new("timeouts", "", "retransmission timeouts"),
 ];
 
-/// A column of a time series.
-pub fn find(name: &str) -> Option<Variable> {
-    let controllers = CONTROLLERS.iter().chain(CONTROLLERS.lent()).flat_map(|e| e.variables);
+/// A column of an outcome's time series.
+pub fn find(outcome: &Outcome, name: &str) -> Option<Variable> {
+    listed(name).or_else(|| outcome.variables.iter().find(|v| v.name == name).copied())
+}
+
+/// A column that a listed controller, the simulator or the laboratory has.
+pub fn listed(name: &str) -> Option<Variable> {
+    let controllers = CONTROLLERS.iter().flat_map(|e| e.variables);
     OWN.iter().chain(COLUMNS).chain(controllers).find(|v| v.name == name).copied()
 }
 
 /// Unit and meaning of a column.
 pub type Explained = Option<(&'static str, String)>;
 
-/// Of a column of time series.
-pub fn of_series(column: &str) -> Explained {
-    find(column).map(|v| (v.unit, v.explained()))
+/// Of a column of an outcome's time series.
+pub fn of_series(outcome: &Outcome) -> impl Fn(&str) -> Explained {
+    |column| find(outcome, column).map(|v| (v.unit, v.explained()))
 }
 
 /// Of a column of a table of measures: a measure, or its interval.

@@ -73,6 +73,7 @@ fn recommendation(aim: Aim, results: Vec<ProtocolOutcome>) -> String {
         results,
         recommendation: String::new(),
         notes: Vec::new(),
+        variables: Vec::new(),
     };
     recommend(&outcome, aim)
 }

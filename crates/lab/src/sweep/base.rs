@@ -9,6 +9,7 @@ use narrows_scenario::keys::{self, LINK_KEYS, REVERSE};
 use narrows_scenario::link::Link;
 use narrows_scenario::scenario::Scenario;
 use narrows_scenario::scenario_file::{self, Target, Template, split_key, taken, with_parameter};
+use narrows_scenario::timeline::Timeline;
 use narrows_scenario::values;
 use std::path::Path;
 
@@ -66,6 +67,15 @@ impl Base {
             return Err(taken(name).at(&path.display().to_string()));
         }
         Ok(Base::File(Box::new(template)))
+    }
+
+    /// The same, where this happens while each run goes on.
+    #[must_use]
+    pub fn with_timeline(self, timeline: Timeline) -> Base {
+        match self {
+            Base::File(template) => Base::File(Box::new(template.with_timeline(timeline))),
+            Base::Link(question) => Base::Link(Box::new(Question { timeline, ..*question })),
+        }
     }
 
     /// What a name means.

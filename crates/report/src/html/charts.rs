@@ -187,7 +187,7 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
                 window.marks(flow, "lost", None, name("lost"), "triangle-up", 5);
             }
             for (column, title) in recorded(flow) {
-                let (unit, scale) = match variables::find(column).map_or("", |v| v.unit) {
+                let (unit, scale) = match variables::find(outcome, column).map_or("", |v| v.unit) {
                     "bit/s" => units.rate,
                     "s" => units.time,
                     unit => (unit, 1.0),

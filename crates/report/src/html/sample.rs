@@ -35,6 +35,7 @@ pub(crate) fn outcome(names: &[&str], flows: usize, seconds: f64, step: f64) -> 
                          the queue at 4 packets; cubic comes next with 1.05 Mbit/s."
             .into(),
         notes: vec!["vegas matches no published number yet: not validated.".into()],
+        variables: Vec::new(),
     }
 }
 

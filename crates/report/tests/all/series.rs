@@ -46,7 +46,7 @@ fn every_column_of_every_protocol_has_a_unit_and_a_meaning() {
         assert!(columns.contains(expected), "nothing shows {expected}, so this tests too little");
     }
     for column in columns {
-        let variable = variables::find(column);
+        let variable = variables::listed(column);
         assert!(variable.is_some_and(|v| !v.meaning.is_empty()), "nobody says what {column} is");
     }
 }
@@ -56,7 +56,7 @@ fn every_column_of_every_protocol_has_a_unit_and_a_meaning() {
 fn no_column_is_defined_twice() {
     let listed = CONTROLLERS.iter().flat_map(|e| e.variables);
     for v in listed.chain(narrows_sim::COLUMNS).chain(variables::OWN) {
-        assert_eq!(variables::find(v.name), Some(*v), "{}", v.name);
+        assert_eq!(variables::listed(v.name), Some(*v), "{}", v.name);
     }
 }
 

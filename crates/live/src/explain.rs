@@ -1,0 +1,293 @@
+//! Why did it slow down here? Finds the moments at which a flow's limits fell or its controller's state changed, and
+//! says what is known of them: what was lost or marked and by whom, the round-trip time, and what the controller itself
+//! reports by `watch`. It claims no cause that was not seen.
+
+use crate::feed::{Event, Mark};
+use narrows_base::Variable;
+use std::collections::VecDeque;
+
+/// A limit that falls below this part of its highest value of the last round trip is an event.
+const FALL: f64 = 0.8;
+/// Samples of the last round trip that are looked at, at most.
+const MAX_RECENT: usize = 256;
+/// The controller's own variables that an event names.
+const MAX_VARIABLES: usize = 4;
+/// A round-trip time so far above the smallest one is worth a sentence.
+const LONG_RTT: f64 = 1.25;
+
+/// What is seen of a flow at one moment. Counts are those since the last sample.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// When.
+    pub time_us: i64,
+    /// Congestion window in packets; infinite or NaN where there is none.
+    pub cwnd: f64,
+    /// Pacing rate in bit/s; NaN where there is none.
+    pub pacing_bps: f64,
+    /// Of the last acknowledgement, s; NaN before the first.
+    pub rtt_s: f64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Its packets that a queue dropped, where that is seen.
+    pub queue_drops: u64,
+    /// Its packets that were lost on the link, where that is seen.
+    pub link_losses: u64,
+    /// Packets that the sender declared lost.
+    pub declared_lost: u64,
+    /// Reactions to ECN marks.
+    pub marks: u64,
+    /// What the controller watches.
+    pub watched: Vec<(&'static str, f64)>,
+}
+
+/// Looks at one flow's samples in turn.
+#[derive(Debug)]
+pub struct Explainer {
+    find: fn(&str) -> Option<Variable>,
+    recent: VecDeque<Sample>,
+    min_rtt_s: f64,
+    /// When a fall was told of last.
+    told_us: i64,
+}
+
+impl Explainer {
+    /// `find` knows what the controller's variables mean.
+    pub fn new(find: fn(&str) -> Option<Variable>) -> Explainer {
+        Explainer { find, recent: VecDeque::new(), min_rtt_s: f64::INFINITY, told_us: i64::MIN }
+    }
+
+    /// What the next sample shows, for the flow with this track.
+    pub fn look(&mut self, track: usize, sample: Sample) -> Vec<Event> {
+        if sample.rtt_s > 0.0 {
+            self.min_rtt_s = self.min_rtt_s.min(sample.rtt_s);
+        }
+        let mut events = Vec::new();
+        let event = |mark, title, why| {
+            let time_us = sample.time_us;
+            Event { time_us, track, mark, title, why }
+        };
+        if sample.timeouts > 0 {
+            events.push(event(Mark::Timeout, "retransmission timeout".into(), self.why(&sample)));
+        }
+        let rtt_us = if sample.rtt_s > 0.0 { (sample.rtt_s * 1e6) as i64 } else { 0 };
+        let waited = sample.time_us.saturating_sub(rtt_us) >= self.told_us;
+        if let Some(title) = self.fall(&sample).filter(|_| waited && sample.timeouts == 0) {
+            events.push(event(Mark::Slower, title, self.why(&sample)));
+        }
+        if let Some(title) = self.state_change(&sample) {
+            events.push(event(Mark::State, title, self.why(&sample)));
+        }
+        if events.iter().any(|e| e.mark != Mark::State) {
+            self.told_us = sample.time_us;
+            self.recent.clear();
+        }
+        // A round trip, and at least the sample before.
+        let from = sample.time_us.saturating_sub(rtt_us);
+        while self.recent.len() >= 2 && self.recent.get(1).is_some_and(|s| s.time_us <= from) {
+            self.recent.pop_front();
+        }
+        if self.recent.len() == MAX_RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(sample);
+        events
+    }
+
+    /// The limit that fell, in words.
+    fn fall(&self, now: &Sample) -> Option<String> {
+        let highest = |of: fn(&Sample) -> f64| {
+            let all = self.recent.iter().map(of).filter(|x| x.is_finite());
+            all.fold(f64::NAN, f64::max)
+        };
+        let (cwnd, pacing) = (highest(|s| s.cwnd), highest(|s| s.pacing_bps));
+        if now.cwnd < FALL * cwnd {
+            return Some(format!("cwnd {cwnd:.1} → {:.1} packets", now.cwnd));
+        }
+        let to = now.pacing_bps;
+        (to < FALL * pacing)
+            .then(|| format!("pacing rate {:.3} → {:.3} Mbit/s", pacing * 1e-6, to * 1e-6))
+    }
+
+    fn state_change(&self, now: &Sample) -> Option<String> {
+        let before = self.recent.back()?;
+        now.watched.iter().find_map(|(name, value)| {
+            let variable = (self.find)(name).filter(|v| !v.states.is_empty())?;
+            let old = before.watched.iter().find(|(other, _)| other == name)?.1;
+            let state = |x: f64| variable.states.get(x as usize).copied();
+            let (old, new) = (state(old)?, state(*value)?);
+            (old != new).then(|| format!("{name}: {old} → {new}"))
+        })
+    }
+
+    /// Sentences, the cause first.
+    fn why(&self, now: &Sample) -> Vec<String> {
+        let mut why = Vec::new();
+        let sum = |of: fn(&Sample) -> u64| self.recent.iter().map(of).sum::<u64>() + of(now);
+        let (drops, losses) = (sum(|s| s.queue_drops), sum(|s| s.link_losses));
+        let (marks, lost) = (sum(|s| s.marks), sum(|s| s.declared_lost));
+        if now.timeouts > 0 {
+            why.push(
+                "Nothing was acknowledged for a whole timeout, so the sender began anew.".into(),
+            );
+        }
+        if drops > 0 {
+            why.push(format!("The queue dropped {} of this flow.", packets(drops)));
+        }
+        if losses > 0 {
+            let not = if drops == 0 { " The queue dropped none." } else { "" };
+            let were = if losses == 1 { "was" } else { "were" };
+            why.push(format!("{} {were} lost on the link itself.{not}", packets(losses)));
+        }
+        if lost > 0 && drops + losses == 0 {
+            why.push(format!("The sender found {} lost.", packets(lost)));
+        }
+        if marks > 0 {
+            why.push("The queue marked packets with ECN's congestion experienced.".into());
+        }
+        let rtt = (now.rtt_s * 1e3, self.min_rtt_s * 1e3);
+        let long = now.rtt_s > LONG_RTT * self.min_rtt_s;
+        if long {
+            let above = rtt.0 - rtt.1;
+            why.push(format!(
+                "The round trip took {:.1} ms, {above:.1} ms more than the shortest: a queue stood.",
+                rtt.0
+            ));
+        }
+        if why.is_empty() {
+            why.push(
+                "No loss, mark or timeout within the last round trip: the controller's own choice."
+                    .into(),
+            );
+        }
+        if !long && now.rtt_s > 0.0 {
+            why.push(format!("The round trip took {:.1} ms (shortest {:.1} ms).", rtt.0, rtt.1));
+        }
+        why.extend(self.variables(now));
+        why
+    }
+
+    /// The controller's variables that changed most within the last round trip.
+    fn variables(&self, now: &Sample) -> Vec<String> {
+        let Some(before) = self.recent.front() else { return Vec::new() };
+        let mut changed: Vec<(f64, String)> = Vec::new();
+        for (name, value) in &now.watched {
+            let old = before.watched.iter().find(|(other, _)| other == name);
+            let (Some((_, old)), Some(variable)) = (old, (self.find)(name)) else { continue };
+            let size = (value - old).abs() / value.abs().max(old.abs()).max(1e-12);
+            if !variable.states.is_empty() || !size.is_finite() || size < 0.01 {
+                continue;
+            }
+            let show = |x: f64| shown(x, variable.unit);
+            changed.push((
+                size,
+                format!("{name} {} → {}: {}.", show(*old), show(*value), variable.meaning),
+            ));
+        }
+        changed.sort_by(|a, b| b.0.total_cmp(&a.0));
+        changed.into_iter().take(MAX_VARIABLES).map(|c| c.1).collect()
+    }
+}
+
+fn packets(n: u64) -> String {
+    if n == 1 { "1 packet".into() } else { format!("{n} packets") }
+}
+
+/// A value with its unit, as people write it.
+fn shown(x: f64, unit: &str) -> String {
+    match unit {
+        "bit/s" => format!("{:.3} Mbit/s", x * 1e-6),
+        "s" => format!("{:.1} ms", x * 1e3),
+        _ if x.abs() >= 100.0 => format!("{x:.0} {unit}").trim_end().to_string(),
+        _ => format!("{x:.3} {unit}").trim_end().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(name: &str) -> Option<Variable> {
+        match name {
+            "w_max" => Some(Variable::new("w_max", "packets", "window at the last reduction")),
+            "mode" => Some(Variable::state("mode", "what it does", &["startup", "drain"])),
+            _ => None,
+        }
+    }
+
+    /// A flow at 10 ms per sample with a round trip of 50 ms.
+    fn sample(n: i64, cwnd: f64, w_max: f64) -> Sample {
+        let watched = vec![("w_max", w_max), ("mode", 0.0), ("unheard_of", n as f64)];
+        let rtt_s = 0.05;
+        Sample {
+            time_us: n * 10_000,
+            cwnd,
+            rtt_s,
+            pacing_bps: f64::NAN,
+            watched,
+            ..Sample::default()
+        }
+    }
+
+    fn steady() -> Explainer {
+        let mut explainer = Explainer::new(find);
+        for n in 0..20 {
+            assert!(explainer.look(0, sample(n, 40.0, 57.0)).is_empty(), "nothing happens");
+        }
+        explainer
+    }
+
+    /// The drop that a controller answers came before the answer: it is named, with the variables that it changed.
+    #[test]
+    fn a_fall_names_the_drop_of_the_round_trip_before() {
+        let mut explainer = steady();
+        assert!(explainer.look(0, Sample { queue_drops: 2, ..sample(20, 40.0, 57.0) }).is_empty());
+        explainer.look(0, sample(21, 39.0, 57.0));
+        let events = explainer.look(7, sample(22, 28.0, 40.0));
+        assert_eq!(events.len(), 1);
+        let event = &events[0];
+        assert_eq!((event.mark, event.track, event.time_us), (Mark::Slower, 7, 220_000));
+        assert_eq!(event.title, "cwnd 40.0 → 28.0 packets");
+        assert_eq!(event.why[0], "The queue dropped 2 packets of this flow.");
+        let last = event.why.last().unwrap();
+        assert_eq!(last, "w_max 57.000 packets → 40.000 packets: window at the last reduction.");
+        let next = explainer.look(7, sample(23, 27.0, 40.0));
+        assert!(next.is_empty(), "the same fall is told of once: {next:?}");
+    }
+
+    /// A drop of long ago is no cause, and none is invented.
+    #[test]
+    fn without_anything_seen_no_cause_is_claimed() {
+        let mut explainer = steady();
+        explainer.look(0, Sample { queue_drops: 1, ..sample(20, 40.0, 57.0) });
+        for n in 21..60 {
+            explainer.look(0, sample(n, 40.0, 57.0));
+        }
+        let events = explainer.look(0, sample(60, 20.0, 57.0));
+        assert!(events[0].why[0].contains("the controller's own choice"), "{:?}", events[0].why);
+        let mut explainer = steady();
+        let long = Sample { rtt_s: 0.09, ..sample(20, 20.0, 57.0) };
+        let why = &explainer.look(0, long)[0].why;
+        assert!(why[0].contains("90.0 ms, 40.0 ms more"), "{why:?}");
+    }
+
+    #[test]
+    fn losses_on_the_link_are_told_from_drops_and_timeouts_come_first() {
+        let mut explainer = steady();
+        let now = Sample { link_losses: 1, timeouts: 1, ..sample(20, 1.0, 57.0) };
+        let events = explainer.look(0, now);
+        assert_eq!((events.len(), events[0].mark), (1, Mark::Timeout), "one thing is told once");
+        assert!(events[0].why[0].contains("timeout"));
+        assert!(events[0].why[1].contains("lost on the link itself"), "{:?}", events[0].why);
+    }
+
+    #[test]
+    fn states_have_their_names() {
+        let mut explainer = steady();
+        let mut now = sample(20, 40.0, 57.0);
+        now.watched[1].1 = 1.0;
+        assert_eq!(explainer.look(0, now)[0].title, "mode: startup → drain");
+        let mut strange = sample(21, 40.0, 57.0);
+        strange.watched[1].1 = 77.0;
+        assert!(explainer.look(0, strange).is_empty(), "a state without a name");
+    }
+}

@@ -1,0 +1,302 @@
+//! The feed: what runs tell and what browsers are shown. A run never waits for a browser: it writes into bounded
+//! memory, and a browser takes from there what it can.
+
+pub mod frame;
+pub mod history;
+pub mod packets;
+
+use self::history::{History, Merge};
+use self::packets::{PacketKind, PacketPoint, Packets};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Runs that are kept; then the oldest one that is over gives way.
+pub const MAX_RUNS: usize = 64;
+/// Events of a run that are kept, the newest.
+const MAX_EVENTS: usize = 2_000;
+/// Flows and links of a run.
+pub const MAX_TRACKS: usize = 160;
+/// Flows of a run whose single packets are kept.
+pub const MAX_PACKET_FLOWS: usize = 8;
+
+/// All runs of a command.
+#[derive(Debug)]
+pub struct Feed {
+    /// The command line, for the head of the page.
+    pub title: String,
+    runs: Mutex<VecDeque<Arc<Run>>>,
+    next: AtomicU64,
+    version: AtomicU64,
+}
+
+impl Feed {
+    /// Without runs.
+    pub fn new(title: impl Into<String>) -> Arc<Feed> {
+        Arc::new(Feed {
+            title: title.into(),
+            runs: Mutex::default(),
+            next: AtomicU64::new(0),
+            version: AtomicU64::new(0),
+        })
+    }
+
+    /// A new run; `None` if there are too many that still go on.
+    pub fn begin(self: &Arc<Feed>, about: About) -> Option<Arc<Run>> {
+        let mut runs = lock(&self.runs);
+        if runs.len() >= MAX_RUNS {
+            let over = runs.iter().position(|r| r.read().phase != Phase::Running)?;
+            runs.remove(over);
+        }
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let run = Arc::new(Run { id, about, state: Mutex::default(), feed: self.clone() });
+        runs.push_back(run.clone());
+        self.changed();
+        Some(run)
+    }
+
+    /// The runs that are kept, oldest first.
+    pub fn runs(&self) -> Vec<Arc<Run>> {
+        lock(&self.runs).iter().cloned().collect()
+    }
+
+    /// Changes with every run that begins or ends.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    fn changed(&self) {
+        self.version.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// What a run is.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// Its name among the others.
+    pub name: String,
+    /// One line: the link, the seed, the file.
+    pub detail: String,
+    /// Whether it happens on real sockets and by real clocks.
+    pub real: bool,
+    /// When it ends, if that is known.
+    pub end_s: Option<f64>,
+}
+
+/// One simulation or one real transfer.
+#[derive(Debug)]
+pub struct Run {
+    /// Its number in the feed.
+    pub id: u64,
+    /// What it is.
+    pub about: About,
+    state: Mutex<State>,
+    feed: Arc<Feed>,
+}
+
+/// Whether a run goes on.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Phase {
+    /// It does.
+    #[default]
+    Running,
+    /// It is complete.
+    Done,
+    /// It was ended, for this reason.
+    Stopped(String),
+}
+
+/// What is known of a run.
+#[derive(Debug, Default)]
+pub struct State {
+    tracks: Vec<Track>,
+    packets: BTreeMap<usize, Packets>,
+    events: VecDeque<Event>,
+    events_pushed: u64,
+    now_us: i64,
+    phase: Phase,
+    /// Grows with every change.
+    version: u64,
+}
+
+/// What a track is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A flow or connection.
+    Flow,
+    /// One direction of a link.
+    Link,
+}
+
+/// A column of a track.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Column {
+    /// Name, as in series.parquet.
+    pub name: &'static str,
+    /// Unit, or empty.
+    pub unit: &'static str,
+    /// What it is, in one line.
+    pub meaning: String,
+    /// How samples are merged when they age.
+    pub merge: Merge,
+}
+
+/// A flow or a link over time.
+#[derive(Debug)]
+pub struct Track {
+    kind: Kind,
+    name: String,
+    columns: Vec<Column>,
+    history: History,
+}
+
+/// Something that happened, with what is known of why.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Event {
+    /// When.
+    pub time_us: i64,
+    /// The track that it is about.
+    pub track: usize,
+    /// What kind of event, for its mark.
+    pub mark: Mark,
+    /// One line.
+    pub title: String,
+    /// Why: a sentence each, the cause first.
+    pub why: Vec<String>,
+}
+
+/// Kinds of events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mark {
+    /// The window or the pacing rate fell.
+    Slower,
+    /// The controller's state changed.
+    State,
+    /// A retransmission timeout.
+    Timeout,
+    /// The link was changed.
+    Link,
+}
+
+impl Run {
+    /// What is known of it.
+    pub fn read(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Adds what one update brings, at this time, in one go.
+    pub fn update(&self, time_us: i64, write: impl FnOnce(&mut Update<'_>)) {
+        let mut state = lock(&self.state);
+        state.now_us = state.now_us.max(time_us);
+        state.version += 1;
+        write(&mut Update { state: &mut state, time_us });
+        state.packets.values_mut().for_each(Packets::end_update);
+    }
+
+    /// A flow or a link of it; `None` if there are too many.
+    pub fn track(&self, kind: Kind, name: &str, columns: Vec<Column>) -> Option<usize> {
+        let mut state = lock(&self.state);
+        let (place, merges) = (state.tracks.len(), columns.iter().map(|c| c.merge).collect());
+        if place >= MAX_TRACKS {
+            return None;
+        }
+        let history = History::new(merges);
+        state.tracks.push(Track { kind, name: name.to_string(), columns, history });
+        state.version += 1;
+        drop(state);
+        self.feed.changed();
+        Some(place)
+    }
+
+    /// It is over.
+    pub fn end(&self, phase: Phase) {
+        let mut state = lock(&self.state);
+        state.phase = phase;
+        state.version += 1;
+        drop(state);
+        self.feed.changed();
+    }
+}
+
+/// One update of a run.
+#[derive(Debug)]
+pub struct Update<'a> {
+    state: &'a mut State,
+    time_us: i64,
+}
+
+impl Update<'_> {
+    /// A track's sample: its columns in order.
+    pub fn row(&mut self, track: usize, row: &[f32]) {
+        let time_us = self.time_us;
+        if let Some(track) = self.state.tracks.get_mut(track) {
+            track.history.push(time_us, row);
+        }
+    }
+    /// A packet of a flow.
+    pub fn packet(&mut self, track: usize, time_us: i64, number: u64, kind: PacketKind) {
+        let packets = &mut self.state.packets;
+        if packets.len() < MAX_PACKET_FLOWS || packets.contains_key(&track) {
+            packets.entry(track).or_default().push(PacketPoint { time_us, number, kind });
+        }
+    }
+    /// Something happened.
+    pub fn event(&mut self, event: Event) {
+        if self.state.events.len() == MAX_EVENTS {
+            self.state.events.pop_front();
+        }
+        self.state.events.push_back(event);
+        self.state.events_pushed += 1;
+    }
+}
+
+/// What a panic elsewhere left behind can still be shown.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn about(name: &str) -> About {
+        About { name: name.into(), detail: String::new(), real: false, end_s: None }
+    }
+
+    /// A sweep of thousands of runs keeps the newest ones, and never lets go of one that is still written to.
+    #[test]
+    fn runs_that_are_over_give_way_to_new_ones() {
+        let feed = Feed::new("test");
+        let first = feed.begin(about("goes on")).unwrap();
+        for i in 0..1000 {
+            feed.begin(about(&i.to_string())).unwrap().end(Phase::Done);
+        }
+        let kept = feed.runs();
+        assert_eq!(kept.len(), MAX_RUNS);
+        assert_eq!((kept[0].id, kept[MAX_RUNS - 1].id), (first.id, 1000));
+        let busy = Feed::new("test");
+        let all: Vec<_> = (0..MAX_RUNS).map(|_| busy.begin(about("")).unwrap()).collect();
+        assert!(busy.begin(about("one more")).is_none());
+        all[3].end(Phase::Stopped("interrupted".into()));
+        assert!(busy.begin(about("one more")).is_some());
+    }
+
+    /// Events, tracks and flows with packets are bounded, too.
+    #[test]
+    fn a_run_that_tells_without_end_stays_bounded() {
+        let feed = Feed::new("test");
+        let run = feed.begin(about("run")).unwrap();
+        let tracks = (0..1000).filter_map(|_| run.track(Kind::Flow, "f", Vec::new())).count();
+        assert_eq!(tracks, MAX_TRACKS);
+        run.update(1, |u| {
+            for n in 0..10_000 {
+                u.packet(n % 100, 1, 1, PacketKind::Lost);
+                let (title, why) = (n.to_string(), Vec::new());
+                u.event(Event { time_us: 1, track: 0, mark: Mark::State, title, why });
+            }
+        });
+        let state = run.read();
+        assert_eq!((state.events.len(), state.packets.len()), (MAX_EVENTS, MAX_PACKET_FLOWS));
+        assert_eq!(state.events.back().unwrap().title, "9999", "the newest stay");
+    }
+}

@@ -1,0 +1,238 @@
+//! What a browser lacks, as one JSON object: it says which run it looks at, and gets what is new since the last time. One
+//! that was too slow gets all that is kept in its present resolution instead of what it missed.
+
+use super::packets::PacketKind;
+use super::{Event, Feed, Kind, Mark, Phase, Run, State};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// What one browser looks at, and what it has been told.
+#[derive(Debug, Default)]
+pub struct Cursor {
+    wants: Wants,
+    /// The version of the list of runs.
+    listed: Option<u64>,
+    /// The run, how many of its tracks were described, and its version then.
+    run: Option<u64>,
+    described: usize,
+    version: u64,
+    rows: BTreeMap<usize, u64>,
+    packets: (u64, u64),
+    events: u64,
+}
+
+/// What a browser asks for.
+#[derive(Clone, Debug, Default)]
+pub struct Wants {
+    /// A run; else the first.
+    pub run: Option<u64>,
+    /// The flows whose samples are wanted; all if absent. Links always come.
+    pub flows: Option<Vec<usize>>,
+    /// The flow whose single packets are wanted.
+    pub packets: Option<usize>,
+}
+
+impl Cursor {
+    /// Has been told nothing.
+    pub fn new(wants: Wants) -> Cursor {
+        Cursor { wants, ..Cursor::default() }
+    }
+
+    /// What is new; `None` if nothing is.
+    pub fn frame(&mut self, feed: &Feed) -> Option<String> {
+        let mut out = String::new();
+        let version = feed.version();
+        if self.listed != Some(version) {
+            let runs: Vec<Value> = feed.runs().iter().map(|r| listed(r)).collect();
+            let head = json!({ "title": feed.title, "runs": runs });
+            let _ = write!(out, ",\"feed\":{head}");
+            self.listed = Some(version);
+        }
+        if let Some(run) = self.run(feed) {
+            let state = run.read();
+            if self.run != Some(run.id) {
+                (self.run, self.described, self.version) = (Some(run.id), 0, 0);
+                (self.packets, self.events) = ((0, 0), 0);
+                self.rows.clear();
+            }
+            if state.version != self.version {
+                self.version = state.version;
+                self.state(&run, &state, &mut out);
+            }
+        }
+        (!out.is_empty()).then(|| format!("{{{}}}", out.trim_start_matches(',')))
+    }
+
+    fn run(&self, feed: &Feed) -> Option<Arc<Run>> {
+        let runs = feed.runs();
+        let wanted = self.wants.run.and_then(|id| runs.iter().find(|r| r.id == id));
+        wanted.or(runs.first()).cloned()
+    }
+
+    fn state(&mut self, run: &Run, state: &State, out: &mut String) {
+        let _ = write!(out, ",\"run\":{},\"now\":{}", run.id, state.now_us);
+        let _ = write!(out, ",\"phase\":{}", phase(&state.phase));
+        if self.described != state.tracks.len() {
+            self.described = state.tracks.len();
+            let tracks = state.tracks.iter().map(|t| {
+                let columns: Vec<Value> = (t.columns.iter())
+                    .map(|c| json!({ "name": c.name, "unit": c.unit, "meaning": c.meaning }))
+                    .collect();
+                let kind = if t.kind == Kind::Flow { "flow" } else { "link" };
+                json!({ "kind": kind, "name": t.name, "columns": columns })
+            });
+            let tracks: Vec<Value> = tracks.collect();
+            let packets: Vec<usize> = state.packets.keys().copied().collect();
+            let _ = write!(out, ",\"tracks\":{},\"packetFlows\":{}", json!(tracks), json!(packets));
+        }
+        out.push_str(",\"rows\":[");
+        let before = out.len();
+        for (n, track) in state.tracks.iter().enumerate() {
+            let wanted = |flows: &Vec<usize>| flows.contains(&n);
+            if track.kind == Kind::Flow && !self.wants.flows.as_ref().is_none_or(wanted) {
+                continue;
+            }
+            let history = &track.history;
+            let seen = self.rows.insert(n, history.pushed()).unwrap_or(0);
+            if history.pushed() == seen {
+                continue;
+            }
+            let missing = history.missing(seen);
+            let count = missing.unwrap_or(history.len());
+            let comma = if out.len() > before { "," } else { "" };
+            let all = u8::from(missing.is_none());
+            let _ = write!(out, "{comma}{{\"track\":{n},\"all\":{all},\"t\":[");
+            list(out, history.times(count), |out, t| integer(out, u64::try_from(t).unwrap_or(0)));
+            out.push_str("],\"c\":[");
+            for column in 0..track.columns.len() {
+                out.push_str(if column == 0 { "[" } else { ",[" });
+                list(out, history.column(column, count), number);
+                out.push(']');
+            }
+            out.push_str("]}");
+        }
+        out.push(']');
+        self.packets(state, out);
+        self.events(state, out);
+    }
+
+    fn packets(&mut self, state: &State, out: &mut String) {
+        let Some(flow) = self.wants.packets else { return };
+        let Some(packets) = state.packets.get(&flow) else { return };
+        if packets.pushed() == self.packets {
+            return;
+        }
+        let _ = write!(out, ",\"packets\":{{\"track\":{flow},\"p\":[");
+        list(out, packets.since(self.packets), |out, p| {
+            let kind = match p.kind {
+                PacketKind::Sent => 0,
+                PacketKind::Acknowledged => 1,
+                PacketKind::Retransmitted => 2,
+                PacketKind::Dropped => 3,
+                PacketKind::Lost => 4,
+            };
+            let _ = write!(out, "{},{},{kind}", p.time_us, p.number);
+        });
+        out.push_str("]}");
+        self.packets = packets.pushed();
+    }
+
+    fn events(&mut self, state: &State, out: &mut String) {
+        let new = usize::try_from(state.events_pushed - self.events).unwrap_or(usize::MAX);
+        if new == 0 {
+            return;
+        }
+        let skip = state.events.len().saturating_sub(new);
+        let events: Vec<Value> = state.events.iter().skip(skip).map(event).collect();
+        let _ = write!(out, ",\"events\":{}", json!(events));
+        self.events = state.events_pushed;
+    }
+}
+
+fn event(e: &Event) -> Value {
+    let mark = match e.mark {
+        Mark::Slower => "slower",
+        Mark::State => "state",
+        Mark::Timeout => "timeout",
+        Mark::Link => "link",
+    };
+    json!({ "t": e.time_us, "track": e.track, "mark": mark, "title": e.title, "why": e.why })
+}
+
+fn listed(run: &Run) -> Value {
+    let about = &run.about;
+    json!({
+        "id": run.id, "name": about.name, "detail": about.detail, "real": about.real,
+        "end": about.end_s, "phase": phase(&run.read().phase),
+    })
+}
+
+fn phase(phase: &Phase) -> Value {
+    match phase {
+        Phase::Running => json!("running"),
+        Phase::Done => json!("done"),
+        Phase::Stopped(why) => json!(format!("stopped: {why}")),
+    }
+}
+
+fn list<T>(out: &mut String, items: impl Iterator<Item = T>, one: impl Fn(&mut String, T)) {
+    for (i, item) in items.enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        one(out, item);
+    }
+}
+
+/// With as many digits as a screen shows. This is most of what the server computes, so it does without the standard
+/// library's exact decimals.
+fn number(out: &mut String, x: f32) {
+    if !x.is_finite() {
+        return out.push_str("null");
+    }
+    let (x, size) = (f64::from(x), f64::from(x.abs()));
+    let decimals = match size {
+        _ if x.fract() == 0.0 || size >= 1e6 => 0,
+        1000.0.. => 1,
+        1.0.. => 3,
+        _ => 6,
+    };
+    let scale = 10u64.pow(decimals);
+    // Saturates beyond 2^63, which nothing that is shown reaches.
+    let all = (size * scale as f64).round() as u64;
+    if x < 0.0 && all > 0 {
+        out.push('-');
+    }
+    integer(out, all / scale);
+    let (mut rest, mut left) = (all % scale, scale);
+    if rest > 0 {
+        out.push('.');
+    }
+    while rest > 0 {
+        left /= 10;
+        out.push(char::from(b'0' + (rest / left) as u8));
+        rest %= left;
+    }
+}
+
+fn integer(out: &mut String, mut n: u64) {
+    let mut digits = [b'0'; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        if let Some(digit) = digits.get_mut(at) {
+            *digit = b'0' + (n % 10) as u8;
+        }
+        n /= 10;
+        if n == 0 {
+            break;
+        }
+    }
+    out.extend(digits.iter().skip(at).map(|d| char::from(*d)));
+}
+
+#[cfg(test)]
+#[path = "frame_tests.rs"]
+mod tests;

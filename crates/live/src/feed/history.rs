@@ -1,0 +1,204 @@
+//! Samples over time in bounded memory: the newest as they came, older ones merged in pairs, and those again.
+
+use std::collections::VecDeque;
+
+/// Rows of each level.
+pub const LEVEL_ROWS: usize = 1024;
+/// Levels: the oldest row of the last one stands for 2^19 samples.
+const MAX_LEVELS: usize = 20;
+
+/// How two values of a column become one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Merge {
+    /// Their mean: of a level, such as cwnd.
+    Mean,
+    /// Their sum: of a count per sample, such as drops.
+    Sum,
+    /// The later one: of a running count or a state.
+    Last,
+    /// The larger one.
+    Max,
+}
+
+impl Merge {
+    /// NaN stands for no value.
+    fn apply(self, a: f32, b: f32) -> f32 {
+        match self {
+            _ if a.is_nan() => b,
+            _ if b.is_nan() => a,
+            Merge::Mean => f32::midpoint(a, b),
+            Merge::Sum => a + b,
+            Merge::Last => b,
+            Merge::Max => a.max(b),
+        }
+    }
+}
+
+/// Rows of the same age, by time and then by column.
+#[derive(Debug, Default)]
+struct Level {
+    times: VecDeque<i64>,
+    values: VecDeque<f32>,
+}
+
+/// The samples of one flow or link.
+#[derive(Debug)]
+pub struct History {
+    merges: Vec<Merge>,
+    levels: Vec<Level>,
+    pushed: u64,
+}
+
+impl History {
+    /// Without samples; one merge per column.
+    pub fn new(merges: Vec<Merge>) -> History {
+        History { merges, levels: vec![Level::default()], pushed: 0 }
+    }
+
+    /// Samples so far.
+    pub fn pushed(&self) -> u64 {
+        self.pushed
+    }
+
+    /// A sample at `time_us`, not before the last one. Columns that are missing in `row` have no value.
+    pub fn push(&mut self, time_us: i64, row: &[f32]) {
+        self.pushed += 1;
+        let width = self.merges.len();
+        let padded = row.iter().copied().chain(std::iter::repeat(f32::NAN)).take(width);
+        self.put(0, time_us, padded.collect());
+    }
+
+    fn put(&mut self, at: usize, time_us: i64, row: Vec<f32>) {
+        let (mut at, mut time_us, mut row) = (at, time_us, row);
+        loop {
+            if at == self.levels.len() {
+                self.levels.push(Level::default());
+            }
+            let width = row.len();
+            let Some(level) = self.levels.get_mut(at) else { return };
+            level.times.push_back(time_us);
+            level.values.extend(row);
+            if level.times.len() <= LEVEL_ROWS {
+                return;
+            }
+            level.times.pop_front();
+            let older: Vec<f32> = level.values.drain(..width).collect();
+            let later: Vec<f32> = level.values.drain(..width).collect();
+            // The time of a merged row is the later one: counts cover the time up to it.
+            let Some(later_time) = level.times.pop_front() else { return };
+            if at + 1 == MAX_LEVELS {
+                return;
+            }
+            let merged = self.merges.iter().zip(older.into_iter().zip(later));
+            row = merged.map(|(merge, (a, b))| merge.apply(a, b)).collect();
+            (at, time_us) = (at + 1, later_time);
+        }
+    }
+
+    /// Rows that are kept.
+    pub fn len(&self) -> usize {
+        self.levels.iter().map(|l| l.times.len()).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.pushed == 0
+    }
+
+    /// How many rows someone who has `seen` samples lacks at the end; `None` if older ones have been merged since,
+    /// so that all rows are needed.
+    pub fn missing(&self, seen: u64) -> Option<usize> {
+        let lacking = usize::try_from(self.pushed.checked_sub(seen)?).ok()?;
+        let newest = self.levels.first().map_or(0, |l| l.times.len());
+        (lacking <= newest && seen > 0).then_some(lacking)
+    }
+
+    /// The times of the newest `n` rows, oldest first.
+    pub fn times(&self, n: usize) -> impl Iterator<Item = i64> + '_ {
+        self.newest(n).flat_map(|(level, from)| level.times.range(from..).copied())
+    }
+
+    /// A column of the newest `n` rows, oldest first.
+    pub fn column(&self, column: usize, n: usize) -> impl Iterator<Item = f32> + '_ {
+        let width = self.merges.len().max(1);
+        self.newest(n).flat_map(move |(level, from)| {
+            let from = (from * width + column).min(level.values.len());
+            level.values.range(from..).step_by(width).copied()
+        })
+    }
+
+    /// The levels in which the newest `n` rows are, and from which row on: most updates need one row of the first
+    /// level, and nothing else is touched.
+    fn newest(&self, n: usize) -> impl Iterator<Item = (&Level, usize)> {
+        let mut left = n;
+        let mut needed = Vec::new();
+        for level in &self.levels {
+            let take = level.times.len().min(left);
+            left -= take;
+            needed.push((level, level.times.len() - take));
+            if left == 0 {
+                break;
+            }
+        }
+        needed.into_iter().rev()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(samples: u64) -> History {
+        let mut history = History::new(vec![Merge::Mean, Merge::Sum, Merge::Last, Merge::Max]);
+        for i in 0..samples {
+            let x = i as f32;
+            history.push(i as i64, &[7.0, 1.0, x, if i == 5 { 99.0 } else { 0.0 }]);
+        }
+        history
+    }
+
+    /// An hour at 60 samples a second needs a few thousand rows, whatever happened in it.
+    #[test]
+    fn memory_is_bounded_over_216_000_samples() {
+        let history = filled(216_000);
+        assert!(history.len() <= LEVEL_ROWS * 10, "{}", history.len());
+        assert_eq!(history.pushed(), 216_000);
+    }
+
+    /// What is drawn from the merged rows is true: no drop is forgotten, no peak is lost, means and times stay.
+    #[test]
+    fn merging_keeps_sums_peaks_means_and_order() {
+        let history = filled(100_000);
+        let all = history.len();
+        assert_eq!(history.column(1, all).sum::<f32>(), 100_000.0, "counts");
+        assert_eq!(history.column(3, all).fold(0.0, f32::max), 99.0, "a peak of long ago");
+        assert!(history.column(0, all).all(|x| x == 7.0), "a constant");
+        let times: Vec<i64> = history.times(all).collect();
+        assert!(times.is_sorted() && times.last() == Some(&99_999));
+        assert!(
+            history.column(2, all).map(|x| x as i64).eq(times),
+            "the last value belongs to the last time"
+        );
+    }
+
+    /// Who follows gets the rows that it lacks; who fell behind is told so and takes everything.
+    #[test]
+    fn those_who_follow_get_what_is_new() {
+        let history = filled(10_000);
+        assert_eq!(history.missing(9_990), Some(10));
+        assert_eq!(history.times(10).collect::<Vec<_>>(), (9_990..10_000).collect::<Vec<_>>());
+        assert_eq!(history.missing(10_000), Some(0));
+        assert_eq!(history.missing(5_000), None, "merged since");
+        assert_eq!(history.missing(0), None, "has nothing");
+        assert_eq!(history.missing(10_001), None, "of another feed");
+    }
+
+    #[test]
+    fn missing_values_do_not_spoil_means() {
+        assert_eq!(Merge::Mean.apply(f32::NAN, 3.0), 3.0);
+        assert_eq!(Merge::Sum.apply(2.0, f32::NAN), 2.0);
+        let mut history = History::new(vec![Merge::Mean; 2]);
+        history.push(0, &[1.0]);
+        assert!(history.column(1, 1).all(f32::is_nan));
+    }
+}

@@ -1,0 +1,116 @@
+//! Single packets of a flow, for its sequence plot.
+
+use std::collections::VecDeque;
+
+/// Packets of a flow that were sent or acknowledged without incident, the newest.
+const MAX_ORDINARY: usize = 16_384;
+/// Lost and retransmitted ones, which are what one looks for.
+const MAX_NOTABLE: usize = 8_192;
+/// Ordinary packets of one update that are kept; of more, every second or third.
+const MAX_PER_UPDATE: usize = 128;
+
+/// What happened to a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PacketKind {
+    /// Sent for the first time.
+    Sent,
+    /// Acknowledged.
+    Acknowledged,
+    /// Sent again.
+    Retransmitted,
+    /// Dropped by a queue.
+    Dropped,
+    /// Lost on a link.
+    Lost,
+}
+
+/// A point of the plot.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PacketPoint {
+    /// When.
+    pub time_us: i64,
+    /// Sequence or packet number.
+    pub number: u64,
+    /// What.
+    pub kind: PacketKind,
+}
+
+/// The points of one flow.
+#[derive(Debug, Default)]
+pub struct Packets {
+    ordinary: VecDeque<PacketPoint>,
+    notable: VecDeque<PacketPoint>,
+    update: Vec<PacketPoint>,
+    /// Points kept so far of each kind of ring.
+    pushed: (u64, u64),
+}
+
+impl Packets {
+    /// One more point of the present update.
+    pub fn push(&mut self, point: PacketPoint) {
+        if matches!(point.kind, PacketKind::Sent | PacketKind::Acknowledged) {
+            self.update.push(point);
+        } else {
+            bounded(&mut self.notable, point, MAX_NOTABLE);
+            self.pushed.1 += 1;
+        }
+    }
+
+    /// The update is complete.
+    pub fn end_update(&mut self) {
+        let step = self.update.len().div_ceil(MAX_PER_UPDATE).max(1);
+        for point in self.update.drain(..).step_by(step) {
+            bounded(&mut self.ordinary, point, MAX_ORDINARY);
+            self.pushed.0 += 1;
+        }
+    }
+
+    /// Points so far, ordinary and notable: where who has seen all of them stands.
+    pub fn pushed(&self) -> (u64, u64) {
+        self.pushed
+    }
+
+    /// The kept points that came after `seen`.
+    pub fn since(&self, seen: (u64, u64)) -> impl Iterator<Item = &PacketPoint> {
+        let new = |pushed: u64, seen, ring: &VecDeque<PacketPoint>| {
+            let lacking = usize::try_from(pushed.saturating_sub(seen)).unwrap_or(usize::MAX);
+            ring.len().saturating_sub(lacking)
+        };
+        let ordinary = new(self.pushed.0, seen.0, &self.ordinary);
+        let notable = new(self.pushed.1, seen.1, &self.notable);
+        self.ordinary.iter().skip(ordinary).chain(self.notable.iter().skip(notable))
+    }
+}
+
+fn bounded(ring: &mut VecDeque<PacketPoint>, point: PacketPoint, most: usize) {
+    if ring.len() == most {
+        ring.pop_front();
+    }
+    ring.push_back(point);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However fast a flow is, its points are bounded, and no loss gives way to ordinary packets.
+    #[test]
+    fn a_fast_flow_is_thinned_and_its_losses_stay() {
+        let mut packets = Packets::default();
+        let point = |n: u64, kind| PacketPoint { time_us: n as i64, number: n, kind };
+        packets.push(point(0, PacketKind::Lost));
+        for update in 0..1000 {
+            for n in 0..1000 {
+                packets.push(point(update * 1000 + n, PacketKind::Sent));
+            }
+            packets.end_update();
+        }
+        let kept: Vec<_> = packets.since((0, 0)).collect();
+        assert_eq!(kept.len(), MAX_ORDINARY + 1);
+        assert!(kept.iter().any(|p| p.kind == PacketKind::Lost));
+        assert!(packets.since(packets.pushed()).next().is_none());
+        let before = packets.pushed();
+        packets.push(point(1, PacketKind::Dropped));
+        assert_eq!(packets.since(before).count(), 1);
+    }
+}

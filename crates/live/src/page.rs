@@ -1,0 +1,25 @@
+//! The page: one answer with style and script in it, so that nothing else is loaded.
+
+use narrows_report::figure::palette::{DARK, LIGHT};
+
+const HTML: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
+/// In the order in which they need each other.
+const SCRIPTS: [&str; 4] = [
+    include_str!("page/store.js"),
+    include_str!("page/chart.js"),
+    include_str!("page/controls.js"),
+    include_str!("page/page.js"),
+];
+
+/// The page, whose scripts and style carry this nonce.
+pub fn html(nonce: &str) -> String {
+    let list = |colours: &[&str]| format!("[\"{}\"]", colours.join("\",\""));
+    let palette = format!("const LIGHT={},DARK={};\n", list(&LIGHT), list(&DARK));
+    let script = format!("\"use strict\";\n{palette}{}", SCRIPTS.concat());
+    let mut page = HTML.to_string();
+    for (place, text) in [("{{STYLE}}", STYLE), ("{{SCRIPT}}", &script), ("{{NONCE}}", nonce)] {
+        page = page.replace(place, text);
+    }
+    page
+}

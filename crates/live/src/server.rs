@@ -1,0 +1,288 @@
+//! The server of the page: HTTP/1.1 on a thread of its own. Everything that it accepts is bounded: connections, heads,
+//! bodies, the time that a head may take. It serves only those who know the token.
+
+mod body;
+mod request;
+
+use self::body::{Body, EventStream};
+use self::request::{Asked, Refusal, check};
+use crate::controls::{Controls, Order};
+use crate::feed::Feed;
+use crate::page;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Connections at once; a browser opens up to six.
+const MAX_CONNECTIONS: usize = 48;
+/// Pages that are brought up to date at once.
+const MAX_STREAMS: usize = 12;
+/// Bytes of a POST.
+const MAX_BODY: usize = 1024;
+/// Bytes of a request's head.
+const MAX_HEAD: usize = 16 * 1024;
+/// A head and a body must be here by then.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A page that is being served. Dropping it ends the server.
+#[derive(Debug)]
+pub struct Live {
+    feed: Arc<Feed>,
+    local: SocketAddr,
+    token: String,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// What all connections share.
+struct Shared {
+    feed: Arc<Feed>,
+    controls: Option<Arc<dyn Controls>>,
+    token: String,
+    port: u16,
+    streams: Arc<AtomicUsize>,
+}
+
+/// An address that is taken, where nothing is served yet. A network namespace that this process enters later is another.
+#[derive(Debug)]
+pub struct Listening {
+    listener: std::net::TcpListener,
+    local: SocketAddr,
+    token: String,
+}
+
+impl Listening {
+    /// Takes an address; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// The address cannot be bound, or the system has no random numbers for us.
+    pub fn bind(address: SocketAddr) -> io::Result<Listening> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|e| io::Error::other(e.to_string()))?;
+        let token: String = random.iter().map(|b| format!("{b:02x}")).collect();
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let local = listener.local_addr()?;
+        Ok(Listening { listener, local, token })
+    }
+
+    /// The address to open, with its token.
+    pub fn url(&self) -> String {
+        url(self.local, &self.token)
+    }
+
+    /// Serves the page on a thread. `controls` are the links that it may change.
+    ///
+    /// # Errors
+    /// The system has no thread for us.
+    pub fn serve(self, feed: Arc<Feed>, controls: Option<Arc<dyn Controls>>) -> io::Result<Live> {
+        let Listening { listener, local, token } = self;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let shared = Arc::new(Shared {
+            feed: feed.clone(),
+            controls,
+            token: token.clone(),
+            port: local.port(),
+            streams: Arc::default(),
+        });
+        let serve = move || {
+            runtime.block_on(async {
+                let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+                tokio::select! {
+                    () = accept(&listener, &shared) => {}
+                    _ = stopped => {}
+                }
+            });
+        };
+        let thread = std::thread::Builder::new().name("narrows-live".into()).spawn(serve)?;
+        Ok(Live { feed, local, token, stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Live {
+    /// Opens the page at this address: [`Listening::bind`] and [`Listening::serve`].
+    ///
+    /// # Errors
+    /// As those.
+    pub fn open(
+        address: SocketAddr,
+        feed: Arc<Feed>,
+        controls: Option<Arc<dyn Controls>>,
+    ) -> io::Result<Live> {
+        Listening::bind(address)?.serve(feed, controls)
+    }
+
+    /// What it shows.
+    pub fn feed(&self) -> &Arc<Feed> {
+        &self.feed
+    }
+
+    /// The address to open, with its token.
+    pub fn url(&self) -> String {
+        url(self.local, &self.token)
+    }
+}
+
+/// What listens everywhere is here, too; others put this machine's address in its place.
+fn url(mut local: SocketAddr, token: &str) -> String {
+    if local.ip().is_unspecified() {
+        let here: IpAddr = match local {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        local.set_ip(here);
+    }
+    format!("http://{local}/?token={token}")
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>) {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors, most likely: whoever closes one makes room.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let _ = stream.set_nodelay(true);
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            let service = service_fn(|request| {
+                let shared = shared.clone();
+                async move { Ok::<_, Infallible>(answer(&shared, request).await) }
+            });
+            let mut http = hyper::server::conn::http1::Builder::new();
+            http.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(MAX_HEAD);
+            // A connection that fails is the browser's affair.
+            let _ = http.serve_connection(TokioIo::new(stream), service).await;
+            drop(place);
+        });
+    }
+}
+
+async fn answer(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let mut response = match check(&head, &shared.token, shared.port) {
+        Err(refusal) => refused(&refusal),
+        Ok(Asked::Page) => page(),
+        Ok(Asked::Events(wants)) => {
+            match EventStream::open(
+                &shared.feed,
+                shared.controls.clone(),
+                wants,
+                &shared.streams,
+                MAX_STREAMS,
+            ) {
+                Some(stream) => whole(StatusCode::OK, "text/event-stream", Body::Events(stream)),
+                None => refused(&Refusal::busy()),
+            }
+        }
+        Ok(Asked::Scenario) => match shared.controls.as_ref().map(|c| c.scenario()) {
+            Some(text) => {
+                let mut response = whole(StatusCode::OK, "application/toml", Body::text(text));
+                set(
+                    &mut response,
+                    "content-disposition",
+                    "attachment; filename=\"narrows-live.toml\"",
+                );
+                response
+            }
+            None => refused(&Refusal::no_link()),
+        },
+        Ok(Asked::Change) => match (&shared.controls, bytes(body).await) {
+            (None, _) => refused(&Refusal::no_link()),
+            (_, Err(refusal)) => refused(&refusal),
+            (Some(controls), Ok(bytes)) => match Order::read(&bytes)
+                .and_then(|o| controls.apply(&o))
+            {
+                Ok(said) => whole(StatusCode::OK, "text/plain; charset=utf-8", Body::text(said)),
+                Err(why) => refused(&Refusal::value(why)),
+            },
+        },
+    };
+    for (name, value) in [
+        ("cache-control", "no-store"),
+        ("referrer-policy", "no-referrer"),
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+    ] {
+        set(&mut response, name, value);
+    }
+    response
+}
+
+/// The body of a POST, if it is short and comes soon.
+async fn bytes(mut body: Incoming) -> Result<Vec<u8>, Refusal> {
+    let all = async {
+        let mut bytes = Vec::new();
+        while let Some(frame) =
+            std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await
+        {
+            let frame = frame.map_err(|_| Refusal::value("the request broke off".into()))?;
+            if let Ok(data) = frame.into_data() {
+                if bytes.len() + data.len() > MAX_BODY {
+                    return Err(Refusal::value(format!("a request has at most {MAX_BODY} bytes")));
+                }
+                bytes.extend_from_slice(&data);
+            }
+        }
+        Ok(bytes)
+    };
+    let late = |_| Err(Refusal::value("the request took too long".into()));
+    tokio::time::timeout(PATIENCE, all).await.unwrap_or_else(late)
+}
+
+fn page() -> Response<Body> {
+    let mut random = [0; 16];
+    // Without a nonce no script runs, and the page says so.
+    let _ = getrandom::fill(&mut random);
+    let nonce: String = random.iter().map(|b| format!("{b:02x}")).collect();
+    let text = page::html(&nonce);
+    let mut response = whole(StatusCode::OK, "text/html; charset=utf-8", Body::text(text));
+    let policy = format!(
+        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; \
+         img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    set(&mut response, "content-security-policy", &policy);
+    response
+}
+
+fn refused(refusal: &Refusal) -> Response<Body> {
+    let text = format!("narrows: {}\n", refusal.why);
+    whole(refusal.status, "text/plain; charset=utf-8", Body::text(text))
+}
+
+fn whole(status: StatusCode, kind: &str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    set(&mut response, "content-type", kind);
+    response
+}
+
+fn set(response: &mut Response<Body>, name: &'static str, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(HeaderName::from_static(name), value);
+    }
+}

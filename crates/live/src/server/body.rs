@@ -1,0 +1,127 @@
+//! What is answered: a text, or a stream of events that goes on until the browser leaves.
+
+use crate::controls::Controls;
+use crate::feed::Feed;
+use crate::feed::frame::{Cursor, Wants};
+use hyper::body::{Bytes, Frame};
+use std::convert::Infallible;
+use std::future::Future as _;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Between two updates of a page: 60 a second.
+const UPDATE: Duration = Duration::from_micros(16_667);
+/// A line that keeps the connection alive where nothing happens.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// The body of an answer.
+pub enum Body {
+    Text(Option<Bytes>),
+    Events(EventStream),
+}
+
+impl Body {
+    pub fn text(text: String) -> Body {
+        Body::Text(Some(text.into()))
+    }
+}
+
+/// Server-sent events: each is what the browser lacks when the socket has room for it. So a browser that does not read
+/// costs its place and one frame, and no run waits for it.
+pub struct EventStream {
+    feed: Arc<Feed>,
+    controls: Option<Arc<dyn Controls>>,
+    /// The version of the links' state that was told.
+    links: Option<u64>,
+    cursor: Cursor,
+    next: Pin<Box<Sleep>>,
+    said: Instant,
+    open: Arc<AtomicUsize>,
+}
+
+impl EventStream {
+    /// `None` if there are `most` already.
+    pub fn open(
+        feed: &Arc<Feed>,
+        controls: Option<Arc<dyn Controls>>,
+        wants: Wants,
+        open: &Arc<AtomicUsize>,
+        most: usize,
+    ) -> Option<EventStream> {
+        if open.fetch_add(1, Ordering::AcqRel) >= most {
+            open.fetch_sub(1, Ordering::AcqRel);
+            return None;
+        }
+        let (cursor, now) = (Cursor::new(wants), Instant::now());
+        let next = Box::pin(sleep_until(now));
+        let (feed, open) = (feed.clone(), open.clone());
+        Some(EventStream { feed, controls, links: None, cursor, next, said: now, open })
+    }
+
+    fn event(&mut self) -> Option<String> {
+        let mut out = String::new();
+        if let Some(frame) = self.cursor.frame(&self.feed) {
+            out = format!("data:{frame}\n\n");
+        }
+        if let Some(controls) = &self.controls {
+            let (version, state) = controls.state(self.links);
+            if let Some(state) = state {
+                self.links = Some(version);
+                out += &format!("event:links\ndata:{state}\n\n");
+            }
+        }
+        (!out.is_empty()).then_some(out)
+    }
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let stream = match self.get_mut() {
+            Body::Text(text) => return Poll::Ready(text.take().map(|t| Ok(Frame::data(t)))),
+            Body::Events(stream) => stream,
+        };
+        loop {
+            if stream.next.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            let now = Instant::now();
+            stream.next.as_mut().reset(now + UPDATE);
+            let event = match stream.event() {
+                None if now - stream.said < SILENCE => continue,
+                None => ":\n\n".to_string(),
+                Some(event) => event,
+            };
+            stream.said = now;
+            return Poll::Ready(Some(Ok(Frame::data(event.into()))));
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Body::Text(None))
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        match self {
+            Body::Text(text) => {
+                hyper::body::SizeHint::with_exact(text.as_ref().map_or(0, |t| t.len() as u64))
+            }
+            Body::Events(_) => hyper::body::SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Who may ask what: the host that a browser believes to talk to, the page that the request comes from, the token.
+
+use crate::feed::frame::Wants;
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+use std::net::{IpAddr, Ipv6Addr};
+use subtle::ConstantTimeEq as _;
+
+/// Flows that one page can ask for.
+const MAX_FLOWS: usize = 160;
+
+/// What a permitted request asks for.
+#[derive(Debug)]
+pub enum Asked {
+    Page,
+    Events(Wants),
+    Scenario,
+    Change,
+}
+
+/// An answer without what was asked for.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Refusal {
+    pub status: StatusCode,
+    pub why: String,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, why: &str) -> Refusal {
+        Refusal { status, why: why.into() }
+    }
+    pub fn busy() -> Refusal {
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open: close one of them")
+    }
+    pub fn no_link() -> Refusal {
+        Refusal::new(StatusCode::NOT_FOUND, "this command has no link that a page could change")
+    }
+    pub fn value(why: String) -> Refusal {
+        Refusal { status: StatusCode::BAD_REQUEST, why }
+    }
+}
+
+/// Whether a request may be answered.
+///
+/// The host must be an address or `localhost`: a page of another site whose name was made to resolve to this machine
+/// ("DNS rebinding") sends its own name. A request from a script of another site has that site's origin. Neither
+/// knows the token.
+pub fn check(head: &Parts, token: &str, port: u16) -> Result<Asked, Refusal> {
+    let forbidden = |why| Refusal::new(StatusCode::FORBIDDEN, why);
+    let header = |name: &str| head.headers.get(name).map(|v| v.to_str().unwrap_or("\u{0}"));
+    let hosts = head.headers.get_all("host").iter().count();
+    let host = header("host").filter(|h| hosts == 1 && is_here(h, port));
+    let Some(host) = host else {
+        return Err(forbidden(
+            "the host is not this page's address: open the one that was printed",
+        ));
+    };
+    if header("origin").is_some_and(|origin| origin.strip_prefix("http://") != Some(host)) {
+        return Err(forbidden("the request comes from another site"));
+    }
+    if header("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
+        return Err(forbidden("the request comes from another site"));
+    }
+    let query = head.uri.query().unwrap_or("");
+    let given = match head.method {
+        // What changes something needs the token where no link and no form can put it.
+        Method::POST => header("x-narrows-token"),
+        _ => parameter(query, "token"),
+    };
+    if !bool::from(given.unwrap_or("").as_bytes().ct_eq(token.as_bytes())) {
+        return Err(forbidden("the token is wrong or missing: open the address that was printed"));
+    }
+    match (&head.method, head.uri.path()) {
+        (&Method::GET, "/") => Ok(Asked::Page),
+        (&Method::GET, "/events") => wants(query).map(Asked::Events).map_err(Refusal::value),
+        (&Method::GET, "/scenario.toml") => Ok(Asked::Scenario),
+        (&Method::POST, "/link") => Ok(Asked::Change),
+        (_, "/" | "/events" | "/scenario.toml" | "/link") => {
+            Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "that is not asked for in this way"))
+        }
+        _ => Err(Refusal::new(StatusCode::NOT_FOUND, "there is no such page")),
+    }
+}
+
+/// Whether this is how the page's own address is written.
+fn is_here(host: &str, port: u16) -> bool {
+    let (name, given) = match host.rsplit_once(':') {
+        Some((name, given)) if !given.ends_with(']') => (name, given),
+        // A browser leaves out the port that http has by default.
+        _ => (host, "80"),
+    };
+    let plain = given.bytes().all(|b| b.is_ascii_digit());
+    if !plain || given.parse::<u16>() != Ok(port) {
+        return false;
+    }
+    let in_brackets = name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
+    match in_brackets {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => {
+            name.eq_ignore_ascii_case("localhost")
+                || name.parse::<IpAddr>().is_ok_and(|address| address.is_ipv4())
+        }
+    }
+}
+
+/// The first value of a query's parameter. Nothing that is asked for needs escapes.
+fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
+    query.split('&').find_map(|pair| pair.split_once('=').filter(|(n, _)| *n == name)).map(|p| p.1)
+}
+
+fn wants(query: &str) -> Result<Wants, String> {
+    let number = |name: &str, text: &str| {
+        text.parse::<usize>().map_err(|_| format!("{name}: a number is expected"))
+    };
+    let one = |name| parameter(query, name).filter(|t| !t.is_empty());
+    let flows = match parameter(query, "flows") {
+        None => None,
+        Some(text) => {
+            let texts: Vec<&str> = text.split('.').filter(|t| !t.is_empty()).collect();
+            if texts.len() > MAX_FLOWS {
+                return Err(format!("flows: at most {MAX_FLOWS}"));
+            }
+            Some(texts.into_iter().map(|t| number("flows", t)).collect::<Result<_, _>>()?)
+        }
+    };
+    Ok(Wants {
+        run: one("run").map(|t| number("run", t).map(|n| n as u64)).transpose()?,
+        flows,
+        packets: one("packets").map(|t| number("packets", t)).transpose()?,
+    })
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,0 +1,364 @@
+//! Simulations on the page: looks at a run between its steps. However it is looked at, its result is the same.
+
+use crate::explain::{Explainer, Sample};
+use crate::feed::history::Merge;
+use crate::feed::packets::PacketKind;
+use crate::feed::{About, Column, Event, Feed, Kind, MAX_PACKET_FLOWS, Mark, Phase, Run, Update};
+use narrows_base::{Duration, Time};
+use narrows_lab::execute::{ObservedRun, RunObserver};
+use narrows_link::Change;
+use narrows_report::variables;
+use narrows_scenario::{Plan, values};
+use narrows_sim::{NetworkSpec, PacketEventKind, Simulation};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Samples of a run that is played as fast as it goes.
+const SAMPLES: u64 = 1200;
+/// Updates a second of one that is paced for the eye.
+const UPDATES_PER_SECOND: f64 = 60.0;
+/// Finest samples.
+const SHORTEST: Duration = Duration::from_micros(100);
+/// Flows of a run that are shown.
+const MAX_FLOWS: usize = 128;
+
+/// Columns of every flow; those of its controller follow.
+const FLOW_COLUMNS: [(&str, Merge); 13] = [
+    ("cwnd", Merge::Mean),
+    ("ssthresh", Merge::Mean),
+    ("in_flight", Merge::Mean),
+    ("rtt_s", Merge::Mean),
+    ("throughput_bps", Merge::Mean),
+    ("pacing_bps", Merge::Mean),
+    ("acked", Merge::Last),
+    ("sent", Merge::Last),
+    ("retransmissions", Merge::Sum),
+    ("queue_drops", Merge::Sum),
+    ("link_losses", Merge::Sum),
+    ("timeouts", Merge::Sum),
+    ("marks", Merge::Sum),
+];
+/// Columns of every link.
+const LINK_COLUMNS: [(&str, Merge); 4] = [
+    ("queue", Merge::Mean),
+    ("capacity_bps", Merge::Last),
+    ("drops", Merge::Sum),
+    ("losses", Merge::Sum),
+];
+
+/// Columns with what is known of them.
+pub(crate) fn columns(list: &[(&'static str, Merge)]) -> Vec<Column> {
+    let column = |&(name, merge): &(&'static str, Merge)| {
+        let found = variables::listed(name);
+        let (unit, meaning) = found.map_or(("", String::new()), |v| (v.unit, v.explained()));
+        Column { name, unit, meaning, merge }
+    };
+    list.iter().map(column).collect()
+}
+
+/// Shows the first seed of every protocol of a plan.
+#[derive(Debug)]
+pub struct Simulations<'a> {
+    feed: &'a Arc<Feed>,
+    plan: &'a Plan,
+    detail: String,
+    /// Simulated seconds per second; as fast as it goes if absent.
+    speed: Option<f64>,
+}
+
+impl<'a> Simulations<'a> {
+    /// `detail` is the link or the file, for the head of the page.
+    pub fn new(
+        feed: &'a Arc<Feed>,
+        plan: &'a Plan,
+        detail: &str,
+        speed: Option<f64>,
+    ) -> Simulations<'a> {
+        Simulations { feed, plan, detail: detail.into(), speed }
+    }
+}
+
+impl RunObserver for Simulations<'_> {
+    fn begin(
+        &self,
+        variant: usize,
+        seed: usize,
+        network: &NetworkSpec,
+    ) -> Option<Box<dyn ObservedRun + '_>> {
+        if seed != 0 {
+            return None;
+        }
+        let scenario = &self.plan.scenario;
+        let name =
+            scenario.protocols.get(variant).map_or(scenario.name.clone(), ToString::to_string);
+        let end_s = Some(network.end.as_secs_f64());
+        let about = About { name, detail: self.detail.clone(), real: false, end_s };
+        let run = self.feed.begin(about)?;
+        let interval = match self.speed {
+            Some(speed) => Duration::from_secs_f64(speed / UPDATES_PER_SECOND),
+            None => Duration::from_nanos(network.end.as_nanos() / SAMPLES),
+        };
+        let one = One {
+            run,
+            speed: self.speed,
+            interval: interval.max(SHORTEST),
+            begun: Instant::now(),
+            flows: Vec::new(),
+            links: Vec::new(),
+            changes: network
+                .changes
+                .iter()
+                .map(|(at, link, c)| (*at, *link, c.clone()))
+                .rev()
+                .collect(),
+            sampled: Time::ZERO,
+        };
+        Some(Box::new(one))
+    }
+}
+
+/// One run.
+#[derive(Debug)]
+struct One {
+    run: Arc<Run>,
+    speed: Option<f64>,
+    interval: Duration,
+    begun: Instant,
+    flows: Vec<SeenFlow>,
+    links: Vec<SeenLink>,
+    /// Changes that are still to come, the next one last.
+    changes: Vec<(Time, usize, Change)>,
+    sampled: Time,
+}
+
+#[derive(Debug)]
+struct SeenFlow {
+    track: usize,
+    /// Names of the controller's columns, in order.
+    watched: Vec<&'static str>,
+    explainer: Explainer,
+    sent: u64,
+    received_bits: f64,
+    retransmissions: u64,
+    timeouts: u64,
+    marks: u64,
+    drops: u64,
+    losses: u64,
+}
+
+#[derive(Debug)]
+struct SeenLink {
+    link: usize,
+    track: usize,
+    capacity_bps: f64,
+    drops: u64,
+    losses: u64,
+}
+
+impl ObservedRun for One {
+    fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    fn started(&mut self, simulation: &mut Simulation<'_>) {
+        simulation.log_packets(MAX_PACKET_FLOWS);
+        let spec = simulation.spec().clone();
+        for (link, made) in spec.links.iter().enumerate().filter(|(_, l)| l.metered) {
+            let Some(track) = self.run.track(Kind::Link, &made.name, columns(&LINK_COLUMNS)) else {
+                break;
+            };
+            let config = &made.config;
+            let rate = config.trace.as_ref().map_or(config.rate.as_bps() as f64, |t| t.mean_bps());
+            self.links.push(SeenLink { link, track, capacity_bps: rate, drops: 0, losses: 0 });
+        }
+        let names = spec.groups.iter().flat_map(|g| (0..g.flows.len()).map(move |n| (g, n)));
+        for ((group, n), flow) in names.take(MAX_FLOWS).zip(0..simulation.flows()) {
+            // What a controller watches appears when it knows it: all that it may watch is a column.
+            let watched = watched(simulation, flow, group.protocol.label());
+            let mut all = columns(&FLOW_COLUMNS);
+            all.extend(columns(&watched.iter().map(|n| (*n, Merge::Mean)).collect::<Vec<_>>()));
+            let name = format!("{}.{n}", group.name);
+            let Some(track) = self.run.track(Kind::Flow, &name, all) else { break };
+            self.flows.push(SeenFlow {
+                track,
+                watched,
+                explainer: Explainer::new(variables::listed),
+                sent: 0,
+                received_bits: 0.0,
+                retransmissions: 0,
+                timeouts: 0,
+                marks: 0,
+                drops: 0,
+                losses: 0,
+            });
+        }
+    }
+
+    fn sample(&mut self, simulation: &mut Simulation<'_>) {
+        let now = simulation.now();
+        let interval_s = now.since(self.sampled).as_secs_f64();
+        self.sampled = now;
+        let run = self.run.clone();
+        run.update(micros(now), |update| {
+            self.packets(simulation, update);
+            self.links(simulation, update);
+            self.flows(simulation, update, interval_s);
+            self.link_changes(now, update);
+        });
+        if let Some(speed) = self.speed {
+            let due = std::time::Duration::from_secs_f64(now.as_secs_f64() / speed);
+            std::thread::sleep(due.saturating_sub(self.begun.elapsed()));
+        }
+    }
+
+    fn ended(&mut self, interrupted: bool) {
+        self.run.end(if interrupted { Phase::Stopped("interrupted".into()) } else { Phase::Done });
+    }
+}
+
+impl One {
+    fn packets(&mut self, simulation: &mut Simulation<'_>, update: &mut Update<'_>) {
+        let (flows, links) = (&mut self.flows, &mut self.links);
+        simulation.packets(&mut |event, link| {
+            let lost = |kind: &PacketEventKind| match kind {
+                PacketEventKind::Dropped => (1, 0),
+                PacketEventKind::Lost => (0, 1),
+                _ => (0, 0),
+            };
+            let (dropped, missing) = lost(&event.kind);
+            if let Some(link) = link.and_then(|n| links.iter_mut().find(|l| l.link == n)) {
+                link.drops += dropped;
+                link.losses += missing;
+            }
+            let number = event.flow as usize;
+            let Some(flow) = flows.get_mut(number) else { return };
+            flow.drops += dropped;
+            flow.losses += missing;
+            let kind = match event.kind {
+                PacketEventKind::Sent { again } => {
+                    flow.sent = flow.sent.max(event.number + 1);
+                    if again { PacketKind::Retransmitted } else { PacketKind::Sent }
+                }
+                PacketEventKind::Acknowledged => PacketKind::Acknowledged,
+                PacketEventKind::Dropped => PacketKind::Dropped,
+                _ => PacketKind::Lost,
+            };
+            if number < MAX_PACKET_FLOWS {
+                update.packet(flow.track, micros(event.at), event.number, kind);
+            }
+        });
+    }
+
+    fn links(&mut self, simulation: &Simulation<'_>, update: &mut Update<'_>) {
+        for link in &mut self.links {
+            let waiting = simulation.waiting(link.link);
+            let (drops, losses) =
+                (std::mem::take(&mut link.drops), std::mem::take(&mut link.losses));
+            let row = [waiting as f64, link.capacity_bps, drops as f64, losses as f64];
+            update.row(link.track, &row.map(|x| x as f32));
+        }
+    }
+
+    fn flows(&mut self, simulation: &Simulation<'_>, update: &mut Update<'_>, interval_s: f64) {
+        for (n, flow) in self.flows.iter_mut().enumerate() {
+            let limits = simulation.controller(n).send_limits();
+            let finite = |x: f64| if x < 1e14 { x } else { f64::NAN };
+            let counters = simulation.counters(n);
+            let (rtt, bits) = simulation.received(n);
+            let rtt_s = if rtt == Duration::ZERO { f64::NAN } else { rtt.as_secs_f64() };
+            let since =
+                |now: u64, before: &mut u64| now.saturating_sub(std::mem::replace(before, now));
+            let retransmissions = since(counters.retransmissions, &mut flow.retransmissions);
+            let timeouts = since(counters.timeouts, &mut flow.timeouts);
+            let marks = since(counters.marks, &mut flow.marks);
+            let (drops, losses) =
+                (std::mem::take(&mut flow.drops), std::mem::take(&mut flow.losses));
+            let throughput =
+                (bits - std::mem::replace(&mut flow.received_bits, bits)) / interval_s.max(1e-9);
+            let mut watched: Vec<(&'static str, f64)> = Vec::new();
+            simulation.controller(n).watch(&mut |name, value| watched.push((name, value)));
+            let cwnd = finite(limits.cwnd);
+            let pacing_bps = limits.pacing_rate.map_or(f64::NAN, |r| finite(r.as_bps() as f64));
+            let own = [
+                cwnd,
+                limits.ssthresh.map_or(f64::NAN, finite),
+                simulation.flight(n) as f64,
+                rtt_s,
+                throughput,
+                pacing_bps,
+                simulation.acknowledged(n) as f64,
+                flow.sent as f64,
+                retransmissions as f64,
+                drops as f64,
+                losses as f64,
+                timeouts as f64,
+                marks as f64,
+            ];
+            let of = |name| watched.iter().find(|(n, _)| n == name).map_or(f64::NAN, |w| w.1);
+            let row: Vec<f32> =
+                own.into_iter().chain(flow.watched.iter().map(of)).map(|x| x as f32).collect();
+            update.row(flow.track, &row);
+            let sample = Sample {
+                time_us: micros(self.sampled),
+                cwnd,
+                pacing_bps,
+                rtt_s,
+                timeouts,
+                queue_drops: drops,
+                link_losses: losses,
+                declared_lost: retransmissions,
+                marks,
+                watched,
+            };
+            for event in flow.explainer.look(flow.track, sample) {
+                update.event(event);
+            }
+        }
+    }
+
+    /// What the scenario changed.
+    fn link_changes(&mut self, now: Time, update: &mut Update<'_>) {
+        while let Some((at, link, change)) = self.changes.pop_if(|c| c.0 <= now) {
+            let Some(seen) = self.links.iter_mut().find(|l| l.link == link) else { continue };
+            let title = match &change {
+                Change::Rate(rate) => {
+                    seen.capacity_bps = rate.as_bps() as f64;
+                    format!("link: rate {}", values::rate_text(*rate))
+                }
+                Change::Delay(delay) => format!("link: delay {}", values::time_text(*delay)),
+                Change::Loss(loss) => format!("link: loss {}", values::loss_text(loss)),
+            };
+            let why = vec!["The scenario changes the link here.".to_string()];
+            update.event(Event {
+                time_us: micros(at),
+                track: seen.track,
+                mark: Mark::Link,
+                title,
+                why,
+            });
+        }
+    }
+}
+
+/// The names of all variables that a flow's controller may report: those of the controllers that the protocol's label
+/// names, and what it reports now.
+fn watched(simulation: &Simulation<'_>, flow: usize, label: &str) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    simulation.controller(flow).watch(&mut |name, _| names.push(name));
+    let name = label.split('(').next().unwrap_or_default();
+    let entries =
+        name.split('+').filter_map(|part| narrows_congestion::CONTROLLERS.find(part).ok());
+    names.extend(entries.flat_map(|entry| entry.variables.iter().map(|v| v.name)));
+    let mut seen = BTreeSet::new();
+    names.retain(|n| seen.insert(*n));
+    names
+}
+
+fn micros(time: Time) -> i64 {
+    i64::try_from(time.as_nanos() / 1000).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+#[path = "simulation_tests.rs"]
+mod tests;

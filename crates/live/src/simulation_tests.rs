@@ -1,0 +1,84 @@
+use super::*;
+use crate::feed::frame::{Cursor, Wants};
+use narrows_lab::Question;
+use narrows_lab::execute::{Control, execute, execute_observed};
+use serde_json::Value;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+fn plan(link: &str, protocols: &str) -> Plan {
+    let question = Question {
+        link: link.into(),
+        protocols: protocols.into(),
+        flows: 2,
+        duration: Duration::from_secs(20),
+        seeds: 2,
+        ..Question::default()
+    };
+    Plan::new(question.scenario(Path::new("")).unwrap().0).unwrap()
+}
+
+fn watched(plan: &Plan) -> (Arc<Feed>, Vec<u64>) {
+    let feed = Feed::new("test");
+    let seen = Simulations::new(&feed, plan, "the link", None);
+    let control = Control { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 2 };
+    let runs = execute_observed(plan, &control, Some(&seen)).unwrap();
+    (feed, runs.iter().flatten().flatten().map(|r| r.digest).collect())
+}
+
+fn frame(feed: &Feed, run: u64) -> Value {
+    let wants = Wants { run: Some(run), flows: None, packets: Some(1) };
+    serde_json::from_str(&Cursor::new(wants).frame(feed).unwrap()).unwrap()
+}
+
+/// Looking at runs changes none of them, and each protocol's first seed is there to be looked at.
+#[test]
+fn runs_are_the_same_whether_they_are_looked_at_or_not() {
+    let plan = plan("5Mbit/s,30ms,loss=0.5%", "cubic,bbr,rrtp");
+    let control = Control { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
+    let alone: Vec<u64> =
+        execute(&plan, &control).unwrap().iter().flatten().flatten().map(|r| r.digest).collect();
+    let (feed, digests) = watched(&plan);
+    assert_eq!(digests, alone);
+    let mut names: Vec<String> = feed.runs().iter().map(|r| r.about.name.clone()).collect();
+    names.sort();
+    assert_eq!(names, ["bbr", "cubic", "rrtp"]);
+    assert!(feed.runs().iter().all(|r| frame(&feed, r.id)["phase"] == "done"));
+}
+
+/// What the page shows of a queue that overflows: drops, the flow that they hit, its window that falls for that reason,
+/// and the packet in the sequence plot.
+#[test]
+fn a_drop_is_seen_in_the_queue_the_flow_the_event_and_the_sequence() {
+    let plan = plan("5Mbit/s,30ms,queue=20p", "cubic");
+    let (feed, _) = watched(&plan);
+    let frame = frame(&feed, feed.runs()[0].id);
+    let track = |name: &str| {
+        let tracks = frame["tracks"].as_array().unwrap();
+        tracks.iter().position(|t| t["name"] == name).unwrap()
+    };
+    let sum = |name: &str, column: &str| -> f64 {
+        let track = track(name);
+        let columns = frame["tracks"][track]["columns"].as_array().unwrap();
+        let at = columns.iter().position(|c| c["name"] == column).unwrap();
+        let rows = frame["rows"].as_array().unwrap().iter().find(|r| r["track"] == track).unwrap();
+        rows["c"][at].as_array().unwrap().iter().filter_map(Value::as_f64).sum()
+    };
+    let dropped = sum("bottleneck", "drops");
+    assert!(dropped > 0.0);
+    assert_eq!(dropped, sum("main.0", "queue_drops") + sum("main.1", "queue_drops"));
+    assert!(sum("main.0", "pacing_bps") == 0.0 && sum("main.0", "w_max") > 0.0, "cubic's own");
+    let events = frame["events"].as_array().unwrap();
+    let told = events.iter().filter(|e| e["mark"] == "slower").any(|e| {
+        e["why"][0].as_str().unwrap().starts_with("The queue dropped")
+            && e["title"].as_str().unwrap().starts_with("cwnd")
+    });
+    assert!(told, "{events:?}");
+    let points: Vec<u64> =
+        (frame["packets"]["p"].as_array().unwrap().iter()).map(|v| v.as_u64().unwrap()).collect();
+    let kinds: Vec<u64> = points.chunks(3).map(|p| p[2]).collect();
+    for kind in 0..4 {
+        assert!(kinds.contains(&kind), "kind {kind}");
+    }
+    assert!(!kinds.contains(&4), "nothing is lost on this link");
+}

@@ -1,0 +1,241 @@
+//! The page over a real socket: what a browser gets, and what strangers do not.
+
+use narrows_base::Duration;
+use narrows_link::Change;
+use narrows_live::Live;
+use narrows_live::controls::{ChangingLink, Controls, LinkControls};
+use narrows_live::feed::{About, Event, Feed, Kind, Mark, Phase};
+use narrows_scenario::Link;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+#[derive(Debug, Default)]
+struct Noted(Mutex<Vec<String>>);
+
+impl ChangingLink for Noted {
+    fn now(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+    fn change(&self, _: Duration, direction: usize, change: Change) {
+        self.0.lock().unwrap().push(format!("{direction} {change:?}"));
+    }
+}
+
+fn about() -> About {
+    About { name: "relay".into(), detail: "a <b>link</b>".into(), real: true, end_s: None }
+}
+
+/// A page with a run of one flow, and a link that can be changed.
+fn page() -> (Live, Arc<Noted>, String, String) {
+    let feed = Feed::new("narrows relay --test");
+    let run = feed.begin(about()).unwrap();
+    let cwnd = narrows_live::feed::Column {
+        name: "cwnd",
+        unit: "packets",
+        meaning: "window".into(),
+        merge: narrows_live::feed::history::Merge::Mean,
+    };
+    run.track(Kind::Flow, "main.0", vec![cwnd]).unwrap();
+    for n in 1..100 {
+        run.update(n * 10_000, |u| u.row(0, &[n as f32]));
+    }
+    let (title, why) = ("cwnd 40.0 → 28.0 packets".into(), vec!["The queue dropped it.".into()]);
+    run.update(1_000_000, |u| {
+        u.event(Event { time_us: 500_000, track: 0, mark: Mark::Slower, title, why })
+    });
+    run.end(Phase::Done);
+    let link = Link::parse("20Mbit/s,25ms", Path::new("")).unwrap().folded().unwrap();
+    let noted = Arc::new(Noted::default());
+    let controls: Arc<dyn Controls> =
+        Arc::new(LinkControls::new(noted.clone(), run, [link.forward, link.back]));
+    let live = Live::open("127.0.0.1:0".parse().unwrap(), feed, Some(controls)).unwrap();
+    let url = live.url();
+    let (address, token) = url.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
+    let (address, token) = (address.to_string(), token.to_string());
+    (live, noted, address, token)
+}
+
+/// Everything that is answered to these bytes, until the connection ends or enough has come.
+fn raw(address: &str, request: &str, enough: impl Fn(&str) -> bool) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let (mut all, mut part) = (Vec::new(), [0; 4096]);
+    loop {
+        let n = stream.read(&mut part).unwrap_or(0);
+        all.extend_from_slice(&part[..n]);
+        let text = String::from_utf8_lossy(&all);
+        if n == 0 || enough(&text) {
+            return text.into_owned();
+        }
+    }
+}
+
+fn ask(address: &str, method: &str, target: &str, headers: &str, body: &str) -> String {
+    let length = if method == "POST" {
+        format!("Content-Length: {}\r\n", body.len())
+    } else {
+        String::new()
+    };
+    let head = format!(
+        "{method} {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{length}{headers}\r\n{body}"
+    );
+    raw(address, &head, |_| false)
+}
+
+/// The page is whole in one answer, which permits it to load nothing else and nobody to frame it.
+#[test]
+fn the_page_is_one_answer_that_loads_nothing_else() {
+    let (_live, _, address, token) = page();
+    let answer = ask(&address, "GET", &format!("/?token={token}"), "", "");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    for needed in
+        ["default-src 'none'", "frame-ancestors 'none'", "no-store", "no-referrer", "nosniff"]
+    {
+        assert!(head.contains(needed), "{needed}: {head}");
+    }
+    assert!(!body.contains("src=\"") && !body.contains("https://") && !body.contains("@import"));
+    assert!(!body.contains("{{") && body.contains("</html>"), "all places are filled");
+    assert!(!body.contains(&token), "whoever saves the page does not save the key to it");
+    let again = ask(&address, "GET", &format!("/?token={token}"), "", "");
+    let nonce = |text: &str| text.split("nonce-").nth(1).unwrap()[..32].to_string();
+    assert_ne!(nonce(&answer), nonce(&again));
+}
+
+/// A stream of updates holds the run, its rows and events, and the link's settings.
+#[test]
+fn updates_come_as_events() {
+    let (_live, _, address, token) = page();
+    let target = format!("/events?token={token}&packets=0");
+    let head = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let text = raw(&address, &head, |t| t.contains("event:links") && t.contains("\"changes\":"));
+    for part in [
+        "text/event-stream",
+        "\"phase\":\"done\"",
+        "main.0",
+        "The queue dropped it.",
+        "\"rate\":20000000",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// Wrong token, wrong host, another site, wrong method, too long: one line each, and nothing is changed.
+#[test]
+fn strangers_get_one_line_and_change_nothing() {
+    let (_live, noted, address, token) = page();
+    let order = r#"{"direction":0,"set":"rate","value":"1Mbit/s"}"#;
+    let own = format!("x-narrows-token: {token}\r\n");
+    let long = format!(r#"{{"direction":0,"set":"rate","value":"{}"}}"#, "1".repeat(2000));
+    for (method, target, headers, body, status) in [
+        ("GET", "/", "", "", "403"),
+        ("GET", "/events?token=0", "", "", "403"),
+        ("POST", "/link", "", order, "403"),
+        ("POST", "/link", "x-narrows-token: 00\r\n", order, "403"),
+        ("POST", "/link", &format!("{own}Origin: http://example.org\r\n"), order, "403"),
+        ("DELETE", &format!("/link?token={token}"), "", "", "405"),
+        ("GET", &format!("/favicon.ico?token={token}"), "", "", "404"),
+        ("POST", "/link", &own, "{}", "400"),
+        ("POST", "/link", &own, &long, "400"),
+        ("POST", "/link", &own, r#"{"direction":0,"set":"rate","value":"fast"}"#, "400"),
+    ] {
+        let answer = ask(&address, method, target, headers, body);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{method} {target}: {answer}");
+        let line = answer.split("\r\n\r\n").nth(1).unwrap();
+        assert!(line.starts_with("narrows: ") && line.trim_end().lines().count() == 1, "{line}");
+    }
+    let other =
+        format!("GET /?token={token} HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n");
+    assert!(raw(&address, &other, |_| false).starts_with("HTTP/1.1 403"));
+    assert!(noted.0.lock().unwrap().is_empty());
+    let answer =
+        ask(&address, "POST", "/link", &format!("{own}Origin: http://{address}\r\n"), order);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(noted.0.lock().unwrap().len(), 1);
+    let scenario = ask(&address, "GET", &format!("/scenario.toml?token={token}"), "", "");
+    assert!(
+        scenario.contains("rate = \"1Mbit/s\"") && scenario.contains("attachment"),
+        "{scenario}"
+    );
+}
+
+/// Heads without end, bytes that are no HTTP, connections that say nothing: the page is served to others meanwhile.
+#[test]
+fn whoever_speaks_no_http_holds_nobody_up() {
+    let (_live, _, address, token) = page();
+    let silent: Vec<_> = (0..20).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    let endless = format!("GET / HTTP/1.1\r\nHost: {address}\r\n{}", "X: y\r\n".repeat(20_000));
+    for nonsense in ["\0\x01\x02\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", &endless] {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let _ = stream.write_all(nonsense.as_bytes());
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        assert!(!answer.contains("200 OK"), "{nonsense:.20}");
+    }
+    assert!(ask(&address, "GET", &format!("/?token={token}"), "", "").starts_with("HTTP/1.1 200"));
+    drop(silent);
+}
+
+/// A port in use is an error, and a page that is dropped frees its port.
+#[test]
+fn a_port_in_use_is_an_error() {
+    let (live, _, address, _) = page();
+    let at: std::net::SocketAddr = address.parse().unwrap();
+    assert!(Live::open(at, Feed::new("second"), None).is_err());
+    drop(live);
+    assert!(TcpStream::connect(at).is_err());
+}
+
+/// The page as it stands in a browser that had so long before the command ended.
+fn shown(chromium: &str, seconds: u64) -> String {
+    let (live, _, address, token) = page();
+    let profile = tempfile::tempdir().unwrap();
+    let browser = Command::new(chromium)
+        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000"])
+        .args(["--dump-dom", &format!("--user-data-dir={}", profile.path().display())])
+        .arg(format!("http://{address}/?token={token}"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(seconds));
+    // Its clock stands while it waits for an answer, and the stream of updates is one until here.
+    drop(live);
+    String::from_utf8_lossy(&browser.wait_with_output().unwrap().stdout).into_owned()
+}
+
+/// In a browser the page draws what it was told: its scripts run under its own policy, the event list is there, and
+/// what strangers could have named is text.
+#[test]
+fn a_browser_shows_the_run() {
+    let found = |name: &&str| {
+        Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success())
+    };
+    let Some(chromium) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(found)
+    else {
+        eprintln!("skipped: there is no Chromium to try the page with");
+        return;
+    };
+    // How long a browser needs depends on what else runs: one that was not given enough is given more.
+    let parts = [
+        "cwnd 40.0 → 28.0 packets",
+        "done · 1.0 s",
+        "a &lt;b&gt;link&lt;/b&gt;",
+        "20 Mbit/s",
+        // A chart, in words for those who do not see it.
+        "aria-label=\"cwnd, packets: ",
+    ];
+    let mut missing = Vec::new();
+    for seconds in [3, 10, 40] {
+        let page = shown(chromium, seconds);
+        missing = parts.into_iter().filter(|part| !page.contains(part)).collect();
+        if missing.is_empty() {
+            return;
+        }
+    }
+    panic!("the page lacks {missing:?}");
+}
