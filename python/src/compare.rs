@@ -61,7 +61,7 @@ fn run(
         None => a.run.load(),
         Some((text, folder)) => {
             let read = scenario_file::parse(&text, Path::new(&folder));
-            read.map(|s| a.run.with(s)).map_err(|e| e.at(&file))
+            read.and_then(|s| a.run.with(s)).map_err(|e| e.at(&file))
         }
     };
     let line = words::command_line("run", &given);

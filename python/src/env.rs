@@ -2,8 +2,8 @@
 
 use crate::errors::{SpecError, guarded, spec};
 use narrows_env::{
-    ACTIONS, Autoreset, COLUMNS, EnvError, OBSERVATIONS, REWARDS, Settings, StepLength, Stepped,
-    Task, Transport, VectorEnvironment,
+    ACTIONS, Autoreset, COLUMNS, EnvError, Environment, OBSERVATIONS, REWARDS, Settings,
+    StepLength, Stepped, Task, Transport, VectorEnvironment,
 };
 use narrows_report::figure::{Figure, lines};
 use narrows_scenario::scenario_file;
@@ -16,7 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Environments>()?;
-    m.add_function(wrap_pyfunction!(env_lists, m)?)
+    m.add_function(wrap_pyfunction!(env_lists, m)?)?;
+    m.add_function(wrap_pyfunction!(env_defaults, m)?)
 }
 
 /// Name, unit, lower and upper bound, help.
@@ -34,6 +35,13 @@ fn env_lists() -> Lists {
         REWARDS.iter().map(|r| (r.name, r.help)).collect(),
         COLUMNS.to_vec(),
     )
+}
+
+/// What is meant where nothing is said: link, observations, and the weights of the reward.
+#[pyfunction]
+fn env_defaults() -> (String, Vec<String>, Vec<(String, f64)>) {
+    let Settings { link, observations, rewards, .. } = Settings::default();
+    (link, observations, rewards)
 }
 
 /// Environments that are stepped together.
@@ -143,11 +151,10 @@ impl Environments {
     /// For each environment: rate of its link in Mbit/s, and base RTT in seconds.
     fn paths(&self) -> PyResult<Vec<(f64, f64)>> {
         let vector = self.vector()?;
-        let begun = vector.environments().iter().all(|e| e.link().is_ok());
-        if !begun {
+        if !vector.environments().iter().all(Environment::has_begun) {
             return Err(error(EnvError::NotReset(0)));
         }
-        let path = |e: &narrows_env::Environment| {
+        let path = |e: &Environment| {
             let episode = e.last_step().episode();
             (episode.rate_bps * 1e-6, episode.base_rtt_s)
         };
@@ -161,7 +168,7 @@ impl Environments {
 
     /// Means over each environment's episode so far: throughput, RTT over base RTT, loss, reward.
     fn means(&self) -> PyResult<Vec<[f64; 4]>> {
-        Ok(self.vector()?.environments().iter().map(narrows_env::Environment::means).collect())
+        Ok(self.vector()?.environments().iter().map(Environment::means).collect())
     }
 
     /// Keeps a trace of an environment from its next reset on.

@@ -13,7 +13,8 @@ mod work;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+// Controllers in Python rely on the lock while a simulation runs: a free-threaded interpreter turns it on again, and says so.
+#[pymodule(gil_used = true)]
 fn _narrows(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(m)?;

@@ -40,7 +40,7 @@ impl Outcome {
     }
 
     fn series(&self) -> PyResult<Table> {
-        Table::new(parquet::series(&self.found), of_series)
+        Table::new(parquet::series(&self.found), of_series(&self.found))
     }
 
     /// The table of the terminal.

@@ -45,7 +45,8 @@ pub fn loopback<'py>(
     let told = |e| controller::error(e, SpecError::new_err);
     let [real, simulated] = work::run(py, None, move |watch| {
         let simulated = both.simulated(seed).map_err(told)?;
-        let goes_on = || !watch.stop.load(Ordering::Relaxed);
+        let name = both.protocol.trim_start_matches("rrtp+").split('(').next().unwrap_or_default();
+        let goes_on = || !watch.stop.load(Ordering::Relaxed) && !controller::has_failed(name);
         let (real, _) = both.real_while(seed, &goes_on).map_err(told)?;
         Ok([real, simulated])
     })?;

@@ -24,15 +24,15 @@ pub struct Table(RecordBatch);
 
 impl Table {
     /// The columns, each explained where `explain` knows it.
-    pub fn new(columns: Columns, explain: fn(&str) -> Explained) -> PyResult<Table> {
+    pub fn new(columns: Columns, explain: impl Fn(&str) -> Explained) -> PyResult<Table> {
         let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) =
-            columns.0.into_iter().map(|(name, values)| column(name, values, explain)).unzip();
+            columns.0.into_iter().map(|(name, values)| column(name, values, &explain)).unzip();
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
         batch.map(Table).map_err(cannot)
     }
 }
 
-fn column(name: String, values: Values, explain: fn(&str) -> Explained) -> (Field, ArrayRef) {
+fn column(name: String, values: Values, explain: impl Fn(&str) -> Explained) -> (Field, ArrayRef) {
     let (kind, array): (DataType, ArrayRef) = match values {
         Values::Text(x) => (DataType::Utf8, Arc::new(StringArray::from(x))),
         Values::Whole(x) => {

@@ -11,6 +11,7 @@ import traceback
 from pathlib import Path
 
 import narrows
+import pyarrow.parquet
 import pytest
 from gentle import Gentle
 from narrows.controller import lending
@@ -416,11 +417,20 @@ def test_other_threads_go_on_beside_a_run():
 
 
 def test_variables_are_columns_of_the_series():
-    """Protects `variables`: what is watched is in the series, with its meaning."""
+    """Protects `variables`: what is watched is in the series, with its meaning, when the class is known no more."""
     found = narrows.compare(LINK, protocols=[Gentle], seeds=1)
     columns = {column.name: column for column in found.series.columns}
-    assert "limit" in columns
+    assert columns["limit"].meaning == Gentle.variables["limit"]
     assert {1.25} <= set(found.series["limit"])
+
+
+def test_a_report_has_a_class_as_any_protocol(tmp_path):
+    """Protects what is made of results later: the page and the files, whose columns are explained."""
+    found = narrows.compare(LINK, protocols=["reno", Gentle], seeds=2)
+    assert found.report().count("Gentle") > 3
+    found.write(tmp_path)
+    schema = pyarrow.parquet.read_table(tmp_path / "series.parquet").schema
+    assert schema.field("limit").metadata[b"meaning"].decode() == Gentle.variables["limit"]
 
 
 def test_scenarios_and_sweeps_take_classes():

@@ -167,6 +167,7 @@ def test_wrappers_of_gymnasium_work():
         ({"threads": -1}, "threads"),
         ({"protocol": "cubik"}, "did you mean 'cubic'"),
         ({"against": "cubic:x"}, "against: "),
+        ({"against": "cubic:1000000000"}, "against: 1000000000 flows are too many"),
         ({"preset": "bsd"}, "preset"),
         ({"transport": "sctp"}, "transport"),
         ({"autoreset_mode": "never"}, "autoreset_mode"),
@@ -303,3 +304,9 @@ def test_lists_have_a_text_for_each_entry():
     for entries in (ACTIONS, OBSERVATIONS, REWARDS):
         assert all(name == entry.name and entry.help for name, entry in entries.items())
         assert all(entry.low < entry.high for entry in entries.values())
+
+
+def test_a_vector_has_no_more_flows_than_fit():
+    """Protects the interpreter: memory that cannot be had would end it, not raise."""
+    with pytest.raises(narrows.SpecError, match="num_envs: 1000 is not a number from 1 to 999"):
+        VectorCongestionEnv(1000, against="cubic:1000")

@@ -69,6 +69,11 @@ impl Environment {
         &self.task
     }
 
+    /// Whether an episode has begun.
+    pub fn has_begun(&self) -> bool {
+        self.running.is_some()
+    }
+
     /// Keeps a trace of each episode from the next reset on.
     pub fn keep_trace(&mut self) {
         self.trace = Some(Trace::default());

@@ -157,11 +157,15 @@ fn a_listed_protocol_is_not_disturbed() {
 #[test]
 fn bad_settings_are_refused_by_name() {
     let good = || settings("10Mbit/s,10ms");
-    let cases: [(Settings, &str); 13] = [
+    let cases: [(Settings, &str); 14] = [
         (Settings { link: "10Mbit,5".into(), ..good() }, "link: "),
         (Settings { packet: 3, ..good() }, "packet"),
         (Settings { protocol: Some("cubik".into()), ..good() }, "did you mean 'cubic'"),
         (Settings { against: Some("cubic:0".into()), ..good() }, "against: "),
+        (
+            Settings { against: Some("cubic:1000000000".into()), ..good() },
+            "against: 1000000000 flows",
+        ),
         (Settings { actions: vec!["windw".into()], ..good() }, "did you mean 'window'"),
         (Settings { actions: vec![], ..good() }, "actions: there is none"),
         (

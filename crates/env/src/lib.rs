@@ -45,6 +45,6 @@ pub use error::EnvError;
 pub use observation::{OBSERVATIONS, Observation};
 pub use reward::{REWARDS, Reward};
 pub use step::Step;
-pub use task::{MAX_STEPS, Settings, StepLength, Task, Transport};
+pub use task::{DEFAULT_LINK, MAX_COMPETITORS, MAX_STEPS, Settings, StepLength, Task, Transport};
 pub use trace::{COLUMNS, Trace};
-pub use vector::{Autoreset, MAX_ENVIRONMENTS, Stepped, VectorEnvironment};
+pub use vector::{Autoreset, MAX_FLOWS, Stepped, VectorEnvironment};

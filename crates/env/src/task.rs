@@ -10,14 +10,18 @@ use crate::step::Step;
 use narrows_base::{Duration, RandomKey, Spec, SpecError, Time, units};
 use narrows_congestion::{Controller, Environment as Known};
 use narrows_link::LinkConfig;
+use narrows_scenario::Link;
 use narrows_scenario::families::several;
 use narrows_scenario::link_direction::TraceStart;
-use narrows_scenario::{Link, links};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec};
 use narrows_transport::{Preset, Protocol};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// The link of [`Settings::default`]: another one for each episode.
+pub const DEFAULT_LINK: &str = "1Mbit/s..100Mbit/s log,5ms..100ms";
+/// Most competitors on a link.
+pub const MAX_COMPETITORS: usize = 1000;
 /// Most steps of an episode.
 pub const MAX_STEPS: u32 = 100_000_000;
 /// Most simulated time of a step.
@@ -104,7 +108,7 @@ impl Default for Settings {
     fn default() -> Settings {
         let names = |list: &[&str]| list.iter().map(ToString::to_string).collect();
         Settings {
-            link: links::DEFAULT.into(),
+            link: DEFAULT_LINK.into(),
             folder: PathBuf::new(),
             packet: 1000,
             preset: Preset::Linux,
@@ -175,11 +179,16 @@ impl Task {
                 (listed.wrapped(wrap), 2)
             }
         };
-        let against = s.against.as_ref().map(|text| {
-            several(text, 1)
-                .and_then(|(spec, n)| Ok((read(&spec)?, n)))
-                .map_err(|e| e.at("against"))
-        });
+        let competitors = |text: &String| {
+            let (spec, flows) = several(text, 1)?;
+            if flows > MAX_COMPETITORS {
+                let e = format!("{flows} flows are too many; a link has at most {MAX_COMPETITORS}");
+                return Err(SpecError::new(e));
+            }
+            Ok((read(&spec)?, flows))
+        };
+        let against =
+            s.against.as_ref().map(competitors).transpose().map_err(|e| e.at("against"))?;
         let actions = s.actions.iter().map(|n| Action::find(n)).collect::<Result<Vec<_>, _>>()?;
         Action::check(&actions)?;
         let observations =
@@ -210,7 +219,7 @@ impl Task {
             initial_window: protocol.environment(s.packet, key, hints).initial_window,
             protocol,
             opening_rtts,
-            against: against.transpose()?,
+            against,
             actions,
             observations,
             rewards,
@@ -232,6 +241,10 @@ impl Task {
     /// Steps of an episode.
     pub fn steps(&self) -> u32 {
         self.steps
+    }
+    /// Flows of an environment: its own and its competitors.
+    pub fn flows(&self) -> usize {
+        1 + self.against.as_ref().map_or(0, |(_, flows)| *flows)
     }
 
     /// The reward of a step.

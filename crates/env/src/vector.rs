@@ -11,8 +11,8 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 
-/// Most environments of a vector: each needs about 20 kB.
-pub const MAX_ENVIRONMENTS: usize = 1_000_000;
+/// Most flows of a vector, competitors counted: each needs about 20 kB.
+pub const MAX_FLOWS: usize = 1_000_000;
 /// Most threads.
 const MAX_THREADS: usize = 1024;
 /// Environments that a thread takes at once at least.
@@ -68,7 +68,7 @@ impl VectorEnvironment {
             n if (least..=most).contains(&n) => Ok(()),
             _ => Err(SpecError::new(format!("{name}: {n} is not a number from {least} to {most}"))),
         };
-        within("num_envs", n, 1, MAX_ENVIRONMENTS)?;
+        within("num_envs", n, 1, MAX_FLOWS / task.flows())?;
         within("threads", threads, 0, MAX_THREADS)?;
         let threads = ThreadPoolBuilder::new().num_threads(threads).build();
         let threads = threads.map_err(|e| SpecError::new(format!("threads: {e}")))?;

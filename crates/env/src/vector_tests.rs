@@ -1,7 +1,7 @@
 //! Many environments: threads, seeds, resets.
 
 use super::{Autoreset, Stepped, VectorEnvironment};
-use crate::{Environment, Settings, Task};
+use crate::{Environment, MAX_COMPETITORS, Settings, Task};
 use std::sync::Arc;
 
 const N: usize = 24;
@@ -130,7 +130,7 @@ fn resets_come_when_the_mode_says() {
 }
 
 /// Protects: an action that is no number is refused before any environment is stepped, and the environment is named;
-/// arrays of wrong lengths are refused.
+/// arrays of wrong lengths are refused, and so are more flows than memory has room for.
 #[test]
 fn what_is_wrong_is_refused_before_a_step() {
     let (mut vector, first) = begun(2, Autoreset::NextStep);
@@ -156,4 +156,9 @@ fn what_is_wrong_is_refused_before_a_step() {
     for (n, threads) in [(0, 1), (usize::MAX, 1), (1, 1 << 40)] {
         assert!(VectorEnvironment::new(task(), n, threads, Autoreset::NextStep).is_err());
     }
+    let crowd =
+        Settings { against: Some(format!("cubic:{MAX_COMPETITORS}")), ..Settings::default() };
+    let crowd = Arc::new(Task::new(&crowd).unwrap());
+    let e = VectorEnvironment::new(crowd, 1000, 1, Autoreset::NextStep).unwrap_err();
+    assert!(e.to_string().contains("num_envs: 1000 is not a number from 1 to 999"), "{e}");
 }

@@ -1,5 +1,6 @@
 //! What `compare` can be asked.
 
+use crate::Timeline;
 use crate::values::{aim, flows, packet, preset, seed, seeds, source, time};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
@@ -62,6 +63,9 @@ pub struct Compare {
     /// [default: linux]
     #[arg(long, value_name = "linux|rfc|ns2", value_parser = preset)]
     pub preset: Option<Preset>,
+    /// What happens while a run goes on.
+    #[command(flatten)]
+    pub timeline: Timeline,
 }
 
 impl Compare {
@@ -88,6 +92,7 @@ impl Compare {
             seeds: self.seeds.unwrap_or(usual.seeds),
             seed: self.seed,
             preset: self.preset.unwrap_or(usual.preset),
+            timeline: self.timeline.told(),
         })
     }
 
@@ -107,7 +112,12 @@ impl Compare {
             command: "compare",
             command_line,
             link: link.to_string(),
-            path: format!("{}; {}", link.describe(question.packet), question.preset.describe()),
+            path: format!(
+                "{}{}; {}",
+                link.describe(question.packet),
+                question.timeline,
+                question.preset.describe()
+            ),
             aim: self.aim,
         };
         Ok((scenario, about))

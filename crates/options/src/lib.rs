@@ -4,12 +4,14 @@
 pub mod compare;
 pub mod run;
 pub mod sweep;
+pub mod timeline;
 pub mod values;
 pub mod words;
 
 pub use compare::Compare;
 pub use run::Run;
 pub use sweep::Sweep;
+pub use timeline::Timeline;
 
 use clap::Args;
 

@@ -1,5 +1,6 @@
 //! What `run` can be told.
 
+use crate::Timeline;
 use crate::values::{seed, seeds};
 use clap::Args;
 use narrows_base::SpecError;
@@ -22,6 +23,9 @@ pub struct Run {
     /// First seed, instead of the scenario's
     #[arg(long, value_name = "S", value_parser = seed())]
     pub seed: Option<u64>,
+    /// What happens while a run goes on.
+    #[command(flatten)]
+    pub timeline: Timeline,
 }
 
 impl Run {
@@ -30,14 +34,18 @@ impl Run {
     /// # Errors
     /// One line with the file, the line in it, and what would be right.
     pub fn load(&self) -> Result<Scenario, SpecError> {
-        Ok(self.with(scenario_file::load(&self.scenario)?))
+        self.with(scenario_file::load(&self.scenario)?)
     }
 
     /// The scenario with what was told instead of its own.
-    pub fn with(&self, mut scenario: Scenario) -> Scenario {
+    ///
+    /// # Errors
+    /// One line that names the option and says what would be right.
+    pub fn with(&self, mut scenario: Scenario) -> Result<Scenario, SpecError> {
         scenario.seeds = self.seeds.unwrap_or(scenario.seeds);
         scenario.seed = self.seed.unwrap_or(scenario.seed);
-        scenario
+        self.timeline.told().add_to(&mut scenario)?;
+        Ok(scenario)
     }
 
     /// The checked scenario, and what its outcome says of itself.

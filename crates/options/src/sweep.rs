@@ -1,5 +1,6 @@
 //! What `sweep` can be told.
 
+use crate::Timeline;
 use crate::values::{flows, packet, preset, seed, seeds, time};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
@@ -63,6 +64,9 @@ pub struct Sweep {
     /// With --link: endpoint, as in compare [default: linux]
     #[arg(long, value_name = "linux|rfc|ns2", conflicts_with = "scenario", value_parser = preset)]
     pub preset: Option<Preset>,
+    /// What happens while a run goes on.
+    #[command(flatten)]
+    pub timeline: Timeline,
 }
 
 impl Sweep {
@@ -95,6 +99,7 @@ impl Sweep {
     /// # Errors
     /// One line that names the option and says what would be right.
     pub fn read(&self, base: Base) -> Result<(sweep::Sweep, Shown), SpecError> {
+        let base = base.with_timeline(self.timeline.told());
         let measure = self.measure.as_deref().map(measure).transpose()?;
         let sweep = sweep::Sweep::new(Grid::read(base, &self.vary)?, self.seed, self.seeds)?;
         let group = self.group.as_deref().map(|g| group(&sweep, g)).transpose()?;

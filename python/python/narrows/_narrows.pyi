@@ -275,6 +275,7 @@ def env_lists() -> tuple[
     list[tuple[str, str]],
     list[str],
 ]: ...
+def env_defaults() -> tuple[str, list[str], list[tuple[str, float]]]: ...
 
 class Environments:
     def __init__(

@@ -7,11 +7,12 @@ from os import PathLike
 
 from . import _narrows
 from . import progress as bars
-from .controller import ProtocolLike, lending, protocols_text
-from .links import Link, link_text
+from ._options import pairs
+from .controller import ProtocolLike, lending
+from .links import Link
 from .results import Comparison
 from .scenario import Scenario
-from .units import Size, Time, path_text, plain_text, size_text, time_text, whole_text
+from .units import Size, Time, path_text
 
 
 def compare(
@@ -30,6 +31,8 @@ def compare(
     seeds: int | None = None,
     seed: int | None = None,
     preset: str | None = None,
+    change: str | Iterable[str] | None = None,
+    reconfigure: str | Iterable[str] | None = None,
     jobs: int | None = None,
     progress: bool = True,
 ) -> Comparison:
@@ -49,6 +52,9 @@ def compare(
         Competitors on the same link, and flows the other way: ``"reno:4"``.
     seeds, seed
         How many seeds, and the first; means come with 95% intervals.
+    change, reconfigure
+        What becomes of the link at a time, and what applications say of their path then: texts as the
+        command's, ``"30s:rate=384kbit/s,delay=150ms"`` and ``"30s:rate=384kbit/s,rtt=300ms"``, one or several.
     jobs
         Runs at the same time; by default one per core.
     progress
@@ -66,25 +72,27 @@ def compare(
       ...
     narrows.SpecError: --protocols: unknown protocol 'cubik'; did you mean 'cubic'?
     """
-    given = {
-        "link": None if link is None else link_text(link),
-        "protocols": None if protocols is None else protocols_text(protocols),
-        "for": aim if aim is None else plain_text(aim, "for"),
-        "source": source if source is None else plain_text(source, "source"),
-        "flows": None if flows is None else whole_text(flows, "flows"),
-        "against": against if against is None else plain_text(against, "against"),
-        "reverse": reverse if reverse is None else plain_text(reverse, "reverse"),
-        "duration": None if duration is None else time_text(duration, "duration"),
-        "warmup": None if warmup is None else time_text(warmup, "warmup"),
-        "stagger": None if stagger is None else time_text(stagger, "stagger"),
-        "packet": None if packet is None else size_text(packet, "packet"),
-        "seeds": None if seeds is None else whole_text(seeds, "seeds"),
-        "seed": None if seed is None else whole_text(seed, "seed"),
-        "preset": preset if preset is None else plain_text(preset, "preset"),
-        "jobs": None if jobs is None else whole_text(jobs, "jobs"),
-    }
+    given = pairs(
+        link=link,
+        protocols=protocols,
+        aim=aim,
+        source=source,
+        flows=flows,
+        against=against,
+        reverse=reverse,
+        duration=duration,
+        warmup=warmup,
+        stagger=stagger,
+        packet=packet,
+        seeds=seeds,
+        seed=seed,
+        preset=preset,
+        change=change,
+        reconfigure=reconfigure,
+        jobs=jobs,
+    )
     with lending(protocols or ()), bars.shown("compare", progress) as tell:
-        return Comparison(_narrows.compare(pairs(given), tell))
+        return Comparison(_narrows.compare(given, tell))
 
 
 def run(
@@ -92,6 +100,8 @@ def run(
     *,
     seeds: int | None = None,
     seed: int | None = None,
+    change: str | Iterable[str] | None = None,
+    reconfigure: str | Iterable[str] | None = None,
     jobs: int | None = None,
     progress: bool = True,
 ) -> Comparison:
@@ -101,6 +111,8 @@ def run(
         A file's path, or a :class:`Scenario`.
     seeds, seed
         Instead of the scenario's own.
+    change, reconfigure
+        As in :func:`compare`, besides what the scenario says.
 
     Raises ``SpecError`` with the command's message where something is wrong.
     """
@@ -110,16 +122,7 @@ def run(
     else:
         name, text = path_text(scenario, "scenario"), None
         own = []
-    given = {
-        "seeds": None if seeds is None else whole_text(seeds, "seeds"),
-        "seed": None if seed is None else whole_text(seed, "seed"),
-        "jobs": None if jobs is None else whole_text(jobs, "jobs"),
-        "": name,
-    }
+    given = pairs(seeds=seeds, seed=seed, change=change, reconfigure=reconfigure, jobs=jobs)
+    given.append(("", name))
     with lending(own), bars.shown("run", progress) as tell:
-        return Comparison(_narrows.run(pairs(given), text, tell))
-
-
-def pairs(given: dict[str, str | None]) -> list[tuple[str, str]]:
-    """Return what is given, by the command's names."""
-    return [(name, value) for name, value in given.items() if value is not None]
+        return Comparison(_narrows.run(given, text, tell))

@@ -73,14 +73,19 @@ def speed(
 
 @contextmanager
 def _raising(specification: str) -> Iterator[None]:
-    """Raise at the end of a ``with`` block what a controller raised in it, outside of simulations."""
+    """Raise at the end of a ``with`` block what a controller raised in it, outside of simulations.
+
+    It comes before what else the block may have ended with: that is a consequence.
+    """
     name = specification.removeprefix("rrtp+").partition("(")[0]
     while _narrows.take_failure(name) is not None:
         pass  # of an earlier call
-    yield
-    error = _narrows.take_failure(name)
-    if error is not None:
-        raise error
+    try:
+        yield
+    finally:
+        error = _narrows.take_failure(name)
+        if error is not None:
+            raise error
 
 
 @contextmanager

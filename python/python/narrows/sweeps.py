@@ -15,21 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import _narrows
 from . import progress as bars
-from .controller import ProtocolLike, controllers, lending, protocol_text, protocols_text
-from .links import Link, link_text
+from ._options import pairs
+from .controller import ProtocolLike, controllers, lending, protocol_text
+from .links import Link
 from .scenario import Scenario
 from .tables import Table
-from .units import (
-    Size,
-    Time,
-    number_text,
-    path_text,
-    plain_text,
-    size_text,
-    time_text,
-    whole_text,
-    wrong_type,
-)
+from .units import Size, Time, number_text, path_text, plain_text, wrong_type
 from .workers import Pool
 
 if TYPE_CHECKING:
@@ -149,6 +140,8 @@ def sweep(
     seeds: int | None = None,
     seed: int | None = None,
     preset: str | None = None,
+    change: str | Iterable[str] | None = None,
+    reconfigure: str | Iterable[str] | None = None,
     measure: str | None = None,
     group: str | None = None,
     jobs: int | None = None,
@@ -167,6 +160,8 @@ def sweep(
         command's texts ``"NAME=VALUES"``. The first varies slowest.
     link, scenario
         What is varied: a link as in :func:`compare`, or a file's path or a :class:`Scenario`.
+    change, reconfigure
+        As in :func:`compare`, at every point.
     folder
         Where finished runs are kept: the same call goes on with what is there, after an interruption,
         a killed worker or a lost scheduler. ``fresh`` runs everything again.
@@ -185,27 +180,28 @@ def sweep(
         name, text = f"{scenario.name}.toml", (scenario.toml(), "")
     elif scenario is not None:
         name = path_text(scenario, "scenario")
-    given: dict[str, str | None] = {
-        "link": None if link is None else link_text(link),
-        "protocols": None if protocols is None else protocols_text(protocols),
-        "flows": None if flows is None else whole_text(flows, "flows"),
-        "against": against if against is None else plain_text(against, "against"),
-        "reverse": reverse if reverse is None else plain_text(reverse, "reverse"),
-        "duration": None if duration is None else time_text(duration, "duration"),
-        "warmup": None if warmup is None else time_text(warmup, "warmup"),
-        "stagger": None if stagger is None else time_text(stagger, "stagger"),
-        "packet": None if packet is None else size_text(packet, "packet"),
-        "seeds": None if seeds is None else whole_text(seeds, "seeds"),
-        "seed": None if seed is None else whole_text(seed, "seed"),
-        "preset": preset if preset is None else plain_text(preset, "preset"),
-        "measure": measure if measure is None else plain_text(measure, "measure"),
-        "group": group if group is None else plain_text(group, "group"),
-        "jobs": None if jobs is None else whole_text(jobs, "jobs"),
-    }
-    pairs = [(key, value) for key, value in given.items() if value is not None]
-    pairs += [("vary", one) for one in _vary_texts(vary)]
+    given = pairs(
+        link=link,
+        protocols=protocols,
+        flows=flows,
+        against=against,
+        reverse=reverse,
+        duration=duration,
+        warmup=warmup,
+        stagger=stagger,
+        packet=packet,
+        seeds=seeds,
+        seed=seed,
+        preset=preset,
+        change=change,
+        reconfigure=reconfigure,
+        measure=measure,
+        group=group,
+        jobs=jobs,
+    )
+    given += [("vary", one) for one in _vary_texts(vary)]
     if name is not None:
-        pairs.append(("", name))
+        given.append(("", name))
         if text is None and client is not None:
             # Workers on other machines do not have the file.
             path = Path(name)
@@ -217,7 +213,7 @@ def sweep(
     with ExitStack() as failing:
         failing.push(loans)
         loans.enter_context(lending(own))
-        found = Sweep(_narrows.Sweep(pairs, text, place, fresh))
+        found = Sweep(_narrows.Sweep(given, text, place, fresh))
         failing.pop_all()
     if client is None and wait:
 
@@ -232,14 +228,14 @@ def sweep(
 
         def work() -> None:
             with loans, threads:
-                _share(found, pool, pairs, text, None)
+                _share(found, pool, given, text, None)
 
     else:
         pool = Pool(client, own)
 
         def work() -> None:
             with loans, bars.shown("sweep", progress and wait) as tell:
-                _share(found, pool, pairs, text, tell)
+                _share(found, pool, given, text, tell)
 
     if wait:
         work()
@@ -282,7 +278,7 @@ def _read(path: Path) -> str:
 def _share(
     found: Sweep,
     pool: Pool,
-    pairs: list[tuple[str, str]],
+    given: list[tuple[str, str]],
     text: tuple[str, str] | None,
     tell: Callable[[float], None] | None,
 ) -> None:
@@ -298,7 +294,7 @@ def _share(
             while left and len(under_way) < 2 * pool.workers():
                 batch = pool.batch(left)
                 tasks = [(point, seed, sweep.is_traced(seed)) for point, seed, _ in batch]
-                under_way[pool.submit(pairs, text, tasks)] = batch
+                under_way[pool.submit(given, text, tasks)] = batch
             finished, _ = wait_for(under_way, timeout=0.2, return_when=FIRST_COMPLETED)
             for future in finished:
                 batch = under_way.pop(future)

@@ -187,7 +187,7 @@ impl Compiled {
         match Compiled::new(class, layout, arguments, environment) {
             Ok(made) => Box::new(made),
             Err(fault) => {
-                failure::record(class.name, "its beginning", Time::ZERO, fault);
+                failure::record(class.name, "its constructor", Time::ZERO, fault);
                 Box::new(Failed)
             }
         }

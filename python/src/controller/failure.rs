@@ -155,6 +155,11 @@ pub fn forget(name: &str) {
     drop(left);
 }
 
+/// Whether a controller of that name has raised outside of simulations.
+pub fn has_failed(name: &str) -> bool {
+    raised().iter().any(|r| r.name == name)
+}
+
 /// What the controller of that name raised outside of simulations.
 pub fn take(name: &str) -> Option<PyErr> {
     let mut waiting = raised();

@@ -77,7 +77,7 @@ impl Interpreted {
             match made {
                 Ok(made) => Box::new(made) as Box<dyn Controller>,
                 Err(fault) => {
-                    failure::record(class.name, "its beginning", Time::ZERO, fault);
+                    failure::record(class.name, "its constructor", Time::ZERO, fault);
                     Box::new(Failed)
                 }
             }

@@ -9,7 +9,7 @@ mod interpreted;
 mod lent;
 mod limits;
 
-pub use failure::{error, interrupt};
+pub use failure::{error, has_failed, interrupt};
 
 use pyo3::prelude::*;
 

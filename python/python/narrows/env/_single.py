@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._task import (
-    COLUMNS,
     DEFAULT_LINK,
     DEFAULT_OBSERVATIONS,
     DEFAULT_REWARD,
@@ -18,7 +17,6 @@ from ._task import (
     Float64,
     Task,
     check_render_mode,
-    picture,
 )
 
 
@@ -126,9 +124,8 @@ class CongestionEnv(gym.Env[Float32, Float32]):
 
     def trace(self) -> dict[str, Float64]:
         """Return the episode step by step; units are in the names. Empty without a mode."""
-        rows = np.array(self._environments.trace(0), dtype=np.float64).reshape(-1, len(COLUMNS))
-        return dict(zip(COLUMNS, rows.T, strict=True))
+        return self._task.trace()
 
     def render(self) -> str | None:
         """Draw the episode: rates, RTT, window and queue, losses."""
-        return None if self.render_mode is None else picture(self._environments, self.render_mode)
+        return self._task.render(self.render_mode)

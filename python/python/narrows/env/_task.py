@@ -39,16 +39,9 @@ REWARDS: dict[str, Entry] = {
     name: Entry(name, "", -float("inf"), float("inf"), text) for name, text in _rewards
 }
 
-DEFAULT_OBSERVATIONS = (
-    "rate_ratio",
-    "rtt_ratio",
-    "rtt_gradient",
-    "loss",
-    "delivery_ratio",
-    "bdp_ratio",
-)
-DEFAULT_REWARD = {"throughput": 1.0, "delay": -0.2, "loss": -1.0}
-DEFAULT_LINK = "1Mbit/s..100Mbit/s log,5ms..100ms"
+DEFAULT_LINK, _observations_seen, _weights = _narrows.env_defaults()
+DEFAULT_OBSERVATIONS = tuple(_observations_seen)
+DEFAULT_REWARD = dict(_weights)
 
 
 class Task:
@@ -131,6 +124,22 @@ class Task:
             raise _narrows.SpecError(f"actions have the shape {rows.shape}; {wanted} is expected")
         return rows
 
+    def trace(self) -> dict[str, Float64]:
+        """Return the columns of the first environment's trace."""
+        rows = np.array(self.environments.trace(0), dtype=np.float64).reshape(-1, len(COLUMNS))
+        return dict(zip(COLUMNS, rows.T, strict=True))
+
+    def render(self, mode: str | None) -> str | None:
+        """Draw the trace of the first environment, as reports do."""
+        if mode is None:
+            return None
+        svg = self.environments.svg(0)
+        if mode == "svg":
+            return Picture(svg)
+        return Picture(
+            f'<!doctype html><html><head><meta charset="utf-8"></head><body>{svg}</body></html>'
+        )
+
     def blank(self) -> Float32:
         """Make room for a row of observations per environment."""
         return np.zeros((self.num_envs, self.width), dtype=np.float32)
@@ -149,16 +158,6 @@ class Picture(str):
 
     def _repr_html_(self) -> str:
         return str(self)
-
-
-def picture(environments: _narrows.Environments, mode: str) -> str:
-    """Draw the trace of the first environment, as reports do."""
-    svg = environments.svg(0)
-    if mode == "svg":
-        return Picture(svg)
-    return Picture(
-        f'<!doctype html><html><head><meta charset="utf-8"></head><body>{svg}</body></html>'
-    )
 
 
 def check_render_mode(mode: str | None) -> Literal["svg", "html"] | None:

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _narrows
 from ._task import (
-    COLUMNS,
     DEFAULT_LINK,
     DEFAULT_OBSERVATIONS,
     DEFAULT_REWARD,
@@ -21,7 +20,6 @@ from ._task import (
     Float64,
     Task,
     check_render_mode,
-    picture,
 )
 
 Array = NDArray[Any]
@@ -222,12 +220,11 @@ class VectorCongestionEnv(VectorEnv[Float32, Float32, Array]):
 
         It is empty without a ``render_mode``.
         """
-        rows = np.array(self._environments.trace(0), dtype=np.float64).reshape(-1, len(COLUMNS))
-        return dict(zip(COLUMNS, rows.T, strict=True))
+        return self._task.trace()
 
     def render(self) -> str | None:  # type: ignore[override]
         """Draw the first environment's episode: rates, RTT, window and queue, losses."""
-        return None if self.render_mode is None else picture(self._environments, self.render_mode)
+        return self._task.render(self.render_mode)
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> Seeds | None:
         if seed is None:

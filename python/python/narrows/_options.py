@@ -1,0 +1,47 @@
+"""Arguments of functions as the command's options: each is checked and written in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .controller import protocols_text
+from .links import link_text
+from .units import plain_text, size_text, time_text, whole_text
+
+_WRITERS: dict[str, Callable[[Any, str], str]] = {
+    "link": lambda value, _: link_text(value),
+    "protocols": lambda value, _: protocols_text(value),
+    "duration": time_text,
+    "warmup": time_text,
+    "stagger": time_text,
+    "packet": size_text,
+    "flows": whole_text,
+    "seeds": whole_text,
+    "seed": whole_text,
+    "jobs": whole_text,
+}
+
+#: Options whose names Python keeps for itself.
+_NAMES = {"aim": "for"}
+
+
+#: Options that may be given more than once: a text or several.
+_REPEATED = {"change", "reconfigure"}
+
+
+def pairs(**given: object) -> list[tuple[str, str]]:
+    """Return what is not None, by the command's names and as the command reads it.
+
+    >>> pairs(link="geo", aim="calls", duration=5, seeds=None)
+    [('link', 'geo'), ('for', 'calls'), ('duration', '5s')]
+    >>> pairs(change=["2s:loss=1%", "4s:loss=0%"])
+    [('change', '2s:loss=1%'), ('change', '4s:loss=0%')]
+    """
+    told = []
+    for key, value in given.items():
+        name = _NAMES.get(key, key)
+        single = name not in _REPEATED or isinstance(value, str) or not isinstance(value, Iterable)
+        values = [] if value is None else [value] if single else value
+        told += [(name, _WRITERS.get(name, plain_text)(one, name)) for one in values]
+    return told
