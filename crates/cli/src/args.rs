@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::help::{COMPLETIONS, EXAMPLES, LIST, MAN, RUN, SWEEP, compare};
+use crate::live::PacedLive;
 use clap::{Args, Parser, Subcommand};
 use narrows_lab::sweep::journal::Part;
 use narrows_options::Jobs;
@@ -19,7 +20,7 @@ pub struct Cli {
 pub enum Command {
     /// What would each protocol give me on this link, and why?
     #[command(after_help = compare())]
-    Compare(Compare),
+    Compare(Box<Compare>),
     /// Run a scenario: any topology, any mix of flows
     #[command(after_help = RUN)]
     Run(Run),
@@ -44,9 +45,15 @@ pub enum Command {
     /// Memory to memory over real sockets: how fast, at what cost
     #[command(after_help = crate::speed::HELP)]
     Speed(Box<crate::speed::SpeedArgs>),
+    /// What is the path to a server like? As a link that can be compared and emulated
+    #[command(after_help = crate::probe::HELP)]
+    Probe(crate::probe::ProbeArgs),
     /// Serve a folder, by rrtp and TCP
     #[command(after_help = crate::serve::HELP)]
     Serve(Box<crate::serve::Serve>),
+    /// Any TCP or UDP program over rrtp, to targets that the far side permits
+    #[command(after_help = crate::tunnel::HELP)]
+    Tunnel(crate::tunnel::TunnelArgs),
     /// Get a file or a folder: encrypted, resumable, whole or not at all
     #[command(after_help = crate::transfer::GET)]
     Get(Box<crate::transfer::Get>),
@@ -94,6 +101,8 @@ pub struct Compare {
     #[arg(long, value_name = "SCENARIO.toml")]
     pub save: Option<PathBuf>,
     #[command(flatten)]
+    pub live: PacedLive,
+    #[command(flatten)]
     pub output: Output,
 }
 
@@ -101,6 +110,8 @@ pub struct Compare {
 pub struct Run {
     #[command(flatten)]
     pub run: narrows_options::Run,
+    #[command(flatten)]
+    pub live: PacedLive,
     #[command(flatten)]
     pub output: Output,
 }
@@ -191,6 +202,8 @@ mod tests {
             "link",
             "relay",
             "kernel",
+            "tunnel",
+            "probe",
             "speed",
             "list",
             "completions",

@@ -28,6 +28,11 @@ Examples:
   narrows compare --protocols media,rrtp --against cubic
   narrows compare --for calls --against cubic
   narrows compare --link lte --source 'transfer(size=1MB)'
+  narrows compare --link 11Mbit/s,5ms --protocols rrtp,rrtp-lasthop \\
+      --change 20s:rate=144kbit/s,delay=75ms \\
+      --change 40s:rate=11Mbit/s,delay=5ms \\
+      --reconfigure 20s:rate=144kbit/s,rtt=150ms \\
+      --reconfigure 40s:rate=11Mbit/s,rtt=10ms
   narrows compare --link 1Mbit/s,10ms,queue=5p,access=15Mbit/s/0.5ms..2ms \\
       --flows 4 --stagger 5s
   narrows compare --link geo,loss=0.1% --duration 5min --save geo.toml --out geo";
@@ -39,7 +44,8 @@ with.
 
 Examples:
   narrows run scenario.toml
-  narrows run scenario.toml --seeds 20 --out result";
+  narrows run scenario.toml --seeds 20 --out result
+  narrows run scenario.toml --reconfigure 30s:files:rate=384kbit/s,rtt=300ms";
 
 pub const SWEEP: &str = "\
 Values are separated by commas; commas in parentheses do not split. 1..9:5 is

@@ -9,7 +9,9 @@ mod failure;
 mod help;
 mod kernel;
 mod link;
+mod live;
 mod log;
+mod probe;
 #[cfg(target_os = "linux")]
 mod real;
 mod record;
@@ -22,6 +24,7 @@ mod sweep;
 mod terminal;
 mod transfer;
 mod transport;
+mod tunnel;
 mod work;
 
 use args::{Cli, Command};
@@ -47,6 +50,10 @@ pub fn run(registry: Registry) -> ExitCode {
         Ok(cli) => cli,
         Err(e) => return refused(&e),
     };
+    // Whoever has no such folder has no links of their own.
+    if let Ok(folder) = narrows_files::key::config_folder() {
+        narrows_scenario::user_links::set_file(folder.join(probe::LINKS_FILE));
+    }
     let result = match cli.command {
         None => {
             // Whether anybody reads it or not, the short help is all there is to say.
@@ -62,7 +69,9 @@ pub fn run(registry: Registry) -> ExitCode {
         Some(Command::Relay(args)) => relay::relay(&args),
         Some(Command::Kernel(args)) => kernel::kernel(&args),
         Some(Command::Speed(args)) => speed::speed(&args),
+        Some(Command::Probe(args)) => probe::probe(&args),
         Some(Command::Serve(args)) => serve::serve(&args),
+        Some(Command::Tunnel(args)) => tunnel::tunnel(&args),
         Some(Command::Get(args)) => transfer::get(&args),
         Some(Command::Put(args)) => transfer::put(&args),
         Some(Command::Ls(args)) => transfer::ls(&args),

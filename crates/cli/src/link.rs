@@ -7,6 +7,8 @@ mod guard;
 #[cfg(target_os = "linux")]
 mod make;
 #[cfg(target_os = "linux")]
+mod on_page;
+#[cfg(target_os = "linux")]
 mod plan;
 #[cfg(target_os = "linux")]
 mod recorded;
@@ -14,6 +16,7 @@ mod recorded;
 mod shown;
 
 use crate::failure::Failure;
+use crate::live::LiveArgs;
 use crate::record::Record;
 use clap::Args;
 use narrows_options::values::seed;
@@ -44,9 +47,11 @@ pub struct LinkArgs {
     pub seed: Option<u64>,
     /// A line on the error stream each second while a command runs
     #[arg(long)]
-    pub live: bool,
+    pub progress: bool,
+    #[command(flatten)]
+    pub page: LiveArgs,
     /// Say nothing but errors
-    #[arg(long, conflicts_with = "live")]
+    #[arg(long, conflicts_with = "progress")]
     pub quiet: bool,
     /// At the end, print what was counted as one JSON object
     #[arg(long)]
@@ -54,7 +59,7 @@ pub struct LinkArgs {
     #[command(flatten)]
     pub record: Record,
     /// Remove what killed runs left
-    #[arg(long, conflicts_with_all = ["back", "between", "far", "command", "json", "live"])]
+    #[arg(long, conflicts_with_all = ["back", "between", "far", "command", "json", "live", "progress"])]
     pub clean: bool,
     /// Clean up when the process that started this one is killed
     #[arg(long, hide = true, exclusive = true)]

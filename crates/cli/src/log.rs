@@ -16,6 +16,8 @@ const KEPT: u32 = 5;
 /// Lines at once, and a second in the long run: of one source, and of all.
 const OF_SOURCE: (f64, f64) = (20.0, 2.0);
 const OF_ALL: (f64, f64) = (200.0, 20.0);
+/// The same where only clients come that somebody has listed.
+const OF_KNOWN: (f64, f64) = (2000.0, 100.0);
 /// Sources that are counted one by one.
 const MAX_SOURCES: usize = 1000;
 
@@ -57,6 +59,8 @@ struct State {
     to: To,
     all: Bucket,
     sources: BTreeMap<String, Bucket>,
+    of_source: (f64, f64),
+    of_all: (f64, f64),
     left_out: u64,
 }
 
@@ -69,6 +73,22 @@ impl Log {
     /// # Errors
     /// The file cannot be written.
     pub fn new(path: Option<&Path>) -> Result<Log, Failure> {
+        Log::with(path, OF_SOURCE, OF_ALL)
+    }
+
+    /// The same where all clients are known, and what each of them does is to be told.
+    ///
+    /// # Errors
+    /// As [`new`](Log::new).
+    pub fn of_known(path: Option<&Path>) -> Result<Log, Failure> {
+        Log::with(path, OF_KNOWN, OF_KNOWN)
+    }
+
+    fn with(
+        path: Option<&Path>,
+        of_source: (f64, f64),
+        of_all: (f64, f64),
+    ) -> Result<Log, Failure> {
         let to = match path {
             Some(path) => {
                 let file = open(path).map_err(|e| {
@@ -81,8 +101,9 @@ impl Log {
             None if is_journal() => To::Journal,
             None => To::Stderr,
         };
-        let all = Bucket { left: OF_ALL.0, at: Instant::now() };
-        Ok(Log(Mutex::new(State { to, all, sources: BTreeMap::new(), left_out: 0 })))
+        let all = Bucket { left: of_all.0, at: Instant::now() };
+        let sources = BTreeMap::new();
+        Ok(Log(Mutex::new(State { to, all, sources, of_source, of_all, left_out: 0 })))
     }
 
     /// A line about a source, unless there were too many.
@@ -110,21 +131,22 @@ impl Log {
 
 impl State {
     fn may(&mut self, now: Instant, source: &str) -> bool {
+        let of_source = self.of_source;
         if self.sources.len() >= MAX_SOURCES && !self.sources.contains_key(source) {
             // Who was silent long enough has all its lines again anyway.
             self.sources.retain(|_, b| {
                 let gone = now.saturating_duration_since(b.at).as_secs_f64();
-                b.left + gone * OF_SOURCE.1 < OF_SOURCE.0
+                b.left + gone * of_source.1 < of_source.0
             });
         }
         if self.sources.len() < MAX_SOURCES || self.sources.contains_key(source) {
-            let full = || Bucket { left: OF_SOURCE.0, at: now };
+            let full = || Bucket { left: of_source.0, at: now };
             let of = self.sources.entry(source.to_string()).or_insert_with(full);
-            if !of.take(now, OF_SOURCE) {
+            if !of.take(now, of_source) {
                 return false;
             }
         }
-        self.all.take(now, OF_ALL)
+        self.all.take(now, self.of_all)
     }
 }
 

@@ -112,6 +112,10 @@ pub fn check(plan: &Plan) -> Result<(), Failure> {
     if scenario.flows.iter().any(|f| !f.source.is_endless()) {
         return Err(Failure::Input("--real: only bulk transfers (--source bulk)".into()));
     }
+    if !scenario.changes.is_empty() || !scenario.reconfigurations.is_empty() {
+        let e = "--real: nothing happens on the way (no --change, no --reconfigure)";
+        return Err(Failure::Input(e.into()));
+    }
     if [&scenario.links[0].there, &scenario.links[0].back].iter().any(|way| way.trace.is_some()) {
         return Err(Failure::Input("--real: links of a constant rate only, not a trace".into()));
     }

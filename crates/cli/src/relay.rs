@@ -1,6 +1,7 @@
 //! `narrows relay`: a UDP link emulator that drives the simulator's own links in real time.
 
 use crate::failure::Failure;
+use crate::live::{LiveArgs, shown};
 use crate::record::Record;
 use crate::terminal::{STOP, catch_interrupt, note, print};
 use crate::transport::{PACKET, address};
@@ -8,12 +9,16 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::{Duration, SpecError};
 use narrows_link::LinkConfig;
-use narrows_net::relay::{DirectionStats, Relay, RelayStats};
+use narrows_live::link::Tap;
+use narrows_net::relay::{
+    DirectionStats, MissedDatagram, Relay, RelayObserver, RelayStats, RelayTap, RelayedDatagram,
+};
 use narrows_options::values::{seed, time};
 use narrows_scenario::Link;
 use narrows_scenario::link_direction::LinkDirection;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -42,6 +47,8 @@ pub struct RelayArgs {
     pub json: bool,
     #[command(flatten)]
     pub record: Record,
+    #[command(flatten)]
+    pub live: LiveArgs,
 }
 
 pub const HELP: &str = "\
@@ -63,11 +70,20 @@ Examples:
 pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
     let (listen, to) = (address("--listen", &a.listen)?, address("--to", &a.to)?);
     let (there, back) = links(&a.link, a.link_back.as_deref())?;
-    let (forward, backward) = configs(&there, &back);
+    let (mut forward, mut backward) = configs(&there, &back);
+    // Whether a page may change them.
+    (forward.changes, backward.changes) = (a.live.live.is_some(), a.live.live.is_some());
     let link =
         format!("{}; back {}", a.link, a.link_back.as_deref().unwrap_or("the same, lossless"));
+    let feed = a.live.feed();
+    let shown = feed.as_ref().and_then(|feed| shown(feed, "relay", &link, [&there, &back]));
+    let (live, controls) = shown.unzip();
+    // Opened first: an address in use must not end a recording.
+    let page = a.live.open(feed.as_ref(), controls)?;
     let recording = a.record.relay(link, vec![describe(&there), describe(&back)])?;
-    let relay = Relay::watched(listen, to, &forward, &backward, a.seed, recording.watch());
+    let taps =
+        recording.watch().into_iter().chain(live.map(|l| Arc::new(Tap(l)) as Arc<dyn RelayTap>));
+    let relay = Relay::watched(listen, to, &forward, &backward, a.seed, both(taps.collect()));
     let done = relay.map_err(|e| Failure::Outside(e.to_string())).and_then(|relay| {
         catch_interrupt();
         note(&format!(
@@ -80,7 +96,28 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
         let stats = relay.stop();
         print(&format!("{}\n", if a.json { json(&stats).to_string() } else { table(&stats) }))
     });
+    drop(page);
     recording.finish(done)
+}
+
+/// One tap for those who observe a relay.
+fn both(mut taps: Vec<Arc<dyn RelayTap>>) -> Option<Arc<dyn RelayTap>> {
+    if taps.len() < 2 { taps.pop() } else { Some(Arc::new(Taps(taps))) }
+}
+
+#[derive(Debug)]
+struct Taps(Vec<Arc<dyn RelayTap>>);
+
+impl RelayTap for Taps {
+    fn bound(&self, observer: RelayObserver) {
+        self.0.iter().for_each(|tap| tap.bound(observer.clone()));
+    }
+    fn passed(&self, datagram: &RelayedDatagram<'_>) {
+        self.0.iter().for_each(|tap| tap.passed(datagram));
+    }
+    fn missed(&self, datagram: &MissedDatagram) {
+        self.0.iter().for_each(|tap| tap.missed(datagram));
+    }
 }
 
 /// Both ways of the two specifications.

@@ -3,6 +3,7 @@
 mod local;
 pub use local::date;
 mod open;
+pub use open::pin;
 mod progress;
 
 use crate::failure::Failure;
@@ -137,6 +138,14 @@ pub fn server_key(file: Option<&Path>) -> Result<Identity, Failure> {
     own_key(file, "server.key")
 }
 
+/// The client's key pair, made at first use.
+///
+/// # Errors
+/// It can be neither read nor made.
+pub fn client_key(file: Option<&Path>) -> Result<Identity, Failure> {
+    own_key(file, "client.key")
+}
+
 fn own_key(file: Option<&Path>, name: &str) -> Result<Identity, Failure> {
     let path = match file {
         Some(path) => path.to_path_buf(),
@@ -145,7 +154,11 @@ fn own_key(file: Option<&Path>, name: &str) -> Result<Identity, Failure> {
     Ok(Identity::load_or_make(&path)?)
 }
 
-fn known_servers() -> Result<KnownServers, Failure> {
+/// The servers that this user has met.
+///
+/// # Errors
+/// The user has no home.
+pub fn known_servers() -> Result<KnownServers, Failure> {
     Ok(KnownServers::at(key::config_folder()?.join("known_servers")))
 }
 

@@ -36,6 +36,10 @@ impl Hints {
     pub fn to_path_hints(&self) -> PathHints {
         PathHints { rate: self.rate, rtt: self.rtt, loss: self.loss }
     }
+    /// What of it holds for the other direction, too.
+    pub fn receiving(&self) -> PathHints {
+        PathHints { rate: None, ..self.to_path_hints() }
+    }
 }
 
 #[derive(Args, Clone, Debug)]

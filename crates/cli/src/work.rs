@@ -3,11 +3,13 @@
 use crate::args::{Compare, List, Output, Run};
 use crate::command_line::command_line;
 use crate::failure::Failure;
+use crate::live::{PacedLive, stay};
 use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width, width};
 use narrows_base::Duration;
 use narrows_lab::collect::{About, collect};
-use narrows_lab::execute::{Control, execute};
+use narrows_lab::execute::{Control, RunObserver, execute_observed};
 use narrows_lab::{Outcome, Question, catalogue};
+use narrows_live::simulation::Simulations;
 use narrows_report::{output, summary};
 use narrows_scenario::{Plan, scenario_file};
 use std::path::Path;
@@ -34,7 +36,8 @@ pub fn compare(a: &Compare) -> Result<(), Failure> {
         output::check_file("--save", path).map_err(Failure::Input)?;
     }
     output::check_folder(&a.output.out).map_err(Failure::Input)?;
-    answer(&Plan::new(scenario)?, about, &a.output, saved, a.real)
+    let how = How { out: &a.output, saved, real: a.real, live: &a.live };
+    answer(&Plan::new(scenario)?, about, how)
 }
 
 /// `narrows run`.
@@ -42,30 +45,38 @@ pub fn run(a: &Run) -> Result<(), Failure> {
     let scenario = a.run.load()?;
     output::check_folder(&a.output.out).map_err(Failure::Input)?;
     let (plan, about) = a.run.plan(scenario, command_line())?;
-    answer(&plan, about, &a.output, None, false).map_err(|e| match e {
+    let how = How { out: &a.output, saved: None, real: false, live: &a.live };
+    answer(&plan, about, how).map_err(|e| match e {
         // What only the simulation shows.
         Failure::Input(line) => Failure::Input(format!("{}: {line}", a.run.scenario.display())),
         other => other,
     })
 }
 
-/// Runs, shows and writes.
-fn answer(
-    plan: &Plan,
-    about: About,
-    out: &Output,
-    saved: Option<(&Path, String)>,
+/// Where an answer goes, and what else is wanted.
+struct How<'a> {
+    out: &'a Output,
+    saved: Option<(&'a Path, String)>,
     real: bool,
-) -> Result<(), Failure> {
+    live: &'a PacedLive,
+}
+
+/// Runs, shows and writes.
+fn answer(plan: &Plan, about: About, how: How<'_>) -> Result<(), Failure> {
+    let How { out, saved, real, live } = how;
     if real {
         check_real(plan)?;
     }
+    let feed = live.page.feed();
+    let page = live.page.open(feed.as_ref(), None)?;
     catch_interrupt();
     let (variants, seeds) = (plan.scenario.variants(), plan.scenario.seeds);
     let bar = Bar::new(format!("{} runs", variants as u64 * u64::from(seeds)));
     let control =
         Control { stop: &STOP, progress: &|fraction| bar.tell(fraction), jobs: out.jobs.count() };
-    let runs = execute(plan, &control);
+    let detail = format!("{}; {}", about.link, about.path);
+    let seen = feed.as_ref().map(|feed| Simulations::new(feed, plan, &detail, live.live_speed));
+    let runs = execute_observed(plan, &control, seen.as_ref().map(|s| s as &dyn RunObserver));
     bar.finish();
     let runs = runs.map_err(Failure::Input)?;
     if runs.iter().flatten().all(Option::is_none) {
@@ -85,6 +96,8 @@ fn answer(
     } else {
         print(&(shown(&outcome, &files) + "\n"))?;
     }
+    let complete = !STOP.load(std::sync::atomic::Ordering::SeqCst);
+    stay(page.filter(|_| complete));
     let (all, done) = (runs.iter().flatten().count(), runs.iter().flatten().flatten().count());
     if done < all {
         let line = format!("interrupted: this is of the {done} runs of {all} that were finished");

@@ -157,7 +157,7 @@ mod tests {
         let table = &results[0].series[0];
         for (column, _) in &table.columns {
             assert!(
-                narrows_report::variables::find(column).is_some(),
+                narrows_report::variables::listed(column).is_some(),
                 "nobody says what {column} is"
             );
         }

@@ -94,6 +94,7 @@ impl Writer {
             results,
             recommendation: String::new(),
             notes,
+            variables: Vec::new(),
         }
     }
 }

@@ -124,7 +124,7 @@ mod tests {
         assert!(table.columns.iter().all(|c| c.1.len() == rows));
         for (column, _) in &table.columns {
             assert!(
-                narrows_report::variables::find(column).is_some(),
+                narrows_report::variables::listed(column).is_some(),
                 "nobody says what {column} is"
             );
         }

@@ -2,6 +2,7 @@
 
 use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;
+use narrows_net::ApplicationProtocols;
 use narrows_net::endpoint::connection;
 use narrows_record::Recorder;
 use narrows_transport::Protocol;
@@ -12,6 +13,9 @@ use std::sync::Arc;
 /// Longest message, bytes: what an endpoint takes unless configured otherwise. With its frame and seal it
 /// fits into a datagram of Ethernet's size.
 pub const MAX_MESSAGE_BYTES: usize = 1400;
+
+/// The application protocol.
+const APPLICATION: &str = "narrows-speed";
 
 /// Who sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +74,14 @@ impl Speed {
             hints: self.hints,
             rate_limit: self.rate_limit,
             probes_rate: self.direction == Direction::Up,
-            ..connection(self.protocol.clone())
+            ..for_speed(connection(self.protocol.clone()))
         }
     }
+}
+
+/// A connection that says in its handshake what it is for: the same servers answer probes.
+pub(crate) fn for_speed(config: ConnectionConfig) -> ConnectionConfig {
+    // A name of this form is always one.
+    let applications = ApplicationProtocols::new([APPLICATION]).unwrap_or_default();
+    ConnectionConfig { applications, ..config }
 }

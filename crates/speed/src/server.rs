@@ -1,9 +1,11 @@
 //! The other end of a speed measurement: receives or sends what clients ask for, each a task of one
 //! thread.
 
+use super::measurement::for_speed;
 use super::request::{Kind, REQUEST, Request};
 use super::transfer::{TALLY, receive_some, runtime, send_bytes};
 use narrows_base::Time;
+use narrows_net::probe::{self, ProbeGate};
 use narrows_net::tap::Tap;
 use narrows_net::{Clock, Connection, Driver, Endpoint, Error, Options, ReceiveStream, SendStream};
 use narrows_transport::connection::ConnectionConfig;
@@ -51,6 +53,8 @@ impl Server {
         tap: Option<Arc<dyn Tap>>,
     ) -> Result<Server, Error> {
         let public = *key.public();
+        let connection = probe::answering(for_speed(connection))
+            .map_err(|why| Error::Link { place: "probe".into(), why })?;
         let options =
             Options::server(key, clients, connection).tapped(tap).driven_by(Driver::Thread);
         let endpoint = Endpoint::bind(listen, options)?;
@@ -95,7 +99,16 @@ impl Drop for Server {
 
 /// Until the endpoint is closed; what is served then ends with the runtime.
 async fn accept(endpoint: &Endpoint, told: &Arc<ServerCounts>) {
+    let probes = ProbeGate::default();
     while let Ok(connection) = endpoint.accept().await {
+        if probe::is_probe(&connection).await {
+            probe::answer(connection, &probes);
+            continue;
+        }
+        if probe::is_misused(&connection) {
+            connection.close(257, "that controller is for probes");
+            continue;
+        }
         if told.serving.fetch_add(1, Ordering::AcqRel) >= MAX_STREAMS {
             told.serving.fetch_sub(1, Ordering::AcqRel);
             connection.close(256, "this server measures as many connections as it can");

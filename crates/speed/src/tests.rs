@@ -6,6 +6,7 @@ use narrows_base::{Duration, Rate, Spec};
 use narrows_congestion::PathHints;
 use narrows_link::LinkConfig;
 use narrows_net::Relay;
+use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::Suite;
 use std::net::SocketAddr;
@@ -92,4 +93,33 @@ fn every_connection_of_a_crowd_brings_all_of_its_bytes() {
         assert_eq!(result.per_connection, vec![20_000; connections]);
         assert_eq!(result.bytes, 20_000 * connections as u64);
     }
+}
+
+/// A controller that holds nothing back is for probes: a measurement does not get the server to send with it.
+#[test]
+fn the_controller_of_probes_is_for_probes_only() {
+    let label = "rrtp+fixed(rate=10Gbit/s)";
+    let protocol = Protocol::read(&Spec::parse(label).unwrap(), Preset::Rfc, 1500).unwrap();
+    let speed = |protocol: &Protocol| Speed {
+        protocol: protocol.clone(),
+        hints: PathHints::default(),
+        rate_limit: None,
+        suite: Suite::Aes256Gcm,
+        connections: 1,
+        direction: Direction::Down,
+        traffic: Traffic::Stream,
+        amount: Amount::Bytes(100_000),
+        recorder: None,
+    };
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let usual = Protocol::read(&Spec::parse("rrtp").unwrap(), Preset::Rfc, 1500).unwrap();
+    let (key, config) = (narrows_net::endpoint::new_key().unwrap(), speed(&usual).config());
+    let public = *key.public();
+    let server = Server::start(any, key, Clients::Any, config, None).unwrap();
+    let run = |protocol: &Protocol| {
+        speed(protocol).run(server.local_addr(), ServerKey::Is(public), None, &mut |_, _| true)
+    };
+    assert!(run(&usual).is_ok());
+    let refused = run(&protocol).unwrap_err();
+    assert!(refused.to_string().contains("for probes"), "{refused}");
 }

@@ -15,6 +15,8 @@ mod bench_link;
 #[cfg(feature = "measure")]
 mod bench_media;
 #[cfg(feature = "measure")]
+mod bench_probe;
+#[cfg(feature = "measure")]
 mod bench_small;
 #[cfg(feature = "measure")]
 mod bench_transport;
@@ -77,6 +79,8 @@ cargo xtask COMMAND
                    docs/benchmarks.md
   bench env        steps per second of environments for learning beside the engine alone, in Rust and from Python:
                    prints, a minute or two
+  bench probe      how near narrows probe is to twelve simulated links, and what compare says of the links that it
+                   found (--seeds N: 10 unless told; --write writes its section of docs/probe.md)
   fuzz [SECONDS]   fuzz every target for so long (60): under libFuzzer where a nightly toolchain and
                    cargo-fuzz are, else with inputs made of fuzz/seeds (--seed N: which; --mutational: so
                    in any case; --target NAME: only this one)
@@ -135,6 +139,10 @@ fn measure(args: &[String]) -> Result<(), String> {
     }
     if args.get(1).is_some_and(|w| w == "env") {
         return bench_env::run();
+    }
+    // No time is measured.
+    if args.get(1).is_some_and(|w| w == "probe") {
+        return bench_probe::run(args.get(2..).unwrap_or_default());
     }
     if cfg!(debug_assertions) {
         return in_release(args);

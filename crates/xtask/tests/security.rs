@@ -13,6 +13,7 @@ fn tests(folder: &Path, found: &mut BTreeSet<String>) {
         } else if path.extension().is_some_and(|e| e == "rs") {
             let text = fs::read_to_string(&path).expect("sources are text");
             // Between the attribute and the function there may be others, such as `ignore`.
+            let text = text.replace("#[tokio::test", "#[test]");
             for after in text.split("#[test]").skip(1) {
                 let name = after.split("fn ").nth(1).and_then(|rest| rest.split('(').next());
                 found.extend(name.map(str::to_owned));

@@ -56,7 +56,7 @@ pub fn attend(a: &LinkArgs, signals: &Signals, running: Running<'_>) -> Result<(
                 let line = live_line(name, now, before, seconds);
                 match &bar {
                     Some(bar) => bar.set_message(line),
-                    None if a.live => note(&line),
+                    None if a.progress => note(&line),
                     None => {}
                 }
             }

@@ -3,6 +3,7 @@
 use super::LinkArgs;
 use super::attend::{Running, attend};
 use super::guard::Guard;
+use super::on_page::OnPage;
 use super::plan::Plan;
 use super::recorded::Recorded;
 use crate::failure::Failure;
@@ -27,8 +28,15 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
     let mut plan = Plan::read(a)?;
     let root = narrows_emulator::is_root();
     if !root {
+        if a.page.live.is_some() && matches!(plan, Plan::Behind { .. }) {
+            return Err(Failure::Input(
+                "--live: without root a way out goes through pasta, where no browser reaches the page: use --far or root".into(),
+            ));
+        }
         plan.without_root()?;
     }
+    let mut page = OnPage::bind(&a.page)?;
+    page.iter_mut().for_each(|page| plan.show(page));
     // As the user that this is (in a user namespace there is no other), and with signals that are not blocked.
     let _guard = Guard::start();
     // Before any thread: each thread has its own mask of signals, and user namespaces are for one thread only.
@@ -38,13 +46,20 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
     }
     // Recordings have threads, and user namespaces are made by the first thread alone.
     let recorded = plan.record(&a.record)?;
-    let done = run(a, plan, &signals, &recorded);
+    let done = run(a, plan, &signals, &recorded, page);
     recorded.into_iter().fold(done, |done, recorded| recorded.finish(done))
 }
 
 /// Makes what is planned and stays until it is over.
-fn run(a: &LinkArgs, plan: Plan, signals: &Signals, recorded: &[Recorded]) -> Result<(), Failure> {
+fn run(
+    a: &LinkArgs,
+    plan: Plan,
+    signals: &Signals,
+    recorded: &[Recorded],
+    page: Option<OnPage>,
+) -> Result<(), Failure> {
     let attend = |links: Vec<(&str, &EmulatedLink)>, commands| {
+        let _page = page.map(|page| page.open(&links)).transpose()?;
         recorded.iter().zip(&links).for_each(|(recorded, (_, link))| recorded.watch(link));
         attend(a, signals, Running { links, commands })
     };

@@ -1,6 +1,7 @@
 //! What the flags ask for: all that can be wrong in them is found before anything is made.
 
 use super::LinkArgs;
+use super::on_page::OnPage;
 use super::recorded::Recorded;
 use crate::failure::Failure;
 use crate::record::Record;
@@ -96,6 +97,21 @@ impl Plan {
                 .iter_mut()
                 .map(|(wire, ways)| begin(Some(wire.name.as_str()), &mut wire.options, ways))
                 .collect(),
+        }
+    }
+
+    /// Puts all links on a page.
+    pub fn show(&mut self, page: &mut OnPage) {
+        match self {
+            Plan::Between { single, .. } | Plan::Behind { single } | Plan::Far { single, .. } => {
+                let Single { options, ways: [there, back] } = &mut **single;
+                page.add("link", options, [there, back]);
+            }
+            Plan::Scenario { wires, .. } => {
+                for (wire, [there, back]) in wires {
+                    page.add(&wire.name, &mut wire.options, [there, back]);
+                }
+            }
         }
     }
 

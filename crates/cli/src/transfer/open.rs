@@ -216,7 +216,11 @@ fn not_the_given(server: &str, found: &[u8; 32]) -> Error {
     Error::new(Kind::WrongKey, line)
 }
 
-fn pin(known: &KnownServers, server: &str, found: &[u8; 32]) -> Result<(), Error> {
+/// Compares a key with the one of before, or keeps it and says so.
+///
+/// # Errors
+/// It is another one.
+pub fn pin(known: &KnownServers, server: &str, found: &[u8; 32]) -> Result<(), Error> {
     if known.check(server, found)? == Known::New {
         let key = key::text(found);
         let line = format!("first meeting with {server}: its key is {key}, kept from now on");

@@ -44,6 +44,13 @@ fn bad_input_is_one_line_exit_code_2_and_leaves_nothing() {
         (&["compare", "--out", "bad.toml"], "not a folder"),
         (&["compare", "--out", "bad.toml/x"], "not a folder"),
         (&["compare", "--save", "no/such/x.toml"], "no folder"),
+        (&["compare", "--change", "20s:rat=1Mbit/s"], "--change: unknown key 'rat'; did you mean"),
+        (&["compare", "--reconfigure", "20s"], "--reconfigure: '20s': expected TIME:[GROUP:]KEY"),
+        (&["compare", "--reconfigure", "20s:mian:loss=1%"], "'mian'; did you mean 'main'?"),
+        (
+            &["sweep", "--vary", "loss=1%", "--change", "9s:rate=1"],
+            "--change: rate: '1' has no unit",
+        ),
         (&["run"], "not provided: <SCENARIO.toml>"),
         (&["run", "none.toml"], "no such file"),
         (&["run", "bad.toml"], "bad.toml: line 2: unknown key 'flws'; did you mean 'flows'?"),
@@ -156,6 +163,33 @@ fn compare_prints_json_writes_its_files_and_run_repeats_it() {
 }
 
 /// What an attack reports can be run again and shows what was claimed.
+/// What a command line says of the time while a run goes on reaches the simulator, by `compare`, `run` and `sweep`: a path that
+/// becomes slower carries less, and `rrtp-lasthop`, which keeps the rate that it was told, more where it is told.
+#[test]
+fn a_path_changes_and_applications_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let usual = ["--link", "10Mbit/s,5ms", "--protocols", "rrtp-lasthop", "--seeds", "1"];
+    let change = ["--change", "5s:rate=1Mbit/s", "--change", "10s:rate=10Mbit/s"];
+    let told = ["--reconfigure", "5s:rate=1Mbit/s", "--reconfigure", "10s:main:rate=10Mbit/s"];
+    let goodput = |args: &[&[&str]]| {
+        let out = narrows(folder.path(), &args.concat());
+        let json = text(&out.stdout);
+        let json: serde_json::Value =
+            serde_json::from_str(&json).unwrap_or_else(|_| panic!("{}", text(&out.stderr)));
+        json["results"][0]["goodput_bps"]["mean"].as_f64().unwrap()
+    };
+    let short: &[&str] = &["--duration", "20s", "--json"];
+    let compare: &[&str] = &["compare"];
+    let steady = goodput(&[compare, &usual, short]);
+    let save: &[&str] = &["--save", "changing.toml"];
+    let changed = goodput(&[compare, &usual, &change, save, short]);
+    let said = goodput(&[compare, &usual, &change, &told, short]);
+    assert!(changed < 0.8 * steady, "{changed} of {steady}");
+    assert!(said > 1.2 * changed, "{said} of {changed}");
+    let run: &[&str] = &["run", "changing.toml", "--json"];
+    assert_eq!((goodput(&[run]), goodput(&[run, &told])), (changed, said));
+}
+
 #[test]
 fn an_attack_leaves_scenarios_that_run_again() {
     let folder = tempfile::tempdir().unwrap();

@@ -183,11 +183,12 @@ fn a_second_run_takes_another_name_where_the_first_one_has_it() {
     assert!(text(&out.stderr).contains("'nw_asked' exists already"), "{}", text(&out.stderr));
 }
 
-/// A run of a command that says "ready" when it has begun, and its process's cgroup.
+/// A run of a script, which prints its shell's process number when it is ready for what comes, and the mark of its
+/// cgroup.
 fn begun(name: &str, script: &str) -> (Child, String) {
     let mut run = Command::new(env!("CARGO_BIN_EXE_narrows"))
         .args(["kernel", "run", "reno", "--as", name, "--", "sh", "-c"])
-        .arg(format!("echo $$; {script}"))
+        .arg(script)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -225,9 +226,9 @@ fn a_signal_ends_the_command_and_its_children_and_nothing_is_left() {
     let Some(_alone) = possible() else { return };
     // A shell that ends by itself, one with a child that does not hear, and one that does not hear.
     for (script, code) in [
-        ("trap 'exit 5' TERM; while :; do sleep 0.1; done", 5),
-        ("sh -c 'trap : TERM; while :; do sleep 0.1; done' & wait", 143),
-        ("trap : TERM; while :; do sleep 0.1; done", 137),
+        ("trap 'exit 5' TERM; echo $$; while :; do sleep 0.1; done", 5),
+        ("sh -c 'trap : TERM; echo $PPID; while :; do sleep 0.1; done' & wait", 143),
+        ("trap : TERM; echo $$; while :; do sleep 0.1; done", 137),
     ] {
         let (mut run, cgroup) = begun("nw_term", script);
         assert!(members(&cgroup) >= 1 && has("nw_term"));
@@ -238,7 +239,8 @@ fn a_signal_ends_the_command_and_its_children_and_nothing_is_left() {
         assert!(!has("nw_term") && status("nw_term").is_null(), "{script}");
     }
     // Ctrl-C, told to this process alone.
-    let (mut run, cgroup) = begun("nw_int", "trap 'exit 6' INT; while :; do sleep 0.1; done");
+    let (mut run, cgroup) =
+        begun("nw_int", "trap 'exit 6' INT; echo $$; while :; do sleep 0.1; done");
     send("-INT", run.id());
     assert_eq!(run.wait().unwrap().code(), Some(6));
     assert!(!exists(&cgroup));
@@ -248,7 +250,7 @@ fn a_signal_ends_the_command_and_its_children_and_nothing_is_left() {
 #[test]
 fn a_killed_run_leaves_its_command_and_no_congestion_control() {
     let Some(_alone) = possible() else { return };
-    let (mut run, cgroup) = begun("nw_run_killed", "exec sleep 1000");
+    let (mut run, cgroup) = begun("nw_run_killed", "echo $$; exec sleep 1000");
     run.kill().unwrap();
     run.wait().unwrap();
     assert!(!has("nw_run_killed"), "it vanishes with its process");

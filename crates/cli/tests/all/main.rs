@@ -5,4 +5,6 @@ mod command;
 mod kernel;
 #[cfg(target_os = "linux")]
 mod link;
+mod probe;
 mod transfer;
+mod tunnel;

@@ -15,6 +15,7 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use narrows_congestion::{HintSource, PathHints};
+use narrows_net::probe::{self, ProbeGate};
 use narrows_net::tap::Tap;
 use narrows_net::{Connection, Driver, Endpoint, Options, ReceiveStream, SendStream, block_on_for};
 use narrows_transport::connection::ConnectionConfig;
@@ -62,7 +63,8 @@ impl Server {
         let clients = service
             .clients()
             .map_or(Clients::Any, |list| Clients::Listed(list.keys().copied().collect()));
-        let config = super::for_files(config)?;
+        let config = probe::answering(super::for_files(config)?)
+            .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
         let mut options = Options::server(static_key(identity)?, clients, config)
             .tapped(tap)
             // Only GET and LIST are answered then.
@@ -129,6 +131,7 @@ struct Front {
     spawned: RefCell<Vec<LocalBoxFuture<'static, ()>>>,
     /// Connections whose deliveries are measured.
     measured: RefCell<Vec<Weak<Measured>>>,
+    probes: ProbeGate,
 }
 
 /// A connection, and at what rate it delivered.
@@ -152,7 +155,8 @@ impl Front {
         learned: Option<Arc<Learned>>,
     ) -> Front {
         let (spawned, measured) = (RefCell::default(), RefCell::default());
-        Front { service, label, ours, learned, spawned, measured }
+        let probes = ProbeGate::default();
+        Front { service, label, ours, learned, spawned, measured, probes }
     }
 
     fn tick(&self) {
@@ -166,6 +170,12 @@ impl Front {
 
 /// Accepts the requests of one connection.
 async fn connected(front: Rc<Front>, connection: Connection) {
+    if probe::is_probe(&connection).await {
+        return probe::answer(connection, &front.probes);
+    }
+    if probe::is_misused(&connection) {
+        return connection.close(257, "that controller is for probes");
+    }
     let (Some(key), Some(remote)) = (connection.peer_key(), connection.remote()) else { return };
     let place = client(&key, remote.ip());
     if let Some(learned) = &front.learned {

@@ -1,0 +1,74 @@
+//! `narrows link --live`: emulated links on a page.
+
+use crate::failure::Failure;
+use crate::live::{LiveArgs, serve, shown};
+use crate::relay::describe;
+use narrows_base::Time;
+use narrows_emulator::{EmulatedLink, LinkObserver, LinkOptions};
+use narrows_link::Change;
+use narrows_live::controls::Controls;
+use narrows_live::feed::Feed;
+use narrows_live::link::{LinkLive, RunningLink};
+use narrows_live::{Listening, Live};
+use narrows_net::relay::RelaySnapshot;
+use narrows_scenario::link_direction::LinkDirection;
+use std::sync::Arc;
+
+#[derive(Debug)]
+struct Observed(LinkObserver);
+
+impl RunningLink for Observed {
+    fn look(&self) -> RelaySnapshot {
+        self.0.look()
+    }
+    fn is_over(&self) -> bool {
+        self.0.is_over()
+    }
+    fn now(&self) -> Time {
+        self.0.clock().now()
+    }
+    fn change(&self, at: Time, direction: usize, change: Change) {
+        self.0.change(at, direction, change);
+    }
+}
+
+/// A page of links. Its address is taken before this process enters any namespace, and its threads begin when the
+/// namespaces are made, because only a process of one thread may make them.
+pub struct OnPage {
+    page: Listening,
+    feed: Arc<Feed>,
+    links: Vec<Arc<LinkLive>>,
+    controls: Vec<Arc<dyn Controls>>,
+}
+
+impl OnPage {
+    /// If one is wanted.
+    pub fn bind(wanted: &LiveArgs) -> Result<Option<OnPage>, Failure> {
+        let (Some(page), Some(feed)) = (wanted.bind()?, wanted.feed()) else { return Ok(None) };
+        Ok(Some(OnPage { page, feed, links: Vec::new(), controls: Vec::new() }))
+    }
+
+    /// One more link is to be made, in this order.
+    pub fn add(
+        &mut self,
+        name: &str,
+        options: &mut LinkOptions,
+        [there, back]: [&LinkDirection; 2],
+    ) {
+        (options.there.changes, options.back.changes) = (true, true);
+        let detail = format!("there {}; back {}", describe(there), describe(back));
+        if let Some((live, controls)) = shown(&self.feed, name, &detail, [there, back]) {
+            self.links.push(live);
+            self.controls.push(controls);
+        }
+    }
+
+    /// The links run. Of several none can be changed on the page.
+    pub fn open(mut self, links: &[(&str, &EmulatedLink)]) -> Result<Live, Failure> {
+        for (live, (_, link)) in self.links.iter().zip(links) {
+            live.watch(Arc::new(Observed(link.observer())));
+        }
+        let controls = self.controls.pop().filter(|_| self.controls.is_empty());
+        serve(self.page, &self.feed, controls)
+    }
+}

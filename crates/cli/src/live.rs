@@ -1,0 +1,111 @@
+//! `--live`: a local page on which a command is seen while it runs.
+
+use crate::command_line::command_line;
+use crate::failure::Failure;
+use crate::terminal::{STOP, catch_interrupt, note};
+use crate::transport::address;
+use clap::Args;
+use narrows_live::controls::{Controls, LinkControls};
+use narrows_live::feed::{About, Feed};
+use narrows_live::link::LinkLive;
+use narrows_live::{Listening, Live};
+use narrows_scenario::link_direction::LinkDirection;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Slowest and fastest pace of a simulation, in simulated seconds per second.
+const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=10_000.0;
+
+#[derive(Args, Default)]
+pub struct LiveArgs {
+    /// Open a page on which this is seen while it runs, at ADDR or at a free port of this machine
+    /// (docs/live.md); it stays until Ctrl-C
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:0")]
+    pub live: Option<String>,
+}
+
+#[derive(Args, Default)]
+pub struct PacedLive {
+    #[command(flatten)]
+    pub page: LiveArgs,
+    /// Play the simulations at this pace instead of as fast as they go: 1x is real time
+    #[arg(long, value_name = "FACTOR", value_parser = speed, requires = "live")]
+    pub live_speed: Option<f64>,
+}
+
+impl LiveArgs {
+    /// What runs write into, if a page is wanted.
+    pub fn feed(&self) -> Option<Arc<Feed>> {
+        self.live.as_ref().map(|_| Feed::new(command_line()))
+    }
+
+    /// Opens the page and says where it is. `controls` are the links that it may change.
+    pub fn open(
+        &self,
+        feed: Option<&Arc<Feed>>,
+        controls: Option<Arc<dyn Controls>>,
+    ) -> Result<Option<Live>, Failure> {
+        match (self.bind()?, feed) {
+            (Some(page), Some(feed)) => serve(page, feed, controls).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Takes the address, and serves nothing yet.
+    pub fn bind(&self) -> Result<Option<Listening>, Failure> {
+        let Some(text) = &self.live else { return Ok(None) };
+        let at = address("--live", text)?;
+        let page = Listening::bind(at).map_err(|e| {
+            Failure::Input(format!(
+                "--live: {at} cannot be opened: {e}; --live alone takes a free port"
+            ))
+        })?;
+        if !at.ip().is_loopback() {
+            note(
+                "live: others can reach this page, too; whoever has the address with its token sees it",
+            );
+        }
+        Ok(Some(page))
+    }
+}
+
+/// Serves a page and says where.
+pub fn serve(
+    page: Listening,
+    feed: &Arc<Feed>,
+    controls: Option<Arc<dyn Controls>>,
+) -> Result<Live, Failure> {
+    note(&format!("live: {}", page.url()));
+    page.serve(feed.clone(), controls).map_err(|e| Failure::Outside(format!("--live: {e}")))
+}
+
+/// A link of two directions on a page, with its controls.
+pub fn shown(
+    feed: &Arc<Feed>,
+    name: &str,
+    detail: &str,
+    [there, back]: [&LinkDirection; 2],
+) -> Option<(Arc<LinkLive>, Arc<dyn Controls>)> {
+    let about = About { name: name.into(), detail: detail.into(), real: true, end_s: None };
+    let run = feed.begin(about)?;
+    let live = LinkLive::new(run.clone(), [there.mean_bps(), back.mean_bps()]);
+    let controls = LinkControls::new(live.clone(), run, [there.clone(), back.clone()]);
+    Some((live, Arc::new(controls)))
+}
+
+/// Lets the page be looked at until Ctrl-C, when what it shows is over.
+pub fn stay(live: Option<Live>) {
+    let Some(live) = live else { return };
+    catch_interrupt();
+    note(&format!("live: {} stays open until Ctrl-C", live.url()));
+    while !STOP.load(Ordering::SeqCst) {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let factor = text.strip_suffix('x').unwrap_or(text).parse::<f64>();
+    factor.ok().filter(|f| SPEEDS.contains(f)).ok_or_else(|| {
+        format!("'{text}' is no pace: 1x is real time, 0.1x a tenth of it; from 0.001x to 10000x")
+    })
+}

@@ -1,0 +1,135 @@
+//! `narrows probe`: what the path to a server is like.
+
+mod shown;
+mod tcp;
+
+use crate::failure::Failure;
+use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json};
+use clap::Args;
+use narrows_files::{Url, error, key};
+use narrows_net::Error;
+use narrows_net::endpoint::new_key;
+use narrows_net::probe::{ProbeError, ProbeOptions, Probed};
+use narrows_scenario::user_links;
+use narrows_transport::endpoint::ServerKey;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+/// The user's links, in the folder of the configuration.
+pub const LINKS_FILE: &str = "links.toml";
+
+#[derive(Args)]
+pub struct ProbeArgs {
+    /// A `narrows serve` or `narrows speed --serve`: [rrtp://][KEY@]HOST:PORT
+    #[arg(value_name = "HOST:PORT")]
+    pub server: String,
+    /// Make a queue overflow, once in each direction, to find its size and management
+    #[arg(long, conflicts_with = "tcp")]
+    pub fill: bool,
+    /// Keep the link under this name, for --link of every command
+    #[arg(long, value_name = "NAME", conflicts_with = "tcp")]
+    pub save: Option<String>,
+    /// This end's key, for a server that knows its clients [default: a new one each time]
+    #[arg(long, value_name = "FILE", conflicts_with = "tcp")]
+    pub identity: Option<PathBuf>,
+    /// HOST:PORT is any TCP server: only what ten TCP handshakes show
+    #[arg(long)]
+    pub tcp: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub const HELP: &str = "\
+Each direction is probed for a few seconds, ten in all: short trains at up to
+1.2 times the measured rate, small packets far apart, then a steady load of 0.85
+of the rate. At most 25 MB are sent each way. --fill sends at 1.2 times the rate
+until packets are dropped.
+
+Examples:
+  narrows probe example.org:4433                   rate, RTT, loss, jitter
+  narrows probe example.org:4433 --fill --save home    the buffer, too
+  narrows compare --link home                      what each protocol would give
+  narrows probe example.org:443 --tcp              any server: the RTT only";
+
+/// `narrows probe`.
+///
+/// # Errors
+/// Whatever keeps it from an answer.
+pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
+    if let Some(name) = &a.save {
+        user_links::check_name(name).map_err(|e| Failure::from(e.at("--save")))?;
+    }
+    let (address, server_key) = server(&a.server)?;
+    if a.tcp {
+        return tcp::handshakes(address, a.json);
+    }
+    let key = match &a.identity {
+        Some(path) => {
+            let identity = narrows_files::Identity::load_or_make(path)?;
+            narrows_wire::StaticKey::new(*identity.private())
+                .map_err(|e| Failure::Outside(e.to_string()))?
+        }
+        None => new_key().map_err(|e| Failure::Outside(e.to_string()))?,
+    };
+    catch_interrupt();
+    let bar = Bar::new("probing".into());
+    let options = ProbeOptions { server: address, server_key, key, fill: a.fill };
+    let done = narrows_net::probe::probe(options, &mut |progress| {
+        bar.tell(progress);
+        !STOP.load(Ordering::SeqCst)
+    });
+    bar.finish();
+    let probed = done.map_err(|e| failed(&e, &a.server))?;
+    let link = probed.estimate.link();
+    if let Some(name) = &a.save {
+        let file = key::config_folder()?.join(LINKS_FILE);
+        user_links::save(&file, name, &link)
+            .map_err(|e| Failure::Outside(e.at("--save").to_string()))?;
+    }
+    report(a, &probed, &link)
+}
+
+fn report(a: &ProbeArgs, probed: &Probed, link: &str) -> Result<(), Failure> {
+    if a.json {
+        return print_json(&shown::json(probed, link));
+    }
+    let next = match &a.save {
+        Some(name) => format!("Kept as '{name}': narrows compare --link {name}\n"),
+        None => format!("narrows compare --link '{link}'\n"),
+    };
+    print(&(shown::text(probed) + &next))
+}
+
+/// Address and key of a server.
+fn server(text: &str) -> Result<(SocketAddr, ServerKey), Failure> {
+    let whole = if text.contains("://") { text.into() } else { format!("rrtp://{text}") };
+    let url = Url::read(&whole)?;
+    let bad = |why: &str| {
+        let shown = error::shown(text);
+        Failure::Input(format!("'{shown}': {why}; a server is HOST:PORT, as in example.org:4433"))
+    };
+    if url.port == 0 {
+        return Err(bad("the port is 0"));
+    }
+    let mut found = (url.host.as_str(), url.port)
+        .to_socket_addrs()
+        .map_err(|_| Failure::Outside(format!("{}: no such host is known", url.host)))?;
+    let address = found.next().ok_or_else(|| bad("the name has no address"))?;
+    Ok((address, url.key.map_or(ServerKey::Any, ServerKey::Is)))
+}
+
+fn failed(e: &ProbeError, server: &str) -> Failure {
+    match e {
+        ProbeError::Stopped => Failure::Stopped(e.to_string()),
+        ProbeError::Connection(Error::NoAnswer { .. }) | ProbeError::Silent => {
+            let server = error::shown(server);
+            Failure::Outside(format!(
+                "{e}; a path is probed between two ends of narrows: run narrows serve or narrows speed \
+                 --serve there. Of any TCP server, narrows probe {server} --tcp says the round-trip time"
+            ))
+        }
+        _ => Failure::Outside(e.to_string()),
+    }
+}

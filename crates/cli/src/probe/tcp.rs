@@ -1,0 +1,47 @@
+//! Without a server of ours: what TCP handshakes show, which is the round-trip time and nothing else.
+
+use crate::failure::Failure;
+use crate::terminal::{print, print_json};
+use narrows_probe::link_text::time;
+use serde_json::json;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+const HANDSHAKES: usize = 10;
+const PATIENCE: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Connects ten times, and says how long it took.
+pub fn handshakes(server: SocketAddr, as_json: bool) -> Result<(), Failure> {
+    let mut took = Vec::new();
+    for _ in 0..HANDSHAKES {
+        let begun = Instant::now();
+        let connected = TcpStream::connect_timeout(&server, PATIENCE);
+        let seconds = begun.elapsed().as_secs_f64();
+        match connected {
+            Ok(_) => took.push(seconds),
+            // A refusal is an answer, too, of the same path; one that fails so fast is none.
+            Err(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => took.push(seconds),
+            Err(e) if took.is_empty() => return Err(Failure::Outside(format!("{server}: {e}"))),
+            Err(_) => {}
+        }
+        std::thread::sleep(PAUSE);
+    }
+    took.sort_by(f64::total_cmp);
+    let at = |q: f64| took.get((q * (took.len() - 1) as f64) as usize).copied().unwrap_or(0.0);
+    let (least, middle, most) = (at(0.0), at(0.5), at(1.0));
+    if as_json {
+        return print_json(&json!({
+            "handshakes": took.len(), "least_s": least, "median_s": middle, "longest_s": most,
+        }));
+    }
+    print(&format!(
+        "{} of {HANDSHAKES} TCP handshakes: {} at least, {} in the median, {} at most.\n\
+         That is the round trip with what waits in queues, and all that handshakes show: rate, loss and \
+         buffer take a narrows serve or narrows speed --serve at the other end.\n",
+        took.len(),
+        time(least),
+        time(middle),
+        time(most),
+    ))
+}

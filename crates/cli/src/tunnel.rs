@@ -1,0 +1,284 @@
+//! `narrows tunnel`: programs as they are, over rrtp.
+
+use crate::failure::Failure;
+use crate::log::{Level, Log};
+use crate::terminal::{STOP, catch_interrupt, print};
+use crate::transfer::{client_key, known_servers, pin, server_key};
+use crate::transport::{Transport, address, rate};
+use clap::{Args, Subcommand};
+use narrows_base::{Duration, Rate};
+use narrows_congestion::PathHints;
+use narrows_files::access::AllowList;
+use narrows_files::{Error, Kind, Scheme, Url, error, key};
+use narrows_transport::endpoint::Permit;
+use narrows_tunnel::allow::{Target, Targets};
+use narrows_tunnel::blocking::{self, Entrances};
+use narrows_tunnel::client::ClientOptions;
+use narrows_tunnel::config::{self, ConnectFile, Port, ServeFile};
+use narrows_tunnel::dial;
+use narrows_tunnel::forward::Forward;
+use narrows_tunnel::limits::ClientLimits;
+use narrows_tunnel::server::ServerOptions;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub const HELP: &str = "\
+One side serves, at a place from which the targets can be reached; the other
+connects to it and listens here, on ports of this machine. All that is opened
+goes over one encrypted rrtp connection: each TCP connection as a stream of it,
+datagrams as messages that expire.
+
+Nobody's open proxy: who may come is in --clients, one key per line as
+`narrows key` prints it, and where to is in --allow.
+
+Examples:
+  narrows tunnel serve --listen 0.0.0.0:47471 --clients friends.txt \\
+      --allow example.org:443 --allow '10.0.0.0/8:22'
+  narrows tunnel connect rrtp://KEY@host:47471 --tcp 8443:example.org:443
+  narrows tunnel connect rrtp://KEY@host:47471 --socks 1080 --http-proxy 3128
+  narrows tunnel connect rrtp://KEY@host:47471 --udp 5353:9.9.9.9:53";
+
+pub const SERVE: &str = "\
+A TARGET is HOST:PORT, *.NAME:PORT, *:PORT (everything public), 10.0.0.0/8:PORT
+or [fd00::/8]:PORT; PORT is a number, or * for all. A name permits only public
+addresses; private, loopback, link-local and other special ones, and those of
+this machine itself, are permitted where an address or network lists them.
+
+The log has a line for whatever is opened or refused, and by whom.";
+
+#[derive(Args, Debug)]
+pub struct TunnelArgs {
+    #[command(subcommand)]
+    pub command: TunnelCommand,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum TunnelCommand {
+    /// Let clients on a list connect to targets on a list
+    #[command(after_help = SERVE)]
+    Serve(Box<Serve>),
+    /// Connect to such a server, and forward ports of this machine
+    Connect(Box<Connect>),
+}
+
+#[derive(Args, Debug)]
+pub struct Serve {
+    /// Where to listen, HOST:PORT; port 0 takes a free one [default: 127.0.0.1:47471]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// Let clients in whose key is in this file (needed)
+    #[arg(long, value_name = "FILE")]
+    pub clients: Option<PathBuf>,
+    /// What they may connect to (needed; several as several --allow)
+    #[arg(long, value_name = "TARGET", num_args = 1..)]
+    pub allow: Vec<Target>,
+    /// listen, clients and allow from this TOML file; what is a flag, too, is the flag's, and targets are added
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// TCP connections and UDP flows that one client may have at the same time
+    #[arg(long, value_name = "N", default_value_t = ClientLimits::default().streams,
+        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
+    pub max_streams: usize,
+    /// ... of them UDP flows
+    #[arg(long, value_name = "N", default_value_t = ClientLimits::default().flows)]
+    pub max_flows: usize,
+    /// ... and open in a second, in the long run
+    #[arg(long, value_name = "N", default_value_t = ClientLimits::default().openings,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_openings: u32,
+    /// This server's key [default: server.key in the folder that `narrows key` names]
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
+    /// Let clients choose protocols that send as fast as the client says (tear-reliable, rrtp-lasthop,
+    /// rrtp+tfrc, rrtp+fixed), but no faster than this
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub permit_rate_driven: Option<Rate>,
+    /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    #[command(flatten)]
+    pub transport: Transport,
+}
+
+#[derive(Args, Debug)]
+pub struct Connect {
+    /// The server, as rrtp://[KEY@]HOST:PORT
+    #[arg(value_name = "URL")]
+    pub url: Option<String>,
+    /// server (the URL), tcp, udp, socks and http-proxy from this TOML file; what is a flag, too, is the flag's, and
+    /// ports are added
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Listen on a port here that leads to a target at the far side, as 8080:intranet:80; several as several --tcp
+    #[arg(long, value_name = "[ADDR:]PORT:HOST:PORT")]
+    pub tcp: Vec<Forward>,
+    /// ... the same for datagrams, as 5353:resolver:53
+    #[arg(long, value_name = "[ADDR:]PORT:HOST:PORT")]
+    pub udp: Vec<Forward>,
+    /// Be a SOCKS 5 proxy at this port, on loopback unless an address is given
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
+    pub socks: Option<SocketAddr>,
+    /// Be an HTTP proxy at this port, likewise
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
+    pub http_proxy: Option<SocketAddr>,
+    /// The rate at which this side can receive, if you know it: the server is told (--rate is that of sending)
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub receive_rate: Option<Rate>,
+    /// This client's key [default: client.key in the folder that `narrows key` names]
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
+    /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    #[command(flatten)]
+    pub transport: Transport,
+}
+
+/// `narrows tunnel`.
+///
+/// # Errors
+/// One line that says what is wrong.
+pub fn tunnel(a: &TunnelArgs) -> Result<(), Failure> {
+    match &a.command {
+        TunnelCommand::Serve(a) => serve(a),
+        TunnelCommand::Connect(a) => connect(a),
+    }
+}
+
+/// `PORT`, on loopback, or `ADDRESS:PORT`, for clap.
+fn port(text: &str) -> Result<SocketAddr, String> {
+    let alone = text.parse().map(|port: u16| (Ipv4Addr::LOCALHOST, port).into()).ok();
+    let address = alone.or_else(|| text.parse().ok());
+    address
+        .ok_or_else(|| "a port is expected, as 1080, or an address with one, as [::1]:1080".into())
+}
+
+fn from_file<T: Default + config::File>(file: Option<&Path>) -> Result<T, Failure> {
+    Ok(file.map_or(Ok(T::default()), |file| config::load(file).map_err(|e| e.at("--config")))?)
+}
+
+/// What leads into the tunnel, by flags and file.
+fn entrances(a: &Connect, file: &ConnectFile) -> Result<Entrances, Failure> {
+    let bad = |key: &str, e: String| Failure::Input(format!("--config: {key}: {e}"));
+    let (mut tcp, mut udp) = (a.tcp.clone(), a.udp.clone());
+    for (key, texts, all) in [("tcp", &file.tcp, &mut tcp), ("udp", &file.udp, &mut udp)] {
+        for text in texts {
+            all.push(text.parse().map_err(|e| bad(key, e))?);
+        }
+    }
+    let at = |key: &str, flag: Option<SocketAddr>, own: Option<&Port>| match (flag, own) {
+        (None, Some(own)) => port(&own.text()).map(Some).map_err(|e| bad(key, e)),
+        (flag, _) => Ok(flag),
+    };
+    let socks = at("socks", a.socks, file.socks.as_ref())?;
+    let http = at("http-proxy", a.http_proxy, file.http_proxy.as_ref())?;
+    Ok(Entrances { tcp, udp, socks, http })
+}
+
+fn input(line: &str) -> Failure {
+    Failure::Input(line.into())
+}
+
+fn serve(a: &Serve) -> Result<(), Failure> {
+    let file: ServeFile = from_file(a.config.as_deref())?;
+    let Some(clients) = a.clients.as_ref().or(file.clients.as_ref()) else {
+        return Err(input(
+            "tunnel serve: --clients FILE is missing: the keys of those who may come, one per line",
+        ));
+    };
+    let mut allow = a.allow.clone();
+    for text in &file.allow {
+        allow.push(text.parse().map_err(|e| Failure::Input(format!("--config: allow: {e}")))?);
+    }
+    if allow.is_empty() {
+        return Err(input(
+            "tunnel serve: --allow TARGET is missing: what clients may connect to, as in --allow example.org:443",
+        ));
+    }
+    let clients = AllowList::load(clients).map_err(|e| e.at("--clients"))?;
+    let config = a.transport.connection()?;
+    let listen = a.listen.as_deref().or(file.listen.as_deref()).unwrap_or("127.0.0.1:47471");
+    let listen = address("--listen", listen)?;
+    let log = Arc::new(Log::of_known(a.log.as_deref())?);
+    let identity = server_key(a.identity.as_deref())?;
+    let name = key::text(identity.public());
+    let permit = match a.permit_rate_driven {
+        _ if a.transport.protocol != "rrtp" => Permit::Own,
+        Some(most) => Permit::Any(most),
+        None => Permit::Listed,
+    };
+    let lines = log.clone();
+    let options = ServerOptions {
+        identity,
+        clients,
+        targets: Targets::new(allow),
+        limits: ClientLimits {
+            streams: a.max_streams,
+            flows: a.max_flows,
+            openings: a.max_openings,
+            ..ClientLimits::default()
+        },
+        config,
+        permit,
+        tap: None,
+        lookup: dial::system(),
+        log: Box::new(move |event| {
+            let level = if event.is_warning { Level::Warning } else { Level::Info };
+            lines.line(level, &event.client, &event.line);
+        }),
+    };
+    catch_interrupt();
+    let ready = |at| {
+        print(&format!("Serving a tunnel\n  rrtp://{name}@{at}\n"))
+            .map_err(|_| Error::new(Kind::Local, "cannot write to the standard output"))
+    };
+    let warn = move |line: &str| log.line(Level::Warning, "allow", line);
+    Ok(blocking::serve(listen, options, ready, warn, &STOP)?)
+}
+
+fn connect(a: &Connect) -> Result<(), Failure> {
+    let file: ConnectFile = from_file(a.config.as_deref())?;
+    let Some(url) = a.url.as_ref().or(file.server.as_ref()) else {
+        return Err(input("tunnel connect: the server is missing: rrtp://[KEY@]HOST:PORT"));
+    };
+    let (url, shown) = (Url::read(url)?, error::shown(url));
+    let entrances = entrances(a, &file)?;
+    if url.scheme != Scheme::Rrtp || !url.path.is_root() || url.port == 0 {
+        return Err(Failure::Input(format!(
+            "'{shown}': a tunnel's server is named as rrtp://[KEY@]HOST:PORT, without a path"
+        )));
+    }
+    if entrances.is_empty() {
+        return Err(input(
+            "tunnel connect: nothing would lead into the tunnel: say --socks 1080, or --tcp, as in --tcp 8080:intranet:80",
+        ));
+    }
+    let config = a.transport.connection()?;
+    let log = Log::of_known(a.log.as_deref())?;
+    let identity = client_key(a.identity.as_deref())?;
+    let (known, server) = (known_servers()?, url.server());
+    let key = match url.key {
+        Some(key) => Some(key),
+        None => known.get(&server)?,
+    };
+    let options = ClientOptions {
+        host: url.host.clone(),
+        port: url.port,
+        key,
+        judge: Box::new(move |found| pin(&known, &server, found)),
+        identity,
+        config,
+        receiving: PathHints { rate: a.receive_rate, ..a.transport.hints.receiving() },
+        patience: Duration::from_secs(10),
+        tap: None,
+        tell: Box::new(move |line| log.line(Level::Info, "tunnel", line)),
+    };
+    catch_interrupt();
+    let ready = |open: &[(_, String)]| {
+        let lines = open.iter().map(|(at, to)| format!("  {at} leads to {to}\n"));
+        print(&format!("Tunnel\n{}", lines.collect::<String>()))
+            .map_err(|_| Error::new(Kind::Local, "cannot write to the standard output"))
+    };
+    Ok(blocking::connect(options, entrances, ready, &STOP)?)
+}

@@ -1,0 +1,117 @@
+//! `narrows probe` over loopback, as people use it: a server, a relay with a link, and then `compare`.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+fn narrows(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
+    command.env("HOME", home).env("XDG_CONFIG_HOME", home.join("config")).current_dir(home);
+    command
+}
+
+fn run(home: &Path, args: &[&str]) -> Output {
+    narrows(home).args(args).output().unwrap()
+}
+
+/// A process that says at which address it is, until it is dropped.
+struct Running(Child, String);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(home: &Path, args: &[&str]) -> Running {
+    let mut child =
+        narrows(home).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let both: [Box<dyn Read + Send>; 2] =
+        [Box::new(child.stdout.take().unwrap()), Box::new(child.stderr.take().unwrap())];
+    let (found, address) = std::sync::mpsc::channel();
+    for output in both {
+        let found = found.clone();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                let word = line.split([' ', '@', '/', ';']).find(|w| w.starts_with("127.0.0.1:"));
+                word.map(|w| found.send(w.to_string()));
+            }
+        });
+    }
+    let at = address.recv_timeout(std::time::Duration::from_secs(30)).expect("no address");
+    Running(child, at)
+}
+
+fn fails(home: &Path, args: &[&str], code: i32, hint: &str) {
+    let out = run(home, args);
+    let err = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(code), "{args:?}: {err}");
+    assert_eq!(err.lines().count(), 1, "{args:?}: {err}");
+    assert!(err.contains(hint), "{args:?}: {err}");
+}
+
+/// The server of files answers probes as well, whatever it sends files with; what is saved is a link for every
+/// command.
+#[test]
+fn a_probed_path_is_a_link_that_can_be_compared() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let folder = home.join("root");
+    std::fs::create_dir(&folder).unwrap();
+    let folder = folder.to_str().unwrap();
+    let server =
+        start(home, &["serve", "--listen", "127.0.0.1:0", "--protocol", "rrtp+cubic", folder]);
+    let link = "4Mbit/s,20ms,queue=30p,loss=2%,reverse-rate=2Mbit/s";
+    let relay =
+        start(home, &["relay", "--listen", "127.0.0.1:0", "--to", &server.1, "--link", link]);
+    let out = run(home, &["probe", &relay.1, "--fill", "--save", "here", "--json"]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let number = |pointer: &str| found.pointer(pointer).and_then(|v| v.as_f64()).unwrap();
+    // A busy machine sends late and reads late; how near estimates are is judged in simulation.
+    assert!((2.8e6..4.6e6).contains(&number("/there/rate_bps/value")), "{found}");
+    assert!((1.4e6..2.3e6).contains(&number("/back/rate_bps/value")), "{found}");
+    assert!((0.039..0.080).contains(&number("/base_rtt_s/value")), "{found}");
+    assert!(number("/there/loss/share/high") > 0.015, "{found}");
+    assert!(number("/there/loss/share/low") < 0.025, "{found}");
+    assert!(number("/there/sent_bytes") < 25e6);
+    let saved = std::fs::read_to_string(home.join("config/narrows/links.toml")).unwrap();
+    assert!(saved.contains(found["link"].as_str().unwrap()), "{saved}");
+    let compared = run(
+        home,
+        &["compare", "--link", "here", "--protocols", "cubic", "--seeds", "1", "--duration", "5s"],
+    );
+    assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stderr));
+    fails(home, &["compare", "--link", "heer", "--protocols", "cubic"], 2, "'here'");
+}
+
+#[test]
+fn what_cannot_be_probed_is_one_line() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    fails(home, &["probe", "127.0.0.1:9", "--save", "geo"], 2, "narrows' own");
+    fails(home, &["probe", "127.0.0.1:9", "--save", "../x"], 2, "no name of a link");
+    fails(home, &["probe", "http://127.0.0.1"], 2, "rrtp");
+    fails(home, &["probe", "127.0.0.1:0"], 2, "the port is 0");
+    // Nobody is there: what would be, and what can be said without.
+    let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = nobody.local_addr().unwrap().to_string();
+    fails(home, &["probe", &at], 1, "--tcp");
+    std::fs::create_dir_all(home.join("config/narrows")).unwrap();
+    std::fs::write(home.join("config/narrows/links.toml"), "here = 3\n").unwrap();
+    fails(home, &["compare", "--link", "here"], 2, "links.toml");
+}
+
+#[test]
+fn any_tcp_server_says_the_round_trip_and_no_more() {
+    let home = tempfile::tempdir().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let out = run(home.path(), &["probe", &at, "--tcp", "--json"]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(found["handshakes"], 10);
+    assert!(found["least_s"].as_f64().unwrap() <= found["median_s"].as_f64().unwrap());
+    assert!(found.get("link").is_none(), "{found}");
+}

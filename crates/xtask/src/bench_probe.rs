@@ -1,0 +1,175 @@
+//! `cargo xtask bench probe`: how near `narrows probe` is to twelve simulated links, and what `compare` says of the
+//! links that it found.
+
+use narrows_base::Duration;
+use narrows_lab::compare::Question;
+use narrows_link::LinkConfig;
+use narrows_probe::simulated::{Judged, JudgedLink, LINKS, SimulatedPath, judge};
+use narrows_probe::{Estimate, FULL_BYTES};
+use narrows_scenario::Link;
+use std::fmt::Write as _;
+use std::path::Path;
+
+const KNOWN: &str = "--seeds N, --write";
+const PAGE: &str = "docs/probe.md";
+const BEGIN: &str = "<!-- begin bench probe -->\n";
+const END: &str = "<!-- end bench probe -->\n";
+const PROTOCOLS: [&str; 5] = ["reno", "cubic", "bbr", "vegas", "rrtp"];
+/// What `compare` may differ by.
+const ALIKE: f64 = 0.1;
+/// Of a comparison.
+const SECONDS: u64 = 30;
+
+/// `bench probe`.
+///
+/// # Errors
+/// An unknown flag, a page that cannot be written.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let (mut seeds, mut write) = (10, false);
+    let mut args = args.iter();
+    while let Some(flag) = args.next() {
+        match flag.as_str() {
+            "--seeds" => {
+                let n = args.next().and_then(|n| n.parse().ok()).filter(|n| (1..=100).contains(n));
+                seeds = n.ok_or("bench probe: --seeds: 1 to 100")?;
+            }
+            "--write" => write = true,
+            other => return Err(format!("bench probe: unknown '{other}'; there is {KNOWN}")),
+        }
+    }
+    let (mut accuracy, mut compared) = (String::new(), String::new());
+    for link in &LINKS {
+        let row = Row::measure(link, seeds)?;
+        row.accuracy(&mut accuracy);
+        row.compared(&mut compared)?;
+        eprintln!("{}", link.name);
+    }
+    let heads: String = PROTOCOLS.iter().map(|p| format!(" {p} |")).collect();
+    let lines = "---|".repeat(PROTOCOLS.len() + 1);
+    let text = format!(
+        "| link | base RTT | rate there, back | loss there, back (points) | buffer there, back | intervals that hold \
+         | MB sent |\n|---|---|---|---|---|---|---|\n{accuracy}\n\
+         Goodput by `compare` on the link that the first seed found, over that on the true one ({seeds} seeds, \
+         {SECONDS} s each):\n\n| link |{heads}\n|{lines}\n{compared}"
+    );
+    print!("{text}");
+    if write {
+        let page = std::fs::read_to_string(PAGE).map_err(|e| format!("{PAGE}: {e}"))?;
+        let (head, rest) =
+            page.split_once(BEGIN).ok_or_else(|| format!("{PAGE} has no {BEGIN}"))?;
+        let (_, tail) = rest.split_once(END).ok_or_else(|| format!("{PAGE} has no {END}"))?;
+        let page = format!("{head}{BEGIN}\n{text}\n{END}{tail}");
+        std::fs::write(PAGE, page).map_err(|e| format!("{PAGE}: {e}"))?;
+    }
+    Ok(())
+}
+
+/// What was found of a link, with every seed.
+struct Row {
+    link: JudgedLink,
+    seeds: u32,
+    found: Vec<(Estimate, Vec<Judged>)>,
+}
+
+impl Row {
+    fn measure(link: &JudgedLink, seeds: u32) -> Result<Row, String> {
+        let wrong = |e: narrows_base::SpecError| format!("{}: {e}", link.name);
+        let parsed = Link::parse(link.link, Path::new("")).map_err(wrong)?;
+        let rtt = parsed.base_rtt();
+        let config = |way: &narrows_scenario::link_direction::LinkDirection| -> LinkConfig {
+            way.config(rtt, FULL_BYTES, false)
+        };
+        let (up, down) = (config(&parsed.forward), config(&parsed.back));
+        let mut found = Vec::new();
+        for seed in 1..=u64::from(seeds) {
+            let mut path = SimulatedPath::new(&up, &down, seed).map_err(wrong)?;
+            let estimate = path.probe(true).ok_or_else(|| format!("{}: no estimate", link.name))?;
+            found.push((estimate, judge([&up, &down], link.loss, &estimate)));
+        }
+        Ok(Row { link: *link, seeds, found })
+    }
+
+    /// The largest error of any seed, in each direction that there is.
+    fn worst(&self, what: &str, error: impl Fn(&Judged) -> f64) -> Vec<f64> {
+        let of = |judged: &[Judged]| -> Vec<f64> {
+            judged.iter().filter(|j| j.what == what).map(&error).collect()
+        };
+        let mut worst: Vec<f64> = Vec::new();
+        for (_, judged) in &self.found {
+            for (i, error) in of(judged).into_iter().enumerate() {
+                match worst.get_mut(i) {
+                    Some(most) => *most = most.max(error),
+                    None => worst.push(error),
+                }
+            }
+        }
+        worst
+    }
+
+    fn accuracy(&self, out: &mut String) {
+        let share = |j: &Judged| 100.0 * (j.found.value / j.truth - 1.0).abs();
+        let join = |all: Vec<f64>, unit: &str, digits: usize| {
+            let each: Vec<String> = all.iter().map(|x| format!("{x:.digits$}{unit}")).collect();
+            each.join(", ")
+        };
+        let rtt = self.worst("rtt", |j| 1e3 * (j.found.value - j.truth).abs());
+        let rate = self.worst("rate", share);
+        let loss = self.worst("loss", |j| 100.0 * (j.found.value - j.truth).abs());
+        let bound = |j: &Judged| j.found.high.is_infinite();
+        let bounds = self.found.iter().any(|f| f.1.iter().any(|j| j.what == "buffer" && bound(j)));
+        let buffer = self.worst("buffer", |j| if bound(j) { 0.0 } else { share(j) });
+        let buffer = if buffer.is_empty() { "-".into() } else { join(buffer, "%", 0) };
+        let mark = if bounds { " (some bounds)" } else { "" };
+        let all: Vec<&Judged> = self.found.iter().flat_map(|f| &f.1).collect();
+        let held = all.iter().filter(|j| j.held).count();
+        let missed = all.iter().filter(|j| !j.near).count();
+        let missed = if missed > 0 { format!(", **{missed} too far**") } else { String::new() };
+        let sent = self.found.iter().map(|f| f.0.up.sent_bytes + f.0.down.sent_bytes).max();
+        let _ = writeln!(
+            out,
+            "| {}: `{}` | {} | {} | {} | {buffer}{mark} | {held} of {}{missed} | {:.1} |",
+            self.link.name,
+            self.link.link,
+            join(rtt, " ms", 2),
+            join(rate, "%", 1),
+            join(loss, "", 2),
+            all.len(),
+            sent.unwrap_or(0) as f64 * 1e-6,
+        );
+    }
+
+    fn compared(&self, out: &mut String) -> Result<(), String> {
+        let found = self.found.first().map(|f| f.0.link()).unwrap_or_default();
+        let _ = write!(out, "| {} |", self.link.name);
+        for protocol in PROTOCOLS {
+            let ratio = self.goodput(&found, protocol)? / self.goodput(self.link.link, protocol)?;
+            let far = (ratio - 1.0).abs() > ALIKE;
+            let text = if far { format!("**{ratio:.3}**") } else { format!("{ratio:.3}") };
+            let _ = write!(out, " {text} |");
+        }
+        out.push('\n');
+        Ok(())
+    }
+
+    /// Bytes, on average over the seeds.
+    fn goodput(&self, link: &str, protocol: &str) -> Result<f64, String> {
+        let question = Question {
+            link: link.into(),
+            protocols: protocol.into(),
+            duration: Duration::from_secs(SECONDS),
+            seeds: self.seeds,
+            ..Question::default()
+        };
+        let wrong = |e: narrows_base::SpecError| format!("{link}: {e}");
+        let (scenario, _) = question.scenario(Path::new("")).map_err(wrong)?;
+        let plan = narrows_scenario::Plan::new(scenario).map_err(wrong)?;
+        let mut sum = 0.0;
+        for seed in 1..=u64::from(self.seeds) {
+            let network = plan.network(0, seed, false);
+            let result = narrows_sim::run(&network, &mut |_| true).map_err(|e| e.to_string())?;
+            let flows = result.groups.first().map(|g| &g.flows[..]).unwrap_or_default();
+            sum += flows.iter().map(|f| f.goodput_bytes as f64).sum::<f64>();
+        }
+        Ok(sum / f64::from(self.seeds))
+    }
+}
