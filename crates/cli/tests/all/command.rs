@@ -421,6 +421,15 @@ fn catches_interrupt(id: u32) -> bool {
     u64::from_str_radix(caught, 16).unwrap_or(0) & 2 != 0
 }
 
+/// The CPU time that the process has used, in hundredths of a second; `None` after its end.
+#[cfg(target_os = "linux")]
+fn clock_ticks(id: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // What follows the command's name, which may have spaces: state is the third field, utime the 14th.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interruption_exits_130_and_keeps_what_is_finished() {
@@ -439,8 +448,11 @@ fn an_interruption_exits_130_and_keeps_what_is_finished() {
         while !catches_interrupt(child.id()) {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        // Some of the runs, of which there are far more than are ever finished.
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        // Some of the runs, of which there are far more than are ever finished. CPU time, because on a
+        // loaded machine no run may be finished after any time of the clock.
+        while clock_ticks(child.id()).is_some_and(|ticks| ticks < 100) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         let id = child.id().to_string();
         assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
         let out = child.wait_with_output().unwrap();
