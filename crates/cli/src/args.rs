@@ -54,6 +54,9 @@ pub enum Command {
     /// Any TCP or UDP program over rrtp, to targets that the far side permits
     #[command(after_help = crate::tunnel::HELP)]
     Tunnel(crate::tunnel::TunnelArgs),
+    /// Live media from a local UDP port to another machine's, within a latency
+    #[command(after_help = crate::media::HELP)]
+    Media(crate::media::MediaArgs),
     /// Get a file or a folder: encrypted, resumable, whole or not at all
     #[command(after_help = crate::transfer::GET)]
     Get(Box<crate::transfer::Get>),
@@ -203,6 +206,7 @@ mod tests {
             "relay",
             "kernel",
             "tunnel",
+            "media",
             "probe",
             "speed",
             "list",

@@ -11,6 +11,7 @@ mod kernel;
 mod link;
 mod live;
 mod log;
+mod media;
 mod probe;
 #[cfg(target_os = "linux")]
 mod real;
@@ -72,6 +73,7 @@ pub fn run(registry: Registry) -> ExitCode {
         Some(Command::Probe(args)) => probe::probe(&args),
         Some(Command::Serve(args)) => serve::serve(&args),
         Some(Command::Tunnel(args)) => tunnel::tunnel(&args),
+        Some(Command::Media(args)) => media::media(&args),
         Some(Command::Get(args)) => transfer::get(&args),
         Some(Command::Put(args)) => transfer::put(&args),
         Some(Command::Ls(args)) => transfer::ls(&args),

@@ -7,6 +7,7 @@ pub mod client;
 pub mod controllers;
 pub mod endpoint;
 pub mod frames;
+pub mod media;
 pub mod messages;
 pub mod mutation;
 mod network;
@@ -29,6 +30,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("controllers", controllers::run),
     ("endpoint", endpoint::run),
     ("frames", frames::run),
+    ("media", media::run),
     ("messages", messages::run),
     ("packets", packets::run),
     ("probe", probe::run),

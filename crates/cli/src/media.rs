@@ -1,0 +1,345 @@
+//! `narrows media`: live media from a local UDP port to another machine's, within a latency budget.
+
+use crate::failure::Failure;
+use crate::log::{Level, Log};
+use crate::terminal::{STOP, catch_interrupt, note, print, print_json, print_json_line};
+use crate::transfer::{client_key, known_servers, pin, server_key};
+use crate::transport::{Hints, Transport, address, rate};
+use clap::{Args, Subcommand};
+use narrows_base::{Duration, Rate, Spec};
+use narrows_files::access::AllowList;
+use narrows_files::{Error, Kind, Scheme, Url, error, key};
+use narrows_media::blocking;
+use narrows_media::config::{self, ReceiveFile, SendFile};
+use narrows_media::encoder::Range;
+use narrows_media::hello::LATENCIES;
+use narrows_media::receive::{Event, ReceiveOptions};
+use narrows_media::send::SendOptions;
+use narrows_options::values::time;
+use narrows_transport::endpoint::Permit;
+use narrows_transport::protocol::{Family, STREAM_PREFIX, find};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub const HELP: &str = "\
+One side receives: it listens for senders whose keys it lists, and hands out
+what comes to a UDP port. The other sends what a program (ffmpeg, GStreamer,
+OBS) sends to a UDP port there: RTP, MPEG-TS or anything in datagrams.
+
+Each packet leaves the receiver as long after it came to the sender as the
+shortest time of the path and --latency say; until then losses are repeated.
+
+Examples:
+  narrows media receive --clients friends.txt --to 5004 --listen 0.0.0.0:47472
+  narrows media send rrtp://KEY@host:47472 --from 5000 --latency 300ms
+  ffmpeg -re -i clip.mp4 -c copy -f mpegts 'udp://127.0.0.1:5000?pkt_size=1316'
+  ffplay 'udp://127.0.0.1:5004'
+
+--protocol on the sender chooses what paces it: rrtp, tfrc, tfwc, tear,
+tear-wireless, scream, rrtp+bbr and so on. The rate that an encoder should have
+is told with --rate-lines (a line per change) and --rate-http (JSON).";
+
+#[derive(Args, Debug)]
+pub struct MediaArgs {
+    #[command(subcommand)]
+    pub command: MediaCommand,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum MediaCommand {
+    /// Let senders on a list come, one at a time, and hand out their media to a UDP port
+    Receive(Box<Receive>),
+    /// Send what comes to a UDP port here to such a receiver
+    Send(Box<Send>),
+}
+
+#[derive(Args, Debug)]
+pub struct Receive {
+    /// Where to listen, HOST:PORT; port 0 takes a free one [default: 127.0.0.1:47472]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// Let senders come whose key is in this file (needed)
+    #[arg(long, value_name = "FILE")]
+    pub clients: Option<PathBuf>,
+    /// Where media go, on loopback unless an address is given [default: 127.0.0.1:5004]
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
+    pub to: Option<SocketAddr>,
+    /// At least this latency, though a sender says less
+    #[arg(long, value_name = "TIME", value_parser = latency)]
+    pub latency: Option<Duration>,
+    /// listen, clients, to and latency from this TOML file; what is a flag, too, is the flag's
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print the measures of each stream as JSON, in one line
+    #[arg(long)]
+    pub json: bool,
+    /// End with the first stream
+    #[arg(long)]
+    pub once: bool,
+    /// This receiver's key [default: server.key in the folder that `narrows key` names]
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
+    /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct Send {
+    /// The receiver, as rrtp://[KEY@]HOST:PORT
+    #[arg(value_name = "URL")]
+    pub url: Option<String>,
+    /// Where a program sends its media to, on loopback unless an address is given [default: 127.0.0.1:5000]
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
+    pub from: Option<SocketAddr>,
+    /// How long after a packet came here it leaves the receiver, beyond the shortest time of the path: four round trips
+    /// and 100 ms repair nearly everything [default: 300ms]
+    #[arg(long, value_name = "TIME", value_parser = latency)]
+    pub latency: Option<Duration>,
+    /// The lowest rate that the encoder can have [default: 300kbit/s]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub min_rate: Option<Rate>,
+    /// The highest rate that the encoder is to have [default: 8Mbit/s]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub max_rate: Option<Rate>,
+    /// Print a line for each rate that the encoder should have, as rate 4200000 (bit/s)
+    #[arg(long)]
+    pub rate_lines: bool,
+    /// Answer HTTP requests (GET /) at this port of loopback with that rate and more, as JSON; 0 takes a free one
+    #[arg(long, value_name = "PORT")]
+    pub rate_http: Option<u16>,
+    /// receiver (the URL), from, latency, min-rate and max-rate from this TOML file; what is a flag, too, is the flag's
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print what was sent as JSON at the end
+    #[arg(long)]
+    pub json: bool,
+    /// This sender's key [default: client.key in the folder that `narrows key` names]
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
+    /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    #[command(flatten)]
+    pub transport: Transport,
+}
+
+/// `narrows media`.
+///
+/// # Errors
+/// One line that says what is wrong.
+pub fn media(a: &MediaArgs) -> Result<(), Failure> {
+    match &a.command {
+        MediaCommand::Receive(a) => receive(a),
+        MediaCommand::Send(a) => send(a),
+    }
+}
+
+/// `PORT`, on loopback, or `ADDRESS:PORT`, for clap.
+fn port(text: &str) -> Result<SocketAddr, String> {
+    let alone = text.parse().map(|port: u16| (Ipv4Addr::LOCALHOST, port).into()).ok();
+    let address = alone.or_else(|| text.parse().ok());
+    address
+        .ok_or_else(|| "a port is expected, as 5004, or an address with one, as [::1]:5004".into())
+}
+
+/// A latency, for clap.
+fn latency(text: &str) -> Result<Duration, String> {
+    let latency = time(text)?;
+    let is_possible = LATENCIES.contains(&latency);
+    is_possible.then_some(latency).ok_or_else(|| "a latency is from 10ms to 30s".into())
+}
+
+fn from_file<T: Default + config::File>(file: Option<&Path>) -> Result<T, Failure> {
+    Ok(file.map_or(Ok(T::default()), |file| config::load(file).map_err(|e| e.at("--config")))?)
+}
+
+/// What a flag says, else what the file does.
+fn told<T>(
+    key: &str,
+    flag: Option<T>,
+    text: Option<&String>,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, Failure> {
+    match (flag, text) {
+        (None, Some(text)) => {
+            let bad = |e: String| Failure::Input(format!("--config: {key}: {e}"));
+            read(text).map(Some).map_err(bad)
+        }
+        (flag, _) => Ok(flag),
+    }
+}
+
+fn input(line: &str) -> Failure {
+    Failure::Input(line.into())
+}
+
+fn silent() -> Error {
+    Error::new(Kind::Local, "cannot write to the standard output")
+}
+
+fn receive(a: &Receive) -> Result<(), Failure> {
+    let file: ReceiveFile = from_file(a.config.as_deref())?;
+    let Some(clients) = a.clients.as_ref().or(file.clients.as_ref()) else {
+        return Err(input(
+            "media receive: --clients FILE is missing: the keys of those who may send, one per line",
+        ));
+    };
+    let to = told("to", a.to, file.to.as_ref(), port)?;
+    let to = to.unwrap_or((Ipv4Addr::LOCALHOST, 5004).into());
+    if to.port() == 0 {
+        return Err(input("--to: port 0 is no port that somebody listens at"));
+    }
+    let latency = told("latency", a.latency, file.latency.as_ref(), latency)?;
+    let clients = AllowList::load(clients).map_err(|e| e.at("--clients"))?;
+    let listen = a.listen.as_deref().or(file.listen.as_deref()).unwrap_or("127.0.0.1:47472");
+    let listen = address("--listen", listen)?;
+    let log = Arc::new(Log::of_known(a.log.as_deref())?);
+    let identity = server_key(a.identity.as_deref())?;
+    let name = key::text(identity.public());
+    // What it sends itself is little: requests for what is missing.
+    let hints = Hints { rate: None, rtt: None, loss: None, limit: None };
+    let config = Transport { protocol: "rrtp".into(), hints }.connection()?;
+    let (json, once) = (a.json, a.once);
+    let tell = move |event: &Event| match event {
+        Event::Line { is_warning, sender, line } => {
+            let level = if *is_warning { Level::Warning } else { Level::Info };
+            log.line(level, sender, line);
+        }
+        Event::Over(measures) => {
+            let shown = match json {
+                true => print_json_line(&serde_json::to_value(measures).unwrap_or_default()),
+                false => print(&format!("A stream is over\n{}", measures.text())),
+            };
+            if shown.is_err() || once {
+                STOP.store(true, Ordering::SeqCst);
+            }
+        }
+    };
+    let permit = Permit::Own;
+    let tell = Box::new(tell);
+    let options = ReceiveOptions { identity, clients, to, latency, config, permit, tell };
+    catch_interrupt();
+    let ready = |at| {
+        let line = format!("Receiving media\n  rrtp://{name}@{at}\n  for {to}\n");
+        // What is printed with --json is JSON.
+        if json {
+            note(&line)
+        } else {
+            print(&line).map_err(|_| silent())?
+        }
+        Ok(())
+    };
+    Ok(blocking::receive(listen, options, ready, &STOP)?)
+}
+
+/// A protocol for media paces over sockets as `rrtp+NAME` does.
+fn over_sockets(text: &str) -> String {
+    let name = Spec::parse(text).ok().map(|spec| spec.name);
+    let entry = name.and_then(|name| find(&name).ok());
+    match entry {
+        Some(entry) if entry.family == Family::Media => format!("{STREAM_PREFIX}{text}"),
+        _ => text.into(),
+    }
+}
+
+fn send(a: &Send) -> Result<(), Failure> {
+    let file: SendFile = from_file(a.config.as_deref())?;
+    let Some(url) = a.url.as_ref().or(file.receiver.as_ref()) else {
+        return Err(input("media send: the receiver is missing: rrtp://[KEY@]HOST:PORT"));
+    };
+    let (url, shown) = (Url::read(url)?, error::shown(url));
+    if url.scheme != Scheme::Rrtp || !url.path.is_root() || url.port == 0 {
+        return Err(Failure::Input(format!(
+            "'{shown}': a receiver of media is named as rrtp://[KEY@]HOST:PORT, without a path"
+        )));
+    }
+    let from = told("from", a.from, file.from.as_ref(), port)?;
+    let latency = told("latency", a.latency, file.latency.as_ref(), latency)?;
+    let least = told("min-rate", a.min_rate, file.min_rate.as_ref(), rate)?;
+    let most = told("max-rate", a.max_rate, file.max_rate.as_ref(), rate)?;
+    let encoder = Range {
+        least: least.unwrap_or(Rate::from_bps(300_000)),
+        most: most.unwrap_or(Rate::from_bps(8_000_000)),
+    };
+    if encoder.least > encoder.most || encoder.least.as_bps() == 0 {
+        return Err(input("--min-rate: it is above 0, and not above --max-rate"));
+    }
+    let protocol = over_sockets(&a.transport.protocol);
+    let transport = Transport { protocol, hints: a.transport.hints.clone() };
+    let config = transport.connection()?;
+    let log = Log::of_known(a.log.as_deref())?;
+    let identity = client_key(a.identity.as_deref())?;
+    let (known, server) = (known_servers()?, url.server());
+    let key = match url.key {
+        Some(key) => Some(key),
+        None => known.get(&server)?,
+    };
+    let says_rates = a.rate_lines;
+    let options = SendOptions {
+        host: url.host.clone(),
+        port: url.port,
+        key,
+        judge: Box::new(move |found| pin(&known, &server, found)),
+        identity,
+        config,
+        patience: Duration::from_secs(10),
+        latency: latency.unwrap_or(Duration::from_millis(300)),
+        encoder,
+        on_rate: Box::new(move |rate| {
+            // A script that has gone ends the command by the next look at it.
+            if says_rates && print(&format!("rate {}\n", rate.as_bps())).is_err() {
+                STOP.store(true, Ordering::SeqCst);
+            }
+        }),
+        tell: Box::new(move |line| log.line(Level::Info, "media", line)),
+    };
+    catch_interrupt();
+    let is_quiet = a.rate_lines || a.json;
+    let ready = |at: SocketAddr, http: Option<SocketAddr>| {
+        let rate = http.map_or(String::new(), |at| format!("  the encoder's rate: http://{at}/\n"));
+        let line = format!("Sending media\n  from {at}\n{rate}");
+        if is_quiet {
+            note(&line)
+        } else {
+            print(&line).map_err(|_| silent())?
+        }
+        Ok(())
+    };
+    let from = from.unwrap_or((Ipv4Addr::LOCALHOST, 5000).into());
+    let state = blocking::send(from, a.rate_http, options, ready, &STOP)?;
+    if a.json {
+        return print_json(&serde_json::to_value(&state).unwrap_or_default());
+    }
+    let line = format!(
+        "{} packets sent, {} repeated, {} dropped since the rate did not suffice, {} late at the receiver",
+        state.packets, state.repeated, state.dropped, state.late
+    );
+    if is_quiet {
+        note(&line)
+    } else {
+        print(&(line + "\n"))?
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_protocol_for_media_is_spoken_over_sockets_by_its_own_name() {
+        for (text, spoken) in [
+            ("tfrc", "rrtp+tfrc"),
+            ("tear-wireless", "rrtp+tear-wireless"),
+            ("fixed(rate=2Mbit/s)", "rrtp+fixed(rate=2Mbit/s)"),
+            ("rrtp", "rrtp"),
+            ("rrtp+bbr", "rrtp+bbr"),
+            ("cubic", "cubic"),
+        ] {
+            assert_eq!(over_sockets(text), spoken);
+        }
+    }
+}

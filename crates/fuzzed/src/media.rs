@@ -1,0 +1,52 @@
+//! What peers and programs say to the ends of `narrows media`: no panic, what is read is written the same, and both ends
+//! hold and send no more than what came.
+
+use narrows_base::{Duration, Time};
+use narrows_media::frames::Frames;
+use narrows_media::hello::{HELLO, LATENCIES, STATUS, latency, read_status, status};
+use narrows_media::packet::{Message, ask, read};
+use narrows_media::receiver::Receiver;
+use narrows_media::sender::{Path, Sender};
+
+/// Tries one input.
+pub fn run(bytes: &[u8]) {
+    match read(bytes) {
+        Some(Message::Data(data)) => assert_eq!(data.bytes(), bytes),
+        Some(Message::Ask(runs)) => assert_eq!(ask(&runs), bytes),
+        None => {}
+    }
+    if let Some((words, _)) = bytes.split_first_chunk::<HELLO>() {
+        assert!(latency(*words).is_none_or(|latency| LATENCIES.contains(&latency)));
+    }
+    if let Some((words, _)) = bytes.split_first_chunk::<STATUS>() {
+        assert_eq!(status(&read_status(words)), words);
+    }
+    Frames::default().on_datagram(bytes);
+    let _ = narrows_media::rate_http::judge(bytes);
+    exchange(bytes);
+}
+
+/// The input as messages, each behind its length, to both ends; a millisecond passes between them.
+fn exchange(mut bytes: &[u8]) {
+    let delay = Duration::from_millis(100);
+    let (mut receiver, mut sender) = (Receiver::new(delay), Sender::new(delay));
+    let (mut now, mut came, mut out) = (Time::ZERO, 0, 0);
+    while let Some((length, rest)) = bytes.split_first() {
+        let (message, rest) = rest.split_at(rest.len().min((*length).into()));
+        bytes = rest;
+        came += message.len();
+        receiver.on_message(now, message);
+        sender.on_datagram(now, message, 100);
+        sender.on_message(message);
+        now += Duration::from_millis(1);
+        while let Some(datagram) = receiver.release(now) {
+            out += datagram.len();
+        }
+        while receiver.ask(now, Duration::ZERO).is_some() {}
+        while sender.next(now, Path::default()).is_some() {}
+    }
+    while let Some(datagram) = receiver.release(now + Duration::from_secs(60)) {
+        out += datagram.len();
+    }
+    assert!(out <= came && receiver.due().is_never());
+}

@@ -1,0 +1,98 @@
+//! Both ends for programs without a runtime: each makes one, and returns when it is stopped.
+
+use crate::connection;
+use crate::flow::State;
+use crate::rate_http;
+use crate::receive::{ReceiveOptions, Server};
+use crate::send::{SendOptions, Sending};
+use narrows_files::{Error, Kind};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+
+/// How often it is looked whether the user has stopped it.
+const LOOK: Duration = Duration::from_millis(100);
+
+fn runtime() -> Result<Runtime, Error> {
+    let made = Builder::new_multi_thread().enable_all().build();
+    made.map_err(|e| Error::new(Kind::Local, format!("the system refuses: {e}")))
+}
+
+async fn stopped(stop: &AtomicBool) {
+    while !stop.load(Ordering::SeqCst) {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Receives until it is stopped. `ready` is told where it listens.
+///
+/// # Errors
+/// What keeps it from listening.
+pub fn receive(
+    address: SocketAddr,
+    options: ReceiveOptions,
+    ready: impl FnOnce(SocketAddr) -> Result<(), Error>,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let runtime = runtime()?;
+    let done = runtime.block_on(async {
+        let server = Server::bind(address, options).await?;
+        ready(server.address())?;
+        server.run(stopped(stop)).await;
+        Ok(())
+    });
+    runtime.shutdown_background();
+    done
+}
+
+/// Sends until it is stopped, and returns what was known at the end. `ready` is told where it takes media from, and where
+/// the rate is said, if it is to be said at `rate_http`, a port of loopback.
+///
+/// # Errors
+/// A port is taken; or what another attempt to connect would not change.
+pub fn send(
+    from: SocketAddr,
+    http: Option<u16>,
+    options: SendOptions,
+    ready: impl FnOnce(SocketAddr, Option<SocketAddr>) -> Result<(), Error>,
+    stop: &AtomicBool,
+) -> Result<State, Error> {
+    let runtime = runtime()?;
+    let done = runtime.block_on(async {
+        let socket = connection::bind("--from", from).await?;
+        let at = socket.local_addr().unwrap_or(from);
+        let listener = match http {
+            None => None,
+            Some(port) => Some(listen(port).await?),
+        };
+        let said_at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
+        let sending = Sending::new(socket, options);
+        if let Some(listener) = listener {
+            let asked = sending.clone();
+            let state = move || serde_json::to_string(&asked.state()).unwrap_or_default();
+            tokio::spawn(rate_http::serve(listener, state));
+        }
+        ready(at, said_at)?;
+        let ended = tokio::select! {
+            ended = sending.keep() => ended,
+            () = stopped(stop) => Ok(()),
+        };
+        sending.leave();
+        ended.map(|()| sending.state())
+    });
+    // A lookup that hangs keeps nobody.
+    runtime.shutdown_background();
+    done
+}
+
+async fn listen(port: u16) -> Result<TcpListener, Error> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(|e| {
+        let why = match e.kind() {
+            std::io::ErrorKind::AddrInUse => "somebody listens there already".into(),
+            _ => e.to_string(),
+        };
+        Error::new(Kind::Local, format!("--rate-http {port}: {why}"))
+    })
+}

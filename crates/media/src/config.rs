@@ -1,0 +1,88 @@
+//! What the flags of the command say, in a TOML file.
+
+use narrows_files::error::shown;
+use narrows_files::{Error, Kind};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a file at most.
+const MAX_FILE: u64 = 1_000_000;
+
+/// The receiving end.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReceiveFile {
+    /// `--listen`
+    pub listen: Option<String>,
+    /// `--clients`
+    pub clients: Option<PathBuf>,
+    /// `--to`
+    pub to: Option<String>,
+    /// `--latency`
+    pub latency: Option<String>,
+}
+
+/// The sending end.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct SendFile {
+    /// The receiver's URL.
+    pub receiver: Option<String>,
+    /// `--from`
+    pub from: Option<String>,
+    /// `--latency`
+    pub latency: Option<String>,
+    /// `--min-rate`
+    pub min_rate: Option<String>,
+    /// `--max-rate`
+    pub max_rate: Option<String>,
+}
+
+/// One of these files.
+pub trait File: DeserializeOwned {}
+impl File for ReceiveFile {}
+impl File for SendFile {}
+
+/// Reads such a file.
+///
+/// # Errors
+/// It cannot be read; or what is wrong in it, and in which line.
+pub fn load<T: File>(path: &Path) -> Result<T, Error> {
+    let what = shown(&path.display().to_string());
+    let size = std::fs::metadata(path).map_err(|e| Error::file(&what, &e))?.len();
+    if size > MAX_FILE {
+        return Err(Error::new(Kind::Input, format!("{what}: is longer than 1 MB")));
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| Error::file(&what, &e))?;
+    read(&text).map_err(|e| e.at(&what))
+}
+
+/// From such a file's text.
+///
+/// # Errors
+/// What is wrong in it, and in which line.
+pub fn read<T: File>(text: &str) -> Result<T, Error> {
+    toml::from_str(text).map_err(|e| {
+        let at = e.span().map_or(0, |span| span.start);
+        let line = 1 + text.bytes().take(at).filter(|b| *b == b'\n').count();
+        let why: Vec<&str> = e.message().lines().collect();
+        Error::new(Kind::Input, format!("line {line}: {}", shown(&why.join(", "))))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_what_the_flags_say() {
+        let send: SendFile = read("receiver = 'rrtp://host:1'\nmax-rate = '8Mbit/s'\n").unwrap();
+        assert_eq!(send.receiver.as_deref(), Some("rrtp://host:1"));
+        assert_eq!(send.max_rate.as_deref(), Some("8Mbit/s"));
+        let receive: ReceiveFile = read("clients = 'friends'\nto = '127.0.0.1:5004'\n").unwrap();
+        assert_eq!(receive.to.as_deref(), Some("127.0.0.1:5004"));
+        let e = read::<SendFile>("latency = '1s'\nlatenzy = '2s'\n").unwrap_err();
+        assert!(e.kind == Kind::Input && e.line.starts_with("line 2"), "{e}");
+    }
+}

@@ -1,0 +1,179 @@
+//! The rate that an encoder is told: what the controller permits, less what repeats and headers need, steady enough for
+//! an encoder to follow.
+
+use narrows_base::{Duration, Rate, Time};
+
+/// The part of the permitted rate that an encoder gets: encoders overshoot for a moment.
+const SHARE: f64 = 0.92;
+/// Headers: IP, UDP, rrtp's and ours, of a packet with 1316 bytes of media.
+const HEADERS: f64 = 1316.0 / (1316.0 + 28.0 + 54.0 + 18.0);
+/// A rate rises by so much a second at most, and falls at once.
+const RISE: f64 = 0.15;
+/// A rate of which less is used does not rise.
+const USED: f64 = 0.5;
+/// What differs by less is no change: upwards, downwards.
+const UP: f64 = 1.04;
+const DOWN: f64 = 0.97;
+/// Changes upwards are so far apart.
+const PAUSE: Duration = Duration::from_millis(500);
+/// The mean of what is permitted: controllers that keep a sawtooth mean its average.
+const SMOOTHING: f64 = 0.25;
+
+/// What the encoder may be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Range {
+    /// Never less,
+    pub least: Rate,
+    /// never more.
+    pub most: Rate,
+}
+
+/// What is known now.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// What the controller permits on the link, IP and UDP headers included; `None` if it limits nothing.
+    pub permitted: Option<Rate>,
+    /// What the encoder sends, lately.
+    pub sent: Rate,
+    /// Parts repeated for each part sent, lately.
+    pub repeats: f64,
+    /// How long the oldest part has waited to leave.
+    pub waited: Duration,
+    /// How long one may wait.
+    pub longest_wait: Duration,
+}
+
+/// The rate of an encoder.
+#[derive(Debug)]
+pub struct EncoderRate {
+    range: Range,
+    rate: f64,
+    permitted: Option<f64>,
+    updated: Option<Time>,
+    changed: Time,
+    /// What was said last.
+    said: Option<Rate>,
+}
+
+impl EncoderRate {
+    /// Within this range, from its lower third on.
+    pub fn new(range: Range) -> EncoderRate {
+        let (least, most) = (range.least.as_bps() as f64, range.most.as_bps() as f64);
+        let rate = (least + (most - least) / 3.0).max(least).min(most.max(least));
+        let changed = Time::ZERO;
+        EncoderRate { range, rate, permitted: None, updated: None, changed, said: None }
+    }
+
+    /// What the encoder was told last, or is to begin with.
+    pub fn rate(&self) -> Rate {
+        self.said.unwrap_or(Rate::from_bps_f64(self.rate))
+    }
+
+    /// To be called some times a second; the rate, if it has changed.
+    pub fn update(&mut self, now: Time, known: &Known) -> Option<Rate> {
+        let gone = self.updated.map_or(Duration::ZERO, |at| now.since(at)).as_secs_f64().min(1.0);
+        self.updated = Some(now);
+        if let Some(permitted) = known.permitted {
+            let permitted = permitted.as_bps() as f64;
+            // Downwards within a second, so that what is permitted for a moment is not held against the encoder.
+            let share = (gone / SMOOTHING).min(1.0);
+            let mean = self.permitted.map_or(permitted, |mean| mean + share * (permitted - mean));
+            self.permitted = Some(mean);
+        }
+        let most = self.range.most.as_bps() as f64;
+        let room = self.permitted.map_or(most, |permitted| {
+            permitted * SHARE * HEADERS / (1.0 + known.repeats.clamp(0.0, 0.5))
+        });
+        // A queue before the controller: the encoder sends more than is permitted.
+        let waited = known.waited.as_secs_f64() / known.longest_wait.as_secs_f64().max(1e-3);
+        let room = if waited > 0.5 { room.min(self.rate * (1.0 - 0.5 * gone)) } else { room };
+        // What an encoder does not use shows nothing of the path: it is not told more (RFC 7661).
+        let is_used = known.sent.as_bps() as f64 > USED * self.rate;
+        let rising = self.rate * if is_used { 1.0 + RISE * gone } else { 1.0 };
+        let least = self.range.least.as_bps() as f64;
+        self.rate = room.min(rising).min(most).max(least);
+        let said = self.said.map_or(0.0, |said| said.as_bps() as f64);
+        let is_up = self.rate > said * UP || (self.rate >= most && said < most);
+        let changes = self.said.is_none()
+            || self.rate < said * DOWN
+            || (self.rate <= least && said > least)
+            || is_up && now.since(self.changed) >= PAUSE;
+        changes.then(|| {
+            let rate = Rate::from_bps_f64(self.rate);
+            (self.said, self.changed) = (Some(rate), now);
+            rate
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANGE: Range = Range { least: Rate::from_bps(500_000), most: Rate::from_bps(8_000_000) };
+
+    fn told(seconds: u64, permitted: impl Fn(u64) -> f64, waited: Duration) -> Vec<(u64, f64)> {
+        told_to(0.9, seconds, permitted, waited)
+    }
+    /// To an encoder that uses this share of its rate.
+    fn told_to(
+        used: f64,
+        seconds: u64,
+        permitted: impl Fn(u64) -> f64,
+        waited: Duration,
+    ) -> Vec<(u64, f64)> {
+        let mut encoder = EncoderRate::new(RANGE);
+        let mut all = Vec::new();
+        for ms in (0..seconds * 1000).step_by(50) {
+            let known = Known {
+                permitted: Some(Rate::from_bps_f64(permitted(ms) * 1e6)),
+                sent: Rate::from_bps_f64(used * encoder.rate().as_bps() as f64),
+                repeats: 0.05,
+                waited,
+                longest_wait: Duration::from_millis(200),
+            };
+            let now = Time::ZERO + Duration::from_millis(ms);
+            let rate = encoder.update(now, &known);
+            all.extend(rate.map(|rate| (ms, rate.as_bps() as f64 * 1e-6)));
+        }
+        all
+    }
+
+    #[test]
+    fn an_encoder_gets_what_is_permitted_less_headers_and_repeats() {
+        let all = told(60, |_| 5.0, Duration::ZERO);
+        let last = all.last().unwrap().1;
+        assert!((5.0 * 0.92 * 0.9 / 1.05..5.0 * 0.92 * 0.95 / 1.05).contains(&last), "{last}");
+        let all = told(60, |_| 50.0, Duration::ZERO);
+        assert_eq!(all.last().unwrap().1, 8.0);
+        assert_eq!(told(60, |_| 0.1, Duration::ZERO).last().unwrap().1, 0.5);
+    }
+
+    #[test]
+    fn it_falls_at_once_and_rises_slowly_in_few_steps() {
+        let all = told(60, |ms| if ms < 30_000 { 8.0 } else { 2.0 }, Duration::ZERO);
+        let fallen = all.iter().find(|(ms, rate)| *ms >= 30_000 && *rate < 2.0).unwrap().0;
+        assert!(fallen < 30_700, "{fallen}");
+        let rising: Vec<_> = all.iter().filter(|(ms, _)| *ms < 30_000).collect();
+        assert!(rising.len() < 40, "{}", rising.len());
+        assert!(rising.windows(2).all(|w| w[1].1 / w[0].1 < 1.2));
+    }
+
+    #[test]
+    fn a_permission_that_jitters_changes_little() {
+        let all = told(60, |ms| 4.0 + 0.4 * ((ms / 50 % 7) as f64 / 3.0 - 1.0), Duration::ZERO);
+        assert!(all.iter().filter(|(ms, _)| *ms > 20_000).count() < 10, "{all:?}");
+    }
+
+    #[test]
+    fn an_encoder_that_uses_little_is_told_no_more() {
+        let all = told_to(0.3, 60, |_| 50.0, Duration::ZERO);
+        assert_eq!(all.len(), 1);
+    }
+
+    #[test]
+    fn a_queue_before_the_controller_takes_the_rate_down() {
+        let all = told(20, |_| 5.0, Duration::from_millis(150));
+        assert_eq!(all.last().unwrap().1, 0.5);
+    }
+}

@@ -1,0 +1,214 @@
+//! The media of one connection: from the local socket into the connection, as fast as the controller permits.
+
+use crate::connection::{MAX_DATAGRAM, message, until};
+use crate::encoder::{EncoderRate, Known, Range};
+use crate::sender::{Path, Sender, Sent};
+use narrows_base::{Duration, Rate, Time};
+use narrows_net::{Connection, Error as NetError};
+use narrows_transport::connection::Stats;
+use serde::Serialize;
+use std::time::Duration as Wait;
+use tokio::net::UdpSocket;
+use tokio::time::sleep;
+
+/// How often the encoder's rate is computed.
+const RATE_EVERY: Duration = Duration::from_millis(50);
+/// While something waits to leave, it is looked so often whether there is room: as often as timers can.
+const LOOK: Duration = Duration::from_millis(1);
+/// What waits in the connection is to leave within about so long: what waits here can still be overtaken by repeats.
+const IN_CONNECTION: f64 = 0.006;
+/// IP and UDP headers of a packet.
+const HEADERS: f64 = 28.0;
+/// People are told of dropped packets so often.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// What programs may ask.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct State {
+    /// What the encoder is to send, in bit/s.
+    pub bits_per_second: u64,
+    /// What the controller permits on the link, in bit/s; 0 if that is not known.
+    pub permitted: u64,
+    /// What the program sent lately, in bit/s.
+    pub sent: u64,
+    /// Whether there is a connection.
+    pub connected: bool,
+    /// How long the oldest packet waits to leave, in ms.
+    pub waiting_ms: f64,
+    /// Round-trip time, in ms.
+    pub rtt_ms: f64,
+    /// Packets that left, were repeated, and were dropped because the rate did not suffice.
+    pub packets: u64,
+    /// Packets that left again.
+    pub repeated: u64,
+    /// Packets that were dropped because the rate did not suffice.
+    pub dropped: u64,
+    /// Packets that were not there in time, as the receiver says.
+    pub late: u64,
+}
+
+/// What a flow goes through, and who is told of it.
+pub struct Through<'a> {
+    /// Where a program sends its media to.
+    pub socket: &'a UdpSocket,
+    /// To the receiver.
+    pub connection: &'a Connection,
+    /// Told each rate for the encoder.
+    pub on_rate: &'a (dyn Fn(Rate) + Send + Sync),
+    /// Told a line when something happens that people should know.
+    pub tell: &'a (dyn Fn(&str) + Send + Sync),
+    /// Told what is known, some times a second.
+    pub on_state: &'a (dyn Fn(State) + Send + Sync),
+}
+
+/// The media of one connection.
+pub struct Flow<'a> {
+    through: Through<'a>,
+    sender: Sender,
+    encoder: EncoderRate,
+    next_rate: Time,
+    /// At the last report of dropped packets.
+    told: Time,
+    dropped: u64,
+    /// Counters a second ago, and the shares since.
+    second: (Time, Sent),
+    repeats: f64,
+    sent: f64,
+}
+
+impl<'a> Flow<'a> {
+    /// With nothing sent.
+    pub fn new(through: Through<'a>, latency: Duration, encoder: Range) -> Flow<'a> {
+        let now = through.connection.now();
+        Flow {
+            through,
+            sender: Sender::new(latency),
+            encoder: EncoderRate::new(encoder),
+            next_rate: now,
+            told: Time::ZERO,
+            dropped: 0,
+            second: (now, Sent::default()),
+            repeats: 0.0,
+            sent: 0.0,
+        }
+    }
+
+    /// Sends until the connection is over; returns why it is.
+    pub async fn run(&mut self) -> NetError {
+        let mut buffer = vec![0; MAX_DATAGRAM];
+        loop {
+            let now = self.through.connection.now();
+            let stats = self.through.connection.stats();
+            if let Err(e) = self.hand_over(now, &stats) {
+                return e;
+            }
+            if self.next_rate <= now {
+                self.next_rate = now + RATE_EVERY;
+                self.update_rate(now, &stats);
+            }
+            let look = if self.sender.is_waiting() { now + LOOK } else { Time::NEVER };
+            tokio::select! {
+                came = self.through.socket.recv(&mut buffer) => match came {
+                    Ok(length) => self.on_datagrams(&mut buffer, length),
+                    // An ICMP error of an earlier peer of that port, say.
+                    Err(_) => sleep(Wait::from_millis(1)).await,
+                },
+                came = message(self.through.connection) => match came {
+                    Ok((_, message)) => self.sender.on_message(&message),
+                    Err(e) => return e,
+                },
+                () = until(self.through.connection, look.min(self.next_rate)) => {}
+            }
+        }
+    }
+
+    fn on_datagrams(&mut self, buffer: &mut [u8], mut length: usize) {
+        let Ok(longest) = self.through.connection.max_message_len() else { return };
+        let now = self.through.connection.now();
+        // What is there, but no more than so many, since something may have to leave.
+        for _ in 0..64 {
+            let datagram = buffer.get(..length).unwrap_or_default();
+            self.sender.on_datagram(now, datagram, longest);
+            match self.through.socket.try_recv(buffer) {
+                Ok(more) => length = more,
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Hands to the connection what can leave soon.
+    fn hand_over(&mut self, now: Time, stats: &Stats) -> Result<(), NetError> {
+        let path = Path { srtt: stats.srtt, min_rtt: stats.min_rtt };
+        let rate = permitted(stats).map_or(f64::INFINITY, |rate| rate.as_bps() as f64);
+        let packet = 8.0 * (f64::from(stats.datagram) + HEADERS);
+        let most = (rate * IN_CONNECTION / packet).clamp(2.0, 64.0) as usize;
+        while self.sender.is_waiting() && self.through.connection.messages_waiting()? < most {
+            let Some(leaving) = self.sender.next(now, path) else { break };
+            match self.through.connection.send_message(&leaving.message, leaving.expiry) {
+                Ok(()) => {}
+                // The path takes shorter ones now: it is asked for, if there is time, and lost otherwise.
+                Err(NetError::MessageTooLong { .. } | NetError::MessageTooLongNow { .. }) => {}
+                Err(NetError::MessagesFull) => break,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    fn update_rate(&mut self, now: Time, stats: &Stats) {
+        let sent = self.sender.sent();
+        let gone = now.since(self.second.0);
+        if gone >= Duration::from_secs(1) {
+            let (_, before) = std::mem::replace(&mut self.second, (now, sent));
+            let parts = (sent.parts - before.parts).max(1) as f64;
+            self.repeats = (sent.repeats - before.repeats) as f64 / parts;
+            self.sent = (sent.bytes - before.bytes) as f64 * 8.0 / gone.as_secs_f64();
+        }
+        let path = Path { srtt: stats.srtt, min_rtt: stats.min_rtt };
+        let known = Known {
+            permitted: permitted(stats),
+            sent: Rate::from_bps_f64(self.sent),
+            repeats: self.repeats,
+            waited: self.sender.oldest_wait(now),
+            longest_wait: self.sender.longest_wait(path),
+        };
+        if let Some(rate) = self.encoder.update(now, &known) {
+            (self.through.on_rate)(rate);
+        }
+        (self.through.on_state)(State {
+            bits_per_second: self.encoder.rate().as_bps(),
+            permitted: known.permitted.map_or(0, Rate::as_bps),
+            sent: self.sent as u64,
+            connected: true,
+            waiting_ms: known.waited.as_secs_f64() * 1e3,
+            rtt_ms: stats.srtt.as_secs_f64() * 1e3,
+            packets: sent.parts,
+            repeated: sent.repeats,
+            dropped: sent.dropped,
+            late: 0,
+        });
+        if sent.dropped > self.dropped && now.since(self.told) >= TELL_EVERY {
+            let dropped = sent.dropped - self.dropped;
+            (self.dropped, self.told) = (sent.dropped, now);
+            let mbit = |bps: f64| bps * 1e-6;
+            let line = format!(
+                "the encoder sends {:.2} Mbit/s where {:.2} are told to it: {dropped} packets were dropped before \
+                 their deadline",
+                mbit(self.sent),
+                mbit(self.encoder.rate().as_bps() as f64)
+            );
+            (self.through.tell)(&line);
+        }
+    }
+}
+
+/// What the controller permits on the link: its pacing rate, and its window in a round trip.
+fn permitted(stats: &Stats) -> Option<Rate> {
+    let rtt = stats.srtt.as_secs_f64();
+    let by_window = stats.window * (f64::from(stats.datagram) + HEADERS) * 8.0 / rtt;
+    let by_window = Some(by_window).filter(|rate| rate.is_finite()).map(Rate::from_bps_f64);
+    match (stats.rate, by_window) {
+        (Some(paced), Some(window)) => Some(paced.min(window)),
+        (paced, window) => paced.or(window),
+    }
+}

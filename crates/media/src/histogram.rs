@@ -1,0 +1,83 @@
+//! Percentiles of delays in bounded memory, within one part in 64.
+
+use narrows_base::Duration;
+
+/// Buckets for each power of two.
+const EACH: u64 = 64;
+/// Powers of two of microseconds: the longest delay is more than an hour.
+const POWERS: u64 = 27;
+
+/// Counts of delays.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    total: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram { counts: vec![0; (EACH * POWERS) as usize], total: 0 }
+    }
+}
+
+/// The bucket of a number of microseconds.
+fn bucket(micros: u64) -> usize {
+    let power = (micros / EACH + 1).ilog2() as u64;
+    // Within the power the buckets are equally wide; below 64 us each is a microsecond.
+    let low = EACH * ((1 << power) - 1);
+    let index = EACH * power + (micros - low) / (1 << power);
+    index.min(EACH * POWERS - 1) as usize
+}
+
+/// The least number of microseconds in a bucket.
+fn least(index: u64) -> u64 {
+    let power = index / EACH;
+    EACH * ((1 << power) - 1) + (index % EACH) * (1 << power)
+}
+
+impl Histogram {
+    /// Counts a delay.
+    pub fn add(&mut self, delay: Duration) {
+        if let Some(count) = self.counts.get_mut(bucket(delay.as_nanos() / 1000)) {
+            *count += 1;
+            self.total += 1;
+        }
+    }
+
+    /// The delay that this share of all does not exceed; `None` of nothing.
+    pub fn percentile(&self, share: f64) -> Option<Duration> {
+        let wanted = (self.total as f64 * share).ceil().max(1.0) as u64;
+        let mut sum = 0;
+        let index = self.counts.iter().position(|count| {
+            sum += count;
+            sum >= wanted
+        })?;
+        Some(Duration::from_micros(least(index as u64)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_exact_to_one_part_in_64() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.percentile(0.5), None);
+        (1..=1000).for_each(|ms| histogram.add(Duration::from_millis(ms)));
+        for share in [0.01, 0.5, 0.95, 1.0] {
+            let found = histogram.percentile(share).unwrap().as_secs_f64();
+            assert!((found / share - 1.0).abs() < 1.0 / 60.0, "{share}: {found}");
+        }
+        histogram.add(Duration::from_secs(1 << 40));
+        assert!(histogram.percentile(1.0).unwrap() > Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn every_delay_is_in_the_bucket_that_begins_below_it() {
+        for micros in (0..100_000).chain([1 << 20, 1 << 26, (1 << 30) + 7]) {
+            let index = bucket(micros) as u64;
+            assert!(least(index) <= micros && micros < least(index + 1), "{micros}: {index}");
+        }
+    }
+}

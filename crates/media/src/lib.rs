@@ -1,0 +1,45 @@
+//! Live media over `rrtp`: what ffmpeg, GStreamer or OBS send to a local UDP port comes out of another machine's within a
+//! latency budget.
+//!
+//! | to | see |
+//! |---|---|
+//! | decide what leaves, what is repeated and what is dropped | [`sender`] |
+//! | hold packets until their time, and ask for what is missing | [`receiver`], [`missing`], [`clock`] |
+//! | know delays, late frames and stalls | [`meter`], [`histogram`], [`frames`] |
+//! | tell an encoder its rate | [`encoder`] |
+//! | read the format | [`packet`], [`hello`] |
+//!
+//! These have no clock and no socket. The rest drives them with connections of `narrows_net`:
+//!
+//! | to | see |
+//! |---|---|
+//! | send | [`send`], [`flow`], with [`rate_http`] for encoders that ask |
+//! | receive | [`receive`] |
+//! | read flags from a file | [`config`] |
+//! | print measures | [`measures`] |
+//!
+//! `docs/media.md` says what the command does with it.
+
+pub mod blocking;
+pub mod clock;
+pub mod config;
+pub mod connection;
+pub mod encoder;
+pub mod flow;
+pub mod frames;
+pub mod hello;
+pub mod histogram;
+pub mod measures;
+pub mod meter;
+pub mod missing;
+pub mod packet;
+pub mod rate_http;
+pub mod receive;
+pub mod receiver;
+pub mod send;
+pub mod sender;
+
+#[cfg(test)]
+mod media_tests;
+#[cfg(test)]
+mod virtual_tests;

@@ -1,0 +1,208 @@
+//! Both ends in one process, over loopback: hostile peers, and peers that vanish.
+
+use crate::connection::for_media;
+use crate::encoder::Range;
+use crate::hello::{Answer, hello};
+use crate::packet::{Data, ask};
+use crate::receive::{Event, ReceiveOptions, Server};
+use crate::send::{SendOptions, Sending};
+use narrows_base::{Duration, Rate, Spec, Time};
+use narrows_files::access::AllowList;
+use narrows_files::{Error, Identity, Kind, key};
+use narrows_net::endpoint::connection;
+use narrows_net::{ConnectOptions, Connection, Endpoint, Options};
+use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::endpoint::{Permit, ServerKey};
+use narrows_transport::{Preset, Protocol};
+use narrows_wire::StaticKey;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration as Wait;
+use tokio::net::UdpSocket;
+use tokio::time::sleep;
+
+fn config() -> ConnectionConfig {
+    connection(Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap())
+}
+
+type Lines = Arc<Mutex<Vec<String>>>;
+const LATENCY: Duration = Duration::from_millis(100);
+
+/// A receiver for one client, with a player behind it.
+struct Far {
+    at: SocketAddr,
+    server: Identity,
+    client: Identity,
+    player: UdpSocket,
+    log: Lines,
+    stop: Arc<tokio::sync::Notify>,
+}
+
+async fn far() -> Far {
+    let (server, client) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let player = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let log = Lines::default();
+    let lines = log.clone();
+    let options = ReceiveOptions {
+        identity: server.clone(),
+        clients: AllowList::read(&key::text(client.public())).unwrap(),
+        to: player.local_addr().unwrap(),
+        latency: None,
+        config: config(),
+        permit: Permit::Own,
+        tell: Box::new(move |event| {
+            lines.lock().unwrap().push(match event {
+                Event::Line { line, .. } => line.clone(),
+                Event::Over(measures) => format!("{} datagrams", measures.datagrams),
+            });
+        }),
+    };
+    let bound = Server::bind("127.0.0.1:0".parse().unwrap(), options).await.unwrap();
+    let (at, stop) = (bound.address(), Arc::new(tokio::sync::Notify::new()));
+    let stopped = stop.clone();
+    tokio::spawn(async move { bound.run(stopped.notified()).await });
+    Far { at, server, client, player, log, stop }
+}
+
+impl Far {
+    async fn wait_for(&self, part: &str) {
+        while !self.log.lock().unwrap().iter().any(|line| line.contains(part)) {
+            sleep(Wait::from_millis(5)).await;
+        }
+    }
+
+    /// A sender that follows no rule but the transport's.
+    async fn connect(&self) -> (Endpoint, Connection) {
+        let key = StaticKey::new(*self.client.private()).unwrap();
+        let config = for_media(config()).unwrap();
+        let options = Options::client(key, config.clone());
+        let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
+        let how = ConnectOptions::new(ServerKey::Is(*self.server.public()), config);
+        let connection = endpoint.connect(self.at, how).await.unwrap();
+        (endpoint, connection)
+    }
+
+    /// A true sender from a port of its own, and what it tells its user.
+    async fn sender(&self, identity: &Identity) -> (Arc<Sending>, SocketAddr, Lines) {
+        let told = Lines::default();
+        let lines = told.clone();
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let at = socket.local_addr().unwrap();
+        let sending = Sending::new(
+            socket,
+            SendOptions {
+                host: self.at.ip().to_string(),
+                port: self.at.port(),
+                key: Some(*self.server.public()),
+                judge: Box::new(|_| Ok(())),
+                identity: identity.clone(),
+                config: config(),
+                patience: Duration::from_secs(10),
+                latency: LATENCY,
+                encoder: Range { least: Rate::from_bps(300_000), most: Rate::from_bps(8_000_000) },
+                on_rate: Box::new(|_| ()),
+                tell: Box::new(move |line| lines.lock().unwrap().push(line.into())),
+            },
+        );
+        (sending, at, told)
+    }
+}
+
+fn data(number: u32, stamp: Time) -> Vec<u8> {
+    let (part, last_part, frame, begins_frame) = (0, 0, number, true);
+    Data { number, part, last_part, stamp, frame, begins_frame, payload: b"media" }.bytes()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_that_talks_nonsense_is_refused_and_the_next_one_comes() {
+    let far = far().await;
+    let (_endpoint, connection) = far.connect().await;
+    let (mut send, _receive) = connection.open_bi().await.unwrap();
+    send.send_all(&[0xff; 8]).await.unwrap();
+    far.wait_for("said nothing that a sender of media says").await;
+    connection.closed().await;
+    let (_endpoint, connection) = far.connect().await;
+    let (mut send, mut receive) = connection.open_bi().await.unwrap();
+    send.send_all(&hello(LATENCY)).await.unwrap();
+    let mut code = [9];
+    receive.receive(&mut code).await.unwrap();
+    assert_eq!(Answer::from_code(code[0]), Answer::Come);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_and_stamps_from_the_far_future_do_not_hold_media_up() {
+    let far = far().await;
+    let (_endpoint, connection) = far.connect().await;
+    let (mut send, _receive) = connection.open_bi().await.unwrap();
+    send.send_all(&hello(LATENCY)).await.unwrap();
+    let mut datagram = [0; 100];
+    let mut number = 0;
+    let mut came = 0;
+    while came < 20 {
+        let now = connection.now();
+        let far_future = now + Duration::from_secs(1 << 20);
+        for message in [
+            data(number, now),
+            vec![0xff; 900],
+            vec![],
+            ask(&[]),
+            data(number.wrapping_add(1 << 30), far_future),
+        ] {
+            // Where the queue is full a message is lost, as anywhere.
+            let _ = connection.send_message(&message, Duration::ZERO);
+        }
+        number += 1;
+        sleep(Wait::from_millis(5)).await;
+        while let Ok(length) = far.player.try_recv(&mut datagram) {
+            assert_eq!(&datagram[..length], b"media");
+            came += 1;
+        }
+    }
+    far.stop.notify_one();
+    far.wait_for("datagrams").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_without_a_place_on_the_list_ends_with_one_line() {
+    let far = far().await;
+    let (sending, _, _) = far.sender(&Identity::generate().unwrap()).await;
+    let Err(Error { kind: Kind::Refused, line, .. }) = sending.keep().await else {
+        panic!("it was let in")
+    };
+    assert!(line.contains("its list of clients lacks") && !line.contains('\n'), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_goes_is_named_once_and_a_sender_that_connects_again_takes_its_own_place() {
+    let far = far().await;
+    let (first, _, told) = far.sender(&far.client).await;
+    let kept = first.clone();
+    let first_task = tokio::spawn(async move { kept.keep().await });
+    while !first.state().connected {
+        sleep(Wait::from_millis(5)).await;
+    }
+    // The same key from elsewhere: the sender has been started again, say.
+    let (second, at, told_second) = far.sender(&far.client).await;
+    let kept = second.clone();
+    first_task.abort();
+    let second_task = tokio::spawn(async move { kept.keep().await });
+    while !second.state().connected {
+        sleep(Wait::from_millis(5)).await;
+    }
+    let encoder = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut datagram = [0; 100];
+    loop {
+        encoder.send_to(b"media", at).await.unwrap();
+        sleep(Wait::from_millis(10)).await;
+        if far.player.try_recv(&mut datagram).is_ok() {
+            break;
+        }
+    }
+    far.stop.notify_one();
+    let is_told = |lines: &Lines| lines.lock().unwrap().iter().any(|l| l.contains("is lost"));
+    while !is_told(&told_second) {
+        sleep(Wait::from_millis(5)).await;
+    }
+    second_task.abort();
+    assert!(told.lock().unwrap()[0].contains("connected to"), "{told:?}");
+}

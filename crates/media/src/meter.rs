@@ -1,0 +1,195 @@
+//! What people know of media: how long packets and frames took, which frames were late, how often the picture stood.
+
+use crate::histogram::Histogram;
+use narrows_base::{Duration, Time};
+
+/// Wholly lost frames between two that came, at most; more is another stream.
+const MAX_LOST_FRAMES: u32 = 1000;
+/// A stall is longer than three intervals of frames, and than one and this much (as `freezeCount` of W3C's webrtc-stats).
+const STALL: Duration = Duration::from_millis(150);
+
+/// Counts what is released.
+#[derive(Debug, Default)]
+pub struct Meter {
+    packets: Histogram,
+    frames: Histogram,
+    current: Option<Frame>,
+    counts: Counts,
+    /// Stamp of the last frame that was whole, and whether all since were.
+    last_whole: Option<Time>,
+    broken_since: bool,
+    /// Mean interval of whole frames.
+    interval: Option<Duration>,
+}
+
+/// Counters of frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Frames that are over.
+    pub frames: u64,
+    /// Frames of them of which a part was not there in time.
+    pub late_frames: u64,
+    /// How often the picture stood.
+    pub stalls: u64,
+    /// How long it did, in all.
+    pub frozen: Duration,
+}
+
+#[derive(Debug)]
+struct Frame {
+    number: u32,
+    stamp: Time,
+    is_whole: bool,
+    /// From its first stamp until all of it was there, beyond the path's shortest time.
+    took: Duration,
+}
+
+/// A part that is released.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Whether something before it is missing.
+    pub is_behind_gap: bool,
+    /// Its frame.
+    pub frame: u32,
+    /// Whether that begins in its datagram.
+    pub begins_frame: bool,
+    /// When the program sent it.
+    pub stamp: Time,
+    /// How long it took beyond the path's shortest time.
+    pub took: Duration,
+}
+
+impl Meter {
+    /// A part is released.
+    pub fn on_part(&mut self, part: &Part) {
+        self.packets.add(part.took);
+        if let Some(current) = self.current.as_mut().filter(|_| part.is_behind_gap) {
+            current.is_whole = false;
+        }
+        let ahead = self.current.as_ref().map(|c| part.frame.wrapping_sub(c.number));
+        if ahead != Some(0) {
+            self.end_frame();
+            let lost = ahead.map_or(0, |ahead| ahead - 1);
+            if (1..MAX_LOST_FRAMES).contains(&lost) {
+                self.counts.frames += u64::from(lost);
+                self.counts.late_frames += u64::from(lost);
+                self.broken_since = true;
+            }
+            // Frame 0 is what comes before the first begins.
+            let is_frame = part.frame != 0 && (part.begins_frame || part.is_behind_gap);
+            self.current = Some(Frame {
+                number: part.frame,
+                stamp: part.stamp,
+                is_whole: is_frame && part.begins_frame,
+                took: part.took,
+            });
+        }
+        if let Some(current) = &mut self.current {
+            current.took = current.took.max(part.stamp.since(current.stamp) + part.took);
+        }
+    }
+
+    fn end_frame(&mut self) {
+        let Some(frame) = self.current.take().filter(|frame| frame.number != 0) else { return };
+        self.counts.frames += 1;
+        if !frame.is_whole {
+            self.counts.late_frames += 1;
+            self.broken_since = true;
+            return;
+        }
+        self.frames.add(frame.took);
+        let since = self.last_whole.replace(frame.stamp).map(|last| frame.stamp.since(last));
+        let was_broken = std::mem::take(&mut self.broken_since);
+        match (since, self.interval) {
+            (Some(since), Some(interval)) if was_broken => {
+                let is_stall = since > interval.saturating_mul(3).max(interval + STALL);
+                self.counts.stalls += u64::from(is_stall);
+                self.counts.frozen += if is_stall { since } else { Duration::ZERO };
+            }
+            (Some(since), mean) if !was_broken => {
+                let mean = mean.map_or(since, |m| m.mul_f64(0.95) + since.mul_f64(0.05));
+                self.interval = Some(mean);
+            }
+            _ => {}
+        }
+    }
+
+    /// Counters of frames.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+    /// The delay that this share of the packets that came in time did not exceed.
+    pub fn packet_delay(&self, share: f64) -> Option<Duration> {
+        self.packets.percentile(share)
+    }
+    /// The same of whole frames.
+    pub fn frame_delay(&self, share: f64) -> Option<Duration> {
+        self.frames.percentile(share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+    /// Frames of three packets, 40 ms apart; `lost` says which packets are not there.
+    fn metered(frames: u32, lost: impl Fn(u32, u32) -> bool) -> Meter {
+        let (mut meter, mut is_behind_gap) = (Meter::default(), false);
+        for frame in 1..=frames {
+            for packet in 0..3 {
+                if lost(frame, packet) {
+                    is_behind_gap = true;
+                    continue;
+                }
+                let stamp = Time::ZERO + ms(40 * u64::from(frame) + 5 * u64::from(packet));
+                let (begins_frame, took) = (packet == 0, ms(7));
+                meter.on_part(&Part { is_behind_gap, frame, begins_frame, stamp, took });
+                is_behind_gap = false;
+            }
+        }
+        meter
+    }
+
+    #[test]
+    fn a_frame_takes_from_its_first_stamp_until_all_of_it_is_there() {
+        let meter = metered(101, |_, _| false);
+        assert_eq!(meter.counts(), Counts { frames: 100, ..Counts::default() });
+        let near = |found: Option<Duration>, expected: f64| {
+            (found.unwrap().as_secs_f64() * 1e3 / expected - 1.0).abs() < 0.03
+        };
+        assert!(near(meter.frame_delay(0.5), 17.0) && near(meter.packet_delay(0.95), 7.0));
+    }
+
+    #[test]
+    fn a_frame_of_which_a_packet_is_missing_is_late_and_only_a_long_row_of_them_is_a_stall() {
+        // The middle of one, the end of one, and the beginning of one.
+        let meter =
+            metered(101, |frame, packet| matches!((frame, packet), (10, 1) | (20, 2) | (30, 0)));
+        let counts = meter.counts();
+        // That a beginning was lost does not show whether the frame before it was whole.
+        assert_eq!((counts.frames, counts.late_frames, counts.stalls), (100, 4, 0));
+        let counts = metered(101, |frame, _| (50..58).contains(&frame)).counts();
+        assert_eq!((counts.frames, counts.late_frames, counts.stalls), (100, 9, 1));
+        assert_eq!(counts.frozen, ms(400));
+    }
+
+    #[test]
+    fn numbers_without_sense_count_as_little() {
+        let mut meter = Meter::default();
+        for n in 0..1000u32 {
+            let frame = n.wrapping_mul(0x9e37_79b9);
+            let stamp = Time::from_nanos(u64::from(frame) << 30);
+            meter.on_part(&Part {
+                is_behind_gap: n % 2 == 0,
+                frame,
+                begins_frame: n % 3 == 0,
+                stamp,
+                took: Duration::MAX,
+            });
+        }
+        assert!(meter.counts().frames < 2000);
+    }
+}

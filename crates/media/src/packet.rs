@@ -1,0 +1,181 @@
+//! The messages that the two ends exchange.
+//!
+//! ```text
+//! data: | 1 (1) | flags (1) | part (1) | last part (1) | number (4) | stamp, µs (6) | frame (4) | payload |
+//! ask:  | 2 (1) | count (1) | count × ( first number (4) | numbers beyond it (1) | attempt (1) ) |
+//! ```
+//!
+//! A datagram that is longer than a message may be is sent as parts, which share a stamp. Numbers count parts, and begin
+//! anew after 2^32. The stamp is the sender's clock when the datagram came from the program. Flag 1: a frame begins in
+//! this datagram.
+
+use narrows_base::{Duration, Time};
+
+/// Bytes before the payload.
+pub const HEAD: usize = 18;
+/// Parts of one datagram at most.
+pub const MAX_PARTS: usize = 64;
+/// Runs in one request at most.
+pub const MAX_RUNS: usize = 40;
+const DATA: u8 = 1;
+const ASK: u8 = 2;
+const RUN: usize = 6;
+const BEGINS_FRAME: u8 = 1;
+/// Stamps have 48 bits.
+const MAX_STAMP: u64 = (1 << 48) - 1;
+
+/// A part of a datagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Data<'m> {
+    /// Its number, as far as it is sent: the lower 32 bits.
+    pub number: u32,
+    /// Which part of its datagram.
+    pub part: u8,
+    /// The number of the datagram's last part: 0 for a datagram in one part.
+    pub last_part: u8,
+    /// When the datagram came, by the sender's clock; exact to a microsecond.
+    pub stamp: Time,
+    /// The frame that it belongs to; of several, the last that begins in it.
+    pub frame: u32,
+    /// Whether that frame begins in it.
+    pub begins_frame: bool,
+    /// What it carries.
+    pub payload: &'m [u8],
+}
+
+/// Numbers that are asked for again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// The first number, its lower 32 bits.
+    pub first: u32,
+    /// So many behind it, too.
+    pub more: u8,
+    /// How often the receiver has asked for them, this time included. What is asked for twice with the same attempt is
+    /// sent once.
+    pub attempt: u8,
+}
+
+/// A message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Message<'m> {
+    /// From sender to receiver.
+    Data(Data<'m>),
+    /// From receiver to sender.
+    Ask(Vec<Asked>),
+}
+
+impl Data<'_> {
+    /// As it is sent.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEAD + self.payload.len());
+        bytes.extend([DATA, u8::from(self.begins_frame) * BEGINS_FRAME, self.part, self.last_part]);
+        bytes.extend(self.number.to_be_bytes());
+        let stamp = (self.stamp.as_nanos() / 1000).min(MAX_STAMP).to_be_bytes();
+        bytes.extend(stamp.iter().skip(2));
+        bytes.extend(self.frame.to_be_bytes());
+        bytes.extend(self.payload);
+        bytes
+    }
+}
+
+/// A request as it is sent; runs beyond [`MAX_RUNS`] are left out.
+pub fn ask(runs: &[Asked]) -> Vec<u8> {
+    let runs = runs.get(..runs.len().min(MAX_RUNS)).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(2 + RUN * runs.len());
+    bytes.extend([ASK, runs.len() as u8]);
+    for run in runs {
+        bytes.extend(run.first.to_be_bytes());
+        bytes.extend([run.more, run.attempt]);
+    }
+    bytes
+}
+
+/// Reads a message; `None` for what is none.
+pub fn read(bytes: &[u8]) -> Option<Message<'_>> {
+    match *bytes.first()? {
+        DATA => data(bytes).map(Message::Data),
+        ASK => asked(bytes).map(Message::Ask),
+        _ => None,
+    }
+}
+
+fn data(bytes: &[u8]) -> Option<Data<'_>> {
+    let (head, payload) = bytes.split_first_chunk::<HEAD>()?;
+    let [_, flags, part, last_part, n0, n1, n2, n3, stamp @ .., f0, f1, f2, f3] = *head;
+    let stamp = stamp.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    let is_possible =
+        flags & !BEGINS_FRAME == 0 && part <= last_part && usize::from(last_part) < MAX_PARTS;
+    is_possible.then_some(Data {
+        number: u32::from_be_bytes([n0, n1, n2, n3]),
+        part,
+        last_part,
+        stamp: Time::ZERO + Duration::from_micros(stamp),
+        frame: u32::from_be_bytes([f0, f1, f2, f3]),
+        begins_frame: flags & BEGINS_FRAME != 0,
+        payload,
+    })
+}
+
+fn asked(bytes: &[u8]) -> Option<Vec<Asked>> {
+    let (&[_, count], runs) = bytes.split_first_chunk::<2>()?;
+    let is_possible = usize::from(count) <= MAX_RUNS && runs.len() == RUN * usize::from(count);
+    let run = |run: &[u8]| match *run {
+        [n0, n1, n2, n3, more, attempt] => {
+            Some(Asked { first: u32::from_be_bytes([n0, n1, n2, n3]), more, attempt })
+        }
+        _ => None,
+    };
+    is_possible.then(|| runs.chunks(RUN).filter_map(run).collect())
+}
+
+/// The number whose lower 32 bits these are, nearest to `near`.
+pub fn extended(low: u32, near: u64) -> u64 {
+    let ahead = low.wrapping_sub(near as u32) as i32;
+    near.checked_add_signed(i64::from(ahead)).unwrap_or(u64::from(low))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever comes is read without a panic, and what is read is written the same.
+        #[test]
+        fn messages_are_read_as_they_are_written(mut bytes: Vec<u8>, kind in 0u8..4) {
+            if let Some(first) = bytes.first_mut() {
+                *first = kind;
+            }
+            match read(&bytes) {
+                Some(Message::Data(data)) => prop_assert_eq!(data.bytes(), bytes),
+                Some(Message::Ask(runs)) => prop_assert_eq!(ask(&runs), bytes),
+                None => {}
+            }
+        }
+
+        #[test]
+        fn numbers_are_extended_to_the_nearest(near in 0u64..1 << 40, off in -(1i64 << 30)..1 << 30) {
+            let number = near.saturating_add_signed(off);
+            prop_assert_eq!(extended(number as u32, near), number);
+        }
+    }
+
+    #[test]
+    fn a_part_says_where_it_belongs() {
+        let data = Data {
+            number: 7,
+            part: 1,
+            last_part: 2,
+            stamp: Time::ZERO + Duration::from_micros(1 << 40),
+            frame: 9,
+            begins_frame: true,
+            payload: b"abc",
+        };
+        let bytes = data.bytes();
+        assert_eq!((bytes.len(), read(&bytes)), (HEAD + 3, Some(Message::Data(data))));
+        // A part beyond the last, a flag that is none, and a request that is cut off.
+        assert_eq!(read(&Data { part: 3, ..data }.bytes()), None);
+        assert_eq!(read(&[&[1, 2], &bytes[2..]].concat()), None);
+        assert_eq!(read(&[2, 2, 0, 0, 0, 1, 0, 1]), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! The encoder's rate over HTTP, for programs of this machine: `GET /` answers with JSON.
+//!
+//! It listens on loopback alone, and answers only requests whose Host is a loopback address, so that a page from elsewhere
+//! cannot read it under a name of its own (DNS rebinding).
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// Bytes of a request's head, and its fields.
+const MAX_HEAD: usize = 8 << 10;
+const MAX_FIELDS: usize = 64;
+/// Requests at the same time.
+const MAX_REQUESTS: usize = 16;
+/// A request takes so long at most.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The status for a request's head; `None` if more bytes are needed.
+pub fn judge(head: &[u8]) -> Option<u16> {
+    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
+    let mut request = httparse::Request::new(&mut fields);
+    match request.parse(head) {
+        Ok(httparse::Status::Partial) => return None,
+        Ok(httparse::Status::Complete(_)) => {}
+        Err(_) => return Some(400),
+    }
+    let hosts: Vec<_> =
+        request.headers.iter().filter(|f| f.name.eq_ignore_ascii_case("host")).collect();
+    let is_local = match &hosts[..] {
+        [host] => std::str::from_utf8(host.value).is_ok_and(is_loopback),
+        // HTTP/1.0 has none.
+        _ => hosts.is_empty(),
+    };
+    Some(match (request.method, request.path) {
+        _ if !is_local => 403,
+        (Some("GET"), Some("/" | "/rate")) => 200,
+        (Some("GET"), _) => 404,
+        _ => 405,
+    })
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host.parse().map(|at: SocketAddr| at.ip()).ok();
+    let address = address.or_else(|| host.trim_matches(['[', ']']).parse::<IpAddr>().ok());
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    address.is_some_and(|ip| ip.is_loopback()) || name.eq_ignore_ascii_case("localhost")
+}
+
+/// Answers requests with what `state` says then, for ever.
+pub async fn serve(listener: TcpListener, state: impl Fn() -> String) {
+    let mut requests = JoinSet::new();
+    loop {
+        let Ok((tcp, _)) = listener.accept().await else {
+            // Out of descriptors, say: others will end.
+            sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        while requests.try_join_next().is_some() {}
+        if requests.len() < MAX_REQUESTS {
+            requests.spawn(timeout(PATIENCE, answer(tcp, state())));
+        }
+    }
+}
+
+async fn answer(mut tcp: TcpStream, state: String) -> std::io::Result<()> {
+    let mut head = Vec::new();
+    let status = loop {
+        let room = MAX_HEAD.saturating_sub(head.len()) as u64;
+        if room == 0 {
+            break 400;
+        }
+        if (&mut tcp).take(room).read_buf(&mut head).await? == 0 {
+            return Ok(());
+        }
+        if let Some(status) = judge(&head) {
+            break status;
+        }
+    };
+    let (name, body) = match status {
+        200 => ("OK", state),
+        403 => ("Forbidden", "{\"error\":\"the host is not a loopback address\"}".into()),
+        404 => ("Not Found", "{\"error\":\"the rate is at /\"}".into()),
+        405 => ("Method Not Allowed", "{\"error\":\"only GET\"}".into()),
+        _ => ("Bad Request", "{\"error\":\"that is no HTTP request\"}".into()),
+    };
+    let length = body.len() + 1;
+    let answer = format!(
+        "HTTP/1.1 {status} {name}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
+         Cache-Control: no-store\r\nConnection: close\r\n\r\n{body}\n"
+    );
+    tcp.write_all(answer.as_bytes()).await?;
+    tcp.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_a_get_for_a_loopback_host_is_answered() {
+        for (request, status) in [
+            ("GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n", Some(200)),
+            ("GET /rate HTTP/1.1\r\nHost: localhost:8080\r\n\r\n", Some(200)),
+            ("GET / HTTP/1.1\r\nHost: [::1]:8080\r\n\r\n", Some(200)),
+            ("GET / HTTP/1.0\r\n\r\n", Some(200)),
+            ("GET / HTTP/1.1\r\nHost: example.org\r\n\r\n", Some(403)),
+            ("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: example.org\r\n\r\n", Some(403)),
+            ("GET /keys HTTP/1.1\r\nHost: localhost\r\n\r\n", Some(404)),
+            ("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", Some(405)),
+            ("GET / HTTP/1.1\r\nHost: local", None),
+            ("\0\r\n\r\n", Some(400)),
+        ] {
+            assert_eq!(judge(request.as_bytes()), status, "{request:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_judged(bytes: Vec<u8>) {
+            let _ = judge(&bytes);
+        }
+    }
+}

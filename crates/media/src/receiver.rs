@@ -1,0 +1,350 @@
+//! The receiving end without a socket: a jitter buffer that releases each datagram when its stamp and the latency say,
+//! and asks for what is missing until then.
+
+use crate::clock::{PathClock, Stamped};
+use crate::meter::{Meter, Part};
+use crate::missing::{MAX_MISSING, Missing, Was};
+use crate::packet::{Data, Message, ask, extended, read};
+use narrows_base::{Duration, Time};
+use std::collections::BTreeMap;
+
+/// What is held at most: parts and their bytes.
+const MAX_HELD: usize = 1 << 15;
+const MAX_BYTES: usize = 32 << 20;
+/// Whatever its stamp says, a part is released so long after its arrival, beyond the latency.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Counters since the beginning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Received {
+    /// Parts that were released.
+    pub parts: u64,
+    /// Parts that were not there in time.
+    pub missed: u64,
+    /// Of them parts that came afterwards.
+    pub came_late: u64,
+    /// Parts that were asked for and came in time.
+    pub repaired: u64,
+    /// Parts that came twice.
+    pub duplicates: u64,
+    /// Messages that were none, parts with strange stamps, and those for which there was no room.
+    pub refused: u64,
+    /// Datagrams handed out, and their bytes.
+    pub datagrams: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+#[derive(Debug)]
+struct Held {
+    arrival: Time,
+    took: Duration,
+    stamp: Time,
+    part: u8,
+    last_part: u8,
+    frame: u32,
+    begins_frame: bool,
+    payload: Vec<u8>,
+}
+
+/// The parts of a datagram that have been released.
+#[derive(Debug)]
+struct Whole {
+    next_part: u8,
+    bytes: Vec<u8>,
+}
+
+/// The receiving end.
+#[derive(Debug)]
+pub struct Receiver {
+    latency: Duration,
+    clock: PathClock,
+    held: BTreeMap<u64, Held>,
+    bytes: usize,
+    missing: Missing,
+    /// The number behind the highest that has come.
+    ahead: Option<u64>,
+    /// The number behind the last that was released.
+    released: Option<u64>,
+    whole: Option<Whole>,
+    meter: Meter,
+    received: Received,
+}
+
+impl Receiver {
+    /// Releases what was stamped so long ago, beyond what the path takes at least.
+    pub fn new(latency: Duration) -> Receiver {
+        Receiver {
+            latency,
+            clock: PathClock::default(),
+            held: BTreeMap::new(),
+            bytes: 0,
+            missing: Missing::default(),
+            ahead: None,
+            released: None,
+            whole: None,
+            meter: Meter::default(),
+            received: Received::default(),
+        }
+    }
+
+    /// Counters.
+    pub fn received(&self) -> Received {
+        self.received
+    }
+    /// Delays and frames.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// A message arrived then.
+    pub fn on_message(&mut self, arrival: Time, message: &[u8]) {
+        match read(message) {
+            Some(Message::Data(data)) => self.on_data(arrival, &data),
+            _ => self.received.refused += 1,
+        }
+    }
+
+    fn on_data(&mut self, arrival: Time, data: &Data<'_>) {
+        let took = match self.clock.on_packet(arrival, data.stamp) {
+            Stamped::After(took) => took,
+            Stamped::Strange => {
+                self.received.refused += 1;
+                return;
+            }
+            Stamped::Reset => {
+                self.begin_anew();
+                Duration::ZERO
+            }
+        };
+        let number = match self.ahead {
+            None => u64::from(data.number) + (1 << 32),
+            Some(ahead) => extended(data.number, ahead),
+        };
+        let ahead = self.ahead.unwrap_or(number);
+        if self.released.is_some_and(|released| number < released) {
+            match self.missing.on_arrival(arrival, number) {
+                Was::GivenUp => self.received.came_late += 1,
+                _ => self.received.duplicates += 1,
+            }
+            return;
+        }
+        if number >= ahead {
+            if number - ahead > MAX_MISSING {
+                // Nobody could repeat so much: what is held is released, and the rest is given up.
+                self.missing.clear();
+                self.received.missed += 1;
+            } else if number > ahead {
+                self.missing.on_gap(arrival, ahead..number, data.stamp);
+            }
+            self.ahead = Some(number + 1);
+        } else {
+            match self.missing.on_arrival(arrival, number) {
+                // The first packets may come in any order.
+                Was::There if self.released.is_none() && !self.held.contains_key(&number) => {}
+                Was::There | Was::GivenUp => {
+                    self.received.duplicates += 1;
+                    return;
+                }
+                Was::Asked => self.received.repaired += 1,
+                Was::Overtaken => {}
+            }
+        }
+        if self.held.len() >= MAX_HELD || self.bytes + data.payload.len() > MAX_BYTES {
+            self.received.refused += 1;
+            return;
+        }
+        self.bytes += data.payload.len();
+        self.held.insert(
+            number,
+            Held {
+                arrival,
+                took,
+                stamp: data.stamp,
+                part: data.part,
+                last_part: data.last_part,
+                frame: data.frame,
+                begins_frame: data.begins_frame,
+                payload: data.payload.to_vec(),
+            },
+        );
+    }
+
+    /// The sender's clock has been set anew, so what is held belongs to another time.
+    fn begin_anew(&mut self) {
+        self.held.clear();
+        self.missing.clear();
+        (self.bytes, self.ahead, self.released, self.whole) = (0, None, None, None);
+    }
+
+    /// When the next part is due; never, if none is held.
+    pub fn due(&self) -> Time {
+        self.held.first_key_value().map_or(Time::NEVER, |(_, first)| {
+            let by_stamp = self.clock.release(first.stamp, self.latency);
+            by_stamp.min(first.arrival + self.latency + LONGEST)
+        })
+    }
+
+    /// A datagram that is due; to be called until there is none.
+    pub fn release(&mut self, now: Time) -> Option<Vec<u8>> {
+        while self.due() <= now {
+            let (number, held) = self.held.pop_first()?;
+            self.bytes -= held.payload.len();
+            self.clock.use_it();
+            let missed = self.missing.give_up(number);
+            self.received.missed += missed;
+            self.received.parts += 1;
+            let is_behind_gap = self.released.is_some_and(|expected| number != expected);
+            self.released = Some(number + 1);
+            self.meter.on_part(&Part {
+                is_behind_gap,
+                frame: held.frame,
+                begins_frame: held.begins_frame,
+                stamp: held.stamp,
+                took: held.took,
+            });
+            if let Some(datagram) = self.join(held, is_behind_gap) {
+                self.received.datagrams += 1;
+                self.received.bytes += datagram.len() as u64;
+                return Some(datagram);
+            }
+        }
+        None
+    }
+
+    /// The datagram that is whole with this part.
+    fn join(&mut self, held: Held, is_behind_gap: bool) -> Option<Vec<u8>> {
+        let begun = self.whole.take();
+        let bytes = match begun {
+            _ if held.part == 0 => held.payload,
+            Some(mut whole) if !is_behind_gap && whole.next_part == held.part => {
+                whole.bytes.extend(held.payload);
+                whole.bytes
+            }
+            _ => return None,
+        };
+        if held.part == held.last_part {
+            return Some(bytes);
+        }
+        self.whole = Some(Whole { next_part: held.part + 1, bytes });
+        None
+    }
+
+    /// A request for what is missing, if one is due, where a round trip takes `rtt` (zero: not known).
+    pub fn ask(&mut self, now: Time, rtt: Duration) -> Option<Vec<u8>> {
+        let (clock, latency) = (&self.clock, self.latency);
+        let runs = self.missing.ask(now, rtt, |stamp| clock.release(stamp, latency));
+        (!runs.is_empty()).then(|| ask(&runs))
+    }
+
+    /// When something is to be released or asked for.
+    pub fn next_timeout(&self) -> Time {
+        self.due().min(self.missing.next())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LATENCY: Duration = Duration::from_millis(100);
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+    fn data(number: u32, stamp: Time, payload: &[u8]) -> Vec<u8> {
+        let (part, last_part, frame, begins_frame) = (0, 0, number, true);
+        Data { number, part, last_part, stamp, frame, begins_frame, payload }.bytes()
+    }
+
+    #[test]
+    fn a_datagram_leaves_at_its_stamp_and_the_latency_whatever_its_own_delay() {
+        let mut receiver = Receiver::new(LATENCY);
+        // The path takes 30 ms, the second 50 more, and the third overtakes it.
+        receiver.on_message(at(1030), &data(0, at(0), b"a"));
+        receiver.on_message(at(1050), &data(2, at(20), b"c"));
+        receiver.on_message(at(1090), &data(1, at(10), b"b"));
+        let mut all = Vec::new();
+        for ms in 1000..1300 {
+            all.extend(std::iter::from_fn(|| receiver.release(at(ms))).map(|d| (ms, d)));
+        }
+        assert_eq!(all, [(1130, b"a".to_vec()), (1140, b"b".to_vec()), (1150, b"c".to_vec())]);
+    }
+
+    #[test]
+    fn what_comes_after_its_time_is_counted_and_not_handed_out() {
+        let mut receiver = Receiver::new(LATENCY);
+        for number in [0, 2, 3] {
+            receiver.on_message(at(30), &data(number, at(0), b"x"));
+        }
+        assert_eq!(std::iter::from_fn(|| receiver.release(at(130))).count(), 3);
+        receiver.on_message(at(131), &data(1, at(0), b"x"));
+        assert_eq!(receiver.release(at(500)), None);
+        let Received { missed, came_late, parts, .. } = receiver.received();
+        assert_eq!((missed, came_late, parts), (1, 1, 3));
+    }
+
+    #[test]
+    fn parts_are_joined_and_a_datagram_without_one_of_them_is_not_handed_out() {
+        let mut receiver = Receiver::new(LATENCY);
+        let part = |number, part, payload| {
+            let (last_part, frame, begins_frame) = (1, 1, true);
+            Data { number, part, last_part, stamp: at(0), frame, begins_frame, payload }.bytes()
+        };
+        receiver.on_message(at(30), &part(0, 0, b"ab"));
+        receiver.on_message(at(30), &part(1, 1, b"c"));
+        receiver.on_message(at(30), &part(2, 0, b"de"));
+        receiver.on_message(at(30), &part(5, 1, b"f"));
+        let all: Vec<_> = std::iter::from_fn(|| receiver.release(at(130))).collect();
+        assert_eq!(all, [b"abc"]);
+    }
+
+    #[test]
+    fn a_stamp_from_the_far_future_keeps_nothing_back() {
+        let mut receiver = Receiver::new(LATENCY);
+        receiver.on_message(at(30), &data(0, at(0), b"x"));
+        receiver.on_message(at(31), &data(1, at(1 << 40), b"x"));
+        // Nearer, but far beyond what a path does.
+        receiver.on_message(at(31), &data(1, at(9000), b"x"));
+        receiver.on_message(at(32), &data(2, at(2), b"x"));
+        let count = (0..1300).filter(|ms| receiver.release(at(*ms)).is_some()).count();
+        assert_eq!((count, receiver.received().refused), (3, 1));
+    }
+
+    #[test]
+    fn memory_is_bounded_whatever_the_numbers() {
+        let mut receiver = Receiver::new(Duration::from_secs(10));
+        for n in 0..200_000u32 {
+            let number = n.wrapping_mul(if n % 2 == 0 { 1 } else { 0x9e37_79b9 });
+            receiver.on_message(
+                at(u64::from(n / 100)),
+                &data(number, at(u64::from(n / 100)), &[7; 1000]),
+            );
+        }
+        assert!(receiver.held.len() <= MAX_HELD && receiver.bytes <= MAX_BYTES);
+    }
+
+    proptest! {
+        /// Whatever a sender says, each number is handed out once at most, and everything ends.
+        #[test]
+        fn every_message_ends(all: Vec<(u32, u64, u8, u8, u16)>) {
+            let mut receiver = Receiver::new(LATENCY);
+            let mut now = at(0);
+            for (number, stamp, part, last_part, pause) in &all {
+                now += Duration::from_micros(u64::from(*pause) * 10);
+                let stamp = Time::ZERO + Duration::from_micros(*stamp >> 16);
+                let (frame, begins_frame) = (*number, true);
+                let (number, part, last_part) = (*number % 10_000, *part % 4, *last_part % 4);
+                let message =
+                    Data { number, part, last_part, stamp, frame, begins_frame, payload: b"x" };
+                receiver.on_message(now, &message.bytes());
+                receiver.ask(now, Duration::ZERO);
+                while receiver.release(now).is_some() {}
+            }
+            while receiver.release(now + Duration::from_secs(30)).is_some() {}
+            prop_assert!(receiver.held.is_empty() && receiver.bytes == 0);
+            prop_assert!(receiver.received().parts <= all.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Sender and receiver in virtual time, with a network between them that delays, loses and queues.
+
+use crate::receiver::{Received, Receiver};
+use crate::sender::{Path, Sender};
+use narrows_base::{Duration, RandomKey, Rate, Time, random::RandomStream};
+use std::collections::BTreeMap;
+
+const RTT: Duration = Duration::from_millis(50);
+const TICK: Duration = Duration::from_micros(500);
+/// As ffmpeg sends MPEG-TS.
+const DATAGRAM: usize = 1316;
+
+struct Network {
+    loss: f64,
+    /// Losses come in rows of so many on average.
+    row: f64,
+    is_losing: bool,
+    jitter: Duration,
+    rate: Rate,
+    free: Time,
+    /// Both ways: to the receiver (true), or back.
+    flying: BTreeMap<(Time, u64), (bool, Vec<u8>)>,
+    order: u64,
+    random: RandomStream,
+    sent: usize,
+}
+
+impl Network {
+    fn new(loss: f64, row: f64, rate: Rate, seed: u64) -> Network {
+        Network {
+            loss,
+            row,
+            is_losing: false,
+            jitter: Duration::ZERO,
+            rate,
+            free: Time::ZERO,
+            flying: BTreeMap::new(),
+            order: 0,
+            random: RandomKey::from_seed(seed).stream(),
+            sent: 0,
+        }
+    }
+
+    fn send(&mut self, now: Time, is_forward: bool, message: Vec<u8>) {
+        let begins = self.loss / self.row / (1.0 - self.loss);
+        let share = if self.is_losing { 1.0 - 1.0 / self.row } else { begins };
+        self.is_losing = self.random.chance(share);
+        let mut leaves = now;
+        if is_forward {
+            self.sent += message.len();
+            let seconds = (message.len() + 82) as f64 * 8.0 / self.rate.as_bps() as f64;
+            self.free = self.free.max(now) + Duration::from_secs_f64(seconds);
+            leaves = self.free;
+        }
+        let extra = Duration::from_secs_f64(self.random.unit() * self.jitter.as_secs_f64());
+        if !self.is_losing {
+            self.order += 1;
+            let at = leaves + RTT.mul_f64(0.5) + extra;
+            self.flying.insert((at, self.order), (is_forward, message));
+        }
+    }
+}
+
+struct Outcome {
+    received: Received,
+    repeats: u64,
+    dropped: u64,
+    late_frames: u64,
+    /// Greatest and smallest difference between release and sending.
+    delays: (Duration, Duration),
+}
+
+/// A minute of `rate` by an encoder that sends 25 frames a second, each at once.
+fn minute(mut network: Network, latency: Duration, rate: f64) -> Outcome {
+    let (mut sender, mut receiver) = (Sender::new(latency), Receiver::new(latency));
+    let path = Path { srtt: RTT, min_rtt: RTT };
+    let (mut now, mut next_frame, mut number) = (Time::ZERO, Time::ZERO, 0u64);
+    let end = Time::ZERO + Duration::from_secs(60);
+    let mut delays = (Duration::ZERO, Duration::MAX);
+    while now < end + Duration::from_secs(2) {
+        if now >= next_frame && now < end {
+            next_frame += Duration::from_millis(40);
+            for n in 0..(rate * 0.04 / 8.0 / DATAGRAM as f64).round() as usize {
+                // RTP with a time of sending that the receiving program would read.
+                let mut datagram = vec![0; DATAGRAM];
+                datagram[0] = 0x80;
+                datagram[4..8].copy_from_slice(&(number as u32 + 1).to_be_bytes());
+                datagram[16..24].copy_from_slice(&now.as_nanos().to_be_bytes());
+                datagram[24] = n as u8;
+                sender.on_datagram(now, &datagram, 1400);
+            }
+            number += 1;
+        }
+        // As much at once as a connection takes.
+        while network.free <= now + Duration::from_millis(5) {
+            let Some(leaving) = sender.next(now, path) else { break };
+            network.send(now, true, leaving.message);
+        }
+        while let Some(entry) = network.flying.first_entry().filter(|entry| entry.key().0 <= now) {
+            let ((arrival, _), (is_forward, message)) = entry.remove_entry();
+            if is_forward {
+                receiver.on_message(arrival, &message);
+            } else {
+                sender.on_message(&message);
+            }
+        }
+        while let Some(datagram) = receiver.release(now) {
+            let stamp = u64::from_be_bytes(datagram[16..24].try_into().unwrap());
+            let took = now.since(Time::from_nanos(stamp));
+            delays = (delays.0.max(took), delays.1.min(took));
+        }
+        while let Some(request) = receiver.ask(now, RTT) {
+            network.send(now, false, request);
+        }
+        now += TICK;
+    }
+    let (received, counts) = (receiver.received(), receiver.meter().counts());
+    let sent = sender.sent();
+    // Whatever was sent was released or missed; what was dropped at the end nobody knows of.
+    let (known, all) = (received.parts + received.missed, sent.parts + sent.dropped);
+    assert!(known <= all && known + 20 > all, "{known} of {all}");
+    Outcome {
+        received,
+        repeats: sent.repeats,
+        dropped: sent.dropped,
+        late_frames: counts.late_frames,
+        delays,
+    }
+}
+
+/// Four round trips and 100 ms.
+const LATENCY: Duration = Duration::from_millis(300);
+const FAST: Rate = Rate::from_bps(50_000_000);
+
+#[test]
+fn losses_are_repaired_within_the_latency_and_packets_leave_evenly() {
+    for (loss, row, most_late) in
+        [(0.01, 1.0, 0.0), (0.05, 1.0, 1e-4), (0.05, 4.0, 1e-3), (0.1, 1.0, 1e-3)]
+    {
+        let outcome = minute(Network::new(loss, row, FAST, 1), LATENCY, 4e6);
+        let Received { parts, missed, repaired, .. } = outcome.received;
+        let late = missed as f64 / (parts + missed) as f64;
+        assert!(late <= most_late && repaired > 0, "{loss} {row}: {late}, {repaired} repaired");
+        // Each loss costs about one repeat, and few repeats are for nothing.
+        let repeats = outcome.repeats as f64 / parts as f64;
+        assert!(repeats < 1.25 * loss / (1.0 - loss) + 0.004, "{loss} {row}: {repeats}");
+        let (most, least) = outcome.delays;
+        let wide = Duration::from_nanos(most.as_nanos() - least.as_nanos());
+        assert!(wide <= Duration::from_millis(2), "{least:?} to {most:?}");
+    }
+}
+
+#[test]
+fn nothing_is_repeated_where_packets_only_overtake_each_other() {
+    let network = Network { jitter: Duration::from_millis(5), ..Network::new(0.0, 1.0, FAST, 1) };
+    let outcome = minute(network, LATENCY, 4e6);
+    assert_eq!((outcome.received.missed, outcome.late_frames), (0, 0));
+    let share = outcome.repeats as f64 / outcome.received.parts as f64;
+    assert!(share < 0.002, "{share}");
+}
+
+/// The encoder ignores its rate: what leaves is in time, though the path is full.
+#[test]
+fn an_encoder_that_sends_too_much_loses_packets_before_the_path_and_not_their_time() {
+    let outcome = minute(Network::new(0.01, 1.0, Rate::from_bps(3_000_000), 1), LATENCY, 6e6);
+    let Received { parts, missed, .. } = outcome.received;
+    assert!(outcome.dropped > parts / 2, "{} of {parts}", outcome.dropped);
+    assert!(missed <= outcome.dropped + parts / 100, "{missed}, {} dropped", outcome.dropped);
+    // Three quarters of the path's rate at least were handed out.
+    let rate = (parts * DATAGRAM as u64) as f64 * 8.0 / 60.0;
+    assert!(rate > 0.75 * 3e6, "{rate}");
+}
+
+#[test]
+fn an_outage_costs_no_more_than_itself() {
+    let mut network = Network::new(0.0, 1.0, FAST, 1);
+    network.loss = 0.02;
+    network.row = 200.0;
+    let outcome = minute(network, LATENCY, 4e6);
+    let Received { missed, parts, .. } = outcome.received;
+    assert!((missed as f64) < 0.02 * parts as f64, "{missed} of {parts}");
+}
