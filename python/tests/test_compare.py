@@ -170,9 +170,13 @@ def test_a_path_that_changes_is_the_commands_to_the_bit(command, tmp_path):
     printed = command("compare", *ours.split(), *words.split(), folder=tmp_path)
     assert without_line(found.to_dict()) == without_line(printed)
     path = tmp_path / "scenario.toml"
-    path.write_text(narrows.compare("5Mbit/s,5ms", protocols="rrtp", duration=6, seeds=1).scenario())
+    path.write_text(
+        narrows.compare("5Mbit/s,5ms", protocols="rrtp", duration=6, seeds=1).scenario()
+    )
     told_late = narrows.run(path, **said).to_dict()
     assert told_late["results"][0]["digest"] == printed["results"][0]["digest"]
-    assert narrows.sweep("5Mbit/s,5ms", vary="loss=0%", protocols="rrtp", duration=6, seeds=1, **said)
+    assert narrows.sweep(
+        "5Mbit/s,5ms", vary="loss=0%", protocols="rrtp", duration=6, seeds=1, **said
+    )
     with pytest.raises(narrows.SpecError, match="--change: unknown key 'rat'"):
         narrows.compare(change="2s:rat=1Mbit/s")
