@@ -30,6 +30,15 @@ _NAMES = {"aim": "for"}
 _REPEATED = {"change", "reconfigure"}
 
 
+def _each(name: str, value: object) -> list[object]:
+    """Return what the option is given as, once or several times; nothing for None."""
+    if value is None:
+        return []
+    if name in _REPEATED and isinstance(value, Iterable) and not isinstance(value, str):
+        return list(value)
+    return [value]
+
+
 def pairs(**given: object) -> list[tuple[str, str]]:
     """Return what is not None, by the command's names and as the command reads it.
 
@@ -41,7 +50,6 @@ def pairs(**given: object) -> list[tuple[str, str]]:
     told = []
     for key, value in given.items():
         name = _NAMES.get(key, key)
-        single = name not in _REPEATED or isinstance(value, str) or not isinstance(value, Iterable)
-        values = [] if value is None else [value] if single else value
-        told += [(name, _WRITERS.get(name, plain_text)(one, name)) for one in values]
+        write = _WRITERS.get(name, plain_text)
+        told += [(name, write(one, name)) for one in _each(name, value)]
     return told
