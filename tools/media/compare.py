@@ -134,7 +134,7 @@ def offered(process):
 
 def by_narrows(a, link, loss, protocol, adaptive):
     spec, delay, _, rate, least, most = LINKS[link]
-    latency = 4 * 2 * delay + 0.1
+    latency = round(a.rtts * 2 * delay + a.extra, 3)
     sink = Sink()
     sink.start()
     with tempfile.TemporaryDirectory() as home:
@@ -178,7 +178,7 @@ def by_narrows(a, link, loss, protocol, adaptive):
 
 def by_srt(a, link, loss):
     spec, delay, _, rate, _, _ = LINKS[link]
-    latency = 4 * 2 * delay + 0.1
+    latency = round(a.rtts * 2 * delay + a.extra, 3)
     sink = Sink()
     sink.start()
     to, from_port, ms = free_port(), free_port(), round(latency * 1000)
@@ -207,6 +207,8 @@ def main():
     parser.add_argument("--losses", default="1%,5%")
     parser.add_argument("--protocol", default="rrtp")
     parser.add_argument("--only", default="narrows,srt,adaptive")
+    parser.add_argument("--rtts", type=float, default=4, help="the latency in round trips")
+    parser.add_argument("--extra", type=float, default=0.1, help="... and so many seconds")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", help="append each result to this file")
     a = parser.parse_args()

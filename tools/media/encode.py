@@ -21,7 +21,8 @@ VIDEO = 0.94
 
 
 def source(text, size):
-    size = "video/x-raw,width={},height={},framerate=25/1".format(*size.split("x"))
+    width, height = size.split("x")
+    size = f"video/x-raw,width={width},height={height},framerate=25/1"
     if text == "test":
         return f"videotestsrc is-live=true pattern=ball animation-mode=frames ! {size}"
     if text.startswith("/dev/"):
