@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::help::{COMPLETIONS, EXAMPLES, LIST, MAN, RUN, SWEEP, compare};
-use crate::live::PacedLive;
+use crate::live::{LiveArgs, PacedLive};
 use clap::{Args, Parser, Subcommand};
 use narrows_lab::sweep::journal::Part;
 use narrows_options::Jobs;
@@ -140,6 +140,8 @@ pub struct Sweep {
     /// Print one JSON object instead of the table
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub live: LiveArgs,
 }
 
 #[derive(Args)]

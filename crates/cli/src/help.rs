@@ -71,7 +71,8 @@ Examples:
   narrows sweep --vary protocol=vegas --vary protocol.alpha=1,2,3 \\
       --vary delay=10ms..300ms:10
   narrows sweep scenarios/dsl-fairness.toml --vary n=1..100:log:8 \\
-      --vary link.dsl.rate=0.1Mbit/s..20Mbit/s:log:8 --out surface";
+      --vary link.dsl.rate=0.1Mbit/s..20Mbit/s:log:8 --out surface
+  narrows sweep --vary flows=1,2,4,8 --vary rate=5Mbit/s,20Mbit/s --live";
 
 pub const COMPLETIONS: &str = "\
 Examples:

@@ -1,9 +1,12 @@
 //! `narrows kernel`: controllers drive the Linux kernel's TCP.
 
 use crate::failure::Failure;
+use crate::live::LiveArgs;
 use clap::{Args, Subcommand};
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod on_page;
 
 pub const HELP: &str = "\
 A small eBPF congestion control reports every acknowledgement to narrows, where
@@ -16,6 +19,7 @@ Examples:
   narrows kernel run rrtp -- curl -O https://example.org/file
   narrows kernel run 'vegas(alpha=2)' -- iperf3 -c server
   narrows kernel run rrtp -- nginx -g 'daemon off;'   servers, too
+  narrows kernel run rrtp --live -- iperf3 -c server  its connections on a page
   narrows kernel load stpd rrtp        until unloaded, as nw_stpd and nw_rrtp
   narrows kernel load --native stpd    inside the kernel: needs no process
   iperf3 -c server -C nw_stpd              chosen by a program,
@@ -54,8 +58,10 @@ pub struct KernelRun {
     #[arg(long = "as", value_name = "nw_X")]
     pub name: Option<String>,
     /// Wholly inside the kernel: stpd only
-    #[arg(long)]
+    #[arg(long, conflicts_with = "live")]
     pub native: bool,
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// The command and its arguments
     #[arg(value_name = "COMMAND", required = true, last = true)]
     pub words: Vec<std::ffi::OsString>,

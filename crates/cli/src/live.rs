@@ -6,9 +6,11 @@ use crate::terminal::{STOP, catch_interrupt, note};
 use crate::transport::address;
 use clap::Args;
 use narrows_live::controls::{Controls, LinkControls};
-use narrows_live::feed::{About, Feed};
+use narrows_live::endpoint::EndpointLive;
+use narrows_live::feed::{About, Feed, Run};
 use narrows_live::link::LinkLive;
 use narrows_live::{Listening, Live};
+use narrows_net::tap::{self, Tap};
 use narrows_scenario::link_direction::LinkDirection;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +18,7 @@ use std::sync::atomic::Ordering;
 /// Slowest and fastest pace of a simulation, in simulated seconds per second.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=10_000.0;
 
-#[derive(Args, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct LiveArgs {
     /// Open a page on which this is seen while it runs, at ADDR or at a free port of this machine
     /// (docs/live.md); it stays until Ctrl-C
@@ -87,16 +89,69 @@ pub fn shown(
     [there, back]: [&LinkDirection; 2],
 ) -> Option<(Arc<LinkLive>, Arc<dyn Controls>)> {
     let about = About { name: name.into(), detail: detail.into(), real: true, end_s: None };
-    let run = feed.begin(about)?;
+    Some(shown_as(&feed.begin(about)?, [there, back]))
+}
+
+/// The same as a part of this run, whose first tracks are the link's directions.
+pub fn shown_as(
+    run: &Arc<Run>,
+    [there, back]: [&LinkDirection; 2],
+) -> (Arc<LinkLive>, Arc<dyn Controls>) {
     let live = LinkLive::new(run.clone(), [there.mean_bps(), back.mean_bps()]);
-    let controls = LinkControls::new(live.clone(), run, [there.clone(), back.clone()]);
-    Some((live, Arc::new(controls)))
+    let controls = LinkControls::new(live.clone(), run.clone(), [there.clone(), back.clone()]);
+    (live, Arc::new(controls))
+}
+
+/// The connections of an endpoint as the flows of this run.
+pub fn connections(run: Arc<Run>, protocol: &str) -> Result<EndpointLive, Failure> {
+    EndpointLive::start(run, protocol)
+        .map_err(|e| Failure::Outside(format!("--live: the system has no thread left: {e}")))
+}
+
+/// The connections of an endpoint on a page of their own.
+pub struct ShownConnections {
+    page: Live,
+    ends: EndpointLive,
+}
+
+impl ShownConnections {
+    /// If a page is wanted. It shows nothing of the command line: keys and files may stand there.
+    pub fn open(
+        live: &LiveArgs,
+        command: &str,
+        protocol: &str,
+    ) -> Result<Option<ShownConnections>, Failure> {
+        if live.live.is_none() {
+            return Ok(None);
+        }
+        let feed = Feed::new(format!("narrows {command}"));
+        let (name, detail) = (command.to_string(), format!("connections over {protocol}"));
+        let run = feed.begin(About { name, detail, real: true, end_s: None });
+        let run = run.ok_or_else(|| Failure::Outside("--live: no room".into()))?;
+        let Some(page) = live.open(Some(&feed), None)? else { return Ok(None) };
+        Ok(Some(ShownConnections { page, ends: connections(run, protocol)? }))
+    }
+
+    /// For the endpoint, beside what else observes it.
+    pub fn beside(shown: Option<&Self>, other: Option<Arc<dyn Tap>>) -> Option<Arc<dyn Tap>> {
+        tap::joined(other.into_iter().chain(shown.map(|shown| shown.ends.tap())))
+    }
+
+    /// What is shown is over; the page stays until Ctrl-C.
+    pub fn finish(shown: Option<Self>) {
+        let Some(ShownConnections { page, ends }) = shown else { return };
+        drop(ends);
+        stay(Some(page));
+    }
 }
 
 /// Lets the page be looked at until Ctrl-C, when what it shows is over.
 pub fn stay(live: Option<Live>) {
     let Some(live) = live else { return };
     catch_interrupt();
+    if STOP.load(Ordering::SeqCst) {
+        return;
+    }
     note(&format!("live: {} stays open until Ctrl-C", live.url()));
     while !STOP.load(Ordering::SeqCst) {
         std::thread::sleep(std::time::Duration::from_millis(50));

@@ -1,6 +1,7 @@
 //! `narrows serve`: serves a folder to others, for reading and if permitted for writing.
 
 use crate::failure::Failure;
+use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Level, Log};
 use crate::record::Record;
 use crate::terminal::{STOP, catch_interrupt, print};
@@ -40,6 +41,7 @@ systemd's journal, or to --log FILE.
 Examples:
   narrows serve .                                      to this machine
   narrows serve /srv/files --listen 0.0.0.0:47470      to everybody
+  narrows serve . --live                               connections over rrtp on a page
   narrows serve inbox --listen 0.0.0.0:47470 --allow-put --clients friends.txt";
 
 #[derive(Args, Debug)]
@@ -82,6 +84,8 @@ pub struct Serve {
     pub transport: Transport,
     #[command(flatten)]
     pub record: Record,
+    #[command(flatten)]
+    pub live: LiveArgs,
 }
 
 /// `narrows serve`.
@@ -113,8 +117,9 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     let over_tcp = tcp::Server::bind(listen, identity.clone(), Arc::clone(&service))?;
     // The same number for both, also where the system chose it.
     let at = over_tcp.address()?;
+    let shown = ShownConnections::open(&a.live, "serve", config.protocol.label())?;
     let recording = a.record.start("serve", config.protocol.label(), format!("UDP at {at}"))?;
-    let tap = recording.tap("server");
+    let tap = ShownConnections::beside(shown.as_ref(), recording.tap("server"));
     // Who chose a protocol for the server wants it; else clients may.
     let permit = match a.permit_rate_driven {
         _ if a.transport.protocol != "rrtp" => Permit::Own,
@@ -159,6 +164,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
         std::thread::sleep(Duration::from_millis(100));
     }
     end.now();
+    drop(shown);
     recording.finish(Ok(()))
 }
 

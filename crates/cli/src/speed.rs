@@ -1,6 +1,10 @@
 //! `narrows speed`: memory to memory over real sockets.
 
+mod on_page;
+
+use self::on_page::{OnPage, changing};
 use crate::failure::Failure;
+use crate::live::{LiveArgs, ShownConnections};
 use crate::record::Record;
 use crate::relay;
 use crate::terminal::{Bar, STOP, catch_interrupt, note, print};
@@ -9,10 +13,11 @@ use clap::Args;
 use narrows_base::{Duration, SpecError};
 use narrows_net::endpoint::new_key;
 use narrows_net::relay::{Relay, RelayStats};
-use narrows_net::tap::Tap;
+use narrows_net::tap::{self, Tap};
 use narrows_options::values::{seed, time};
 use narrows_record::Recorder;
-use narrows_speed::{Amount, Direction, Speed, SpeedResult, Traffic};
+use narrows_scenario::link_direction::LinkDirection;
+use narrows_speed::{Amount, Direction, Speed, SpeedResult, Taps, Traffic};
 use narrows_speed::{MAX_MESSAGE_BYTES, Server};
 use narrows_transport::Protocol;
 use narrows_transport::endpoint::{Clients, ServerKey};
@@ -67,6 +72,8 @@ pub struct SpeedArgs {
     pub transport: Transport,
     #[command(flatten)]
     pub record: Record,
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -82,6 +89,7 @@ Examples:
   narrows speed --link geo --protocol rrtp+cubic       another controller
   narrows speed --link geo --rate 20Mbit/s --rtt 600ms  told the link
   narrows speed --link geo --record geo                with pcapng, qlog, report
+  narrows speed --link lte --duration 60s --live       a page to watch, and to break the link on
   narrows speed --serve --listen 0.0.0.0:4433          at one place
   narrows speed example.org:4433 --duration 30s        at another";
 
@@ -111,8 +119,10 @@ pub fn speed(a: &SpeedArgs) -> Result<(), Failure> {
     let listen = address("--listen", &a.listen)?;
     let protocol = a.transport.protocol()?;
     if a.serve {
+        let shown = ShownConnections::open(&a.live, "speed --serve", protocol.label())?;
         let recording = a.record.start("speed", protocol.label(), format!("UDP at {listen}"))?;
-        let done = serve(a, listen, recording.tap("server"));
+        let tap = ShownConnections::beside(shown.as_ref(), recording.tap("server"));
+        let done = serve(a, listen, tap);
         return recording.finish(done);
     }
     let link = match (&a.link, &a.server, &a.through) {
@@ -121,9 +131,19 @@ pub fn speed(a: &SpeedArgs) -> Result<(), Failure> {
         (.., Some(relay)) => format!("the path through {relay}"),
         _ => "this machine's loopback".to_string(),
     };
+    let links = match &a.link {
+        Some(link) => Some(relay::links(link, a.link_back.as_deref())?),
+        None => None,
+    };
+    let ours = links.as_ref().map(|(there, back)| [there, back]);
+    let page = OnPage::open(a, &protocol, &link, ours)?;
     let recording = a.record.start("speed", protocol.label(), link)?;
-    let done = measure(a, listen, protocol, recording.recorder());
-    recording.finish(done)
+    let done = measure(a, listen, protocol, recording.recorder(), links, page.as_ref());
+    let done = recording.finish(done);
+    if let Some(page) = page.filter(|_| done.is_ok()) {
+        page.finish();
+    }
+    done
 }
 
 fn measure(
@@ -131,6 +151,8 @@ fn measure(
     listen: SocketAddr,
     protocol: Protocol,
     recorder: Option<Arc<Recorder>>,
+    links: Option<(LinkDirection, LinkDirection)>,
+    page: Option<&OnPage>,
 ) -> Result<(), Failure> {
     let amount = match a.bytes {
         Some(n) => Amount::Bytes(n),
@@ -145,7 +167,7 @@ fn measure(
         direction: if a.down { Direction::Down } else { Direction::Up },
         traffic: a.messages.map_or(Traffic::Stream, Traffic::Messages),
         amount,
-        recorder: recorder.clone(),
+        taps: taps(a, recorder.as_ref(), page),
     };
     catch_interrupt();
     let bar = Bar::new("measuring".into());
@@ -165,17 +187,14 @@ fn measure(
         }
         None => {
             let through = a.through.as_deref().map(|t| address("--through", t)).transpose()?;
-            let links = match &a.link {
-                Some(link) => Some(relay::links(link, a.link_back.as_deref())?),
-                None => None,
-            };
             speed.local(
                 listen,
                 |server| {
                     if let Some((there, back)) = &links {
                         let any = SocketAddr::new(server.ip(), 0);
-                        let (there, back) = relay::configs(there, back);
-                        let started = Relay::bind(any, server, &there, &back, a.seed)?;
+                        let (there, back) = changing(relay::configs(there, back), page.is_some());
+                        let watch = page.and_then(OnPage::watch);
+                        let started = Relay::watched(any, server, &there, &back, a.seed, watch)?;
                         return Ok(relay.insert(started).local_addr());
                     }
                     Ok(through.unwrap_or(server))
@@ -196,6 +215,16 @@ fn measure(
         as_text(a, &result, link.as_ref())
     };
     print(&(text + "\n"))
+}
+
+/// A page shows the end that sends, or the one that is here.
+fn taps(a: &SpeedArgs, recorder: Option<&Arc<Recorder>>, page: Option<&OnPage>) -> Taps {
+    let sends = if a.down && a.server.is_none() { "server" } else { "client" };
+    let of = |name: &'static str| {
+        let live = page.filter(|_| name == sends).map(OnPage::tap);
+        tap::joined(recorder.map(|r| r.tap(name)).into_iter().chain(live))
+    };
+    Taps { client: of("client"), server: of("server") }
 }
 
 fn serve(a: &SpeedArgs, listen: SocketAddr, tap: Option<Arc<dyn Tap>>) -> Result<(), Failure> {

@@ -2,12 +2,19 @@
 
 use crate::args::Sweep;
 use crate::failure::Failure;
+use crate::live::stay;
 use crate::slurm;
 use crate::terminal::{Bar, STOP, catch_interrupt, note, print, print_json, text_width, width};
-use narrows_lab::sweep::{About, Control, Outcome, journal};
+use narrows_lab::measure::{Better, MEASURES, Measure};
+use narrows_lab::sweep::found::Found;
+use narrows_lab::sweep::grid::Parameter;
+use narrows_lab::sweep::{About, Control, Outcome, Sweep as Swept, journal};
+use narrows_live::board::{Board, BoardAbout};
+use narrows_options::sweep::Shown;
 use narrows_options::words::quoted;
 use narrows_report::sweep::{json, shown, write};
 use narrows_report::{output, summary};
+use std::sync::Arc;
 
 /// `narrows sweep`.
 pub fn sweep(a: &Sweep) -> Result<(), Failure> {
@@ -36,6 +43,19 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
             a.out.join(journal::NAME).display()
         ));
     }
+    let feed = a.live.feed();
+    let page = a.live.open(feed.as_ref(), None)?;
+    let board = Arc::new(Board::new(about_board(&sweep, chosen)));
+    if let Some(feed) = &feed {
+        feed.show(board.clone());
+    }
+    let shown = |point: usize, found: &Found| {
+        let value = found.groups.get(chosen.group).and_then(|g| g.get(chosen.measure));
+        board.found(point, value.copied().unwrap_or(f64::NAN));
+    };
+    for (point, seeds) in runs.iter().enumerate() {
+        seeds.iter().flatten().for_each(|found| shown(point, found));
+    }
     catch_interrupt();
     let points = sweep.points.len();
     let bar = Bar::new(format!("{points} points"));
@@ -48,7 +68,7 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
         jobs: a.jobs.count(),
         part: a.part,
     };
-    let ran = sweep.execute(&mut runs, journal, &control);
+    let ran = sweep.execute_told(&mut runs, journal, &control, &shown);
     bar.finish();
     ran.map_err(Failure::Outside)?;
     if let Some(part) = a.part {
@@ -86,12 +106,31 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
         print(&format!("{text}\nWrote {}\n", names.join(", ")))?;
     }
     let (all, done) = (runs.iter().flatten().count(), runs.iter().flatten().flatten().count());
+    stay(page.filter(|_| done == all));
     if done < all {
         return Err(Failure::Stopped(format!(
             "interrupted with {done} of {all} runs finished; the same command goes on with the rest"
         )));
     }
     Ok(())
+}
+
+/// What a page says of it.
+fn about_board(sweep: &Swept, chosen: Shown) -> BoardAbout {
+    let of = |p: &Parameter| (p.name.clone(), p.values.clone());
+    let measure = MEASURES.get(chosen.measure);
+    let words = |m: &Measure| [m.name, m.unit, m.doc].map(String::from);
+    BoardAbout {
+        measure: measure.map(words).unwrap_or_default(),
+        larger_is_better: measure.and_then(|m| match m.better {
+            Better::More => Some(true),
+            Better::Less => Some(false),
+            Better::Neither => None,
+        }),
+        group: sweep.groups.get(chosen.group).cloned().unwrap_or_default(),
+        parameters: sweep.grid.parameters.iter().map(of).collect(),
+        runs: sweep.points.len() * sweep.seeds as usize,
+    }
 }
 
 fn unwritable(a: &Sweep, e: &std::io::Error) -> Failure {
@@ -103,14 +142,14 @@ fn unwritable(a: &Sweep, e: &std::io::Error) -> Failure {
 /// draws one of its points.
 fn base_line() -> String {
     const WITH_VALUE: &[&str] = &["--vary", "--out", "--measure", "--group", "--jobs"];
-    const ALONE: &[&str] = &["--json", "--fresh"];
+    const ALONE: &[&str] = &["--json", "--fresh", "--live"];
     let words: Vec<String> = words_but(WITH_VALUE, ALONE).iter().map(|w| quoted(w)).collect();
     words.join(" ")
 }
 
-/// The command's words without an option that has a value.
+/// The command's words without an option that has a value, and without a page.
 fn words_without(option: &str) -> Vec<String> {
-    words_but(&[option], &[])
+    words_but(&[option], &["--live"])
 }
 
 /// The command's words but options `with_value` and others that stand `alone`.
@@ -119,7 +158,8 @@ fn words_but(with_value: &[&str], alone: &[&str]) -> Vec<String> {
     let mut skip = false;
     for word in std::env::args_os().skip(1) {
         let word = word.to_string_lossy();
-        let joined = word.split_once('=').is_some_and(|(flag, _)| with_value.contains(&flag));
+        let is_out = |flag: &str| with_value.contains(&flag) || alone.contains(&flag);
+        let joined = word.split_once('=').is_some_and(|(flag, _)| is_out(flag));
         if !std::mem::take(&mut skip) && !joined && !alone.contains(&word.as_ref()) {
             if with_value.contains(&word.as_ref()) {
                 skip = true;

@@ -2,12 +2,14 @@
 
 mod local;
 pub use local::date;
+mod observed;
 mod open;
 pub use open::pin;
 mod progress;
 
 use crate::failure::Failure;
-use crate::record::{Record, Recording};
+use crate::live::{LiveArgs, ShownConnections};
+use crate::record::Record;
 use crate::terminal::{self, STOP, catch_interrupt, print, print_json_line};
 use crate::transport::Hints;
 use clap::Args;
@@ -15,9 +17,10 @@ use narrows_files::access::KnownServers;
 use narrows_files::client::{self, Summary};
 use narrows_files::message::EntryKind;
 use narrows_files::{
-    Error, Identity, Kind, ProgressEvent, Replace, Scheme, TransferControl, Url, error, key,
+    Error, Identity, Kind, ProgressEvent, Replace, TransferControl, Url, error, key,
 };
 use narrows_net::tap::Tap;
+use observed::{record, shown};
 use open::Opened;
 use progress::Progress;
 use serde_json::{Value, json};
@@ -92,6 +95,8 @@ pub struct Get {
     pub options: TransferOptions,
     #[command(flatten)]
     pub record: Record,
+    #[command(flatten)]
+    pub live: LiveArgs,
 }
 
 #[derive(Args, Debug)]
@@ -106,6 +111,8 @@ pub struct Put {
     pub options: TransferOptions,
     #[command(flatten)]
     pub record: Record,
+    #[command(flatten)]
+    pub live: LiveArgs,
 }
 
 #[derive(Args, Debug)]
@@ -224,9 +231,12 @@ pub fn ls(a: &Ls) -> Result<(), Failure> {
 pub fn get(a: &Get) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     let target = local::target(&url, a.output.as_deref())?;
+    let shown = shown(&a.live, "get", &url, &a.options)?;
     let recording = record(&a.record, "get", &url, &a.options)?;
-    let done = get_over(a, &url, &target, recording.tap("client"));
-    recording.finish(done)
+    let tap = ShownConnections::beside(shown.as_ref(), recording.tap("client"));
+    let done = recording.finish(get_over(a, &url, &target, tap));
+    ShownConnections::finish(shown.filter(|_| done.is_ok()));
+    done
 }
 
 fn get_over(
@@ -281,9 +291,12 @@ fn get_over(
 pub fn put(a: &Put) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     let source = local::source(&a.file, &url)?;
+    let shown = shown(&a.live, "put", &url, &a.options)?;
     let recording = record(&a.record, "put", &url, &a.options)?;
-    let done = put_over(a, &url, &source, recording.tap("client"));
-    recording.finish(done)
+    let tap = ShownConnections::beside(shown.as_ref(), recording.tap("client"));
+    let done = recording.finish(put_over(a, &url, &source, tap));
+    ShownConnections::finish(shown.filter(|_| done.is_ok()));
+    done
 }
 
 fn put_over(
@@ -317,21 +330,6 @@ fn put_over(
     );
     progress.finish();
     finish(&opened, &a.options, ("put", &shown), &done?, begun, &progress)
-}
-
-/// A recording of one transfer, if it is wanted.
-fn record(
-    record: &Record,
-    command: &'static str,
-    url: &Url,
-    options: &TransferOptions,
-) -> Result<Recording, Failure> {
-    if record.is_wanted() && url.scheme == Scheme::Tcp {
-        let line = "--record is for rrtp: the kernel's TCP shows nothing; use an rrtp:// URL";
-        return Err(Failure::Input(line.into()));
-    }
-    let protocol = options.protocol.as_deref().unwrap_or("rrtp");
-    record.start(command, protocol, format!("the path to {}", url.server()))
 }
 
 fn going(

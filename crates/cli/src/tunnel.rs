@@ -1,6 +1,7 @@
 //! `narrows tunnel`: programs as they are, over rrtp.
 
 use crate::failure::Failure;
+use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Level, Log};
 use crate::terminal::{STOP, catch_interrupt, print};
 use crate::transfer::{client_key, known_servers, pin, server_key};
@@ -99,6 +100,8 @@ pub struct Serve {
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub transport: Transport,
+    #[command(flatten)]
+    pub live: LiveArgs,
 }
 
 #[derive(Args, Debug)]
@@ -133,6 +136,8 @@ pub struct Connect {
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub transport: Transport,
+    #[command(flatten)]
+    pub live: LiveArgs,
 }
 
 /// `narrows tunnel`.
@@ -209,6 +214,7 @@ fn serve(a: &Serve) -> Result<(), Failure> {
         None => Permit::Listed,
     };
     let lines = log.clone();
+    let shown = ShownConnections::open(&a.live, "tunnel serve", config.protocol.label())?;
     let options = ServerOptions {
         identity,
         clients,
@@ -221,7 +227,7 @@ fn serve(a: &Serve) -> Result<(), Failure> {
         },
         config,
         permit,
-        tap: None,
+        tap: ShownConnections::beside(shown.as_ref(), None),
         lookup: dial::system(),
         log: Box::new(move |event| {
             let level = if event.is_warning { Level::Warning } else { Level::Info };
@@ -262,6 +268,7 @@ fn connect(a: &Connect) -> Result<(), Failure> {
         Some(key) => Some(key),
         None => known.get(&server)?,
     };
+    let shown = ShownConnections::open(&a.live, "tunnel connect", config.protocol.label())?;
     let options = ClientOptions {
         host: url.host.clone(),
         port: url.port,
@@ -271,7 +278,7 @@ fn connect(a: &Connect) -> Result<(), Failure> {
         config,
         receiving: PathHints { rate: a.receive_rate, ..a.transport.hints.receiving() },
         patience: Duration::from_secs(10),
-        tap: None,
+        tap: ShownConnections::beside(shown.as_ref(), None),
         tell: Box::new(move |line| log.line(Level::Info, "tunnel", line)),
     };
     catch_interrupt();

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::bpf::system::real_time_priority;
 use crate::bpf::{Loaded, Programs};
 use crate::choice::Choice;
-use crate::connection::{Answer, Connection};
+use crate::connection::{Answer, Connection, ConnectionFigures};
 use crate::record::{Kind, Record, SLOT_BYTES, SLOTS, control, slot};
 use crate::status::{Statistics, Status};
 use narrows_base::{Duration, Time};
@@ -30,6 +30,23 @@ const NICE: i32 = -15;
 const WAKE_RING: u64 = 1;
 const WAKE_STOP: u64 = 2;
 
+/// What looks on while an agent answers. It is called by the thread that answers, and must return at once.
+pub trait AgentTap: Send + Sync + std::fmt::Debug {
+    /// How a connection of this number is, at most 60 times a second and only while acknowledgements come; `watch` has
+    /// its controller's variables.
+    fn seen(
+        &self,
+        connection: u32,
+        figures: &ConnectionFigures,
+        watch: &dyn Fn(&mut dyn FnMut(&'static str, f64)),
+    );
+    /// It is closed.
+    fn closed(&self, connection: u32);
+}
+
+/// Between two looks at a connection.
+const LOOK: Duration = Duration::from_nanos(16_000_000);
+
 /// The user-space side of a registered congestion control, in a thread of its own. Dropping it ends it and takes the
 /// congestion control from the kernel's list; connections that have it go on as Reno.
 #[derive(Debug)]
@@ -45,11 +62,22 @@ impl Agent {
     /// # Errors
     /// No thread, no descriptor.
     pub fn start(loaded: Loaded, choice: Choice) -> Result<Agent, Error> {
+        Agent::watched(loaded, choice, None)
+    }
+    /// The same, while somebody looks on.
+    ///
+    /// # Errors
+    /// As [`start`](Agent::start).
+    pub fn watched(
+        loaded: Loaded,
+        choice: Choice,
+        tap: Option<Arc<dyn AgentTap>>,
+    ) -> Result<Agent, Error> {
         let failed = |e: std::io::Error| Error::System(format!("starting the agent: {e}"));
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?);
         let loaded = Arc::new(loaded);
         let wait = Wait::new(&loaded, &stop).map_err(|e| failed(e.into()))?;
-        let mut turn = Turn::new(loaded.clone(), choice);
+        let mut turn = Turn::new(loaded.clone(), choice, tap);
         let thread = std::thread::Builder::new()
             .name("narrows-kernel".into())
             .spawn(move || turn.run(&wait))
@@ -135,6 +163,7 @@ enum Tenant {
 struct Turn {
     loaded: Arc<Loaded>,
     choice: Choice,
+    tap: Option<Arc<dyn AgentTap>>,
     statistics: Statistics,
     /// Time 0 of the controllers means never, so theirs begins a second before.
     began: u64,
@@ -147,11 +176,12 @@ struct Turn {
 }
 
 impl Turn {
-    fn new(loaded: Arc<Loaded>, choice: Choice) -> Turn {
+    fn new(loaded: Arc<Loaded>, choice: Choice, tap: Option<Arc<dyn AgentTap>>) -> Turn {
         Turn {
             statistics: Statistics::default(),
             loaded,
             choice,
+            tap,
             began: monotonic_ns().saturating_sub(1_000_000_000),
             tenants: (0..SLOTS).map(|_| Tenant::Nobody).collect(),
             ticks: BTreeSet::new(),
@@ -209,6 +239,9 @@ impl Turn {
         let number = r.slot as usize;
         let Some(tenant) = self.tenants.get_mut(number) else { return };
         if r.kind == Kind::Closed {
+            if let Some(tap) = &self.tap {
+                tap.closed(r.connection);
+            }
             *tenant = Tenant::Nobody;
             rearm(&mut self.ticks, &mut self.armed, number, Time::NEVER);
             return;
@@ -285,6 +318,17 @@ impl Turn {
         // A tick that is due already waits a little: a controller that asks for the present moment does not stop
         // everything else.
         let now = self.time(monotonic_ns());
+        let Tenant::Connection(c) = &mut self.tenants[number] else { return };
+        if let Some(tap) = self.tap.as_ref().filter(|_| now >= c.looked + LOOK) {
+            c.looked = now;
+            let known = c.number();
+            let watch = |put: &mut dyn FnMut(&'static str, f64)| c.watch(put);
+            let look = || tap.seen(c.number(), &c.figures(), &watch);
+            if catch_unwind(AssertUnwindSafe(look)).is_err() {
+                self.tenants[number] = Tenant::Failed(known);
+                return;
+            }
+        }
         let Tenant::Connection(c) = &self.tenants[number] else { return };
         let next = c.next_tick();
         let next = if next.is_never() { next } else { next.max(now + MIN_TICK) };

@@ -69,6 +69,37 @@ pub struct Answer {
     pub smooth: bool,
 }
 
+/// What a connection did so far, and how it is: for those who look on.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct ConnectionFigures {
+    /// The controller's window, in segments.
+    pub cwnd: f64,
+    /// Its pacing rate in bit/s with headers; none if it does not pace.
+    pub pacing_bps: Option<f64>,
+    /// Segments in flight, as the kernel counts them.
+    pub in_flight: u32,
+    /// Sum of all round-trip times that were measured, and their number.
+    pub rtt_sum: Duration,
+    /// ... and their number.
+    pub rtt_samples: u64,
+    /// Smoothed round-trip time.
+    pub srtt: Duration,
+    /// Bytes of a full segment.
+    pub mss: u32,
+    /// Segments that arrived.
+    pub delivered: u64,
+    /// Segments sent, those sent again counted.
+    pub sent: u64,
+    /// Of these, sent again.
+    pub retransmitted: u64,
+    /// Segments that the kernel found lost.
+    pub lost: u64,
+    /// Segments whose acknowledgement said that they were marked.
+    pub marked: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+}
+
 /// A connection and its controller.
 #[derive(Debug)]
 pub struct Connection {
@@ -92,6 +123,10 @@ pub struct Connection {
     smooth: bool,
     /// Losses told since the episode began.
     episode_losses: u64,
+    /// But for what the controller says.
+    figures: ConnectionFigures,
+    /// When somebody looked at it last.
+    pub(crate) looked: Time,
 }
 
 /// A controller, without anything to show.
@@ -128,6 +163,35 @@ impl Connection {
             paced: false,
             smooth: choice.senses_delay(),
             episode_losses: 0,
+            figures: ConnectionFigures::default(),
+            looked: Time::ZERO,
+        }
+    }
+    /// What it did so far.
+    pub fn figures(&self) -> ConnectionFigures {
+        let SendLimits { cwnd, pacing_rate, .. } = self.controller.0.send_limits();
+        let pacing_bps = pacing_rate.map(|rate| rate.as_bps() as f64);
+        let (mss, in_flight) = (self.mss, self.flight_before);
+        ConnectionFigures { cwnd, pacing_bps, mss, in_flight, ..self.figures }
+    }
+    /// The controller's variables.
+    pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        self.controller.0.watch(put);
+    }
+    fn count(&mut self, r: &Record, before: &Counts) {
+        let f = &mut self.figures;
+        f.sent += u64::from(growth(r.sent, before.sent));
+        f.retransmitted += u64::from(growth(r.retransmitted, before.retransmitted));
+        f.lost += u64::from(growth(r.lost, before.lost));
+        f.marked += u64::from(growth(r.delivered_ce, before.marked));
+        f.timeouts += u64::from(r.kind == Kind::Timeout);
+        f.srtt = micros(r.srtt_us);
+        if r.kind == Kind::Ack {
+            f.delivered += u64::from(r.newly_delivered.min(MAX_PACKETS));
+            if let Some(rtt) = r.rtt_us {
+                f.rtt_sum = f.rtt_sum + micros(rtt);
+                f.rtt_samples += 1;
+            }
         }
     }
     /// The controller's window.
@@ -172,6 +236,7 @@ impl Connection {
         let (before_it, now) = (self.last, now.max(self.last));
         self.tick(now);
         let before = std::mem::replace(&mut self.counts, Counts::of(r));
+        self.count(r, &before);
         self.tell_sent(r, &before, (before_it, now));
         match r.kind {
             Kind::Ack => self.on_ack(r, &before, now),

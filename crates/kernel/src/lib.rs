@@ -46,13 +46,15 @@ mod tcp_info;
 mod transfer_tests;
 
 #[cfg(target_os = "linux")]
-pub use agent::Agent;
+pub use agent::{Agent, AgentTap};
 #[cfg(target_os = "linux")]
 pub use bpf::object::OBJECT;
 #[cfg(target_os = "linux")]
 pub use bpf::{Chooser, Loaded, Programs};
 #[cfg(target_os = "linux")]
 pub use cgroup::Cgroup;
+#[cfg(target_os = "linux")]
+pub use connection::ConnectionFigures;
 #[cfg(target_os = "linux")]
 pub use native::Native;
 #[cfg(target_os = "linux")]

@@ -44,7 +44,12 @@ pub struct Sample {
 #[derive(Debug)]
 pub struct Explainer {
     find: fn(&str) -> Option<Variable>,
+    /// Whether timeouts are probe timeouts (RFC 9002 section 6.2).
+    probes: bool,
     recent: VecDeque<Sample>,
+    /// The names in the last sample, and of those that are states what they mean: the lists are long, and the names stay.
+    names: Vec<&'static str>,
+    states: Vec<Variable>,
     min_rtt_s: f64,
     /// When a fall was told of last.
     told_us: i64,
@@ -53,7 +58,15 @@ pub struct Explainer {
 impl Explainer {
     /// `find` knows what the controller's variables mean.
     pub fn new(find: fn(&str) -> Option<Variable>) -> Explainer {
-        Explainer { find, recent: VecDeque::new(), min_rtt_s: f64::INFINITY, told_us: i64::MIN }
+        let recent = VecDeque::new();
+        let (names, states) = (Vec::new(), Vec::new());
+        let (min_rtt_s, told_us) = (f64::INFINITY, i64::MIN);
+        Explainer { find, probes: false, recent, names, states, min_rtt_s, told_us }
+    }
+
+    /// Of an rrtp endpoint, whose timeouts are probe timeouts.
+    pub fn of_endpoint(find: fn(&str) -> Option<Variable>) -> Explainer {
+        Explainer { probes: true, ..Explainer::new(find) }
     }
 
     /// What the next sample shows, for the flow with this track.
@@ -67,13 +80,15 @@ impl Explainer {
             Event { time_us, track, mark, title, why }
         };
         if sample.timeouts > 0 {
-            events.push(event(Mark::Timeout, "retransmission timeout".into(), self.why(&sample)));
+            let title = if self.probes { "probe timeout" } else { "retransmission timeout" };
+            events.push(event(Mark::Timeout, title.into(), self.why(&sample)));
         }
         let rtt_us = if sample.rtt_s > 0.0 { (sample.rtt_s * 1e6) as i64 } else { 0 };
         let waited = sample.time_us.saturating_sub(rtt_us) >= self.told_us;
         if let Some(title) = self.fall(&sample).filter(|_| waited && sample.timeouts == 0) {
             events.push(event(Mark::Slower, title, self.why(&sample)));
         }
+        self.find_states(&sample);
         if let Some(title) = self.state_change(&sample) {
             events.push(event(Mark::State, title, self.why(&sample)));
         }
@@ -108,14 +123,24 @@ impl Explainer {
             .then(|| format!("pacing rate {:.3} → {:.3} Mbit/s", pacing * 1e-6, to * 1e-6))
     }
 
+    fn find_states(&mut self, now: &Sample) {
+        if self.names.iter().eq(now.watched.iter().map(|w| &w.0)) {
+            return;
+        }
+        self.names = now.watched.iter().map(|w| w.0).collect();
+        let found = self.names.iter().filter_map(|name| (self.find)(name));
+        self.states = found.filter(|v| !v.states.is_empty()).collect();
+    }
+
     fn state_change(&self, now: &Sample) -> Option<String> {
         let before = self.recent.back()?;
-        now.watched.iter().find_map(|(name, value)| {
-            let variable = (self.find)(name).filter(|v| !v.states.is_empty())?;
-            let old = before.watched.iter().find(|(other, _)| other == name)?.1;
-            let state = |x: f64| variable.states.get(x as usize).copied();
-            let (old, new) = (state(old)?, state(*value)?);
-            (old != new).then(|| format!("{name}: {old} → {new}"))
+        self.states.iter().find_map(|variable| {
+            let value = |sample: &Sample| {
+                let found = sample.watched.iter().find(|(name, _)| *name == variable.name);
+                variable.states.get(found?.1 as usize).copied()
+            };
+            let (old, new) = (value(before)?, value(now)?);
+            (old != new).then(|| format!("{}: {old} → {new}", variable.name))
         })
     }
 
@@ -126,9 +151,10 @@ impl Explainer {
         let (drops, losses) = (sum(|s| s.queue_drops), sum(|s| s.link_losses));
         let (marks, lost) = (sum(|s| s.marks), sum(|s| s.declared_lost));
         if now.timeouts > 0 {
-            why.push(
-                "Nothing was acknowledged for a whole timeout, so the sender began anew.".into(),
-            );
+            let then = if self.probes { "sent a probe" } else { "began anew" };
+            why.push(format!(
+                "Nothing was acknowledged for a whole timeout, so the sender {then}."
+            ));
         }
         if drops > 0 {
             why.push(format!("The queue dropped {} of this flow.", packets(drops)));

@@ -5,11 +5,12 @@ pub mod frame;
 pub mod history;
 pub mod packets;
 
-use self::history::{History, Merge};
+use self::history::{History, LEVEL_ROWS, Merge};
 use self::packets::{PacketKind, PacketPoint, Packets};
+use crate::board::Board;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Runs that are kept; then the oldest one that is over gives way.
 pub const MAX_RUNS: usize = 64;
@@ -26,6 +27,7 @@ pub struct Feed {
     /// The command line, for the head of the page.
     pub title: String,
     runs: Mutex<VecDeque<Arc<Run>>>,
+    board: OnceLock<Arc<Board>>,
     next: AtomicU64,
     version: AtomicU64,
 }
@@ -36,6 +38,7 @@ impl Feed {
         Arc::new(Feed {
             title: title.into(),
             runs: Mutex::default(),
+            board: OnceLock::new(),
             next: AtomicU64::new(0),
             version: AtomicU64::new(0),
         })
@@ -53,6 +56,11 @@ impl Feed {
         runs.push_back(run.clone());
         self.changed();
         Some(run)
+    }
+
+    /// What is done is a sweep; the first one that is given stays.
+    pub fn show(&self, board: Arc<Board>) {
+        let _ = self.board.set(board);
     }
 
     /// The runs that are kept, oldest first.
@@ -110,8 +118,11 @@ pub enum Phase {
 #[derive(Debug, Default)]
 pub struct State {
     tracks: Vec<Track>,
+    /// Tracks so far, those that gave their place to others counted.
+    described: u64,
     packets: BTreeMap<usize, Packets>,
-    events: VecDeque<Event>,
+    /// Each with the number of its track.
+    events: VecDeque<(u64, Event)>,
     events_pushed: u64,
     now_us: i64,
     phase: Phase,
@@ -144,7 +155,11 @@ pub struct Column {
 /// A flow or a link over time.
 #[derive(Debug)]
 pub struct Track {
+    /// Counts all tracks that the run has had.
+    number: u64,
     kind: Kind,
+    /// Whether it is the simulation beside something real.
+    simulated: bool,
     name: String,
     columns: Vec<Column>,
     history: History,
@@ -176,6 +191,30 @@ pub enum Mark {
     Timeout,
     /// The link was changed.
     Link,
+    /// A connection was opened or is over.
+    Connection,
+}
+
+/// What a track is, and what is kept of it.
+#[derive(Clone, Debug)]
+pub struct TrackSpec {
+    /// A flow or a link.
+    pub kind: Kind,
+    /// Its name in the run.
+    pub name: String,
+    /// The columns of its samples.
+    pub columns: Vec<Column>,
+    /// Whether it is the simulation beside something real: it is drawn dashed.
+    pub simulated: bool,
+    /// Samples that are kept as they came; as many of each age that were merged.
+    pub rows: usize,
+}
+
+impl TrackSpec {
+    /// Of the usual length, and not beside anything.
+    pub fn new(kind: Kind, name: &str, columns: Vec<Column>) -> TrackSpec {
+        TrackSpec { kind, name: name.into(), columns, simulated: false, rows: LEVEL_ROWS }
+    }
 }
 
 impl Run {
@@ -195,17 +234,29 @@ impl Run {
 
     /// A flow or a link of it; `None` if there are too many.
     pub fn track(&self, kind: Kind, name: &str, columns: Vec<Column>) -> Option<usize> {
+        self.add(TrackSpec::new(kind, name, columns))
+    }
+
+    /// The same of what is specified.
+    pub fn add(&self, spec: TrackSpec) -> Option<usize> {
         let mut state = lock(&self.state);
-        let (place, merges) = (state.tracks.len(), columns.iter().map(|c| c.merge).collect());
+        let place = state.tracks.len();
         if place >= MAX_TRACKS {
             return None;
         }
-        let history = History::new(merges);
-        state.tracks.push(Track { kind, name: name.to_string(), columns, history });
-        state.version += 1;
-        drop(state);
-        self.feed.changed();
+        let track = state.new_track(spec);
+        state.tracks.push(track);
         Some(place)
+    }
+
+    /// Another one takes this place; samples, packets and events of the one before are forgotten.
+    pub fn replace(&self, place: usize, spec: TrackSpec) {
+        let mut state = lock(&self.state);
+        let track = state.new_track(spec);
+        state.packets.remove(&place);
+        if let Some(before) = state.tracks.get_mut(place) {
+            *before = track;
+        }
     }
 
     /// It is over.
@@ -215,6 +266,17 @@ impl Run {
         state.version += 1;
         drop(state);
         self.feed.changed();
+    }
+}
+
+impl State {
+    fn new_track(&mut self, spec: TrackSpec) -> Track {
+        let TrackSpec { kind, name, columns, simulated, rows } = spec;
+        let merges = columns.iter().map(|c| c.merge).collect();
+        self.described += 1;
+        self.version += 1;
+        let history = History::with_rows(merges, rows);
+        Track { number: self.described, kind, simulated, name, columns, history }
     }
 }
 
@@ -245,7 +307,8 @@ impl Update<'_> {
         if self.state.events.len() == MAX_EVENTS {
             self.state.events.pop_front();
         }
-        self.state.events.push_back(event);
+        let number = self.state.tracks.get(event.track).map_or(0, |t| t.number);
+        self.state.events.push_back((number, event));
         self.state.events_pushed += 1;
     }
 }
@@ -297,6 +360,6 @@ mod tests {
         });
         let state = run.read();
         assert_eq!((state.events.len(), state.packets.len()), (MAX_EVENTS, MAX_PACKET_FLOWS));
-        assert_eq!(state.events.back().unwrap().title, "9999", "the newest stay");
+        assert_eq!(state.events.back().unwrap().1.title, "9999", "the newest stay");
     }
 }

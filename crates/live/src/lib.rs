@@ -2,9 +2,12 @@
 //! packets, and why a controller did what it did.
 //!
 //! A run writes into a [`Feed`](feed::Feed) and never waits; [`Live`] serves it to browsers that know the token.
-//! Simulations are observed by [`simulation`], relays and emulated links by [`link`].
+//! Simulations are observed by [`simulation`], relays and emulated links by [`link`], real connections by [`endpoint`].
 
+pub mod board;
+pub mod connections;
 pub mod controls;
+pub mod endpoint;
 pub mod explain;
 pub mod feed;
 pub mod link;

@@ -69,6 +69,8 @@ impl RunningLink for RelayObserver {
 #[derive(Debug)]
 pub struct LinkLive {
     run: Arc<Run>,
+    /// Of its two directions: the run's first ones, as the page's controls name them.
+    tracks: [Option<usize>; 2],
     link: OnceLock<Arc<dyn RunningLink>>,
     rates: Mutex<[f64; 2]>,
     clients: Mutex<BTreeMap<u32, Client>>,
@@ -88,7 +90,9 @@ impl LinkLive {
     /// Shown as this run; the link's rates there and back in bit/s.
     pub fn new(run: Arc<Run>, rates: [f64; 2]) -> Arc<LinkLive> {
         let (link, clients) = (OnceLock::new(), Mutex::default());
-        Arc::new(LinkLive { run, link, rates: Mutex::new(rates), clients })
+        let track = |name| run.track(Kind::Link, name, columns(&LINK_COLUMNS));
+        let tracks = ["there", "back"].map(track);
+        Arc::new(LinkLive { run, tracks, link, rates: Mutex::new(rates), clients })
     }
 
     /// The link runs: from now on it is sampled, on a thread of its own, until it is over.
@@ -101,19 +105,17 @@ impl LinkLive {
     }
 
     fn sample(&self, link: &dyn RunningLink) {
-        let tracks =
-            ["there", "back"].map(|n| self.run.track(Kind::Link, n, columns(&LINK_COLUMNS)));
         let mut before = link.look();
         while !link.is_over() {
             std::thread::sleep(UPDATE);
             let now = link.look();
-            self.update(&now, &before, tracks);
+            self.update(&now, &before);
             before = now;
         }
         self.run.end(Phase::Done);
     }
 
-    fn update(&self, now: &RelaySnapshot, before: &RelaySnapshot, tracks: [Option<usize>; 2]) {
+    fn update(&self, now: &RelaySnapshot, before: &RelaySnapshot) {
         let seconds = now.at.since(before.at).as_secs_f64().max(1e-9);
         let rates = *lock(&self.rates);
         // The relay's own thread waits for nothing but this.
@@ -133,7 +135,7 @@ impl LinkLive {
             let stats =
                 [(&now.stats.there, &before.stats.there), (&now.stats.back, &before.stats.back)];
             for (n, (now_stats, before_stats)) in stats.into_iter().enumerate() {
-                let Some(track) = tracks.get(n).copied().flatten() else { continue };
+                let Some(track) = self.tracks.get(n).copied().flatten() else { continue };
                 let at = |list: &[usize; 2]| list.get(n).copied().unwrap_or(0);
                 let rate = rates.get(n).copied().unwrap_or(f64::NAN);
                 update.row(

@@ -5,10 +5,12 @@ use narrows_report::figure::palette::{DARK, LIGHT};
 const HTML: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 /// In the order in which they need each other.
-const SCRIPTS: [&str; 4] = [
+const SCRIPTS: [&str; 6] = [
     include_str!("page/store.js"),
     include_str!("page/chart.js"),
     include_str!("page/controls.js"),
+    include_str!("page/specs.js"),
+    include_str!("page/board.js"),
     include_str!("page/page.js"),
 ];
 

@@ -3,13 +3,15 @@
 use crate::explain::{Explainer, Sample};
 use crate::feed::history::Merge;
 use crate::feed::packets::PacketKind;
-use crate::feed::{About, Column, Event, Feed, Kind, MAX_PACKET_FLOWS, Mark, Phase, Run, Update};
+use crate::feed::{
+    About, Column, Event, Feed, Kind, MAX_PACKET_FLOWS, Mark, Phase, Run, TrackSpec, Update,
+};
 use narrows_base::{Duration, Time};
 use narrows_lab::execute::{ObservedRun, RunObserver};
 use narrows_link::Change;
 use narrows_report::variables;
 use narrows_scenario::{Plan, values};
-use narrows_sim::{NetworkSpec, PacketEventKind, Simulation};
+use narrows_sim::{NetworkSpec, PacketEventKind, SimError, Simulation};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -101,6 +103,7 @@ impl RunObserver for Simulations<'_> {
         };
         let one = One {
             run,
+            beside: false,
             speed: self.speed,
             interval: interval.max(SHORTEST),
             begun: Instant::now(),
@@ -118,10 +121,42 @@ impl RunObserver for Simulations<'_> {
     }
 }
 
+/// Plays a network in real time as the simulation beside something real: its flows, and the first link's queue, are
+/// drawn dashed in that run. Ends with the network, or when `goes_on` says no.
+///
+/// # Errors
+/// What the simulator refuses.
+pub fn beside(
+    run: &Arc<Run>,
+    network: &NetworkSpec,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<(), SimError> {
+    let mut one = One {
+        run: run.clone(),
+        beside: true,
+        speed: Some(1.0),
+        interval: Duration::from_secs_f64(1.0 / UPDATES_PER_SECOND),
+        begun: Instant::now(),
+        flows: Vec::new(),
+        links: Vec::new(),
+        changes: Vec::new(),
+        sampled: Time::ZERO,
+    };
+    let mut simulation = Simulation::new(network)?;
+    one.started(&mut simulation);
+    while simulation.now() < network.end && goes_on() {
+        simulation.advance(simulation.now() + one.interval, &mut |_| goes_on())?;
+        one.sample(&mut simulation);
+    }
+    Ok(())
+}
+
 /// One run.
 #[derive(Debug)]
 struct One {
     run: Arc<Run>,
+    /// Whether something real is in the same run.
+    beside: bool,
     speed: Option<f64>,
     interval: Duration,
     begun: Instant,
@@ -165,9 +200,11 @@ impl ObservedRun for One {
         simulation.log_packets(MAX_PACKET_FLOWS);
         let spec = simulation.spec().clone();
         for (link, made) in spec.links.iter().enumerate().filter(|(_, l)| l.metered) {
-            let Some(track) = self.run.track(Kind::Link, &made.name, columns(&LINK_COLUMNS)) else {
+            if self.beside && link > 0 {
                 break;
-            };
+            }
+            let name = if self.beside { "there, simulated" } else { &made.name };
+            let Some(track) = self.track(Kind::Link, name, columns(&LINK_COLUMNS)) else { break };
             let config = &made.config;
             let rate = config.trace.as_ref().map_or(config.rate.as_bps() as f64, |t| t.mean_bps());
             self.links.push(SeenLink { link, track, capacity_bps: rate, drops: 0, losses: 0 });
@@ -178,8 +215,11 @@ impl ObservedRun for One {
             let watched = watched(simulation, flow, group.protocol.label());
             let mut all = columns(&FLOW_COLUMNS);
             all.extend(columns(&watched.iter().map(|n| (*n, Merge::Mean)).collect::<Vec<_>>()));
-            let name = format!("{}.{n}", group.name);
-            let Some(track) = self.run.track(Kind::Flow, &name, all) else { break };
+            let name = match self.beside {
+                true => format!("simulated.{}", n + 1),
+                false => format!("{}.{n}", group.name),
+            };
+            let Some(track) = self.track(Kind::Flow, &name, all) else { break };
             self.flows.push(SeenFlow {
                 track,
                 watched,
@@ -218,6 +258,11 @@ impl ObservedRun for One {
 }
 
 impl One {
+    fn track(&self, kind: Kind, name: &str, columns: Vec<Column>) -> Option<usize> {
+        let spec = TrackSpec::new(kind, name, columns);
+        self.run.add(TrackSpec { simulated: self.beside, ..spec })
+    }
+
     fn packets(&mut self, simulation: &mut Simulation<'_>, update: &mut Update<'_>) {
         let (flows, links) = (&mut self.flows, &mut self.links);
         simulation.packets(&mut |event, link| {
@@ -244,7 +289,7 @@ impl One {
                 PacketEventKind::Dropped => PacketKind::Dropped,
                 _ => PacketKind::Lost,
             };
-            if number < MAX_PACKET_FLOWS {
+            if number < MAX_PACKET_FLOWS && !self.beside {
                 update.packet(flow.track, micros(event.at), event.number, kind);
             }
         });
@@ -311,7 +356,9 @@ impl One {
                 marks,
                 watched,
             };
-            for event in flow.explainer.look(flow.track, sample) {
+            let events = flow.explainer.look(flow.track, sample);
+            // Those of the real one are what is asked about.
+            for event in events.into_iter().filter(|_| !self.beside) {
                 update.event(event);
             }
         }
@@ -346,13 +393,18 @@ impl One {
 fn watched(simulation: &Simulation<'_>, flow: usize, label: &str) -> Vec<&'static str> {
     let mut names = Vec::new();
     simulation.controller(flow).watch(&mut |name, _| names.push(name));
-    let name = label.split('(').next().unwrap_or_default();
-    let entries =
-        name.split('+').filter_map(|part| narrows_congestion::CONTROLLERS.find(part).ok());
-    names.extend(entries.flat_map(|entry| entry.variables.iter().map(|v| v.name)));
+    names.extend(of_controllers(label));
     let mut seen = BTreeSet::new();
     names.retain(|n| seen.insert(*n));
     names
+}
+
+/// The variables of the controllers that a protocol's label names.
+pub(crate) fn of_controllers(label: &str) -> Vec<&'static str> {
+    let name = label.split('(').next().unwrap_or_default();
+    let entries =
+        name.split('+').filter_map(|part| narrows_congestion::CONTROLLERS.find(part).ok());
+    entries.flat_map(|entry| entry.variables.iter().map(|v| v.name)).collect()
 }
 
 fn micros(time: Time) -> i64 {

@@ -239,3 +239,49 @@ fn a_browser_shows_the_run() {
     }
     panic!("the page lacks {missing:?}");
 }
+
+/// Twelve pages that never read, while an hour of updates is played: the next one is told that there are too many, the run
+/// has waited for none, each costs its place alone, and a place that is left is another's.
+#[test]
+fn pages_that_do_not_read_cost_their_places() {
+    let feed = Feed::new("test");
+    let run = feed.begin(about()).unwrap();
+    let column = narrows_live::feed::Column {
+        name: "cwnd",
+        unit: "packets",
+        meaning: String::new(),
+        merge: narrows_live::feed::history::Merge::Mean,
+    };
+    run.track(Kind::Flow, "main.0", vec![column]).unwrap();
+    let live = Live::open("127.0.0.1:0".parse().unwrap(), feed, None).unwrap();
+    let url = live.url();
+    let (address, token) = url.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
+    let target = format!("/events?token={token}");
+    let mut silent: Vec<TcpStream> = (0..12)
+        .map(|_| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            write!(stream, "GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+            // Its head is read, so that it has its place.
+            let mut part = [0; 16];
+            stream.read_exact(&mut part).unwrap();
+            assert!(part.starts_with(b"HTTP/1.1 200"));
+            stream
+        })
+        .collect();
+    for n in 1..216_000_i64 {
+        run.update(n * 16_667, |u| u.row(0, &[n as f32]));
+    }
+    let answer = ask(address, "GET", &target, "", "");
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(answer.contains("too many pages are open"), "{answer}");
+    drop(silent.pop());
+    // When the server has noticed, the newest is told.
+    let next = std::iter::repeat_with(|| {
+        let head = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        raw(address, &head, |t| t.contains("503") || t.contains("215999"))
+    });
+    assert!(next.take(600).any(|t| {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        t.contains("215999")
+    }));
+}

@@ -11,6 +11,7 @@ use narrows_transport::endpoint::Handle;
 use narrows_wire::ConnectionId;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// A connection whose handshake has completed.
 #[derive(Clone, Copy, Debug)]
@@ -42,4 +43,31 @@ pub trait Tap: Send + Sync + fmt::Debug {
     fn opened(&self, now: Time, opened: &ConnectionOpened);
     /// A connection, or an attempt at one (without figures), is over.
     fn closed(&self, now: Time, handle: Handle, stats: Option<&Stats>, why: &Closed);
+}
+
+/// One tap for several observers, in their order; none without any.
+pub fn joined(taps: impl IntoIterator<Item = Arc<dyn Tap>>) -> Option<Arc<dyn Tap>> {
+    let mut taps: Vec<_> = taps.into_iter().collect();
+    if taps.len() < 2 { taps.pop() } else { Some(Arc::new(Taps(taps))) }
+}
+
+#[derive(Debug)]
+struct Taps(Vec<Arc<dyn Tap>>);
+
+impl Tap for Taps {
+    fn bound(&self, observer: Observer) {
+        self.0.iter().for_each(|tap| tap.bound(observer.clone()));
+    }
+    fn sent(&self, now: Time, transmit: &Transmit, bytes: &[u8]) {
+        self.0.iter().for_each(|tap| tap.sent(now, transmit, bytes));
+    }
+    fn received(&self, came: &Arrival<'_>) {
+        self.0.iter().for_each(|tap| tap.received(came));
+    }
+    fn opened(&self, now: Time, opened: &ConnectionOpened) {
+        self.0.iter().for_each(|tap| tap.opened(now, opened));
+    }
+    fn closed(&self, now: Time, handle: Handle, stats: Option<&Stats>, why: &Closed) {
+        self.0.iter().for_each(|tap| tap.closed(now, handle, stats, why));
+    }
 }

@@ -29,7 +29,7 @@ impl Speed {
         through: impl FnOnce(SocketAddr) -> Result<SocketAddr, Error>,
         tell: &mut dyn FnMut(f64, u64) -> bool,
     ) -> Result<SpeedResult, Error> {
-        let tap = self.recorder.as_ref().map(|r| r.tap("server"));
+        let tap = self.taps.server.clone();
         let server = Server::start(listen, new_key()?, Clients::Any, self.config(), tap)?;
         let to = through(server.local_addr())?;
         let key = server.key();
@@ -53,7 +53,7 @@ impl Speed {
         } else {
             (std::net::Ipv4Addr::UNSPECIFIED, 0).into()
         };
-        let tap = self.recorder.as_ref().map(|r| r.tap("client"));
+        let tap = self.taps.client.clone();
         // Bulk: its packets are sealed beside what the measurement does.
         let options =
             Options::client(new_key()?, self.config()).tapped(tap).driven_by(Driver::Thread);

@@ -22,7 +22,7 @@ mod tests;
 
 #[cfg(target_os = "linux")]
 pub use kernel_tcp::KernelTcp;
-pub use measurement::{Amount, Direction, MAX_MESSAGE_BYTES, Speed, Traffic};
+pub use measurement::{Amount, Direction, MAX_MESSAGE_BYTES, Speed, Taps, Traffic};
 pub use result::SpeedResult;
 pub use server::Server;
-pub use sim_vs_real::{Observed, SimVsReal};
+pub use sim_vs_real::{Observed, SimVsReal, between};

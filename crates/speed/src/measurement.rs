@@ -4,7 +4,7 @@ use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;
 use narrows_net::ApplicationProtocols;
 use narrows_net::endpoint::connection;
-use narrows_record::Recorder;
+use narrows_net::tap::Tap;
 use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_wire::Suite;
@@ -64,8 +64,17 @@ pub struct Speed {
     pub traffic: Traffic,
     /// How much.
     pub amount: Amount,
-    /// What it is recorded by, if it is.
-    pub recorder: Option<Arc<Recorder>>,
+    /// What observes it.
+    pub taps: Taps,
+}
+
+/// What observes the endpoints of a measurement.
+#[derive(Clone, Debug, Default)]
+pub struct Taps {
+    /// The client's.
+    pub client: Option<Arc<dyn Tap>>,
+    /// The server's, where it is in this process.
+    pub server: Option<Arc<dyn Tap>>,
 }
 
 impl Speed {

@@ -4,7 +4,7 @@
 //! the simulator does; chain models (bursts) go through the same states, packet by packet of the link. The remaining
 //! differences are those of real systems: the clock, wake-ups, and how often a real receiver reports.
 
-use crate::{Amount, Direction, MAX_MESSAGE_BYTES, Speed, Traffic};
+use crate::{Amount, Direction, MAX_MESSAGE_BYTES, Speed, Taps, Traffic};
 use narrows_base::{Duration, Spec, Time};
 use narrows_congestion::PathHints;
 use narrows_link::LinkConfig;
@@ -119,30 +119,15 @@ impl SimVsReal {
     /// # Errors
     /// A protocol or link that cannot be, in one line.
     pub fn simulated_late(&self, seed: u64, mean: Duration) -> Result<Observed, String> {
-        let [there, back] = self.ways()?;
-        let stage = |name: &str, mut config: LinkConfig| {
+        let ways = self.ways()?.map(|mut config| {
             let most = config.impairments.jitter + mean.saturating_mul(4);
             config.impairments.jitter = most;
-            LinkSpec { name: name.into(), config: config.into(), metered: true }
-        };
-        let flow =
-            FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };
+            config
+        });
+        let end = Time::from_secs_f64(self.seconds);
         let bulk = Spec::parse("bulk").and_then(|s| SourceSpec::read(&s));
-        let spec = NetworkSpec {
-            seed,
-            end: Time::from_secs_f64(self.seconds),
-            measure_from: Time::ZERO,
-            links: vec![stage("bottleneck", there), stage("bottleneck.back", back)],
-            groups: vec![GroupSpec {
-                name: "main".into(),
-                protocol: self.simulated_protocol()?,
-                source: bulk.map_err(|e| e.to_string())?,
-                flows: vec![flow],
-            }],
-            changes: Vec::new(),
-            reconfigurations: Vec::new(),
-            series: None,
-        };
+        let bulk = bulk.map_err(|e| e.to_string())?;
+        let spec = between(self.simulated_protocol()?, bulk, 1, ways, end, seed);
         let protocol_is_tcp = self.family()? == Family::Tcp;
         let result = run(&spec, &mut |_| true).map_err(|e| e.to_string())?;
         let nothing = || "the simulation counted nothing".to_string();
@@ -181,7 +166,7 @@ impl SimVsReal {
     ) -> Result<(Observed, Lateness), String> {
         let [there, back] = self.ways()?;
         let speed = Speed {
-            recorder: None,
+            taps: Taps::default(),
             // A real endpoint finds the path's packets itself.
             protocol: self.protocol(1500)?,
             hints: PathHints::default(),
@@ -209,5 +194,33 @@ impl SimVsReal {
             offered: payload as f64 / (r.bytes as f64).max(1.0),
         };
         Ok((seen, stats.lateness))
+    }
+}
+
+/// So many flows of a protocol over a link of ours, there and back, as a simulation.
+pub fn between(
+    protocol: Protocol,
+    source: SourceSpec,
+    flows: usize,
+    ways: [LinkConfig; 2],
+    end: Time,
+    seed: u64,
+) -> NetworkSpec {
+    let names = ["bottleneck", "bottleneck.back"];
+    let links = names.into_iter().zip(ways).map(|(name, config)| LinkSpec {
+        name: name.into(),
+        config: config.into(),
+        metered: true,
+    });
+    let flow = FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };
+    NetworkSpec {
+        seed,
+        end,
+        measure_from: Time::ZERO,
+        links: links.collect(),
+        groups: vec![GroupSpec { name: "main".into(), protocol, source, flows: vec![flow; flows] }],
+        changes: Vec::new(),
+        reconfigurations: Vec::new(),
+        series: None,
     }
 }

@@ -31,7 +31,7 @@ fn measured_with(
         direction,
         traffic,
         amount,
-        recorder: None,
+        taps: Taps::default(),
     };
     let any = "127.0.0.1:0".parse().unwrap();
     speed.local(any, Ok, &mut |_, _| true).unwrap()
@@ -61,7 +61,7 @@ fn all_messages_leave_before_the_end() {
         direction: Direction::Up,
         traffic: Traffic::Messages(1000),
         amount: Amount::Bytes(200_000),
-        recorder: None,
+        taps: Taps::default(),
     };
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let link = LinkConfig::plain(Rate::from_bps(2_000_000), Duration::from_millis(10));
@@ -109,7 +109,7 @@ fn the_controller_of_probes_is_for_probes_only() {
         direction: Direction::Down,
         traffic: Traffic::Stream,
         amount: Amount::Bytes(100_000),
-        recorder: None,
+        taps: Taps::default(),
     };
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let usual = Protocol::read(&Spec::parse("rrtp").unwrap(), Preset::Rfc, 1500).unwrap();

@@ -1,16 +1,18 @@
 //! What `narrows kernel` does on Linux.
 
+use super::on_page::OnPage;
 use super::{KernelAgent, KernelGuard, KernelLoad, KernelRun, KernelStatus, KernelUnload};
 use crate::failure::Failure;
 use crate::terminal::{note, print, print_json};
 use narrows_emulator::{Event, Signals, with_all_signals};
 use narrows_kernel::instance::{self, Instance, Registration};
 use narrows_kernel::status::{DecidedBy, Status};
-use narrows_kernel::{Agent, Cgroup, Choice, Error, Loaded, Native, Programs};
+use narrows_kernel::{Agent, AgentTap, Cgroup, Choice, Error, Loaded, Native, Programs};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl From<Error> for Failure {
@@ -65,6 +67,7 @@ fn start(
     controller: &Controller,
     name: &str,
     lasting: bool,
+    tap: Option<Arc<dyn AgentTap>>,
 ) -> Result<Started, Failure> {
     let loaded = match controller {
         Controller::Asked(_) => programs.register(name)?,
@@ -86,7 +89,7 @@ fn start(
         }
     };
     let (agent, native) = match controller {
-        Controller::Asked(choice) => (Some(Agent::start(loaded, choice.clone())?), None),
+        Controller::Asked(choice) => (Some(Agent::watched(loaded, choice.clone(), tap)?), None),
         Controller::Native(_) => (None, Some(loaded)),
     };
     Ok(Started { registration, _agent: agent, _native: native })
@@ -106,7 +109,9 @@ pub fn run(a: &KernelRun) -> Result<(), Failure> {
     let signals = Signals::take()?;
     let programs = Programs::prepare()?;
     let cgroup = Cgroup::create()?;
-    let started = start(&programs, &controller, &name, false)?;
+    let page = OnPage::open(&a.live, controller.text())?;
+    let tap = page.as_ref().map(OnPage::tap);
+    let started = start(&programs, &controller, &name, false, tap)?;
     let chooser = programs.choose(cgroup.directory(), &name)?;
     let mut command = Command::new(program);
     with_all_signals(command.args(arguments));
@@ -123,7 +128,7 @@ pub fn run(a: &KernelRun) -> Result<(), Failure> {
             }))
         }
     };
-    drop((chooser, started, cgroup));
+    drop((chooser, started, cgroup, page));
     ended.and_then(passed_on)
 }
 
@@ -188,7 +193,7 @@ pub fn load(a: &KernelLoad) -> Result<(), Failure> {
         match controller {
             Controller::Asked(choice) => background(choice.text(), name, a.system)?,
             Controller::Native(_) => {
-                let mut started = start(&Programs::prepare()?, controller, name, true)?;
+                let mut started = start(&Programs::prepare()?, controller, name, true, None)?;
                 if a.system {
                     started.registration.become_system()?;
                 }
@@ -249,7 +254,7 @@ pub fn agent(a: &KernelAgent) -> Result<(), Failure> {
 
 fn begin(a: &KernelAgent) -> Result<Started, Failure> {
     let (controller, name) = chosen(&a.controller, Some(&a.name), false)?;
-    let mut started = start(&Programs::prepare()?, &controller, &name, false)?;
+    let mut started = start(&Programs::prepare()?, &controller, &name, false, None)?;
     if a.system {
         started.registration.become_system()?;
         let program = std::env::current_exe().map_err(|e| Failure::Outside(e.to_string()))?;

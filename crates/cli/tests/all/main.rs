@@ -5,6 +5,7 @@ mod command;
 mod kernel;
 #[cfg(target_os = "linux")]
 mod link;
+mod live;
 mod media;
 mod probe;
 mod transfer;

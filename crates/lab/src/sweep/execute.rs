@@ -161,6 +161,21 @@ impl Sweep {
         journal: Journal,
         control: &Control<'_>,
     ) -> Result<(), String> {
+        self.execute_told(runs, journal, control, &|_, _| ())
+    }
+
+    /// The same; `found` is told each run when it is finished, with its point, from any thread.
+    ///
+    /// # Errors
+    /// As [`execute`](Sweep::execute).
+    pub fn execute_told(
+        &self,
+        runs: &mut Runs,
+        journal: Journal,
+        control: &Control<'_>,
+        found: &(dyn Fn(usize, &Found) + Sync),
+    ) -> Result<(), String> {
+        let tell = found;
         let tasks = self.missing(runs, control.part);
         let mut open = vec![0; self.points.len()];
         tasks.iter().for_each(|(point, _)| open[*point] += 1);
@@ -183,6 +198,7 @@ impl Sweep {
             let (point, seed) = tasks[task];
             match self.one(point, seed, control.stop) {
                 Ok(found) => {
+                    tell(point, &found);
                     let Ok(mut kept) = kept.lock() else { return };
                     kept.done += self.points[point].work;
                     if let Err(why) = kept.journal.add(self.key(point, seed), &found) {

@@ -2,7 +2,7 @@
 //! that was too slow gets all that is kept in its present resolution instead of what it missed.
 
 use super::packets::PacketKind;
-use super::{Event, Feed, Kind, Mark, Phase, Run, State};
+use super::{Column, Event, Feed, Kind, Mark, Phase, Run, State, Track};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,13 +14,17 @@ pub struct Cursor {
     wants: Wants,
     /// The version of the list of runs.
     listed: Option<u64>,
-    /// The run, how many of its tracks were described, and its version then.
+    /// The run, the number of the newest track that was described, and its version then.
     run: Option<u64>,
-    described: usize,
+    described: u64,
     version: u64,
-    rows: BTreeMap<usize, u64>,
-    packets: (u64, u64),
+    /// Of each track its number, and how many samples were told.
+    rows: BTreeMap<usize, (u64, u64)>,
+    /// The number of the track whose packets were told, and how many.
+    packets: (u64, (u64, u64)),
     events: u64,
+    /// Changes of a sweep's points that were told.
+    board: Option<u64>,
 }
 
 /// What a browser asks for.
@@ -50,11 +54,18 @@ impl Cursor {
             let _ = write!(out, ",\"feed\":{head}");
             self.listed = Some(version);
         }
+        if let Some(board) = feed.board.get() {
+            let (changed, new) = board.since(self.board);
+            self.board = Some(changed);
+            if let Some(new) = new {
+                let _ = write!(out, ",\"board\":{new}");
+            }
+        }
         if let Some(run) = self.run(feed) {
             let state = run.read();
             if self.run != Some(run.id) {
                 (self.run, self.described, self.version) = (Some(run.id), 0, 0);
-                (self.packets, self.events) = ((0, 0), 0);
+                (self.packets, self.events) = ((0, (0, 0)), 0);
                 self.rows.clear();
             }
             if state.version != self.version {
@@ -74,16 +85,12 @@ impl Cursor {
     fn state(&mut self, run: &Run, state: &State, out: &mut String) {
         let _ = write!(out, ",\"run\":{},\"now\":{}", run.id, state.now_us);
         let _ = write!(out, ",\"phase\":{}", phase(&state.phase));
-        if self.described != state.tracks.len() {
-            self.described = state.tracks.len();
-            let tracks = state.tracks.iter().map(|t| {
-                let columns: Vec<Value> = (t.columns.iter())
-                    .map(|c| json!({ "name": c.name, "unit": c.unit, "meaning": c.meaning }))
-                    .collect();
-                let kind = if t.kind == Kind::Flow { "flow" } else { "link" };
-                json!({ "kind": kind, "name": t.name, "columns": columns })
-            });
-            let tracks: Vec<Value> = tracks.collect();
+        if self.described != state.described {
+            // Those that are new, wherever they stand.
+            let all = state.tracks.iter().enumerate();
+            let new = all.filter(|(_, t)| t.number > self.described).map(|(n, t)| described(n, t));
+            let tracks: Vec<Value> = new.collect();
+            self.described = state.described;
             let packets: Vec<usize> = state.packets.keys().copied().collect();
             let _ = write!(out, ",\"tracks\":{},\"packetFlows\":{}", json!(tracks), json!(packets));
         }
@@ -95,7 +102,8 @@ impl Cursor {
                 continue;
             }
             let history = &track.history;
-            let seen = self.rows.insert(n, history.pushed()).unwrap_or(0);
+            let told = self.rows.insert(n, (track.number, history.pushed()));
+            let seen = told.filter(|t| t.0 == track.number).map_or(0, |t| t.1);
             if history.pushed() == seen {
                 continue;
             }
@@ -121,11 +129,14 @@ impl Cursor {
     fn packets(&mut self, state: &State, out: &mut String) {
         let Some(flow) = self.wants.packets else { return };
         let Some(packets) = state.packets.get(&flow) else { return };
-        if packets.pushed() == self.packets {
+        let number = state.tracks.get(flow).map_or(0, |t| t.number);
+        let (told, seen) = self.packets;
+        let seen = if told == number { seen } else { (0, 0) };
+        if packets.pushed() == seen {
             return;
         }
         let _ = write!(out, ",\"packets\":{{\"track\":{flow},\"p\":[");
-        list(out, packets.since(self.packets), |out, p| {
+        list(out, packets.since(seen), |out, p| {
             let kind = match p.kind {
                 PacketKind::Sent => 0,
                 PacketKind::Acknowledged => 1,
@@ -136,7 +147,7 @@ impl Cursor {
             let _ = write!(out, "{},{},{kind}", p.time_us, p.number);
         });
         out.push_str("]}");
-        self.packets = packets.pushed();
+        self.packets = (number, packets.pushed());
     }
 
     fn events(&mut self, state: &State, out: &mut String) {
@@ -145,10 +156,22 @@ impl Cursor {
             return;
         }
         let skip = state.events.len().saturating_sub(new);
-        let events: Vec<Value> = state.events.iter().skip(skip).map(event).collect();
+        // Not those of tracks that are gone.
+        let kept = |(number, e): &&(u64, Event)| {
+            *number == state.tracks.get(e.track).map_or(0, |t| t.number)
+        };
+        let new = state.events.iter().skip(skip).filter(kept);
+        let events: Vec<Value> = new.map(|(_, e)| event(e)).collect();
         let _ = write!(out, ",\"events\":{}", json!(events));
         self.events = state.events_pushed;
     }
+}
+
+fn described(n: usize, t: &Track) -> Value {
+    let column = |c: &Column| json!({ "name": c.name, "unit": c.unit, "meaning": c.meaning });
+    let columns: Vec<Value> = t.columns.iter().map(column).collect();
+    let kind = if t.kind == Kind::Flow { "flow" } else { "link" };
+    json!({ "n": n, "kind": kind, "name": t.name, "simulated": t.simulated, "columns": columns })
 }
 
 fn event(e: &Event) -> Value {
@@ -157,6 +180,7 @@ fn event(e: &Event) -> Value {
         Mark::State => "state",
         Mark::Timeout => "timeout",
         Mark::Link => "link",
+        Mark::Connection => "connection",
     };
     json!({ "t": e.time_us, "track": e.track, "mark": mark, "title": e.title, "why": e.why })
 }

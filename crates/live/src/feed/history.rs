@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Rows of each level.
+/// Rows of each level, where nothing else is said.
 pub const LEVEL_ROWS: usize = 1024;
 /// Levels: the oldest row of the last one stands for 2^19 samples.
 const MAX_LEVELS: usize = 20;
@@ -45,6 +45,8 @@ struct Level {
 #[derive(Debug)]
 pub struct History {
     merges: Vec<Merge>,
+    /// Rows of each level.
+    rows: usize,
     levels: Vec<Level>,
     pushed: u64,
 }
@@ -52,7 +54,12 @@ pub struct History {
 impl History {
     /// Without samples; one merge per column.
     pub fn new(merges: Vec<Merge>) -> History {
-        History { merges, levels: vec![Level::default()], pushed: 0 }
+        History::with_rows(merges, LEVEL_ROWS)
+    }
+
+    /// The same with so many rows of each level, at least 2.
+    pub fn with_rows(merges: Vec<Merge>, rows: usize) -> History {
+        History { merges, rows: rows.max(2), levels: vec![Level::default()], pushed: 0 }
     }
 
     /// Samples so far.
@@ -78,7 +85,7 @@ impl History {
             let Some(level) = self.levels.get_mut(at) else { return };
             level.times.push_back(time_us);
             level.values.extend(row);
-            if level.times.len() <= LEVEL_ROWS {
+            if level.times.len() <= self.rows {
                 return;
             }
             level.times.pop_front();

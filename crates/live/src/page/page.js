@@ -5,7 +5,7 @@ const store = new Store();
 const view = { window: [0, 1e6], follow: true, span: null, pointer: null, chosen: null, drag: null };
 const MAX_DRAWN = 8;
 let feed = { title: "live", runs: [] }, run = null, drawn = null, sequence = null, source = null, dirty = true, phase = "running";
-const controls = new LinkControls(post, token);
+const controls = new LinkControls(post, token), board = new Board();
 
 async function post(order) {
   const answer = await fetch("/link", {
@@ -43,6 +43,7 @@ function fail(text) {
 function take(frame) {
   if (frame.feed) feed = frame.feed;
   if (frame.run !== undefined) run = frame.run;
+  if (frame.board) board.take(frame.board);
   store.take(frame);
   if (frame.phase) phase = frame.phase;
   if (frame.feed) showRuns();
@@ -57,6 +58,14 @@ function take(frame) {
 }
 
 function status() {
+  // Of a sweep there is no run, but a board.
+  document.body.classList.toggle("swept", feed.runs.length === 0 && board.about !== null);
+  if (feed.runs.length === 0 && board.about) {
+    const over = board.done >= board.about.runs;
+    byId("state").textContent = phase === "gone" ? "ended or out of reach" : `${over ? "done" : "live"} · ${board.done} runs`;
+    byId("dot").className = phase === "gone" ? "off" : "on";
+    return;
+  }
   const now = feed.runs.find((r) => r.id === run);
   const of = now?.end ? ` of ${+now.end.toPrecision(6)} s` : "";
   const words = { running: "live", done: "done", gone: "ended or out of reach" };
@@ -98,7 +107,13 @@ function keepFocus(group, chips) {
 }
 
 const flowsOf = () => store.of("flow");
-const slotOf = (n) => drawn?.get(n) ?? 0;
+// A simulated flow is drawn like the real one beside it.
+const realOf = (n) => {
+  const flows = flowsOf(), own = flows.filter(({ track }) => track.simulated).findIndex((f) => f.n === n);
+  return own < 0 ? n : flows.filter(({ track }) => !track.simulated)[own]?.n ?? n;
+};
+const slotOf = (n) => drawn?.get(realOf(n)) ?? drawn?.get(n) ?? 0;
+const styleOf = (n) => ({ colour: colourOf(slotOf(n)), dash: store.tracks[n]?.simulated ? BESIDE : dashOf(slotOf(n)) });
 const freeSlot = () => {
   for (let slot = 0; ; slot += 1) if (![...drawn.values()].includes(slot)) return slot;
 };
@@ -129,196 +144,10 @@ function showFlows() {
       }
       connect();
     });
-    if (drawn.has(n)) button.prepend(sample({ colour: colourOf(slotOf(n)), dash: dashOf(slotOf(n)), width: 3 }));
+    if (drawn.has(n)) button.prepend(sample({ ...styleOf(n), width: 3 }));
     return button;
   }));
 }
-
-// ---- the charts ----------------------------------------------------------------------------------
-
-const lineOf = (track, name, scale, style) => {
-  const v = columnOf(track, name);
-  return v?.some((x) => x !== null) ? [{ t: track.t, v, scale, label: track.name, ...style }] : [];
-};
-// The mean over a span of time: what arrives between two samples is a few packets or none.
-const smoothed = (line) => {
-  const [from, to] = view.window, half = Math.max(50_000, (to - from) / 300), { t, v } = line;
-  const begin = firstAt(t, from - 2 * half), end = Math.min(t.length, firstAt(t, to + 2 * half) + 1);
-  const times = t.slice(begin, end), values = v.slice(begin, end), out = [];
-  let [low, high, sum, count] = [0, 0, 0, 0];
-  for (const time of times) {
-    for (; high < times.length && times[high] <= time + half; high += 1) if (values[high] !== null) { sum += values[high]; count += 1; }
-    for (; times[low] < time - half; low += 1) if (values[low] !== null) { sum -= values[low]; count -= 1; }
-    out.push(count ? sum / count : null);
-  }
-  return { ...line, t: times, v: out };
-};
-const drawnFlows = () => flowsOf().filter(({ n }) => drawn?.has(n));
-const perFlow = (make) => drawnFlows().flatMap(({ track, n }) =>
-  make(track, { colour: colourOf(slotOf(n)), dash: dashOf(slotOf(n)) }, n));
-const links = () => store.of("link");
-const grey = (more) => ({ colour: ink.quiet, ...more });
-const has = (name) => drawnFlows().some(({ track }) => columnOf(track, name)?.some((x) => x !== null));
-
-// Marks for a flow's count column: each flow has a row of its own at the top.
-// Where flows are not told apart, each direction of the link has one.
-function lossMarks() {
-  const flows = drawnFlows(), rows = flows.length ? flows : links();
-  const [from, to] = view.window, marks = [];
-  rows.forEach(({ track, n }, row) => {
-    const names = flows.length ? ["queue_drops", "link_losses"] : ["drops", "losses"];
-    for (const [name, symbol] of [[names[0], "cross"], [names[1], "ring"]]) {
-      const counts = columnOf(track, name);
-      if (!counts) continue;
-      let last = -Infinity;
-      const gap = (to - from) / 400;
-      for (let i = firstAt(track.t, from); i < track.t.length && track.t[i] <= to; i += 1) {
-        if (counts[i] > 0 && track.t[i] - last > gap) {
-          marks.push({ t: track.t[i], row: row % 8, colour: flows.length ? colourOf(slotOf(n)) : ink.text, symbol });
-          last = track.t[i];
-        }
-      }
-    }
-  });
-  return marks;
-}
-
-const DIRECTION_DASH = [[], [6, 4]];
-const queueChart = {
-  title: () => "Queue, and whom it drops", unit: "packets", height: 150,
-  lines: () => links().flatMap(({ track }, i) => lineOf(track, "queue", 1,
-    { colour: ink.strong, dash: DIRECTION_DASH[i % 2], area: i === 0, width: 1.4, label: track.name })),
-  marks: lossMarks, room: () => 0.12 + 0.07 * Math.min(8, drawnFlows().length || links().length),
-  keys: () => [
-    ...links().map(({ track }, i) => ({ colour: ink.strong, dash: DIRECTION_DASH[i % 2], label: track.name })),
-    { colour: ink.text, symbol: "cross", label: "dropped by the queue" },
-    { colour: ink.text, symbol: "ring", label: "lost on the link" },
-  ],
-};
-const rateChart = {
-  title: () => "Rates", unit: "Mbit/s", height: 165,
-  lines: () => [
-    ...links().slice(0, 2).flatMap(({ track }, i) => i === 0 || has("offered_bps") || !drawnFlows().length
-      ? lineOf(track, "capacity_bps", 1e-6, grey({ dash: [2, 3], step: true, label: `link ${track.name}` })) : []),
-    ...(drawnFlows().length ? [] : links().flatMap(({ track }, i) => lineOf(track, "throughput_bps", 1e-6,
-      { colour: ink.strong, dash: DIRECTION_DASH[i % 2], label: track.name }).map(smoothed))),
-    ...perFlow((track, style) => [
-      ...lineOf(track, "throughput_bps", 1e-6, { ...style, width: 1.1, alpha: 0.75, label: `${track.name} arrives` }).map(smoothed),
-      ...lineOf(track, "bandwidth_bps", 1e-6, { ...style, dash: [6, 4], width: 1.6 }),
-      ...lineOf(track, "pacing_bps", 1e-6, { ...style, width: 1.8 }),
-    ]),
-  ],
-  keys: () => [
-    ...(has("pacing_bps") ? [{ colour: ink.text, label: "pacing rate" }] : []),
-    ...(has("bandwidth_bps") ? [{ colour: ink.text, dash: [6, 4], label: "bandwidth estimate" }] : []),
-    ...(drawnFlows().length ? [{ colour: ink.text, width: 1, label: "arrives" }] : links().map(({ track }, i) =>
-      ({ colour: ink.strong, dash: DIRECTION_DASH[i % 2], label: `arrives ${track.name}` }))),
-    { colour: ink.quiet, dash: [2, 3], label: "the link's rate" },
-  ],
-};
-const windowChart = {
-  title: () => "cwnd", unit: "packets", height: 150,
-  lines: () => perFlow((track, style) => [
-    ...lineOf(track, "in_flight", 1, { ...style, width: 1, alpha: 0.5 }),
-    ...lineOf(track, "ssthresh", 1, { ...style, dash: [2, 3], width: 1.2 }),
-    ...lineOf(track, "cwnd", 1, { ...style, width: 1.8 }),
-  ]),
-  keys: () => [
-    { colour: ink.text, label: "cwnd" },
-    ...(has("ssthresh") ? [{ colour: ink.text, dash: [2, 3], label: "ssthresh" }] : []),
-    { colour: ink.text, width: 1, label: "in flight" },
-  ],
-};
-const rttChart = {
-  title: () => (has("rtt_s") ? "Round-trip time" : "Delay in the queue"), unit: "ms", height: 130,
-  lines: () => [
-    ...perFlow((track, style) => lineOf(track, "rtt_s", 1e3, { ...style, gaps: false })),
-    ...links().flatMap(({ track }, i) => lineOf(track, "queue_delay_s", 1e3, { colour: ink.strong, dash: DIRECTION_DASH[i % 2] })),
-  ],
-  keys: () => (has("rtt_s") ? [] : links().map(({ track }, i) => ({ colour: ink.strong, dash: DIRECTION_DASH[i % 2], label: track.name }))),
-};
-const PACKETS = ["dot", "dot", "up", "cross", "ring"];
-const packetInk = (kind) => [ink.strong, colourOf(2), colourOf(5), colourOf(1), colourOf(3)][kind];
-const sequenceTrack = () => store.tracks[sequence];
-const sequenceChart = {
-  title: () => `Sequence of ${sequenceTrack()?.name ?? ""}`, unit: "packet numbers", height: 230,
-  lines: () => {
-    const track = sequenceTrack();
-    if (!track || !columnOf(track, "sent")) return [];
-    return [
-      ...lineOf(track, "sent", 1, { colour: packetInk(0), width: 1, label: "sent" }),
-      ...lineOf(track, "acked", 1, { colour: packetInk(1), width: 1, step: true, label: "acknowledged" }),
-    ];
-  },
-  range: () => {
-    const track = sequenceTrack(), [from, to] = view.window;
-    let [low, high] = [Infinity, -Infinity];
-    for (const name of ["acked", "sent"]) {
-      const v = track && columnOf(track, name);
-      if (!v) continue;
-      const end = Math.min(track.t.length, firstAt(track.t, to) + 1);
-      for (let i = Math.max(0, firstAt(track.t, from) - 1); i < end; i += 1) {
-        if (v[i] !== null) [low, high] = [Math.min(low, v[i]), Math.max(high, v[i])];
-      }
-    }
-    if (!(high > low)) return [0, Math.max(1, high)];
-    const room = 0.04 * (high - low);
-    return [Math.max(0, low - room), high + room];
-  },
-  marks: () => {
-    if (store.packets.track !== sequence) return [];
-    const { p } = store.packets, [from, to] = view.window, points = [];
-    const colours = [0, 1, 2, 3, 4].map(packetInk);
-    // Dots only where they can be told apart from the lines.
-    let ordinary = 0;
-    for (let i = 0; i < p.length; i += 3) if (p[i + 2] < 2 && p[i] >= from && p[i] <= to) ordinary += 1;
-    for (let i = 0; i < p.length; i += 3) {
-      const kind = p[i + 2];
-      if (p[i] < from || p[i] > to || (kind < 2 && ordinary > 4000)) continue;
-      points.push({ t: p[i], v: p[i + 1], symbol: PACKETS[kind], colour: colours[kind], kind });
-    }
-    return points.sort((a, b) => a.kind - b.kind);
-  },
-  keys: () => ["sent", "acknowledged", "sent again", "dropped by the queue", "lost on the link"].map((label, kind) =>
-    ({ colour: packetInk(kind), symbol: PACKETS[kind], label })),
-};
-
-const MARKS = { slower: "▼", state: "◆", timeout: "■", link: "⚑" };
-const laneChart = {
-  title: () => "Events", height: 46, always: true, lines: () => [], range: () => [0, 1],
-  keys: () => [["▼", "slowed down"], ["◆", "controller's state"], ["■", "timeout"], ["⚑", "link changed"]]
-    .map(([sign, label]) => ({ label: `${sign} ${label}` })),
-};
-
-class Lane extends Chart {
-  axes() {}
-  line() {}
-  overlays(c, view, plot, x) {
-    c.fillStyle = ink.panel;
-    c.fillRect(plot.x, plot.y, plot.w, plot.h);
-    super.overlays(c, view, plot, x);
-    c.font = "13px system-ui, sans-serif";
-    c.textAlign = "center";
-    c.textBaseline = "middle";
-    for (const event of visibleEvents()) {
-      const px = x(event.t);
-      if (px < plot.x || px > plot.x + plot.w) continue;
-      c.fillStyle = event === view.chosen ? ink.strong : markInk(event);
-      c.font = event === view.chosen ? "bold 17px system-ui" : "12px system-ui";
-      c.fillText(MARKS[event.mark], px, plot.y + plot.h / 2);
-    }
-  }
-  describe() {
-    this.canvas.setAttribute("aria-label", `${visibleEvents().length} events; the list beside the charts has them`);
-  }
-}
-const markInk = (event) => (event.mark === "link" || !drawn?.has(event.track) ? ink.text : colourOf(slotOf(event.track)));
-const visibleEvents = () => store.events.filter((e) => e.mark === "link" || drawn === null || drawn.has(e.track));
-
-const area = byId("charts");
-const charts = [new Lane(area, laneChart),
-  ...[queueChart, rateChart, windowChart, rttChart, sequenceChart].map((spec) => new Chart(area, spec))];
-charts[0].box.classList.add("lane");
 
 // ---- events --------------------------------------------------------------------------------------
 
@@ -488,7 +317,7 @@ function draw() {
     view.window = [Math.max(first, last - span), last];
   }
   const [from, to] = view.window;
-  byId("empty").hidden = store.tracks.length > 0;
+  byId("empty").hidden = store.tracks.length > 0 || board.about !== null;
   for (const chart of charts) {
     if (store.tracks.length) chart.draw(view); else chart.box.hidden = true;
   }
@@ -513,6 +342,7 @@ byId("theme").addEventListener("click", () => {
 });
 function recolour() {
   readInk();
+  board.draw();
   if (drawn !== null) showFlows();
   showEvents();
   dirty = true;

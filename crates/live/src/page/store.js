@@ -1,7 +1,7 @@
 // What the server told of one run: tracks with their rows, packets, events. Bounded, however long the run is.
 
 const MAX_ROWS = 8000, MAX_PACKETS = 40000, MAX_EVENTS = 2000;
-const SUMS = new Set(["drops", "losses", "marks", "queue_drops", "link_losses", "timeouts", "retransmissions"]);
+const SUMS = new Set(["drops", "losses", "marks", "queue_drops", "link_losses", "timeouts", "retransmissions", "lost"]);
 const LASTS = new Set(["acked", "sent", "capacity_bps"]);
 
 class Store {
@@ -17,9 +17,12 @@ class Store {
 
   take(frame) {
     if (frame.tracks) {
-      frame.tracks.forEach((track, n) => {
-        this.tracks[n] ??= { ...track, t: [], c: track.columns.map(() => []) };
-      });
+      // A track that is told again is another one in the same place.
+      for (const track of frame.tracks) {
+        if (this.tracks[track.n]) this.events = this.events.filter((e) => e.track !== track.n);
+        if (this.packets.track === track.n) this.packets = { track: -1, p: [] };
+        this.tracks[track.n] = { ...track, t: [], c: track.columns.map(() => []) };
+      }
       this.packetFlows = frame.packetFlows;
     }
     for (const rows of frame.rows ?? []) {

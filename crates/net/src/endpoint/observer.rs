@@ -10,6 +10,7 @@ use std::sync::Weak;
 
 /// Reads an endpoint's connections repeatedly. It keeps neither the endpoint nor a connection
 /// alive.
+#[derive(Clone)]
 pub struct Observer {
     observed: Weak<dyn Observed>,
     clock: Clock,
@@ -44,6 +45,8 @@ impl ConnectionView<'_> {
 pub(super) trait Observed: Send + Sync {
     /// Shows each open connection; false once the endpoint has ended.
     fn each_open(&self, look: &mut dyn FnMut(Time, Handle, &Machine)) -> bool;
+    /// Shows those of these that are open; false once the endpoint has ended.
+    fn open_of(&self, handles: &[Handle], look: &mut dyn FnMut(Time, Handle, &Machine)) -> bool;
 }
 
 impl Observer {
@@ -66,6 +69,18 @@ impl Observer {
     pub fn each(&self, mut look: impl FnMut(Time, ConnectionView<'_>)) -> bool {
         self.observed.upgrade().is_some_and(|observed| {
             observed.each_open(&mut |now, handle, machine| {
+                look(now, ConnectionView { handle, machine })
+            })
+        })
+    }
+    /// The same for those of these connections that are open: it costs nothing for the endpoint's others.
+    pub fn these(
+        &self,
+        handles: &[Handle],
+        mut look: impl FnMut(Time, ConnectionView<'_>),
+    ) -> bool {
+        self.observed.upgrade().is_some_and(|observed| {
+            observed.open_of(handles, &mut |now, handle, machine| {
                 look(now, ConnectionView { handle, machine })
             })
         })

@@ -69,6 +69,15 @@ impl Observed for Shared {
         core.each_open(|handle, machine| look(now, handle, machine));
         true
     }
+    fn open_of(&self, handles: &[Handle], look: &mut dyn FnMut(Time, Handle, &Machine)) -> bool {
+        let mut core = self.lock();
+        if core.ended {
+            return false;
+        }
+        let now = self.clock.now();
+        core.open_of(handles, |handle, machine| look(now, handle, machine));
+        true
+    }
 }
 
 impl Shared {
@@ -437,6 +446,15 @@ impl Core {
     pub fn each_open(&mut self, mut look: impl FnMut(Handle, &Machine)) {
         for (handle, state) in &self.states {
             if state.stage == Stage::Open {
+                self.endpoint.inspect(*handle, |machine| look(*handle, machine));
+            }
+        }
+    }
+
+    /// The same for those of these that are open.
+    pub fn open_of(&mut self, handles: &[Handle], mut look: impl FnMut(Handle, &Machine)) {
+        for handle in handles {
+            if self.states.get(handle).is_some_and(|state| state.stage == Stage::Open) {
                 self.endpoint.inspect(*handle, |machine| look(*handle, machine));
             }
         }

@@ -3,7 +3,7 @@
 use narrows_base::Spec;
 use narrows_congestion::PathHints;
 use narrows_record::{About, Recorder};
-use narrows_speed::{Amount, Direction, Speed, Traffic};
+use narrows_speed::{Amount, Direction, Speed, Taps, Traffic};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::Suite;
 use serde_json::Value;
@@ -51,7 +51,7 @@ pub fn speed(bytes: u64, connections: usize, recorder: Arc<Recorder>) -> Speed {
         direction: Direction::Up,
         traffic: Traffic::Stream,
         amount: Amount::Bytes(bytes),
-        recorder: Some(recorder),
+        taps: Taps { client: Some(recorder.tap("client")), server: Some(recorder.tap("server")) },
     }
 }
 

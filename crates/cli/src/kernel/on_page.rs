@@ -1,0 +1,150 @@
+//! `narrows kernel run --live`: the TCP connections that a controller drives, on a page.
+
+use crate::failure::Failure;
+use crate::live::LiveArgs;
+use narrows_kernel::{AgentTap, ConnectionFigures};
+use narrows_live::Live;
+use narrows_live::connections::{Connections, Figures, Opened};
+use narrows_live::feed::{About, Feed, Phase, Run};
+use narrows_net::Clock;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Between two samples: 60 a second.
+const UPDATE: Duration = Duration::from_micros(16_667);
+/// Connections whose figures are kept; a hundred of them are shown.
+const MAX_KEPT: usize = 1024;
+
+/// The page of a controller in the kernel's TCP.
+pub struct OnPage {
+    _page: Live,
+    run: Arc<Run>,
+    known: Arc<Known>,
+}
+
+/// What the thread that answers leaves for the one that shows.
+#[derive(Debug, Default)]
+pub struct Known {
+    last: Mutex<BTreeMap<u32, Last>>,
+    stop: AtomicBool,
+}
+
+#[derive(Clone, Debug)]
+struct Last {
+    new: bool,
+    closed: bool,
+    figures: ConnectionFigures,
+    watched: Vec<(&'static str, f64)>,
+}
+
+impl AgentTap for Known {
+    fn seen(
+        &self,
+        connection: u32,
+        figures: &ConnectionFigures,
+        watch: &dyn Fn(&mut dyn FnMut(&'static str, f64)),
+    ) {
+        let mut watched = Vec::new();
+        watch(&mut |name, value| watched.push((name, value)));
+        let mut last = self.lock();
+        if let Some(known) = last.get_mut(&connection) {
+            (known.figures, known.watched) = (*figures, watched);
+        } else if last.len() < MAX_KEPT {
+            last.insert(connection, Last { new: true, closed: false, figures: *figures, watched });
+        }
+    }
+    fn closed(&self, connection: u32) {
+        if let Some(known) = self.lock().get_mut(&connection) {
+            known.closed = true;
+        }
+    }
+}
+
+impl Known {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Last>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes on what is known, 60 times a second.
+    fn show(&self, mut connections: Connections) {
+        let clock = Clock::new();
+        while !self.stop.load(Ordering::Acquire) {
+            std::thread::sleep(UPDATE);
+            let (mut opened, mut seen, mut closed) = (Vec::new(), Vec::new(), BTreeMap::new());
+            self.lock().retain(|number, last| {
+                let key = (0, u64::from(*number));
+                if std::mem::take(&mut last.new) {
+                    opened.push(Opened { key, name: None, title: "acknowledgements come" });
+                }
+                if last.closed {
+                    closed.insert(key, "It is closed.".to_string());
+                } else {
+                    seen.push((key, figures(&last.figures), last.watched.clone()));
+                }
+                !last.closed
+            });
+            connections.admit(opened);
+            let now = i64::try_from(clock.now().as_nanos() / 1000).unwrap_or(i64::MAX);
+            connections.sample(now, seen, &closed);
+        }
+    }
+}
+
+/// Segments are packets; application bytes are those of the segments that arrived.
+fn figures(f: &ConnectionFigures) -> Figures {
+    let mss = u64::from(f.mss);
+    Figures {
+        cwnd: f.cwnd,
+        in_flight: u64::from(f.in_flight),
+        rtt_sum_s: f.rtt_sum.as_secs_f64(),
+        rtt_samples: f.rtt_samples,
+        srtt_s: f.srtt.as_secs_f64(),
+        pacing_bps: f.pacing_bps.unwrap_or(f64::NAN),
+        carried_bytes: f.delivered * mss,
+        sent_bytes: f.sent * mss,
+        received_bytes: 0,
+        sent: f.sent,
+        lost: f.lost,
+        retransmissions: f.retransmitted,
+        timeouts: f.timeouts,
+        marks: f.marked,
+    }
+}
+
+impl OnPage {
+    /// If one is wanted: of connections that this controller drives.
+    pub fn open(live: &LiveArgs, controller: &str) -> Result<Option<OnPage>, Failure> {
+        if live.live.is_none() {
+            return Ok(None);
+        }
+        // The command behind the controller may have anything in its line.
+        let feed = Feed::new("narrows kernel run");
+        let (name, detail) = (controller.to_string(), "connections of the kernel's TCP".into());
+        let run = feed.begin(About { name, detail, real: true, end_s: None });
+        let run = run.ok_or_else(|| Failure::Outside("--live: no room".into()))?;
+        let Some(page) = live.open(Some(&feed), None)? else { return Ok(None) };
+        let connections = Connections::of_tcp(run.clone(), controller);
+        let known = Arc::new(Known::default());
+        let shown = known.clone();
+        std::thread::Builder::new()
+            .name("narrows-live-tcp".into())
+            .spawn(move || shown.show(connections))
+            .map_err(|e| Failure::Outside(format!("--live: no thread is left: {e}")))?;
+        Ok(Some(OnPage { _page: page, run, known }))
+    }
+
+    /// For the agent.
+    pub fn tap(&self) -> Arc<dyn AgentTap> {
+        self.known.clone()
+    }
+}
+
+/// The page ends with the command.
+impl Drop for OnPage {
+    fn drop(&mut self) {
+        self.known.stop.store(true, Ordering::Release);
+        self.run.end(Phase::Done);
+    }
+}

@@ -1,0 +1,153 @@
+//! `narrows speed --live`: the transfer's connections on a page, and the emulated link between them.
+
+use super::SpeedArgs;
+use crate::failure::Failure;
+use crate::live::{connections, shown_as, stay};
+use crate::relay;
+use crate::terminal::note;
+use crate::transport::PACKET;
+use narrows_base::{Spec, Time};
+use narrows_link::LinkConfig;
+use narrows_live::Live;
+use narrows_live::endpoint::EndpointLive;
+use narrows_live::feed::{About, Run};
+use narrows_live::link::LinkLive;
+use narrows_live::simulation::beside;
+use narrows_net::relay::{MissedDatagram, RelayObserver, RelayTap, RelayedDatagram};
+use narrows_net::tap::Tap;
+use narrows_scenario::link_direction::LinkDirection;
+use narrows_sim::{NetworkSpec, SourceSpec};
+use narrows_speed::between;
+use narrows_transport::{Preset, Protocol};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Flows and rate of what is simulated beside the real transfer, on the same processor.
+const MAX_FLOWS: u16 = 8;
+const MAX_BPS: f64 = 200e6;
+/// Of a transfer whose end is not known.
+const LONGEST_S: f64 = 3600.0;
+
+/// The page of a measurement.
+pub struct OnPage {
+    page: Live,
+    ends: Arc<EndpointLive>,
+    link: Option<Arc<LinkLive>>,
+    run: Arc<Run>,
+    simulation: Option<NetworkSpec>,
+    over: Arc<AtomicBool>,
+}
+
+impl OnPage {
+    /// If one is wanted. The link, if it is ours, may be changed there.
+    pub fn open(
+        a: &SpeedArgs,
+        protocol: &Protocol,
+        path: &str,
+        link: Option<[&LinkDirection; 2]>,
+    ) -> Result<Option<OnPage>, Failure> {
+        let Some(feed) = a.live.feed() else { return Ok(None) };
+        let (name, detail, real) = (protocol.label().to_string(), path.to_string(), true);
+        let about = About { name, detail, real, end_s: a.duration.map(|d| d.as_secs_f64()) };
+        let run = feed.begin(about).ok_or_else(|| Failure::Outside("--live: no room".into()))?;
+        let simulation = link.and_then(|link| simulated(a, link));
+        let (link, controls) = link.map(|link| shown_as(&run, link)).unzip();
+        let ends = Arc::new(connections(run.clone(), protocol.label())?);
+        let page = a.live.open(Some(&feed), controls)?;
+        let over = Arc::new(AtomicBool::new(false));
+        Ok(page.map(|page| OnPage { page, ends, link, run, simulation, over }))
+    }
+
+    /// For the endpoint that sends, or the one that is here.
+    pub fn tap(&self) -> Arc<dyn Tap> {
+        self.ends.tap()
+    }
+
+    /// For the emulated link.
+    pub fn watch(&self) -> Option<Arc<dyn RelayTap>> {
+        let (ends, run, over) = (self.ends.clone(), self.run.clone(), self.over.clone());
+        let simulation = Mutex::new(self.simulation.clone());
+        let between = |link| Between { link, ends, run, simulation, over };
+        self.link.clone().map(|link| Arc::new(between(link)) as Arc<dyn RelayTap>)
+    }
+
+    /// The transfer is over; the page stays until Ctrl-C.
+    pub fn finish(self) {
+        let OnPage { page, ends, link, over, .. } = self;
+        over.store(true, Ordering::Release);
+        drop((ends, link));
+        stay(Some(page));
+    }
+}
+
+/// The same transfer in simulation, drawn beside the real one; none where it would not be the same.
+pub fn simulated(a: &SpeedArgs, [there, back]: [&LinkDirection; 2]) -> Option<NetworkSpec> {
+    if a.messages.is_some() || a.transport.hints.limit.is_some() {
+        note("live: without a simulation beside it: that has neither --messages nor --limit");
+        return None;
+    }
+    // Both would be late.
+    if there.mean_bps().max(back.mean_bps()) > MAX_BPS || a.connections > MAX_FLOWS {
+        note("live: without a simulation beside it: that is for 8 connections and 200 Mbit/s");
+        return None;
+    }
+    let mut spec = Spec::parse(&a.transport.protocol).ok()?;
+    let hints = &a.transport.hints;
+    for (name, value) in [
+        ("rate", hints.rate.map(|r| format!("{}bit/s", r.as_bps()))),
+        ("rtt", hints.rtt.map(|t| format!("{}s", t.as_secs_f64()))),
+        ("loss", hints.loss.map(|x| x.to_string())),
+    ] {
+        spec.args.extend(value.map(|value| (Some(name.to_string()), value)));
+    }
+    let protocol = Protocol::read(&spec, Preset::Rfc, PACKET).ok()?;
+    let source = match a.bytes {
+        Some(n) => format!("transfer({n}B)"),
+        None => "bulk".into(),
+    };
+    let source = Spec::parse(&source).and_then(|s| SourceSpec::read(&s)).ok()?;
+    let (forward, backward) = relay::configs(there, back);
+    // The data's way is the first.
+    let ways = if a.down { [backward, forward] } else { [forward, backward] };
+    let end = match (a.bytes, a.duration) {
+        (Some(_), _) => Time::from_secs_f64(LONGEST_S),
+        (_, Some(duration)) => Time::ZERO + duration,
+        _ => Time::from_secs_f64(10.0),
+    };
+    Some(between(protocol, source, usize::from(a.connections), ways, end, a.seed))
+}
+
+/// The link's clock is that of the page. Who crosses it is seen at the ends.
+#[derive(Debug)]
+struct Between {
+    link: Arc<LinkLive>,
+    ends: Arc<EndpointLive>,
+    run: Arc<Run>,
+    simulation: Mutex<Option<NetworkSpec>>,
+    over: Arc<AtomicBool>,
+}
+
+impl RelayTap for Between {
+    fn bound(&self, observer: RelayObserver) {
+        self.ends.by(observer.clock());
+        self.link.watch(Arc::new(observer));
+        let simulation = self.simulation.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(network) = simulation else { return };
+        let (run, over) = (self.run.clone(), self.over.clone());
+        let play = move || {
+            // What it refuses is refused for the real link, too.
+            let _ = beside(&run, &network, &|| !over.load(Ordering::Acquire));
+        };
+        // Without a thread there is only the real one.
+        let _ = std::thread::Builder::new().name("narrows-live-sim".into()).spawn(play);
+    }
+    fn passed(&self, _: &RelayedDatagram<'_>) {}
+    fn missed(&self, _: &MissedDatagram) {}
+}
+
+/// Whether a page may change them.
+pub fn changing(ways: (LinkConfig, LinkConfig), changes: bool) -> (LinkConfig, LinkConfig) {
+    let (mut there, mut back) = ways;
+    (there.changes, back.changes) = (changes, changes);
+    (there, back)
+}

@@ -1,0 +1,36 @@
+//! What observes a transfer: a recording, a page.
+
+use super::TransferOptions;
+use crate::failure::Failure;
+use crate::live::{LiveArgs, ShownConnections};
+use crate::record::{Record, Recording};
+use narrows_files::{Scheme, Url};
+
+/// A page of one transfer, if it is wanted.
+pub fn shown(
+    live: &LiveArgs,
+    command: &str,
+    url: &Url,
+    options: &TransferOptions,
+) -> Result<Option<ShownConnections>, Failure> {
+    if live.live.is_some() && url.scheme == Scheme::Tcp {
+        let line = "--live is for rrtp: the kernel's TCP shows nothing; use an rrtp:// URL";
+        return Err(Failure::Input(line.into()));
+    }
+    ShownConnections::open(live, command, options.protocol.as_deref().unwrap_or("rrtp"))
+}
+
+/// A recording of one transfer, if it is wanted.
+pub fn record(
+    record: &Record,
+    command: &'static str,
+    url: &Url,
+    options: &TransferOptions,
+) -> Result<Recording, Failure> {
+    if record.is_wanted() && url.scheme == Scheme::Tcp {
+        let line = "--record is for rrtp: the kernel's TCP shows nothing; use an rrtp:// URL";
+        return Err(Failure::Input(line.into()));
+    }
+    let protocol = options.protocol.as_deref().unwrap_or("rrtp");
+    record.start(command, protocol, format!("the path to {}", url.server()))
+}

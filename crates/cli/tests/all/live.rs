@@ -1,0 +1,141 @@
+//! `--live` on commands with real connections: what a browser is told of them, and what it is not.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+struct Page {
+    child: Child,
+    address: String,
+    token: String,
+    /// What the command printed before, of either stream.
+    printed: String,
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn narrows(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
+    command.env("HOME", home).env("XDG_CONFIG_HOME", home.join("config")).current_dir(home);
+    command
+}
+
+/// A command with a page, when it has said where that is; `until` is a word of its standard output that is waited for.
+fn start(home: &Path, args: &[&str], until: Option<&str>) -> Page {
+    let mut command = narrows(home);
+    let mut child = command
+        .args(args)
+        .arg("--live")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut printed = String::new();
+    let mut errors = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let url = errors.by_ref().find_map(|line| line.strip_prefix("live: ").map(str::to_string));
+    let url = url.expect("the page's address");
+    // Nobody else reads them, and the command must not wait for that.
+    std::thread::spawn(move || errors.for_each(drop));
+    if let Some(until) = until {
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        for line in lines {
+            printed += &(line + "\n");
+            if printed.contains(until) {
+                break;
+            }
+        }
+    }
+    let (address, token) = url.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
+    Page { child, address: address.into(), token: token.into(), printed }
+}
+
+impl Page {
+    /// The stream of updates until they have all of these, or the test's patience ends.
+    fn events_until(&self, parts: &[&str]) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let (address, token) = (&self.address, &self.token);
+        write!(stream, "GET /events?token={token}&packets=0 HTTP/1.1\r\nHost: {address}\r\n\r\n")
+            .unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let (mut all, mut part) = (String::new(), vec![0; 65_536]);
+        while !parts.iter().all(|p| all.contains(p)) {
+            let n = stream.read(&mut part).unwrap_or(0);
+            assert!(n > 0, "{parts:?} did not come: {all:.4000}");
+            all += &String::from_utf8_lossy(&part[..n]);
+        }
+        all
+    }
+}
+
+/// A measurement shows the end that sends, with what its controller knows, and the link between; the page may break it.
+#[test]
+fn a_measurement_shows_its_connection_and_its_link() {
+    let home = tempfile::tempdir().unwrap();
+    let args = ["speed", "--link", "5Mbit/s,20ms", "--duration", "4s"];
+    let page = start(home.path(), &args, None);
+    let seen = page.events_until(&[
+        "\"name\":\"there\"",
+        "\"name\":\"connection.1\"",
+        "pacing_bps",
+        "bandwidth_bps",
+        "\"mark\":\"connection\"",
+        "\"rate\":5000000",
+        "the connection is over",
+        "\"phase\":\"done\"",
+    ]);
+    assert!(seen.contains("narrows speed --link"), "the command line");
+    assert!(!seen.contains("client.1"), "who crosses the link is seen at the end");
+}
+
+/// Whoever sees a server's page sees who is served and how fast: no key of either end, no name and no byte of a file,
+/// nothing of the command line.
+#[test]
+fn a_servers_page_shows_no_key_and_no_payload() {
+    let home = tempfile::tempdir().unwrap();
+    let (server, client, root) =
+        (home.path().join("server"), home.path().join("client"), home.path().join("secretroot"));
+    for folder in [&server, &client, &root] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    std::fs::write(root.join("secretname"), "secretbytes ".repeat(100_000)).unwrap();
+    let args = ["serve", root.to_str().unwrap(), "--listen", "127.0.0.1:0"];
+    let page = start(&server, &args, Some("tcp://"));
+    let url = page.printed.lines().find(|l| l.contains("rrtp://")).unwrap().trim();
+    let (key, _) = url.strip_prefix("rrtp://").unwrap().split_once('@').unwrap();
+    let own = narrows(&client).arg("key").output().unwrap();
+    let own = String::from_utf8_lossy(&own.stdout).trim().to_string();
+    let got = narrows(&client).args(["get", &format!("{url}secretname")]).output().unwrap();
+    assert!(got.status.success(), "{}", String::from_utf8_lossy(&got.stderr));
+    let seen = page.events_until(&["127.0.0.1:", "opened by the peer", "is over"]);
+    assert!(key.len() > 20 && own.len() > 20);
+    for hidden in [key, &own, "secretname", "secretbytes", "secretroot", page.token.as_str()] {
+        assert!(!seen.contains(hidden), "{hidden}");
+    }
+    assert!(seen.contains("\"title\":\"narrows serve\""));
+}
+
+/// A page that cannot be is one line, and nothing has been done.
+#[test]
+fn a_page_that_cannot_be_is_one_line() {
+    let home = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let live = format!("--live={}", taken.local_addr().unwrap());
+    for args in [vec!["speed", "--duration", "1s"], vec!["serve", "."]] {
+        let out = narrows(home.path()).args(&args).arg(&live).output().unwrap();
+        let line = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!((out.status.code(), line.lines().count()), (Some(2), 1), "{args:?}: {line}");
+        assert!(line.contains("--live: 127.0.0.1:"), "{line}");
+    }
+    let args = ["get", "tcp://127.0.0.1:9/f", "--live"];
+    let out = narrows(home.path()).args(args).output().unwrap();
+    let line = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{line}");
+    assert!(line.contains("--live is for rrtp"), "{line}");
+}

@@ -1,0 +1,317 @@
+//! Real connections on the page, of rrtp or of the kernel's TCP: which of them are shown, and their figures as the columns of
+//! tracks.
+
+use crate::explain::{Explainer, Sample};
+use crate::feed::history::{LEVEL_ROWS, Merge};
+use crate::feed::packets::PacketKind;
+use crate::feed::{Column, Event, Kind, MAX_PACKET_FLOWS, Mark, Run, TrackSpec, Update};
+use crate::simulation::{columns, of_controllers};
+use narrows_report::variables;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Connections that are shown at the same time.
+pub const MAX_SHOWN: usize = 100;
+/// Tracks of connections: those that are over stay until their place is needed.
+const MAX_TRACKS: usize = 128;
+/// New tracks of one sample: a server may be asked for thousands of connections a second.
+const MAX_NEW: usize = 4;
+/// Connections that wait for a track.
+const MAX_WAITING: usize = 256;
+/// Before the first round trip a controller's pacing rate is no limit: that is not drawn.
+const MAX_SHOWN_BPS: f64 = 100e9;
+/// Columns of a controller.
+const MAX_WATCHED: usize = 24;
+/// Rows of each age of tracks beyond the first ones.
+const FEWER_ROWS: usize = 256;
+
+/// An endpoint's number, and a connection's there. Neither is used again.
+pub type Key = (usize, u64);
+
+/// A connection that is there.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// Which.
+    pub key: Key,
+    /// Its name; without one it is numbered.
+    pub name: Option<String>,
+    /// Of what happened, in a few words.
+    pub title: &'static str,
+}
+
+/// A connection's figures at one moment; counts are those since its beginning.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Figures {
+    /// Window in packets; infinite for none.
+    pub cwnd: f64,
+    /// Packets in flight.
+    pub in_flight: u64,
+    /// Sum of the round-trip times that were measured, s, and their number.
+    pub rtt_sum_s: f64,
+    /// ... and their number.
+    pub rtt_samples: u64,
+    /// Smoothed round-trip time, s.
+    pub srtt_s: f64,
+    /// Pacing rate in bit/s, with headers; NaN for none.
+    pub pacing_bps: f64,
+    /// Bytes of the application that arrived, either way.
+    pub carried_bytes: u64,
+    /// Bytes sent and received, without headers below the transport.
+    pub sent_bytes: u64,
+    /// ... and received.
+    pub received_bytes: u64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets that the sender found lost.
+    pub lost: u64,
+    /// Packets sent again.
+    pub retransmissions: u64,
+    /// Timeouts.
+    pub timeouts: u64,
+    /// Reactions to ECN marks, or marks.
+    pub marks: u64,
+}
+
+/// What was seen of a connection, with its controller's variables.
+pub type Seen = (Key, Figures, Vec<(&'static str, f64)>);
+
+/// Columns of every connection: name, unit, meaning; its controller's follow.
+const COLUMNS: [(&str, &str, &str, Merge); 13] = [
+    ("cwnd", "packets", "congestion window; none where it is not bounded", Merge::Mean),
+    ("in_flight", "packets", "packets sent and neither acknowledged nor given up", Merge::Mean),
+    ("rtt_s", "s", "mean of the round-trip times since the sample before", Merge::Mean),
+    ("throughput_bps", "bit/s", "application data that arrived, either way", Merge::Mean),
+    ("pacing_bps", "bit/s", "the controller's pacing rate, with IP and UDP headers", Merge::Mean),
+    ("sent_bps", "bit/s", "payload of UDP or TCP sent", Merge::Mean),
+    ("received_bps", "bit/s", "payload of UDP or TCP received", Merge::Mean),
+    ("sent", "packets", "packets sent so far", Merge::Last),
+    ("acked", "packets", "of these, acknowledged or given up", Merge::Last),
+    ("lost", "packets", "packets that the sender found lost", Merge::Sum),
+    ("retransmissions", "packets", "packets sent again", Merge::Sum),
+    ("timeouts", "", "retransmission or probe timeouts", Merge::Sum),
+    ("marks", "", "ECN marks, or reactions to them", Merge::Sum),
+];
+
+/// The connections of a run.
+#[derive(Debug)]
+pub struct Connections {
+    run: Arc<Run>,
+    protocol: String,
+    make: fn() -> Explainer,
+    waiting: VecDeque<Opened>,
+    shown: BTreeMap<Key, Shown>,
+    /// Tracks so far, and those of connections that are over, the oldest first.
+    tracks: usize,
+    free: VecDeque<usize>,
+    /// Connections so far.
+    number: u64,
+}
+
+#[derive(Debug)]
+struct Shown {
+    opened: Opened,
+    /// None until it was looked at.
+    track: Option<Track>,
+}
+
+#[derive(Debug)]
+struct Track {
+    place: usize,
+    watched: Vec<&'static str>,
+    explainer: Explainer,
+    before: Figures,
+    at_us: i64,
+}
+
+impl Connections {
+    /// Of an rrtp endpoint; `protocol` is what they are expected to run.
+    pub fn new(run: Arc<Run>, protocol: &str) -> Connections {
+        Connections {
+            run,
+            protocol: protocol.into(),
+            make: || Explainer::of_endpoint(variables::listed),
+            waiting: VecDeque::new(),
+            shown: BTreeMap::new(),
+            tracks: 0,
+            free: VecDeque::new(),
+            number: 0,
+        }
+    }
+
+    /// Of the kernel's TCP, whose controller this is.
+    pub fn of_tcp(run: Arc<Run>, controller: &str) -> Connections {
+        let make = || Explainer::new(variables::listed);
+        Connections { make, ..Connections::new(run, controller) }
+    }
+
+    /// These were opened; they are shown if there is room.
+    pub fn admit(&mut self, opened: Vec<Opened>) {
+        self.waiting.extend(opened);
+        // Of many that are soon over, the newest are still there.
+        self.waiting.drain(..self.waiting.len().saturating_sub(MAX_WAITING));
+        for _ in 0..MAX_NEW {
+            if self.shown.len() >= MAX_SHOWN {
+                return;
+            }
+            let Some(opened) = self.waiting.pop_front() else { return };
+            self.shown.insert(opened.key, Shown { opened, track: None });
+        }
+    }
+
+    /// The connections of this endpoint that are to be looked at.
+    pub fn wanted(&self, endpoint: usize) -> Vec<u64> {
+        self.shown.keys().filter(|key| key.0 == endpoint).map(|key| key.1).collect()
+    }
+
+    /// What was seen of them. Those that were not seen are over, for the reason in `closed` if there is one.
+    pub fn sample(&mut self, now_us: i64, seen: Vec<Seen>, closed: &BTreeMap<Key, String>) {
+        self.waiting.retain(|opened| !closed.contains_key(&opened.key));
+        for (key, figures, watched) in &seen {
+            self.give_track(*key, now_us, figures, watched);
+        }
+        let run = self.run.clone();
+        let here: BTreeSet<Key> = seen.iter().map(|s| s.0).collect();
+        run.update(now_us, |update| {
+            for (key, figures, watched) in seen {
+                let Some(shown) = self.shown.get_mut(&key) else { continue };
+                let Some(track) = &mut shown.track else { continue };
+                track.sample(update, now_us, &figures, watched);
+            }
+            self.shown.retain(|key, shown| {
+                if here.contains(key) {
+                    return true;
+                }
+                if let Some(track) = &shown.track {
+                    self.free.push_back(track.place);
+                    let why = closed.get(key).cloned();
+                    let why = why.unwrap_or_else(|| "Its endpoint has ended.".into());
+                    update.event(about(now_us, track.place, "the connection is over", vec![why]));
+                }
+                false
+            });
+        });
+    }
+
+    /// The first look makes a track: its columns are those that the controller has.
+    fn give_track(
+        &mut self,
+        key: Key,
+        now_us: i64,
+        figures: &Figures,
+        watched: &[(&'static str, f64)],
+    ) {
+        let Some(shown) = self.shown.get(&key).filter(|s| s.track.is_none()) else { return };
+        let Opened { name, title, .. } = shown.opened.clone();
+        self.number += 1;
+        let name = name.unwrap_or_else(|| format!("connection.{}", self.number));
+        let mut names: Vec<&'static str> = watched.iter().map(|w| w.0).collect();
+        names.extend(of_controllers(&self.protocol));
+        let mut kept = BTreeSet::new();
+        names.retain(|name| kept.insert(*name));
+        names.truncate(MAX_WATCHED);
+        let own = |&(name, unit, meaning, merge): &(&'static str, &'static str, &str, Merge)| {
+            Column { name, unit, meaning: meaning.to_string(), merge }
+        };
+        let mut all: Vec<Column> = COLUMNS.iter().map(own).collect();
+        all.extend(columns(&names.iter().map(|n| (*n, Merge::Mean)).collect::<Vec<_>>()));
+        let mut spec = TrackSpec::new(Kind::Flow, &name, all);
+        let few = self.tracks < MAX_PACKET_FLOWS;
+        spec.rows = if few { LEVEL_ROWS } else { FEWER_ROWS };
+        let added = (self.tracks < MAX_TRACKS).then(|| self.run.add(spec.clone())).flatten();
+        let place = match added {
+            Some(place) => {
+                self.tracks += 1;
+                place
+            }
+            None => {
+                let Some(place) = self.free.pop_front() else { return };
+                self.run.replace(place, spec);
+                place
+            }
+        };
+        let explainer = (self.make)();
+        let track = Track { place, watched: names, explainer, before: *figures, at_us: now_us };
+        if let Some(shown) = self.shown.get_mut(&key) {
+            shown.track = Some(track);
+        }
+        let why = vec!["From here on it is shown.".to_string()];
+        self.run.update(now_us, |update| update.event(about(now_us, place, title, why)));
+    }
+}
+
+impl Track {
+    fn sample(
+        &mut self,
+        update: &mut Update<'_>,
+        now_us: i64,
+        now: &Figures,
+        watched: Vec<(&'static str, f64)>,
+    ) {
+        let before = std::mem::replace(&mut self.before, *now);
+        let seconds = (now_us - std::mem::replace(&mut self.at_us, now_us)) as f64 * 1e-6;
+        let rate = |now: u64, before: u64| match seconds > 0.0 {
+            true => now.saturating_sub(before) as f64 * 8.0 / seconds,
+            false => f64::NAN,
+        };
+        let finite = |x: f64| if x < MAX_SHOWN_BPS { x } else { f64::NAN };
+        let samples = now.rtt_samples.saturating_sub(before.rtt_samples);
+        let sum = (now.rtt_sum_s - before.rtt_sum_s).max(0.0);
+        let rtt_s = if samples == 0 { f64::NAN } else { sum / samples as f64 };
+        let lost = now.lost.saturating_sub(before.lost);
+        let timeouts = now.timeouts.saturating_sub(before.timeouts);
+        let marks = now.marks.saturating_sub(before.marks);
+        let again = now.retransmissions.saturating_sub(before.retransmissions);
+        let (cwnd, acked) = (finite(now.cwnd), now.sent.saturating_sub(now.in_flight));
+        let pacing_bps = finite(now.pacing_bps);
+        let own = [
+            cwnd,
+            now.in_flight as f64,
+            rtt_s,
+            rate(now.carried_bytes, before.carried_bytes),
+            pacing_bps,
+            rate(now.sent_bytes, before.sent_bytes),
+            rate(now.received_bytes, before.received_bytes),
+            now.sent as f64,
+            acked as f64,
+            lost as f64,
+            again as f64,
+            timeouts as f64,
+            marks as f64,
+        ];
+        // Mostly they come in the order of the first time.
+        let of = |(i, name): (usize, &&'static str)| {
+            let found = watched.get(i).filter(|w| w.0 == *name);
+            found.or_else(|| watched.iter().find(|w| w.0 == *name)).map_or(f64::NAN, |w| w.1)
+        };
+        let own = own.into_iter();
+        let row = own.chain(self.watched.iter().enumerate().map(of)).map(|x| x as f32);
+        update.row(self.place, &row.collect::<Vec<_>>());
+        if lost > 0 {
+            // Which packets they were is not told; they are among the oldest in flight.
+            update.packet(self.place, now_us, acked, PacketKind::Lost);
+        }
+        let sample = Sample {
+            time_us: now_us,
+            cwnd,
+            pacing_bps,
+            rtt_s: if rtt_s > 0.0 { rtt_s } else { now.srtt_s },
+            timeouts,
+            queue_drops: 0,
+            link_losses: 0,
+            declared_lost: lost,
+            marks,
+            watched,
+        };
+        for event in self.explainer.look(self.place, sample) {
+            update.event(event);
+        }
+    }
+}
+
+fn about(time_us: i64, track: usize, title: &str, why: Vec<String>) -> Event {
+    Event { time_us, track, mark: Mark::Connection, title: title.into(), why }
+}
+
+#[cfg(test)]
+#[path = "connections_tests.rs"]
+mod tests;

@@ -1,0 +1,138 @@
+use super::*;
+use crate::feed::frame::{Cursor, Wants};
+use crate::feed::{About, Feed, MAX_TRACKS};
+use serde_json::Value;
+
+fn connections() -> (Arc<Feed>, Connections) {
+    let feed = Feed::new("test");
+    let about = About { name: "serve".into(), detail: "".into(), real: true, end_s: None };
+    let run = feed.begin(about).unwrap();
+    (feed, Connections::new(run, "rrtp"))
+}
+
+fn key(n: u64) -> Key {
+    (1, n)
+}
+
+fn opened(n: u64) -> Opened {
+    let name = format!("192.0.2.{}:{}", n % 250, 1000 + n);
+    Opened { key: key(n), name: Some(name), title: "opened by the peer" }
+}
+
+/// Figures after so many milliseconds at 100 packets a second, whose round trips take 40 ms.
+fn figures(ms: u64) -> Figures {
+    Figures {
+        cwnd: 20.0,
+        in_flight: 5,
+        rtt_sum_s: 4e-3 * ms as f64,
+        rtt_samples: ms / 10,
+        pacing_bps: 2e6,
+        carried_bytes: 125 * ms,
+        sent_bytes: 130 * ms,
+        sent: ms / 10,
+        ..Figures::default()
+    }
+}
+
+fn all(feed: &Arc<Feed>) -> Value {
+    let mut cursor = Cursor::new(Wants { packets: Some(0), ..Wants::default() });
+    serde_json::from_str(&cursor.frame(feed).unwrap()).unwrap()
+}
+
+fn column(frame: &Value, track: usize, name: &str) -> Vec<Value> {
+    let columns = frame["tracks"][track]["columns"].as_array().unwrap();
+    let at = columns.iter().position(|c| c["name"] == name).unwrap();
+    frame["rows"][track]["c"][at].as_array().unwrap().clone()
+}
+
+/// What is drawn are the endpoint's own figures: counters since the sample before, the mean of its round-trip times.
+#[test]
+fn figures_of_a_connection_become_a_flow() {
+    let (feed, mut connections) = connections();
+    connections.admit(vec![opened(7)]);
+    assert_eq!(connections.wanted(1), [7]);
+    assert!(connections.wanted(2).is_empty(), "another endpoint's");
+    for n in 1..=10 {
+        let mut now = figures(100 * n);
+        if n == 10 {
+            now.lost = 3;
+            now.cwnd = 10.0;
+        }
+        let watched = vec![("mode", 1.0)];
+        connections.sample(100_000 * n as i64, vec![(key(7), now, watched)], &BTreeMap::new());
+    }
+    let frame = all(&feed);
+    assert_eq!(frame["tracks"][0]["name"], "192.0.2.7:1007");
+    let last = |name| column(&frame, 0, name).last().unwrap().as_f64().unwrap();
+    assert_eq!((last("throughput_bps"), last("sent_bps")), (1e6, 1.04e6));
+    assert_eq!((last("sent"), last("acked"), last("lost")), (100.0, 95.0, 3.0));
+    assert!((last("rtt_s") - 0.04).abs() < 1e-6, "the samples' mean: {}", last("rtt_s"));
+    assert_eq!(last("pacing_bps"), 2e6);
+    assert_eq!(frame["packets"]["p"], serde_json::json!([1_000_000, 95, 4]));
+    let events = frame["events"].as_array().unwrap();
+    let slower = events.iter().find(|e| e["mark"] == "slower").unwrap();
+    assert_eq!(slower["why"][0], "The sender found 3 packets lost.");
+}
+
+/// A hundred thousand connections, one after the other and all at once: what is kept is bounded, those that are over
+/// make room, and a browser that follows is told each time whose the place is now.
+#[test]
+fn connections_without_end_stay_bounded() {
+    let (feed, mut connections) = connections();
+    let mut cursor = Cursor::new(Wants::default());
+    let mut names = std::collections::BTreeSet::new();
+    for round in 0..2_000_u64 {
+        let new: Vec<Opened> = (0..50).map(|n| opened(round * 50 + n)).collect();
+        connections.admit(new);
+        let wanted = connections.wanted(1);
+        assert!(wanted.len() <= MAX_SHOWN);
+        // Every connection lives for three rounds after it is seen.
+        let seen = wanted.iter().filter(|h| *h + 500 > round * 50);
+        let seen = seen.map(|h| ((1, *h), figures(round), Vec::new())).collect();
+        connections.sample(round as i64 * 16_667, seen, &BTreeMap::new());
+        let frame: Value = serde_json::from_str(&cursor.frame(&feed).unwrap()).unwrap();
+        let tracks = frame["tracks"].as_array().cloned().unwrap_or_default();
+        assert!(tracks.len() <= 4, "a frame tells of few new ones: {}", tracks.len());
+        names.extend(tracks.iter().map(|t| t["name"].to_string()));
+    }
+    let frame = all(&feed);
+    let tracks = frame["tracks"].as_array().unwrap();
+    assert!(tracks.len() <= MAX_TRACKS && names.len() > 1000, "{} {}", tracks.len(), names.len());
+    let events = frame["events"].as_array().unwrap();
+    let first = names.len() as u64;
+    assert!(events.len() as u64 <= 2 * first && !events.is_empty());
+}
+
+/// More than are shown are not looked at, and one that closes makes room for the next that opens.
+#[test]
+fn a_hundred_are_shown_at_a_time() {
+    let (_feed, mut connections) = connections();
+    for n in 0..150 {
+        connections.admit(vec![opened(n)]);
+    }
+    assert_eq!(connections.wanted(1).len(), MAX_SHOWN);
+    let seen = |from: u64| (from..100).map(|n| (key(n), figures(1), Vec::new())).collect();
+    connections.sample(1, seen(0), &BTreeMap::new());
+    let why = BTreeMap::from([(key(0), "The peer closed it, with code 0.".to_string())]);
+    connections.sample(2, seen(1), &why);
+    connections.admit(Vec::new());
+    assert!(connections.wanted(1).contains(&100), "the one that waited longest");
+}
+
+/// An hour at 60 samples a second costs what the history's levels cost, whoever reads.
+#[test]
+fn an_hour_of_a_connection_is_bounded() {
+    let (feed, mut connections) = connections();
+    connections.admit(vec![opened(1)]);
+    for n in 0..216_000_u64 {
+        let mut now = figures(n * 16);
+        now.lost = n / 7;
+        connections.sample(n as i64 * 16_667, vec![(key(1), now, Vec::new())], &BTreeMap::new());
+    }
+    let frame = all(&feed);
+    let rows = column(&frame, 0, "cwnd").len();
+    assert!(rows < 10 * 1024, "{rows}");
+    assert!(frame["packets"]["p"].as_array().unwrap().len() <= 3 * 8_192);
+    let lost: f64 = column(&frame, 0, "lost").iter().filter_map(Value::as_f64).sum();
+    assert_eq!(lost, (215_999 / 7) as f64, "nothing is forgotten");
+}

@@ -1,0 +1,228 @@
+//! Endpoints on the page: the connections of a real socket, looked at 60 times a second. Only figures are taken: no byte of
+//! what passes, no key.
+
+use crate::connections::{Connections, Figures, Key, Opened};
+use crate::feed::{Phase, Run};
+use narrows_base::Time;
+use narrows_net::Clock;
+use narrows_net::endpoint::Observer;
+use narrows_net::socket::Arrival;
+use narrows_net::tap::{ConnectionOpened, Tap};
+use narrows_transport::connection::{Closed, Stats, Transmit};
+use narrows_transport::endpoint::Handle;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Between two samples: 60 a second.
+const UPDATE: Duration = Duration::from_micros(16_667);
+/// Connections that were opened, or are over, since the last sample and are told of.
+const MAX_NEWS: usize = 1024;
+
+/// Shows the connections of endpoints as the flows of a run, until it is dropped.
+#[derive(Debug)]
+pub struct EndpointLive {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the endpoints' threads and the sampler share. An endpoint's thread holds each lock for as long as a push takes.
+#[derive(Debug)]
+struct Shared {
+    run: Arc<Run>,
+    zero: OnceLock<Clock>,
+    endpoints: Mutex<Endpoints>,
+    news: Mutex<News>,
+    stop: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Endpoints {
+    so_far: usize,
+    open: Vec<(usize, Observer)>,
+}
+
+#[derive(Debug, Default)]
+struct News {
+    opened: Vec<Opened>,
+    closed: BTreeMap<Key, String>,
+}
+
+impl EndpointLive {
+    /// Connections become flows of `run`. `protocol` is what they are expected to run, whose controller's variables
+    /// are then columns from the beginning.
+    ///
+    /// # Errors
+    /// The system has no thread for us.
+    pub fn start(run: Arc<Run>, protocol: &str) -> std::io::Result<EndpointLive> {
+        let shared = Arc::new(Shared {
+            run: run.clone(),
+            zero: OnceLock::new(),
+            endpoints: Mutex::default(),
+            news: Mutex::default(),
+            stop: AtomicBool::new(false),
+        });
+        let (sampled, connections) = (shared.clone(), Connections::new(run, protocol));
+        let thread = std::thread::Builder::new()
+            .name("narrows-live-end".into())
+            .spawn(move || sampled.sample(connections))?;
+        Ok(EndpointLive { shared, thread: Some(thread) })
+    }
+
+    /// For one more endpoint, or several after each other.
+    pub fn tap(&self) -> Arc<dyn Tap> {
+        Arc::new(EndpointTap { shared: self.shared.clone(), number: Mutex::new(0) })
+    }
+
+    /// Times count from this clock's zero, not from that of the first endpoint.
+    pub fn by(&self, clock: Clock) {
+        let _ = self.shared.zero.set(clock);
+    }
+}
+
+impl Drop for EndpointLive {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        self.shared.run.end(Phase::Done);
+    }
+}
+
+impl Shared {
+    fn sample(&self, mut connections: Connections) {
+        while !self.stop.load(Ordering::Acquire) {
+            std::thread::sleep(UPDATE);
+            let News { opened, closed } = std::mem::take(&mut *lock(&self.news));
+            connections.admit(opened);
+            let Some(zero) = self.zero.get() else { continue };
+            // Of clones: an endpoint that is being made waits for no other's lock.
+            let endpoints = lock(&self.endpoints).open.clone();
+            let mut seen = Vec::new();
+            let mut over = Vec::new();
+            for (number, observer) in endpoints {
+                let wanted: Vec<Handle> =
+                    connections.wanted(number).into_iter().map(Handle).collect();
+                let alive = observer.these(&wanted, |_, connection| {
+                    let mut watched = Vec::new();
+                    connection.watch(&mut |name, value| watched.push((name, value)));
+                    let key = (number, connection.handle.0);
+                    seen.push((key, figures(&connection.stats()), watched));
+                });
+                if !alive {
+                    over.push(number);
+                }
+            }
+            if !over.is_empty() {
+                lock(&self.endpoints).open.retain(|(number, _)| !over.contains(number));
+            }
+            connections.sample(micros(zero.now()), seen, &closed);
+        }
+    }
+}
+
+/// The tap of one endpoint, or of several after each other.
+#[derive(Debug)]
+struct EndpointTap {
+    shared: Arc<Shared>,
+    /// The endpoint's number.
+    number: Mutex<usize>,
+}
+
+impl Tap for EndpointTap {
+    fn bound(&self, observer: Observer) {
+        let _ = self.shared.zero.set(observer.clock());
+        let mut endpoints = lock(&self.shared.endpoints);
+        endpoints.so_far += 1;
+        let number = endpoints.so_far;
+        endpoints.open.push((number, observer));
+        drop(endpoints);
+        *lock(&self.number) = number;
+    }
+
+    fn sent(&self, _: Time, _: &Transmit, _: &[u8]) {}
+    fn received(&self, _: &Arrival<'_>) {}
+
+    fn opened(&self, _: Time, opened: &ConnectionOpened) {
+        let key = (*lock(&self.number), opened.handle.0);
+        let mut news = lock(&self.shared.news);
+        if news.opened.len() < MAX_NEWS {
+            // Of a server's clients the address stands in its log, too.
+            let name = (!opened.dialled).then(|| opened.remote.to_string());
+            let title = if opened.dialled { "opened" } else { "opened by the peer" };
+            news.opened.push(Opened { key, name, title });
+        }
+    }
+
+    fn closed(&self, _: Time, handle: Handle, stats: Option<&Stats>, why: &Closed) {
+        let key = (*lock(&self.number), handle.0);
+        let mut news = lock(&self.shared.news);
+        // What was only attempted is not shown.
+        if stats.is_some() && news.closed.len() < MAX_NEWS {
+            news.closed.insert(key, told(why));
+        }
+    }
+}
+
+/// Why a connection is over, without a word of the peer's.
+fn told(why: &Closed) -> String {
+    match why {
+        Closed::Locally => "This end closed it.".into(),
+        Closed::ByPeer { code, .. } => format!("The peer closed it, with code {code}."),
+        Closed::Reset => "The peer no longer knew the connection: it was restarted.".into(),
+        Closed::TimedOut => "Nothing came from the peer within the idle timeout.".into(),
+        Closed::Fault { why, .. } => format!("The peer broke the protocol: {why}."),
+        Closed::GaveWay => "It was idle, and gave way to another client.".into(),
+        Closed::Panicked { controller, .. } => {
+            format!("The controller failed: {}.", narrows_base::text::shown(controller))
+        }
+        _ => "It was not completed.".into(),
+    }
+}
+
+fn micros(time: Time) -> i64 {
+    i64::try_from(time.as_nanos() / 1000).unwrap_or(i64::MAX)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn figures(s: &Stats) -> Figures {
+    Figures {
+        cwnd: s.window,
+        in_flight: s.flight,
+        rtt_sum_s: s.rtt_sum.as_secs_f64(),
+        rtt_samples: s.rtt_samples,
+        srtt_s: s.srtt.as_secs_f64(),
+        pacing_bps: s.rate.map_or(f64::NAN, |r| r.as_bps() as f64),
+        carried_bytes: s.bytes_arrived + s.bytes_taken,
+        sent_bytes: s.bytes_sent,
+        received_bytes: s.bytes_received,
+        sent: s.counters.sent,
+        lost: s.counters.lost,
+        retransmissions: s.counters.retransmissions,
+        timeouts: s.counters.timeouts,
+        marks: s.counters.marks,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No word of a peer's reaches the page, and what can is escaped.
+    #[test]
+    fn a_peers_words_are_not_shown() {
+        let by_peer = Closed::ByPeer { code: 7, reason: "<script>secret".into() };
+        assert_eq!(told(&by_peer), "The peer closed it, with code 7.");
+        let panicked =
+            Closed::Panicked { controller: "x\u{1b}[2J".into(), message: "secret".into() };
+        let text = told(&panicked);
+        assert!(!text.contains('\u{1b}') && !text.contains("secret"), "{text}");
+        assert_eq!(told(&Closed::WrongKey { found: [7; 32] }), "It was not completed.");
+    }
+}
