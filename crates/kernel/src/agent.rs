@@ -32,14 +32,9 @@ const WAKE_STOP: u64 = 2;
 
 /// What looks on while an agent answers. It is called by the thread that answers, and must return at once.
 pub trait AgentTap: Send + Sync + std::fmt::Debug {
-    /// How a connection of this number is, at most 60 times a second and only while acknowledgements come; `watch` has
-    /// its controller's variables.
-    fn seen(
-        &self,
-        connection: u32,
-        figures: &ConnectionFigures,
-        watch: &dyn Fn(&mut dyn FnMut(&'static str, f64)),
-    );
+    /// How a connection of this number is, at most 60 times a second and only while acknowledgements come, with its
+    /// controller's variables.
+    fn seen(&self, connection: u32, figures: &ConnectionFigures, watched: Vec<(&'static str, f64)>);
     /// It is closed.
     fn closed(&self, connection: u32);
 }
@@ -322,8 +317,11 @@ impl Turn {
         if let Some(tap) = self.tap.as_ref().filter(|_| now >= c.looked + LOOK) {
             c.looked = now;
             let known = c.number();
-            let watch = |put: &mut dyn FnMut(&'static str, f64)| c.watch(put);
-            let look = || tap.seen(c.number(), &c.figures(), &watch);
+            let look = || {
+                let mut watched = Vec::new();
+                c.watch(&mut |name, value| watched.push((name, value)));
+                tap.seen(known, &c.figures(), watched);
+            };
             if catch_unwind(AssertUnwindSafe(look)).is_err() {
                 self.tenants[number] = Tenant::Failed(known);
                 return;

@@ -189,7 +189,7 @@ impl Connection {
         if r.kind == Kind::Ack {
             f.delivered += u64::from(r.newly_delivered.min(MAX_PACKETS));
             if let Some(rtt) = r.rtt_us {
-                f.rtt_sum = f.rtt_sum + micros(rtt);
+                f.rtt_sum += micros(rtt);
                 f.rtt_samples += 1;
             }
         }

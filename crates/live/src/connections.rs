@@ -12,6 +12,9 @@ use std::sync::Arc;
 
 /// Connections that are shown at the same time.
 pub const MAX_SHOWN: usize = 100;
+/// More are looked at in turns, so that looking costs no more.
+const MANY: usize = 32;
+const TURNS: u64 = 3;
 /// Tracks of connections: those that are over stay until their place is needed.
 const MAX_TRACKS: usize = 128;
 /// New tracks of one sample: a server may be asked for thousands of connections a second.
@@ -105,6 +108,9 @@ pub struct Connections {
     free: VecDeque<usize>,
     /// Connections so far.
     number: u64,
+    /// Looks so far, and whether there are many.
+    turn: u64,
+    many: bool,
 }
 
 #[derive(Debug)]
@@ -135,6 +141,8 @@ impl Connections {
             tracks: 0,
             free: VecDeque::new(),
             number: 0,
+            turn: 0,
+            many: false,
         }
     }
 
@@ -149,21 +157,25 @@ impl Connections {
         self.waiting.extend(opened);
         // Of many that are soon over, the newest are still there.
         self.waiting.drain(..self.waiting.len().saturating_sub(MAX_WAITING));
-        for _ in 0..MAX_NEW {
-            if self.shown.len() >= MAX_SHOWN {
-                return;
-            }
-            let Some(opened) = self.waiting.pop_front() else { return };
+        let room = MAX_NEW.min(MAX_SHOWN.saturating_sub(self.shown.len()));
+        for opened in self.waiting.drain(..room.min(self.waiting.len())) {
             self.shown.insert(opened.key, Shown { opened, track: None });
         }
+        self.turn += 1;
+        self.many = self.shown.len() > MANY;
     }
 
-    /// The connections of this endpoint that are to be looked at.
+    /// The connections of this endpoint that are to be looked at now.
     pub fn wanted(&self, endpoint: usize) -> Vec<u64> {
-        self.shown.keys().filter(|key| key.0 == endpoint).map(|key| key.1).collect()
+        let wanted = self.shown.keys().filter(|key| key.0 == endpoint && self.is_due(**key));
+        wanted.map(|key| key.1).collect()
     }
 
-    /// What was seen of them. Those that were not seen are over, for the reason in `closed` if there is one.
+    fn is_due(&self, key: Key) -> bool {
+        !self.many || key.1.wrapping_add(self.turn).is_multiple_of(TURNS)
+    }
+
+    /// What was seen of them. Those that were wanted and not seen are over, for the reason in `closed` if there is one.
     pub fn sample(&mut self, now_us: i64, seen: Vec<Seen>, closed: &BTreeMap<Key, String>) {
         self.waiting.retain(|opened| !closed.contains_key(&opened.key));
         for (key, figures, watched) in &seen {
@@ -171,24 +183,24 @@ impl Connections {
         }
         let run = self.run.clone();
         let here: BTreeSet<Key> = seen.iter().map(|s| s.0).collect();
+        let is_over = |key: &Key| closed.contains_key(key) || self.is_due(*key);
+        let is_gone = |key: &Key| !here.contains(key) && is_over(key);
+        let gone: Vec<Key> = self.shown.keys().copied().filter(is_gone).collect();
         run.update(now_us, |update| {
             for (key, figures, watched) in seen {
                 let Some(shown) = self.shown.get_mut(&key) else { continue };
                 let Some(track) = &mut shown.track else { continue };
                 track.sample(update, now_us, &figures, watched);
             }
-            self.shown.retain(|key, shown| {
-                if here.contains(key) {
-                    return true;
-                }
-                if let Some(track) = &shown.track {
-                    self.free.push_back(track.place);
-                    let why = closed.get(key).cloned();
-                    let why = why.unwrap_or_else(|| "Its endpoint has ended.".into());
-                    update.event(about(now_us, track.place, "the connection is over", vec![why]));
-                }
-                false
-            });
+            for key in gone {
+                let Some(Shown { track: Some(track), .. }) = self.shown.remove(&key) else {
+                    continue;
+                };
+                self.free.push_back(track.place);
+                let why = closed.get(&key).cloned();
+                let why = why.unwrap_or_else(|| "Its endpoint has ended.".into());
+                update.event(about(now_us, track.place, "the connection is over", vec![why]));
+            }
         });
     }
 

@@ -44,10 +44,8 @@ impl AgentTap for Known {
         &self,
         connection: u32,
         figures: &ConnectionFigures,
-        watch: &dyn Fn(&mut dyn FnMut(&'static str, f64)),
+        watched: Vec<(&'static str, f64)>,
     ) {
-        let mut watched = Vec::new();
-        watch(&mut |name, value| watched.push((name, value)));
         let mut last = self.lock();
         if let Some(known) = last.get_mut(&connection) {
             (known.figures, known.watched) = (*figures, watched);
