@@ -193,7 +193,9 @@ async fn answer(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Bo
                 &shared.streams,
                 MAX_STREAMS,
             ) {
-                Some(stream) => whole(StatusCode::OK, "text/event-stream", Body::Events(stream)),
+                Some(stream) => {
+                    whole(StatusCode::OK, "text/event-stream", Body::Events(Box::new(stream)))
+                }
                 None => refused(&Refusal::busy()),
             }
         }

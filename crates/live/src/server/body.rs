@@ -21,7 +21,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// The body of an answer.
 pub enum Body {
     Text(Option<Bytes>),
-    Events(EventStream),
+    Events(Box<EventStream>),
 }
 
 impl Body {
