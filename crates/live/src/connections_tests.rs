@@ -92,7 +92,8 @@ fn connections_without_end_stay_bounded() {
         connections.sample(round as i64 * 16_667, seen, &BTreeMap::new());
         let frame: Value = serde_json::from_str(&cursor.frame(&feed).unwrap()).unwrap();
         let tracks = frame["tracks"].as_array().cloned().unwrap_or_default();
-        assert!(tracks.len() <= 4, "a frame tells of few new ones: {}", tracks.len());
+        // Four an update, and each waits for its turn.
+        assert!(tracks.len() <= 12, "a frame tells of few new ones: {}", tracks.len());
         names.extend(tracks.iter().map(|t| t["name"].to_string()));
     }
     let frame = all(&feed);
@@ -116,10 +117,8 @@ fn a_hundred_are_shown_at_a_time() {
     connections.sample(1, seen(0), &BTreeMap::new());
     assert_eq!(connections.shown.len(), MAX_SHOWN);
     let why = BTreeMap::from([(key(0), "The peer closed it, with code 0.".to_string())]);
-    for turn in 2..5 {
-        connections.sample(turn, seen(1), &why);
-        connections.admit(Vec::new());
-    }
+    connections.sample(2, seen(1), &why);
+    connections.admit(Vec::new());
     assert!(connections.shown.contains_key(&key(100)), "the one that waited longest");
     assert!(!connections.shown.contains_key(&key(0)));
 }
