@@ -278,7 +278,7 @@ fn pages_that_do_not_read_cost_their_places() {
     // When the server has noticed, the newest is told.
     let next = std::iter::repeat_with(|| {
         let head = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-        raw(address, &head, |t| t.contains("503") || t.contains("215999"))
+        raw(address, &head, |t| t.starts_with("HTTP/1.1 503") || t.contains("215999"))
     });
     assert!(next.take(600).any(|t| {
         std::thread::sleep(std::time::Duration::from_millis(100));
