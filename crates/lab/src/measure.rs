@@ -1,5 +1,6 @@
 //! Measures of groups of flows and of single flows: their inputs and definitions.
 
+mod frames;
 mod list;
 
 pub use list::MEASURES;

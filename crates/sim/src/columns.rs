@@ -13,6 +13,12 @@ pub const COLUMNS: &[Variable] = &[
     Variable::new("rtt_s", "s", "round-trip time that the last acknowledgement showed"),
     Variable::new("acked", "packets", "packets acknowledged since the start"),
     Variable::new("retransmissions", "packets", "packets sent again"),
+    Variable::new("layers", "", "layers of the stream that are sent"),
+    Variable::new(
+        "buffer_s",
+        "s",
+        "play-out time that the receiver holds of the base layer, as the sender estimates it",
+    ),
     // Of both.
     Variable::new(
         "throughput_bps",

@@ -1,8 +1,9 @@
 //! A flow in the engine: its two endpoints, its application and its counters.
 
+use crate::frames::FrameMeter;
 use crate::result::{ClassifierCounts, FlowResult};
 use crate::smooth::Smoothness;
-use crate::source::Source;
+use crate::source::Writer;
 use narrows_base::Time;
 use narrows_transport::ranges::Ranges;
 use narrows_transport::{Counters, SimulatedReceiver, SimulatedSender};
@@ -67,7 +68,9 @@ impl Timer {
 /// The application of a flow, touched only when it writes.
 #[derive(Debug)]
 pub(crate) struct Application {
-    pub source: Box<dyn Source>,
+    pub source: Writer,
+    /// What became of its frames; `None` if it writes none.
+    pub frames: Option<Box<FrameMeter>>,
     /// Whether its first write is all its data.
     pub is_transfer: bool,
     pub start: Time,
@@ -80,11 +83,12 @@ pub(crate) struct Application {
 impl Application {
     /// An application with these start and stop times.
     pub fn new(
-        source: Box<dyn Source>,
+        source: Writer,
+        frames: Option<Box<FrameMeter>>,
         is_transfer: bool,
         (start, stop): (Time, Time),
     ) -> Application {
-        Application { source, is_transfer, start, stop, opened: false, wanted: 0 }
+        Application { source, frames, is_transfer, start, stop, opened: false, wanted: 0 }
     }
 }
 
@@ -146,7 +150,7 @@ impl FlowStats {
         self.base_delivered = receiver.received();
         self.base_sent_bytes = self.sent_bytes;
     }
-    pub fn result(&mut self, flow: &Flow, a: &Application, span: Span) -> FlowResult {
+    pub fn result(&mut self, flow: &Flow, a: &mut Application, span: Span) -> FlowResult {
         let now = flow.sender.counters();
         let base = self.base_counters;
         let smoothness = std::mem::take(&mut self.smoothness);
@@ -169,6 +173,7 @@ impl FlowStats {
             bins_1s,
             detail,
             acknowledged: flow.sender.acknowledged(),
+            frames: a.frames.as_mut().map(|f| f.result(a.stop.min(span.end))),
             classifier_counts: self.ground_truth.as_ref().map(|t| t.classifier_counts),
         }
     }

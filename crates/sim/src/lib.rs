@@ -13,6 +13,7 @@ mod check;
 mod columns;
 mod dumbbell;
 mod flow;
+mod frames;
 mod histogram;
 mod loan;
 mod meter;
@@ -30,7 +31,9 @@ pub use network::{Simulation, run};
 pub use packet_log::{PacketEvent, PacketEventKind};
 pub use registry::Registry;
 pub use result::{ClassifierCounts, QueueAverage, RunResult, Table};
-pub use result::{FlowDetail, FlowResult, GroupResult, LinkGroup, LinkResult, LinkTicks};
+pub use result::{
+    FlowDetail, FlowResult, FrameResult, GroupResult, LinkGroup, LinkResult, LinkTicks,
+};
 pub use smooth::variation;
 pub use source::{SOURCES, SourceSpec};
 pub use spec::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError};

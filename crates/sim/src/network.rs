@@ -9,6 +9,7 @@
 mod build;
 mod by_flow;
 mod finish;
+mod frames;
 mod scope;
 mod simulation;
 
@@ -23,6 +24,7 @@ use crate::meter::{At, Bins, LinkMeter};
 use crate::packet_log::PacketLog;
 use crate::result::RunResult;
 use crate::series::{self, FlowSeries, QueueSeries};
+use crate::source::Writer;
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Machine, Packet, Time};
 use narrows_link::Link;
@@ -321,9 +323,15 @@ impl Network {
         let after = flow.receiver.delivered();
         if after > before {
             flow.stats.delivered(now, self.from, after - before, self.keep);
-            let wanted = self.applications[packet.flow as usize].wanted;
-            if after == wanted {
+            let application = &mut self.applications[packet.flow as usize];
+            if after == application.wanted {
                 flow.stats.done = Some(now);
+            }
+            if let Some(frames) = &mut application.frames {
+                match flow.receiver.frame_of(packet) {
+                    Some(of) => frames.arrived(now, of, after - before),
+                    None => frames.in_order(now, after),
+                }
             }
         }
         let classified = flow.receiver.classified();
@@ -475,8 +483,12 @@ impl Network {
             flow.sender.handle(now, Input::Stop);
             return;
         }
+        let source = match &mut a.source {
+            Writer::Bytes(source) => source,
+            Writer::Frames(_) => return self.on_frames(number),
+        };
         let sender = &flow.sender;
-        let (bytes, next) = a.source.write(now, &|| sender.allowed().as_bps() as f64);
+        let (bytes, next) = source.write(now, &|| sender.allowed().as_bps() as f64);
         if !a.opened {
             a.opened = true;
             flow.sender.handle(now, Input::Open);
@@ -495,10 +507,10 @@ impl Network {
     fn on_sample(&mut self, spec: &NetworkSpec) {
         let Some(s) = &spec.series else { return };
         let interval_s = s.interval.as_secs_f64();
-        let n = self.time_s.len();
         self.time_s.push(self.now.as_secs_f64());
         for one in &mut self.flow_series {
-            one.sample(&self.flows[one.flow as usize], interval_s, n);
+            let application = &self.applications[one.flow as usize];
+            one.sample(self.now, &self.flows[one.flow as usize], &application.source, interval_s);
         }
         for one in &mut self.queue_series {
             one.sample(self.now, &self.nodes[one.link].link);

@@ -34,6 +34,8 @@ pub struct GroupResult {
     pub flows: Vec<FlowResult>,
     /// RTTs in nanoseconds, one per ACK of data.
     pub rtt: Histogram,
+    /// Frame delays of all its flows in nanoseconds: see [`FrameResult::delay`].
+    pub frame_delay: Histogram,
 }
 
 /// Time scales of [`Roughness`] in milliseconds; each is a multiple of the first.
@@ -109,8 +111,37 @@ pub struct FlowResult {
     pub detail: Option<Box<FlowDetail>>,
     /// Segments cumulatively acknowledged since the start, including the SYN.
     pub acknowledged: u64,
+    /// What became of its frames; `None` if its source writes none.
+    pub frames: Option<Box<FrameResult>>,
     /// How its receiver classified losses; `None` if it did not.
     pub classifier_counts: Option<ClassifierCounts>,
+}
+
+/// What became of the frames of one flow that were to be shown within the measured span. A frame is shown if its base
+/// layer is complete by its time; the picture that one needs of another frame is not modelled.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct FrameResult {
+    /// Frames that were to be shown.
+    pub due: u64,
+    /// Of these, frames whose base layer came whole, but too late.
+    pub late: u64,
+    /// Of these, frames that were not shown: late or never whole.
+    pub frozen: u64,
+    /// Freezes as the W3C's webrtc-stats defines `freezeCount`: from one shown frame to the next it took longer than
+    /// three frame intervals and than one interval and 150 ms.
+    pub stalls: u64,
+    /// Changes of the number of layers that frames were sent with, from each frame to the next.
+    pub switches: u64,
+    /// Layers shown, summed over the due frames: without a gap from the base upwards, none of a frozen frame.
+    pub layers: u64,
+    /// How many layers the source has at most.
+    pub most_layers: usize,
+    /// Seconds in which they were to be shown.
+    pub span_s: f64,
+    /// Nanoseconds from when a frame's base layer was written to when all of it had arrived; frames that did not arrive
+    /// within a minute of their time are not in it.
+    pub delay: Histogram,
 }
 
 /// Missing packets by their true cause and by the receiver's loss classifier (`transport::loss_classifier`). A drop by

@@ -3,6 +3,7 @@
 use crate::flow::Flow;
 use crate::meter::LinkMeter;
 use crate::result::Table;
+use crate::source::Writer;
 use narrows_base::{Duration, Packet, Time};
 use narrows_link::Link;
 
@@ -37,7 +38,8 @@ impl FlowSeries {
         }
     }
 
-    pub fn sample(&mut self, flow: &Flow, interval_s: f64, n: usize) {
+    pub fn sample(&mut self, now: Time, flow: &Flow, source: &Writer, interval_s: f64) {
+        let n = self.columns[0].1.len();
         let sender = &flow.sender;
         let window = sender.controller().send_limits().cwnd;
         let finite = |x: f64| if x.is_finite() && x < 1e14 { x } else { f64::NAN };
@@ -74,6 +76,9 @@ impl FlowSeries {
         sender.controller().watch(&mut put);
         if let Some(side) = flow.receiver.receiver_side() {
             side.watch(&mut put);
+        }
+        if let Writer::Frames(frames) = source {
+            frames.watch(now, &mut put);
         }
         for column in columns {
             column.1.resize(n + 1, f64::NAN);

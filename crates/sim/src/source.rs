@@ -3,6 +3,7 @@
 
 mod bulk;
 mod cbr;
+mod layers;
 mod telnet;
 pub(crate) mod transfer;
 mod video;
@@ -11,7 +12,8 @@ mod web;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::list::{List, Listed};
 use narrows_base::units::Unit;
-use narrows_base::{Descriptor, Param, RandomStream, Settings, Spec, SpecError, Time};
+use narrows_base::{Descriptor, Duration, Param, RandomStream, Settings, Spec, SpecError, Time};
+use narrows_transport::FramePart;
 
 /// An application that writes into one connection.
 pub trait Source: std::fmt::Debug + Send {
@@ -20,6 +22,34 @@ pub trait Source: std::fmt::Debug + Send {
     fn write(&mut self, now: Time, allowed_bps: &dyn Fn() -> f64) -> (u64, Time);
 }
 
+/// What a source of frames is told of the transport.
+#[derive(Clone, Copy, Debug)]
+pub struct TransportState {
+    /// The rate in application bit/s that the transport allows at present.
+    pub allowed_bps: f64,
+    /// Bytes that were written and never sent.
+    pub unsent_bytes: u64,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Duration,
+    /// Application bytes of a full packet.
+    pub payload_bytes: u32,
+}
+
+/// An application that writes frames of media. Which of them arrive, and when, is measured.
+pub trait FrameSource: std::fmt::Debug + Send {
+    /// Called at `now`: adds what is written, and returns when to call again, later than `now`. The base layer's parts
+    /// are written in the order of the frames, each frame once; one that is left out has no bytes.
+    fn write(&mut self, now: Time, state: &TransportState, parts: &mut Vec<FramePart>) -> Time;
+    /// Time from one frame to the next.
+    fn frame_interval(&self) -> Duration;
+    /// How many layers there are at most.
+    fn layers(&self) -> usize;
+    /// Its own variables for time series.
+    fn watch(&self, _now: Time, _put: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// Starts a source of frames for one flow, with its own random stream.
+pub type StartFrames = fn(&Settings, RandomStream) -> Box<dyn FrameSource>;
 /// Starts a source for one flow, with its own random stream.
 pub type StartSource = fn(&Settings, RandomStream) -> Box<dyn Source>;
 /// Lists transfers from a given time on, in order of start: start time and bytes.
@@ -36,6 +66,8 @@ pub enum Pattern {
     Transfer(StartSource),
     /// Writes from time to time, without end.
     Ongoing(StartSource),
+    /// Writes frames of media, without end.
+    Frames(StartFrames),
     /// Files, each over its own connection.
     Transfers(StartTransfers),
 }
@@ -72,7 +104,15 @@ impl Listed for SourceEntry {
 /// All sources.
 pub static SOURCES: List<SourceEntry> = List::new(
     "source",
-    &[bulk::ENTRY, transfer::ENTRY, telnet::ENTRY, cbr::ENTRY, video::ENTRY, web::ENTRY],
+    &[
+        bulk::ENTRY,
+        transfer::ENTRY,
+        telnet::ENTRY,
+        cbr::ENTRY,
+        video::ENTRY,
+        layers::ENTRY,
+        web::ENTRY,
+    ],
 );
 
 const fn number(
@@ -85,6 +125,23 @@ const fn number(
     origin: &'static str,
 ) -> Param {
     Param { name, help, kind: ParamKind::Number { unit, min, max, default }, origin }
+}
+
+const LATENCY: Param = number(
+    "latency",
+    Unit::Seconds,
+    "from when a frame is written (for layers, from the stream's start) to when it is shown",
+    0.001,
+    600.0,
+    0.4,
+    "ITU-T G.114's limit for talking",
+);
+
+/// A source that has been started.
+#[derive(Debug)]
+pub(crate) enum Writer {
+    Bytes(Box<dyn Source>),
+    Frames(Box<dyn FrameSource>),
 }
 
 /// The specification of a source, read and checked.
@@ -160,11 +217,12 @@ impl SourceSpec {
 
     /// Starts the source for one flow with the random stream `stream`; `None` for one that opens
     /// connections.
-    pub(crate) fn start(&self, stream: RandomStream) -> Option<Box<dyn Source>> {
+    pub(crate) fn start(&self, stream: RandomStream) -> Option<Writer> {
         match self.entry.pattern {
             Pattern::Endless(start) | Pattern::Transfer(start) | Pattern::Ongoing(start) => {
-                Some(start(&self.settings, stream))
+                Some(Writer::Bytes(start(&self.settings, stream)))
             }
+            Pattern::Frames(start) => Some(Writer::Frames(start(&self.settings, stream))),
             Pattern::Transfers(_) => None,
         }
     }
@@ -173,7 +231,7 @@ impl SourceSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_base::{Duration, RandomKey};
+    use narrows_base::RandomKey;
 
     fn stream() -> RandomStream {
         RandomKey::from_seed(4).named("source").stream()
@@ -188,7 +246,7 @@ mod tests {
             ("cbr(rate=80kbit/s,size=100B)", 80e3),
             ("cbr(rate=80kbit/s,size=100B,on=1s,off=3s)", 20e3),
         ] {
-            let mut s = read(text).start(stream()).unwrap();
+            let Some(Writer::Bytes(mut s)) = read(text).start(stream()) else { panic!("{text}") };
             let (mut now, mut bytes) = (Time::ZERO, 0);
             while now < Time::from_secs_f64(20_000.0) {
                 let (b, next) = s.write(now, &|| 0.0);
@@ -204,9 +262,19 @@ mod tests {
     fn video_follows_the_send_limits_between_its_bounds() {
         let text = "video(fps=20,min=80kbit/s,max=800kbit/s,key=10,key-size=5)";
         for (allowed, expected) in [(1e3, 80e3), (400e3, 400e3), (1e9, 800e3)] {
-            let mut s = read(text).start(stream()).unwrap();
-            let frames: Vec<u64> = (0..100).map(|_| s.write(Time::ZERO, &|| allowed).0).collect();
-            assert_eq!(s.write(Time::ZERO, &|| allowed).1, Time::ZERO + Duration::from_millis(50));
+            let Some(Writer::Frames(mut s)) = read(text).start(stream()) else { panic!("{text}") };
+            let state = TransportState {
+                allowed_bps: allowed,
+                unsent_bytes: 0,
+                srtt: Duration::ZERO,
+                payload_bytes: 1000,
+            };
+            let mut parts = Vec::new();
+            for _ in 0..100 {
+                let next = s.write(Time::ZERO, &state, &mut parts);
+                assert_eq!(next, Time::ZERO + Duration::from_millis(50));
+            }
+            let frames: Vec<u64> = parts.iter().map(|p| u64::from(p.bytes)).collect();
             let rate = frames.iter().sum::<u64>() as f64 * 8.0 / 5.0;
             assert!((rate / expected - 1.0).abs() < 0.01, "{rate} for {allowed}");
             assert!(frames[0].abs_diff(5 * frames[1]) <= 5, "a key frame is five others");

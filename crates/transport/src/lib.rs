@@ -15,6 +15,7 @@ pub mod datagram;
 #[cfg(feature = "connections")]
 pub mod endpoint;
 mod handshake;
+pub mod layers;
 pub mod loss_classifier;
 mod packet_receiver;
 pub mod packet_sender;
@@ -29,5 +30,5 @@ pub mod tcp;
 pub use datagram::{DatagramConfig, Opening};
 pub use protocol::{PROTOCOLS, Protocol, RECOVERIES};
 pub use rtt::{RtoConfig, RtoMethod};
-pub use simulated::{Counters, Input, Output, SimulatedReceiver, SimulatedSender};
+pub use simulated::{Counters, FramePart, Input, Output, SimulatedReceiver, SimulatedSender};
 pub use tcp::{Preset, TcpConfig};

@@ -5,6 +5,29 @@ use crate::{datagram, tcp};
 use narrows_base::{Duration, Machine, Packet, Rate, Time};
 use narrows_congestion::{Controller, PathHints, ReceiverSide};
 
+/// One layer of one frame of a media stream. A stream sends its bytes in the order of writing; media send lower layers
+/// first, and drop it when its time is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FramePart {
+    /// Number of the frame, counted from 0; below 2^48.
+    pub frame: u64,
+    /// Its layer: 0 is the base. Below [`MAX_LAYERS`](crate::layers::MAX_LAYERS).
+    pub layer: u8,
+    /// Application bytes; 0 if the frame is left out.
+    pub bytes: u32,
+    /// When the frame is shown.
+    pub playout: Time,
+    /// When media drop it if it has not begun to leave; [`Time::NEVER`] for never.
+    pub expires: Time,
+}
+
+impl FramePart {
+    /// Frame and layer in one number below 2^56.
+    pub(crate) fn tag(&self) -> u64 {
+        (self.frame & ((1 << 48) - 1)) << 8 | u64::from(self.layer)
+    }
+}
+
 /// An input of a sender.
 #[derive(Clone, Copy, Debug)]
 pub enum Input {
@@ -12,6 +35,8 @@ pub enum Input {
     Open,
     /// The application hands over this many bytes; `u64::MAX` is data without end.
     Data(u64),
+    /// The application hands over a part of a frame.
+    Frame(FramePart),
     /// The application hands over nothing more; what has not been sent yet is dropped.
     Stop,
     /// An acknowledgement or report arrived.
@@ -123,6 +148,14 @@ impl SimulatedSender {
     pub fn srtt(&self) -> Duration {
         both!(self, s => s.srtt())
     }
+    /// Application bytes that wait to be sent for the first time; `u64::MAX` if the data have no end.
+    pub fn unsent(&self) -> u64 {
+        both!(self, s => s.unsent())
+    }
+    /// Application bytes of a full packet.
+    pub fn payload_bytes(&self) -> u32 {
+        both!(self, s => s.sizes()).0
+    }
     /// Reads what TCP has outstanding, and returns something that depends on all of it, so that the processor fetches
     /// it at once.
     pub fn fetch(&self) -> u64 {
@@ -189,6 +222,13 @@ impl SimulatedReceiver {
         match self {
             SimulatedReceiver::Tcp(r) => r.next_expected(),
             SimulatedReceiver::Datagram(r) => r.delivered_packets(),
+        }
+    }
+    /// Frame and layer that a media packet carries; `None` of a stream's.
+    pub fn frame_of(&self, packet: &Packet) -> Option<(u64, u8)> {
+        match self {
+            SimulatedReceiver::Tcp(_) => None,
+            SimulatedReceiver::Datagram(r) => r.frame_of(packet),
         }
     }
     /// Whether it has a loss classifier.

@@ -1,9 +1,10 @@
 //! The list of measures: it drives JSON, CSV, the table, the report and the documentation.
 
 use super::{
-    Better, Measure, OneFlow, View, completion, cov, flow_loss_events, mean, mean_roughness,
-    one_roughness, ratio,
+    Better, Measure, OneFlow, View, completion, cov, flow_loss_events, frames, mean,
+    mean_roughness, one_roughness, ratio,
 };
+
 use crate::stats;
 use narrows_sim::FlowResult;
 
@@ -394,6 +395,86 @@ pub const MEASURES: &[Measure] = &[
             ratio(v.flows().map(|f| f.lost_packets as f64).sum(), sent)
         },
         per_flow: Some(|f, _| ratio(f.lost_packets as f64, f.sent_packets as f64)),
+    },
+    // Frames, of sources that write them: `frames` defines them.
+    Measure {
+        name: "frame_delay_s_p50",
+        title: "Frame delay, median",
+        unit: "s",
+        doc: "from when a frame's base layer is written to when all of it has arrived, median over the frames \
+              that arrived; sources of frames (video, layers) alone, as all measures of frames",
+        better: Better::Less,
+        competition: false,
+        of: |v| frames::delay(&v.run.groups[v.group].frame_delay, 0.5),
+        per_flow: Some(|f, _| frames::of_one(f, |r| frames::delay(&r.delay, 0.5))),
+    },
+    Measure {
+        name: "frame_delay_s_p95",
+        title: "Frame delay, 95th percentile",
+        unit: "s",
+        doc: "frame delay that 95% of the frames that arrived stay below",
+        better: Better::Less,
+        competition: false,
+        of: |v| frames::delay(&v.run.groups[v.group].frame_delay, 0.95),
+        per_flow: Some(|f, _| frames::of_one(f, |r| frames::delay(&r.delay, 0.95))),
+    },
+    Measure {
+        name: "late_frames",
+        title: "Late frames",
+        unit: "fraction",
+        doc: "frames whose base layer came whole after the time at which they were to be shown, over all that \
+              were to be shown",
+        better: Better::Less,
+        competition: false,
+        of: |v| frames::share(v, |r| r.late as f64, |r| r.due as f64),
+        per_flow: Some(|f, _| frames::of_one(f, |r| ratio(r.late as f64, r.due as f64))),
+    },
+    Measure {
+        name: "frozen_frames",
+        title: "Frozen frames",
+        unit: "fraction",
+        doc: "frames that could not be shown, because their base layer came late, never whole or was left out, \
+              over all that were to be shown",
+        better: Better::Less,
+        competition: false,
+        of: |v| frames::share(v, |r| r.frozen as f64, |r| r.due as f64),
+        per_flow: Some(|f, _| frames::of_one(f, |r| ratio(r.frozen as f64, r.due as f64))),
+    },
+    Measure {
+        name: "stalls_per_min",
+        title: "Stalls",
+        unit: "per minute",
+        doc: "times that no new picture was shown for more than three frame intervals and more than one and \
+              150 ms (freezes of the W3C's webrtc-stats)",
+        better: Better::Less,
+        competition: false,
+        of: |v| frames::share(v, |r| r.stalls as f64, |r| r.span_s / 60.0),
+        per_flow: Some(|f, _| frames::of_one(f, |r| ratio(r.stalls as f64, r.span_s / 60.0))),
+    },
+    Measure {
+        name: "quality_switches_per_min",
+        title: "Quality switches",
+        unit: "per minute",
+        doc: "changes of the number of layers that are sent; sources of several layers alone",
+        better: Better::Less,
+        competition: false,
+        of: |v| frames::share(v, |r| frames::layered(r, r.switches as f64), |r| r.span_s / 60.0),
+        per_flow: Some(|f, _| {
+            frames::of_one(f, |r| ratio(frames::layered(r, r.switches as f64), r.span_s / 60.0))
+        }),
+    },
+    Measure {
+        name: "layers_shown",
+        title: "Layers shown",
+        unit: "layers",
+        doc: "layers that were whole in time without a gap from the base upwards, mean over the frames, none of \
+              a frozen one; sources of several layers alone",
+        better: Better::More,
+        competition: false,
+        of: |v| frames::share(v, |r| frames::layered(r, r.layers as f64), |r| r.due as f64),
+        per_flow: Some(|f, _| {
+            frames::of_one(f, |r| ratio(frames::layered(r, r.layers as f64), r.due as f64))
+        }),
     },
     // Answers to change: `response` defines them.
     Measure {

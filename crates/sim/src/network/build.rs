@@ -4,11 +4,12 @@ use super::{COUNT, NONE, Network, Node, Route};
 use crate::calendar::Calendar;
 use crate::check;
 use crate::flow::{Application, Flow, FlowStats, Timer};
+use crate::frames::FrameMeter;
 use crate::histogram::Histogram;
 use crate::meter::LinkMeter;
 use crate::result::MAX_BINS;
 use crate::series::FlowSeries;
-use crate::source::transfer;
+use crate::source::{Writer, transfer};
 
 use crate::spec::{FlowSpec, GroupSpec, MAX_FLOWS, NetworkSpec, SimError};
 use narrows_base::{FieldError, RandomKey, Time};
@@ -71,14 +72,23 @@ impl Network {
                         let Some(source) = group.source.start(stream) else { continue };
                         let one_file = group.source.is_transfer();
                         let times = (flow.start, flow.stop);
-                        let application = Application::new(source, one_file, times);
+                        let frames = match &source {
+                            Writer::Frames(f) => Some(Box::new(FrameMeter::new(
+                                f.frame_interval(),
+                                f.layers(),
+                                spec.measure_from.max(flow.start),
+                            ))),
+                            Writer::Bytes(_) => None,
+                        };
+                        let application = Application::new(source, frames, one_file, times);
                         network.add_flow(place(n), flow, application, &mut users);
                     }
                 }
                 Some(list) => {
                     for (n, (flow, start, bytes)) in list.iter().enumerate() {
-                        let source = Box::new(transfer::Transfer { bytes: *bytes });
-                        let application = Application::new(source, true, (*start, Time::NEVER));
+                        let source = Writer::Bytes(Box::new(transfer::Transfer { bytes: *bytes }));
+                        let times = (*start, Time::NEVER);
+                        let application = Application::new(source, None, true, times);
                         let flow = &group.flows[*flow];
                         network.add_flow(place(n), flow, application, &mut users);
                     }

@@ -2,6 +2,7 @@
 
 use super::Network;
 use crate::flow::Span;
+use crate::histogram::Histogram;
 use crate::result::{GroupResult, RunResult};
 use crate::spec::{GroupSpec, NetworkSpec};
 use narrows_base::{Duration, Time};
@@ -14,16 +15,25 @@ impl Network {
             .groups
             .iter()
             .zip(self.rtts)
-            .map(|(g, rtt)| GroupResult { name: g.name.clone(), flows: Vec::new(), rtt })
+            .map(|(g, rtt)| GroupResult {
+                name: g.name.clone(),
+                flows: Vec::new(),
+                rtt,
+                frame_delay: Histogram::default(),
+            })
             .collect();
         let mut delivered_packets = 0;
         let span = Span { from: self.from, end: self.end, keep: self.keep };
-        let flows = self.flows.iter_mut().zip(&self.routes).zip(&self.applications);
+        let flows = self.flows.iter_mut().zip(&self.routes).zip(&mut self.applications);
         for ((flow, route), a) in flows {
             delivered_packets += flow.receiver.delivered_packets();
             let mut stats = std::mem::take(&mut flow.stats);
             let result = stats.result(flow, a, span);
-            groups[route.group as usize].flows.push(result);
+            let group = &mut groups[route.group as usize];
+            if let Some(frames) = &result.frames {
+                group.frame_delay.add(&frames.delay);
+            }
+            group.flows.push(result);
         }
         let mut series: Vec<_> =
             self.flow_series.into_iter().map(|s| s.table(&self.time_s)).collect();

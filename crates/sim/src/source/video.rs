@@ -1,11 +1,12 @@
 //! Video frames at a constant frame rate, whose size follows the rate that the transport allows.
 
-use super::{Pattern, Source, SourceEntry, number};
+use super::{FrameSource, LATENCY, Pattern, SourceEntry, TransportState, number};
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, RandomStream, Settings, SpecError, Status, Time};
+use narrows_transport::FramePart;
 
 pub(super) const ENTRY: SourceEntry =
-    SourceEntry { check, ..SourceEntry::new(&DESCRIPTOR, Pattern::Ongoing(start)) };
+    SourceEntry { check, ..SourceEntry::new(&DESCRIPTOR, Pattern::Frames(start)) };
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "video",
@@ -35,6 +36,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
             "frames alike unless told",
         ),
         number("key-size", Unit::None, "a key frame over the others", 1.0, 100.0, 4.0, "rough"),
+        LATENCY,
     ],
     status: Status::Validated("frame sizes and mean rate, by test"),
 };
@@ -51,12 +53,13 @@ fn check(s: &Settings) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn start(s: &Settings, _: RandomStream) -> Box<dyn Source> {
+fn start(s: &Settings, _: RandomStream) -> Box<dyn FrameSource> {
     Box::new(Video {
         fps: s.number("fps"),
         bps: (s.number("min"), s.number("max")),
         key: s.number("key") as u64,
         key_size: s.number("key-size"),
+        latency: Duration::from_secs_f64(s.number("latency")),
         frame: 0,
     })
 }
@@ -70,11 +73,12 @@ struct Video {
     key: u64,
     /// Size of a key frame relative to the others.
     key_size: f64,
+    latency: Duration,
     frame: u64,
 }
 
-impl Source for Video {
-    fn write(&mut self, now: Time, allowed_bps: &dyn Fn() -> f64) -> (u64, Time) {
+impl FrameSource for Video {
+    fn write(&mut self, now: Time, state: &TransportState, parts: &mut Vec<FramePart>) -> Time {
         // The mean over a group of frames equals the rate, however large the key frame is.
         let share = if self.key == 0 {
             1.0
@@ -82,8 +86,22 @@ impl Source for Video {
             let usual = self.key as f64 / (self.key as f64 - 1.0 + self.key_size);
             if self.frame.is_multiple_of(self.key) { usual * self.key_size } else { usual }
         };
+        let bytes = state.allowed_bps.clamp(self.bps.0, self.bps.1) * share / self.fps / 8.0;
+        parts.push(FramePart {
+            frame: self.frame,
+            layer: 0,
+            bytes: bytes.max(1.0) as u32,
+            playout: now + self.latency,
+            // The flow's own `expiry` decides.
+            expires: Time::NEVER,
+        });
         self.frame += 1;
-        let bytes = allowed_bps().clamp(self.bps.0, self.bps.1) * share / self.fps / 8.0;
-        (bytes.max(1.0) as u64, now + Duration::from_secs_f64(1.0 / self.fps))
+        now + Duration::from_secs_f64(1.0 / self.fps)
+    }
+    fn frame_interval(&self) -> Duration {
+        Duration::from_secs_f64(1.0 / self.fps)
+    }
+    fn layers(&self) -> usize {
+        1
     }
 }

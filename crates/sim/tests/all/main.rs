@@ -4,6 +4,7 @@ mod drop_tail;
 mod ecn;
 mod engine;
 mod loan;
+mod media_layers;
 mod media_rap;
 mod media_scream;
 mod media_tear;

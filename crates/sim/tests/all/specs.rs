@@ -340,8 +340,15 @@ fn protocol() -> impl Strategy<Value = Protocol> {
 }
 
 fn source() -> impl Strategy<Value = SourceSpec> {
-    let usual =
-        ["bulk", "transfer(size=1MB)", "cbr(rate=100kbit/s,size=200B)", "telnet", "web", "video"];
+    let usual = [
+        "bulk",
+        "transfer(size=1MB)",
+        "cbr(rate=100kbit/s,size=200B)",
+        "telnet",
+        "web",
+        "video",
+        "layers",
+    ];
     let odd = [
         "cbr(rate=1Tbit/s,size=1B)",
         "cbr(rate=1Tbit/s,size=1B,on=1ns,off=1ns)",
@@ -350,6 +357,8 @@ fn source() -> impl Strategy<Value = SourceSpec> {
         "web(rate=1000000,mean=1B)",
         "web(shape=1.01,mean=1000GB)",
         "video(fps=1000,max=1Tbit/s,key=1,key-size=100)",
+        "layers(count=8,rate=1Tbit/s,fps=1000,latency=1ms,ahead=600s)",
+        "layers(count=8,rate=1kbit/s,growth=0.1,fps=0.1,latency=600s,ahead=600s,backoffs=0)",
     ];
     any_of(&usual, &odd).prop_map(|text| SourceSpec::read(&Spec::parse(text).unwrap()).unwrap())
 }

@@ -1,9 +1,11 @@
 //! The payload of a simulated sender's packets, as seen by the [packet sender](crate::packet_sender): a stream's bytes,
 //! which are retransmitted, or media, which are not.
 
+use super::frame_queue::FrameQueue;
 use super::stream::{Outgoing, SentRange};
 use super::waiting::Waiting;
 use crate::packet_sender::PayloadSource;
+use crate::simulated::FramePart;
 use narrows_base::{Duration, Time};
 
 /// What the application hands over.
@@ -18,7 +20,12 @@ impl SimulatedSource {
         if reliable {
             SimulatedSource::Stream(Outgoing::default())
         } else {
-            SimulatedSource::Media(Media { waiting: Waiting::default(), expiry, ping: false })
+            SimulatedSource::Media(Media {
+                waiting: Waiting::default(),
+                frames: None,
+                expiry,
+                ping: false,
+            })
         }
     }
     /// The application writes bytes.
@@ -28,11 +35,32 @@ impl SimulatedSource {
             SimulatedSource::Media(m) => m.waiting.push(now, bytes),
         }
     }
+    /// The application writes a part of a frame.
+    pub fn push_frame(&mut self, now: Time, part: FramePart) {
+        match self {
+            SimulatedSource::Stream(s) => s.push(u64::from(part.bytes)),
+            SimulatedSource::Media(m) => {
+                m.frames.get_or_insert_default().push(now, &part, m.expiry)
+            }
+        }
+    }
+    /// Bytes that were never sent.
+    pub fn unsent(&self) -> u64 {
+        match self {
+            SimulatedSource::Stream(s) => s.unsent(),
+            SimulatedSource::Media(m) => {
+                m.waiting.bytes().saturating_add(m.frames.as_ref().map_or(0, |f| f.bytes()))
+            }
+        }
+    }
     /// The application discards what has not been sent yet.
     pub fn stop(&mut self) {
         match self {
             SimulatedSource::Stream(s) => s.stop(),
-            SimulatedSource::Media(m) => m.waiting.clear(),
+            SimulatedSource::Media(m) => {
+                m.waiting.clear();
+                m.frames = None;
+            }
         }
     }
     /// Takes the next packet's bytes, at most `most`.
@@ -46,14 +74,16 @@ impl SimulatedSource {
     /// Nothing is being received: if nothing waits, an empty packet asks for a report.
     pub fn probe(&mut self) {
         if let SimulatedSource::Media(m) = self {
-            m.ping = m.waiting.is_empty();
+            m.ping = m.is_empty();
         }
     }
     /// Number of writes that expired unsent.
     pub fn expired(&self) -> u64 {
         match self {
             SimulatedSource::Stream(_) => 0,
-            SimulatedSource::Media(m) => m.waiting.expired,
+            SimulatedSource::Media(m) => {
+                m.waiting.expired + m.frames.as_ref().map_or(0, |f| f.expired)
+            }
         }
     }
 }
@@ -65,7 +95,7 @@ impl PayloadSource for SimulatedSource {
     fn is_empty(&mut self) -> bool {
         match self {
             SimulatedSource::Stream(s) => s.is_empty(),
-            SimulatedSource::Media(m) => !m.ping && m.waiting.is_empty(),
+            SimulatedSource::Media(m) => !m.ping && m.is_empty(),
         }
     }
     #[inline]
@@ -94,13 +124,26 @@ impl PayloadSource for SimulatedSource {
 #[derive(Debug)]
 pub(super) struct Media {
     waiting: Waiting,
+    /// Parts of frames, from the first one on.
+    frames: Option<Box<FrameQueue>>,
     expiry: Duration,
     /// An empty packet must leave.
     ping: bool,
 }
 
 impl Media {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.frames.as_ref().is_none_or(|f| f.is_empty())
+    }
     fn take(&mut self, now: Time, most: u32) -> Option<SentRange> {
+        if let Some(frames) = &mut self.frames
+            && let Some((tag, length)) = frames.take(now, most)
+        {
+            self.ping = false;
+            // The receiver of media has no use for a position; it tells frames by it.
+            return Some(SentRange { offset: tag, length, ..SentRange::default() });
+        }
         self.waiting.expire(now, self.expiry);
         let length = self.waiting.take(most);
         let ping = std::mem::take(&mut self.ping);

@@ -119,6 +119,11 @@ impl Receiver {
         })
     }
 
+    /// Frame and layer that a media packet carries; `None` of a stream's.
+    pub fn frame_of(&self, p: &Packet) -> Option<(u64, u8)> {
+        let tag = self.assembly.is_none().then(|| header::read_data(p).offset)?;
+        Some((tag >> 8, tag as u8))
+    }
     /// Whether it has a loss classifier.
     pub fn classifies(&self) -> bool {
         self.receiver.classifies()

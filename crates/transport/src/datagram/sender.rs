@@ -93,6 +93,10 @@ impl Sender {
     pub(crate) fn sizes(&self) -> (u32, u32) {
         (self.payload, self.payload + self.header)
     }
+    /// Application bytes that wait to be sent for the first time; `u64::MAX` if the data have no end.
+    pub fn unsent(&self) -> u64 {
+        self.sender.payload_source().unsent()
+    }
     /// Smoothed round-trip time; zero before the first sample.
     pub fn srtt(&self) -> Duration {
         self.sender.rtt().srtt()
@@ -225,6 +229,7 @@ impl Machine for Sender {
             }
             Input::Packet(p) => self.on_report(now, &p),
             Input::Data(bytes) => self.sender.payload_source_mut().push(now, bytes),
+            Input::Frame(part) => self.sender.payload_source_mut().push_frame(now, part),
             Input::Stop => self.sender.payload_source_mut().stop(),
             Input::Timeout if !self.open => {}
             Input::Timeout => {

@@ -39,6 +39,10 @@ impl Outgoing {
     pub fn stop(&mut self) {
         self.available = 0;
     }
+    /// Bytes that were not sent yet.
+    pub fn unsent(&self) -> u64 {
+        self.available
+    }
     /// Whether nothing waits, neither new data nor retransmissions.
     #[inline]
     pub fn is_empty(&mut self) -> bool {

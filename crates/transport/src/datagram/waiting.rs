@@ -35,6 +35,10 @@ impl Waiting {
         self.writes.clear();
         self.begun = false;
     }
+    /// Bytes that wait.
+    pub fn bytes(&self) -> u64 {
+        if self.endless { u64::MAX } else { self.writes.iter().map(|w| w.1).sum() }
+    }
     #[inline]
     pub fn is_empty(&self) -> bool {
         !self.endless && self.writes.is_empty()

@@ -167,6 +167,10 @@ impl Sender {
     pub fn fetch(&self) -> u64 {
         self.scoreboard.fetch()
     }
+    /// Application bytes that wait to be sent for the first time; `u64::MAX` if the data have no end.
+    pub fn unsent(&self) -> u64 {
+        self.available
+    }
     /// Whether everything handed over was sent and acknowledged.
     pub fn is_idle(&self) -> bool {
         self.available == 0 && self.scoreboard.una == self.scoreboard.max && self.established
@@ -358,6 +362,9 @@ impl Machine for Sender {
                 }
             }
             Input::Data(bytes) => self.available = self.available.saturating_add(bytes),
+            Input::Frame(part) => {
+                self.available = self.available.saturating_add(u64::from(part.bytes));
+            }
             Input::Stop => self.available = 0,
             Input::Timeout => {
                 if now >= self.rto_due {

@@ -1,0 +1,39 @@
+//! An application that writes frames.
+
+use super::Network;
+use crate::calendar::{Event, Kind};
+use crate::source::{TransportState, Writer};
+use narrows_base::Machine;
+use narrows_transport::Input;
+
+impl Network {
+    /// The application of a flow writes frames.
+    pub(super) fn on_frames(&mut self, number: u32) {
+        let now = self.now;
+        let a = &mut self.applications[number as usize];
+        let sender = &mut self.flows[number as usize].sender;
+        let (Writer::Frames(source), Some(meter)) = (&mut a.source, &mut a.frames) else { return };
+        let state = TransportState {
+            allowed_bps: sender.allowed().as_bps() as f64,
+            unsent_bytes: sender.unsent(),
+            srtt: sender.srtt(),
+            payload_bytes: sender.payload_bytes(),
+        };
+        let mut parts = meter.take_parts();
+        let next = source.write(now, &state, &mut parts);
+        if !a.opened {
+            a.opened = true;
+            sender.handle(now, Input::Open);
+        }
+        for part in &parts {
+            meter.written(now, part);
+            sender.handle(now, Input::Frame(*part));
+        }
+        meter.give_back(parts);
+        let next = next.min(a.stop);
+        if !next.is_never() {
+            self.calendar.push(Event::new(next, Kind::Source, number));
+        }
+        self.pump(number);
+    }
+}

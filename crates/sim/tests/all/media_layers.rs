@@ -1,0 +1,70 @@
+//! Layered streams and video through the engine, over protocols for media and over TCP.
+
+use narrows_base::{Duration, Rate, Spec, Time};
+use narrows_link::{Change, LinkConfig, QueueConfig, QueueLimit};
+use narrows_sim::{FlowSpec, FrameResult, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
+use narrows_transport::{Preset, Protocol};
+
+/// One flow for a minute over 1.5 Mbit/s and 25 ms each way, which from 30 s on are `later_kbps`; measured from 20 s.
+fn played(protocol: &str, source: &str, later_kbps: u64) -> FrameResult {
+    let link = |name: &str, metered| {
+        let mut config = LinkConfig::plain(Rate::from_bps(1_500_000), Duration::from_millis(25));
+        config.queue = QueueConfig { limit: QueueLimit::Packets(15), aqm: None };
+        config.changes = metered;
+        LinkSpec { name: name.into(), config: config.into(), metered }
+    };
+    let flow = FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };
+    let later = Change::Rate(Rate::from_bps(later_kbps * 1000));
+    let spec = NetworkSpec {
+        seed: 3,
+        end: Time::from_secs_f64(60.0),
+        measure_from: Time::from_secs_f64(20.0),
+        links: vec![link("there", true), link("back", false)],
+        groups: vec![GroupSpec {
+            name: "main".into(),
+            protocol: Protocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, 1000).unwrap(),
+            source: SourceSpec::read(&Spec::parse(source).unwrap()).unwrap(),
+            flows: vec![flow],
+        }],
+        changes: vec![(Time::from_secs_f64(30.0), 0, later)],
+        reconfigurations: Vec::new(),
+        series: None,
+    };
+    let mut result = run(&spec, &mut |_| true).unwrap();
+    *result.groups[0].flows.remove(0).frames.unwrap()
+}
+
+const MEDIA: [&str; 5] = ["tear", "tear-wireless", "tfrc", "tfwc", "scream"];
+
+/// The buffer plays on while the rate falls to a third, and the base layer is what is left.
+#[test]
+fn a_layered_stream_does_not_freeze_where_its_base_layer_fits() {
+    for protocol in MEDIA {
+        let steady = played(protocol, "layers(count=4,rate=250kbit/s)", 1500);
+        let shown = steady.layers as f64 / steady.due as f64;
+        assert!(steady.due == 1000 && shown > 2.0, "{protocol}: {steady:?}");
+        assert!(steady.frozen <= 20, "{protocol}: {steady:?}");
+        let less = played(protocol, "layers(count=4,rate=250kbit/s)", 500);
+        assert!(less.frozen <= 60 && less.layers < steady.layers, "{protocol}: {less:?}");
+        assert!(less.switches >= 1, "{protocol}: {less:?}");
+    }
+}
+
+/// Media drop nothing and repeat nothing: what a full queue drops is frozen. A stream shows all, but later.
+#[test]
+fn video_is_measured_over_media_and_streams() {
+    let video = "video(max=800kbit/s)";
+    for protocol in MEDIA {
+        let r = played(protocol, video, 1500);
+        assert!(r.due > 950 && r.most_layers == 1 && r.switches == 0, "{protocol}: {r:?}");
+        assert!(r.frozen < 100, "{protocol}: {r:?}");
+        assert!(r.delay.quantile(0.5).unwrap() >= 25_000_000, "{protocol}: a way takes 25 ms");
+    }
+    for protocol in ["rrtp", "cubic"] {
+        let r = played(protocol, video, 1500);
+        assert!(r.due > 950 && r.frozen < 100, "{protocol}: {r:?}");
+        // 64 kbit/s at least do not fit into 50.
+        let r = played(protocol, video, 50);
+        assert!(r.late > 100 && r.stalls > 0, "{protocol}: {r:?}");
+    }
+}
