@@ -113,6 +113,12 @@ pub fn table(o: &Outcome, width: Option<usize>) -> String {
         add(["used", "%"], number("utilisation", 100.0, 3, false));
     }
     add(["lost", "%"], number("loss_rate", 100.0, 3, false));
+    if has("frozen_frames") {
+        add(["frozen", "%"], number("frozen_frames", 100.0, 3, false));
+    }
+    if has("layers_shown") {
+        add(["layers", "shown"], number("layers_shown", 1.0, 3, false));
+    }
     add(["RTT", "ms"], number("rtt_s_mean", 1e3, 3, true));
     add(["RTT 95%", "ms"], number("rtt_s_p95", 1e3, 3, false));
     add(["queue", "packets"], number("queue_packets_mean", 1.0, 3, false));

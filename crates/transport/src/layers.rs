@@ -24,9 +24,10 @@
 //!   scenarios. He fills through all of them in turn; here the larger one is the target.)
 //! - **Add** layer n if R ≥ C(n+1) and the buffers hold the reserve of n+1 layers. *Ours*: full buffers suffice, since a
 //!   live stream cannot be further ahead than its latency.
-//! - **Drop** the highest layer while n > 1 and the buffers cannot supply the present deficit:
-//!   Σ min(bufferᵢ, rᵢ·h/S) < D(h), h = C(n) − R. (The minimum is ours: Rejaie's sum of all buffers counts what a layer
-//!   cannot spend.) The base layer is never dropped.
+//! - **Drop** the highest layer while n > 1 and the buffers cannot supply the present deficit of height h = C(n) − R. They can
+//!   if and only if for every set A of layers Σ₍A₎ bufferᵢ ≥ D(h − Σ₍others₎ rᵢ): the others supply at most their own rates.
+//!   (*Ours*: Rejaie compares the sum of all buffers alone, A = all, and counts what a layer cannot spend.) The base layer
+//!   is never dropped.
 //! - **Send** first for the lowest layer that holds less than the present deficit's Dᵢ, then for the lowest that holds
 //!   less than its reserve, then for the one that is the least time ahead, the lower of equals, up to the limit of the
 //!   receiver's buffer. The base layer therefore goes first whenever data are short.
@@ -105,7 +106,8 @@ impl QualityAdaptation {
         for (layer, bits) in to.iter_mut().enumerate().take(self.count) {
             let (a, b) = (height.min(below), height.min(below + self.rates[layer]));
             if a < b {
-                *bits += times * ((height - a).powi(2) - (height - b).powi(2)) / (2.0 * slope);
+                let (from, to) = (height - a, height - b);
+                *bits += times * (from * from - to * to) / (2.0 * slope);
             }
             below += self.rates[layer];
         }
@@ -163,10 +165,18 @@ impl QualityAdaptation {
         if height <= 0.0 {
             return true;
         }
-        let lasts = height / outlook.slope;
-        let layers = self.rates.iter().zip(&buffers.bits).take(self.active);
-        let supply: f64 = layers.map(|(rate, bits)| bits.min(rate * lasts)).sum();
-        supply >= height * lasts / 2.0
+        let layers = || self.rates.iter().zip(&buffers.bits).take(self.active).enumerate();
+        (1..1u32 << self.active).all(|set| {
+            let (mut held, mut others) = (0.0, 0.0);
+            for (i, (rate, bits)) in layers() {
+                match set >> i & 1 {
+                    1 => held += bits,
+                    _ => others += rate,
+                }
+            }
+            let rest = (height - others).max(0.0);
+            held >= rest * rest / (2.0 * outlook.slope)
+        })
     }
 
     /// The layer for which to send next; `None` if every buffer is full.
