@@ -54,6 +54,7 @@ pub(crate) fn network(spec: &NetworkSpec) -> Result<(), FieldError> {
     for (i, g) in spec.groups.iter().enumerate() {
         group(spec, g).map_err(|e| e.within(&format!("groups[{i}]")))?;
     }
+    multicast(spec)?;
     changes(spec)?;
     spec.series.as_ref().map_or(Ok(()), |s| series(spec, s).map_err(|e| e.within("series")))
 }
@@ -102,6 +103,36 @@ fn group(spec: &NetworkSpec, g: &GroupSpec) -> Result<(), FieldError> {
     g.protocol.check().map_err(|e| e.within("protocol"))?;
     for (n, f) in g.flows.iter().enumerate() {
         flow(spec, f).map_err(|e| e.within(&format!("flows[{n}]")))?;
+    }
+    Ok(())
+}
+
+/// Receivers of one multicast have a tree of links, and TEAR's rate.
+fn multicast(spec: &NetworkSpec) -> Result<(), FieldError> {
+    let mut roots: Vec<(&str, u32)> = Vec::new();
+    for (i, g) in spec.groups.iter().enumerate() {
+        if g.source.multicast().is_none() {
+            continue;
+        }
+        let name = g.protocol.label().split('(').next().unwrap_or_default();
+        // tear-wireless sends little more than what arrives, and would never come to the next layer.
+        if name != "tear" {
+            let why =
+                format!("a multicast's receivers go by TEAR's rate: expected tear, not {name}");
+            return Err(FieldError::new(format!("groups[{i}].protocol"), why));
+        }
+        for (n, f) in g.flows.iter().enumerate() {
+            let Some(first) = f.forward.first() else { continue };
+            let root = roots.iter().find(|r| r.0 == g.source.text());
+            if root.is_some_and(|r| r.1 != *first) {
+                let why = "receivers of one multicast share no first link: they begin at one node, and access \
+                           links and host delays are each flow's own";
+                return Err(FieldError::new(format!("groups[{i}].flows[{n}].forward[0]"), why));
+            }
+            if root.is_none() {
+                roots.push((g.source.text(), *first));
+            }
+        }
     }
     Ok(())
 }

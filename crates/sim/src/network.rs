@@ -10,12 +10,14 @@ mod build;
 mod by_flow;
 mod finish;
 mod frames;
+mod multicast;
 mod scope;
 mod simulation;
 
 pub use self::simulation::Simulation;
 
 use self::by_flow::ByFlow;
+use self::multicast::Multicast;
 use self::scope::within;
 use crate::calendar::{Calendar, Event, Kind};
 use crate::flow::{Application, Flow};
@@ -76,6 +78,7 @@ struct Network {
     routes: Vec<Route>,
     flows: Vec<Flow>,
     applications: Vec<Application>,
+    multicast: Multicast,
     meters: Vec<LinkMeter>,
     rtts: Vec<Histogram>,
     flow_series: Vec<FlowSeries>,
@@ -317,7 +320,9 @@ impl Network {
         if let Some(log) = &mut self.packet_log {
             log.arrived(packet);
         }
-        let flow = &mut self.flows[packet.flow as usize];
+        let Some(flow) = self.flows.get_mut(packet.flow as usize) else {
+            return self.fork(packet);
+        };
         let before = flow.receiver.delivered();
         let ack = flow.receiver.on_packet(now, packet);
         let after = flow.receiver.delivered();
@@ -353,7 +358,9 @@ impl Network {
     fn classified(&mut self, number: u32, missing: std::ops::Range<u64>, radio: bool) {
         for drops in self.meters.iter_mut().filter_map(|m| m.drops.as_mut()) {
             for (flow, seq) in drops.drain(..) {
-                self.flows[flow as usize].stats.dropped(seq);
+                if let Some(flow) = self.flows.get_mut(flow as usize) {
+                    flow.stats.dropped(seq);
+                }
             }
         }
         let counts = self.now >= self.from;

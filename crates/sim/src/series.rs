@@ -6,6 +6,7 @@ use crate::result::Table;
 use crate::source::Writer;
 use narrows_base::{Duration, Packet, Time};
 use narrows_link::Link;
+use narrows_transport::SimulatedReceiver;
 
 /// A flow that is sampled.
 #[derive(Debug)]
@@ -76,6 +77,10 @@ impl FlowSeries {
         sender.controller().watch(&mut put);
         if let Some(side) = flow.receiver.receiver_side() {
             side.watch(&mut put);
+        }
+        if let SimulatedReceiver::Multicast(receiver) = &flow.receiver {
+            put("layers", receiver.level() as f64);
+            put("rate_bps", receiver.rate());
         }
         if let Writer::Frames(frames) = source {
             frames.watch(now, &mut put);

@@ -4,6 +4,7 @@
 mod bulk;
 mod cbr;
 mod layers;
+mod multicast;
 mod telnet;
 pub(crate) mod transfer;
 mod video;
@@ -111,6 +112,7 @@ pub static SOURCES: List<SourceEntry> = List::new(
         cbr::ENTRY,
         video::ENTRY,
         layers::ENTRY,
+        multicast::ENTRY,
         web::ENTRY,
     ],
 );
@@ -200,6 +202,11 @@ impl SourceSpec {
     /// `None` if not constant.
     pub fn demand_bps(&self) -> Option<f64> {
         (self.entry.demand_bps)(&self.settings)
+    }
+
+    /// What receivers must know if it is sent to many of them; `None` for all other sources.
+    pub(crate) fn multicast(&self) -> Option<multicast::Session> {
+        (self.entry.descriptor.name == multicast::NAME).then(|| multicast::session(&self.settings))
     }
 
     /// The transfers (start, bytes) from a given time on, for a source that opens connections;

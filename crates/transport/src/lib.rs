@@ -17,6 +17,7 @@ pub mod endpoint;
 mod handshake;
 pub mod layers;
 pub mod loss_classifier;
+pub mod multicast;
 mod packet_receiver;
 pub mod packet_sender;
 pub mod protocol;

@@ -1,7 +1,7 @@
 //! The simulator's interface to endpoints: one type of sender and one of receiver, whatever the
 //! protocol.
 
-use crate::{datagram, tcp};
+use crate::{datagram, multicast, tcp};
 use narrows_base::{Duration, Machine, Packet, Rate, Time};
 use narrows_congestion::{Controller, PathHints, ReceiverSide};
 
@@ -85,6 +85,8 @@ pub enum SimulatedSender {
     Tcp(tcp::Sender),
     /// A datagram sender.
     Datagram(Box<datagram::Sender>),
+    /// A sender of layers to many, without feedback.
+    Multicast(Box<multicast::Sender>),
 }
 
 /// A receiver of either kind.
@@ -95,6 +97,8 @@ pub enum SimulatedReceiver {
     Tcp(tcp::Receiver),
     /// A datagram receiver.
     Datagram(Box<datagram::Receiver>),
+    /// A receiver of layers that reports nothing.
+    Multicast(Box<multicast::Receiver>),
 }
 
 macro_rules! both {
@@ -102,6 +106,7 @@ macro_rules! both {
         match $end {
             Self::Tcp($x) => $call,
             Self::Datagram($x) => $call,
+            Self::Multicast($x) => $call,
         }
     };
 }
@@ -113,6 +118,7 @@ impl SimulatedSender {
         match self {
             SimulatedSender::Tcp(sender) => sender.on_ack(now, packet),
             SimulatedSender::Datagram(sender) => sender.handle(now, Input::Packet(*packet)),
+            SimulatedSender::Multicast(_) => {}
         }
     }
     /// The application says what the path is like from now on, as over sockets it calls `reconfigure`. A TCP
@@ -161,7 +167,7 @@ impl SimulatedSender {
     pub fn fetch(&self) -> u64 {
         match self {
             SimulatedSender::Tcp(sender) => sender.fetch(),
-            SimulatedSender::Datagram(_) => 0,
+            SimulatedSender::Datagram(_) | SimulatedSender::Multicast(_) => 0,
         }
     }
     /// The application rate that may be sent at present: the smaller of the pacing rate and a
@@ -222,6 +228,7 @@ impl SimulatedReceiver {
         match self {
             SimulatedReceiver::Tcp(r) => r.next_expected(),
             SimulatedReceiver::Datagram(r) => r.delivered_packets(),
+            SimulatedReceiver::Multicast(r) => r.delivered_packets(),
         }
     }
     /// Frame and layer that a media packet carries; `None` of a stream's.
@@ -229,6 +236,7 @@ impl SimulatedReceiver {
         match self {
             SimulatedReceiver::Tcp(_) => None,
             SimulatedReceiver::Datagram(r) => r.frame_of(packet),
+            SimulatedReceiver::Multicast(r) => Some(r.frame_of(packet)),
         }
     }
     /// Whether it has a loss classifier.
@@ -240,7 +248,7 @@ impl SimulatedReceiver {
     #[inline]
     pub fn classified(&mut self) -> Option<(u64, u64, bool)> {
         match self {
-            SimulatedReceiver::Tcp(_) => None,
+            SimulatedReceiver::Tcp(_) | SimulatedReceiver::Multicast(_) => None,
             SimulatedReceiver::Datagram(r) => r.classified(),
         }
     }
@@ -249,6 +257,7 @@ impl SimulatedReceiver {
         match self {
             SimulatedReceiver::Tcp(_) => None,
             SimulatedReceiver::Datagram(r) => r.receiver_side(),
+            SimulatedReceiver::Multicast(r) => Some(r.receiver_side()),
         }
     }
 }

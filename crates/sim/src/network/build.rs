@@ -1,6 +1,6 @@
 //! Builds a network from its specification: links, routes, flows, transfers.
 
-use super::{COUNT, NONE, Network, Node, Route};
+use super::{COUNT, Multicast, NONE, Network, Node, Route};
 use crate::calendar::Calendar;
 use crate::check;
 use crate::flow::{Application, Flow, FlowStats, Timer};
@@ -46,6 +46,7 @@ impl Network {
             routes: Vec::with_capacity(total),
             flows: Vec::with_capacity(total),
             applications: Vec::with_capacity(total),
+            multicast: Multicast::default(),
             meters: Vec::new(),
             rtts: vec![Histogram::default(); spec.groups.len()],
             flow_series: Vec::new(),
@@ -95,6 +96,7 @@ impl Network {
                 }
             }
         }
+        network.build_multicast(spec, &mut users);
         if network.flows.iter().any(|f| f.receiver.classifies()) {
             network.meters.iter_mut().for_each(|m| m.drops = Some(Vec::new()));
         }

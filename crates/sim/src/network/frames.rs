@@ -26,11 +26,16 @@ impl Network {
             sender.handle(now, Input::Open);
         }
         for part in &parts {
-            meter.written(now, part);
             sender.handle(now, Input::Frame(*part));
         }
-        meter.give_back(parts);
         let next = next.min(a.stop);
+        let to_many = self.written_to_all(number, &parts);
+        if let Some(meter) = &mut self.applications[number as usize].frames {
+            if !to_many {
+                parts.iter().for_each(|part| meter.written(now, part));
+            }
+            meter.give_back(parts);
+        }
         if !next.is_never() {
             self.calendar.push(Event::new(next, Kind::Source, number));
         }

@@ -120,10 +120,17 @@ impl<'s> Simulation<'s> {
     }
     /// Hands over what happened to packets since the last call, and on which metered link a drop or a loss was.
     pub fn packets(&mut self, each: &mut dyn FnMut(&PacketEvent, Option<usize>)) {
+        let flows = self.network.flows.len();
         for (n, node) in self.network.nodes.iter().enumerate() {
             let meter = self.network.meters.get_mut(node.meter as usize);
             if let Some(log) = meter.and_then(|m| m.packet_log.as_mut()) {
-                log.drain(..).for_each(|event| each(&event, Some(n)));
+                for mut event in log.drain(..) {
+                    // Numbers behind the flows are branches of a multicast.
+                    if let Some(branch) = (event.flow as usize).checked_sub(flows) {
+                        event.flow = self.network.multicast.flow_of(branch).unwrap_or(0);
+                    }
+                    each(&event, Some(n));
+                }
             }
         }
         if let Some(log) = &mut self.network.packet_log {

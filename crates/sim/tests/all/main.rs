@@ -10,6 +10,7 @@ mod media_scream;
 mod media_tear;
 mod media_tfrc;
 mod media_tfwc;
+mod multicast;
 mod queues;
 mod reordering;
 mod rrtp;

@@ -348,6 +348,7 @@ fn source() -> impl Strategy<Value = SourceSpec> {
         "web",
         "video",
         "layers",
+        "multicast",
     ];
     let odd = [
         "cbr(rate=1Tbit/s,size=1B)",

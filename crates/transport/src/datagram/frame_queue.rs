@@ -17,7 +17,7 @@ struct Part {
 
 /// One queue for each layer.
 #[derive(Debug, Default)]
-pub(super) struct FrameQueue {
+pub(crate) struct FrameQueue {
     layers: [VecDeque<Part>; MAX_LAYERS],
     /// The first part of the layer was begun: it does not expire.
     begun: [bool; MAX_LAYERS],

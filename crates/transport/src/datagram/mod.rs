@@ -27,7 +27,7 @@
 //! once, as in ns-2.
 
 mod assembly;
-mod frame_queue;
+pub(crate) mod frame_queue;
 pub(crate) mod handshake;
 mod payload;
 mod stream;

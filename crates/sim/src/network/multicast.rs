@@ -1,0 +1,244 @@
+//! Multicast: a tree of links along which packets are copied to the receivers of their layer.
+//!
+//! Groups of flows with the same `multicast(…)` source are receivers of one sender. The tree is what their routes have
+//! in common: each stretch without a fork is a *branch*, numbered behind the flows. A packet names the branch that it
+//! is on as its flow, so that no other packet pays for it: only what arrives for no flow looks for a branch. The first link carries every layer, as the network of
+//! a sender that is told nothing; behind it only those that somebody has joined. A change
+//! of membership takes effect at the forks after the propagation delay from the receiver to the sender.
+
+use super::{FORWARD, NONE, Network, Route};
+use crate::frames::FrameMeter;
+use crate::spec::NetworkSpec;
+use narrows_base::{Duration, Packet, RandomKey, Time};
+use narrows_transport::{FramePart, SimulatedReceiver, SimulatedSender, multicast};
+
+/// The sender spaces its packets at so much more than the rate of all layers.
+const SPACING: f64 = 1.25;
+
+/// A stretch of a tree without a fork.
+struct Branch {
+    /// Branches that begin where it ends, and receivers there.
+    children: Vec<u32>,
+    leaves: Vec<u32>,
+    /// All receivers behind it, as indices of `members`.
+    behind: Vec<usize>,
+}
+
+/// A receiver, and its layers as the forks know them.
+struct Member {
+    flow: u32,
+    /// Time from the receiver to the sender.
+    delay: Duration,
+    level: usize,
+    next: (Time, usize),
+}
+
+impl Member {
+    fn level(&self, now: Time) -> usize {
+        if now >= self.next.0 { self.next.1 } else { self.level }
+    }
+}
+
+/// All multicasts of a run; empty in most.
+#[derive(Default)]
+pub(super) struct Multicast {
+    branches: Vec<Branch>,
+    members: Vec<Member>,
+    /// The sending flow of each session, and which members are its receivers.
+    sessions: Vec<(u32, std::ops::Range<usize>)>,
+}
+
+impl Multicast {
+    /// The flow that counts for a packet of a branch: its first receiver behind it.
+    pub fn flow_of(&self, branch: usize) -> Option<u32> {
+        let member = *self.branches.get(branch)?.behind.first()?;
+        self.members.get(member).map(|m| m.flow)
+    }
+    /// The receivers of a sending flow and how many layers each has joined.
+    fn receivers(&self, sender: u32) -> impl Iterator<Item = (u32, usize)> + '_ {
+        let session = self.sessions.iter().find(|s| s.0 == sender);
+        let members = session.map_or(&[][..], |s| &self.members[s.1.clone()]);
+        members.iter().map(|m| (m.flow, m.next.1))
+    }
+}
+
+impl Network {
+    /// Makes the trees, when all flows are there.
+    pub(super) fn build_multicast(&mut self, spec: &NetworkSpec, users: &mut [u32]) {
+        if spec.groups.iter().all(|g| g.source.multicast().is_none()) {
+            return;
+        }
+        let mut done: Vec<&str> = Vec::new();
+        for group in &spec.groups {
+            let text = group.source.text();
+            let Some(session) = group.source.multicast() else { continue };
+            if done.contains(&text) {
+                continue;
+            }
+            done.push(text);
+            let first = self.multicast.members.len();
+            let mut routes: Vec<&[u32]> = Vec::new();
+            for (number, route) in self.routes.iter().enumerate().take(self.flows.len()) {
+                let of = &spec.groups[route.group as usize];
+                if of.source.text() != text {
+                    continue;
+                }
+                let nth =
+                    number - self.routes.iter().position(|r| r.group == route.group).unwrap_or(0);
+                let flow = &of.flows[nth];
+                let delay = flow
+                    .back
+                    .iter()
+                    .fold(Duration::ZERO, |sum, l| sum + spec.links[*l as usize].config.delay);
+                routes.push(&flow.forward);
+                let next = (Time::ZERO, 1);
+                self.multicast.members.push(Member { flow: number as u32, delay, level: 1, next });
+            }
+            if routes.is_empty() {
+                continue;
+            }
+            let all: Vec<usize> = (0..routes.len()).collect();
+            let root = self.add_branch(&routes, first, &all, 0, users);
+            let sender = self.multicast.members[first].flow;
+            let members = first..self.multicast.members.len();
+            let key = RandomKey::from_seed(spec.seed).named("multicast").named(&group.name);
+            let protocol = &group.protocol;
+            let environment = protocol.environment(protocol.packet_bytes(), key, protocol.hints());
+            for member in members.clone() {
+                let flow = self.multicast.members[member].flow as usize;
+                if let Some(side) = protocol.receiver_side(&environment) {
+                    let receiver = multicast::Receiver::new(side, &session.rates, session.rtt);
+                    self.flows[flow].receiver = SimulatedReceiver::Multicast(Box::new(receiver));
+                }
+                if flow != sender as usize {
+                    self.applications[flow].start = Time::NEVER;
+                }
+            }
+            let config = protocol.datagram();
+            let payload = config.payload();
+            let packet = f64::from(config.packet_bytes.max(1)) / f64::from(payload.max(1));
+            let rate = session.rates.iter().sum::<f64>() * packet * SPACING;
+            self.flows[sender as usize].sender =
+                SimulatedSender::Multicast(Box::new(multicast::Sender::new(
+                    protocol.controller(&environment),
+                    root,
+                    (payload, config.header_bytes),
+                    rate,
+                    key.bits(),
+                )));
+            self.routes[sender as usize].ways[FORWARD] = self.routes[root as usize].ways[FORWARD];
+            self.multicast.sessions.push((sender, members));
+        }
+    }
+
+    /// The branch of these receivers (indices of `routes`) from their hop `depth` on; returns its number.
+    fn add_branch(
+        &mut self,
+        routes: &[&[u32]],
+        first: usize,
+        of: &[usize],
+        depth: usize,
+        users: &mut [u32],
+    ) -> u32 {
+        let lead = routes[of[0]];
+        let mut end = depth;
+        // The first link is a branch of its own: behind it a router knows who has joined what.
+        let common = |end: usize| of.iter().all(|r| routes[*r].get(end) == Some(&lead[end]));
+        while end < lead.len() && common(end) && (depth > 0 || end == 0) {
+            end += 1;
+        }
+        let start = self.hops.len() as u32;
+        for link in &lead[depth..end] {
+            users[*link as usize] += 1;
+            self.hops.push(*link);
+        }
+        let way = (start, (end - depth) as u16);
+        let index = self.multicast.branches.len();
+        let number = (self.flows.len() + index) as u32;
+        let members = &self.multicast.members;
+        let flow = |r: usize| members[first + r].flow;
+        let leaves: Vec<u32> =
+            of.iter().filter(|r| routes[**r].len() == end).map(|r| flow(*r)).collect();
+        let group = self.routes[flow(of[0]) as usize].group;
+        self.routes.push(Route { ways: [way, way], group, series: NONE });
+        let behind = of.iter().map(|r| first + r).collect();
+        self.multicast.branches.push(Branch { children: Vec::new(), leaves, behind });
+        let mut rest: Vec<usize> = of.iter().copied().filter(|r| routes[*r].len() > end).collect();
+        while let Some(one) = rest.first() {
+            let link = routes[*one][end];
+            let (same, others): (Vec<usize>, Vec<usize>) =
+                rest.iter().partition(|r| routes[**r][end] == link);
+            let child = self.add_branch(routes, first, &same, end, users);
+            self.multicast.branches[index].children.push(child);
+            rest = others;
+        }
+        number
+    }
+
+    /// A packet has come to the end of a branch.
+    #[cold]
+    pub(super) fn fork(&mut self, packet: &Packet) {
+        let now = self.now;
+        let index = packet.flow as usize - self.flows.len();
+        let Some(branch) = self.multicast.branches.get(index) else { return };
+        let layer = multicast::layer_of(packet);
+        let leaves = branch.leaves.clone();
+        let children = branch.children.clone();
+        for child in children {
+            let behind = &self.multicast.branches[child as usize - self.flows.len()].behind;
+            let joined = behind.iter().map(|m| self.multicast.members[*m].level(now)).max();
+            if joined.unwrap_or(0) > layer {
+                let mut copy = Packet { flow: child, hop: 0, ..*packet };
+                let route = self.routes[child as usize];
+                self.travel(route.ways[FORWARD], &mut copy, route.group);
+            }
+        }
+        for leaf in leaves {
+            self.received(leaf, packet);
+        }
+    }
+
+    /// A packet has come to a receiver.
+    fn received(&mut self, number: u32, packet: &Packet) {
+        let now = self.now;
+        let flow = &mut self.flows[number as usize];
+        let SimulatedReceiver::Multicast(receiver) = &mut flow.receiver else { return };
+        let before = receiver.delivered();
+        receiver.on_arrival(now, packet);
+        let (after, level, frame) =
+            (receiver.delivered(), receiver.level(), receiver.frame_of(packet));
+        if after > before {
+            flow.stats.delivered(now, self.from, after - before, self.keep);
+            if let Some(frames) = &mut self.applications[number as usize].frames {
+                frames.arrived(now, frame, after - before);
+            }
+        }
+        let series = self.routes[number as usize].series;
+        if series != NONE {
+            self.flow_series[series as usize].bits += f64::from(packet.size) * 8.0;
+        }
+        if let Some(m) = self.multicast.members.iter_mut().find(|m| m.flow == number)
+            && m.next.1 != level
+        {
+            m.level = m.level(now);
+            m.next = (now + m.delay, level);
+        }
+        self.arm_receiver(number);
+    }
+
+    /// The sender of a multicast has written these parts: each receiver follows those of the layers that it has joined.
+    /// Returns whether this flow is one.
+    pub(super) fn written_to_all(&mut self, sender: u32, parts: &[FramePart]) -> bool {
+        let receivers: Vec<(u32, usize)> = self.multicast.receivers(sender).collect();
+        for (flow, level) in &receivers {
+            let meter: Option<&mut Box<FrameMeter>> =
+                self.applications[*flow as usize].frames.as_mut();
+            if let Some(meter) = meter {
+                for part in parts.iter().filter(|p| usize::from(p.layer) < *level) {
+                    meter.written(self.now, part);
+                }
+            }
+        }
+        !receivers.is_empty()
+    }
+}

@@ -1,0 +1,136 @@
+//! When a receiver joins and leaves layers.
+//!
+//! C(n) is what the lowest n layers need. A receiver of n layers leaves the highest when TEAR's rate is below C(n), and
+//! joins the next when it is at least C(n + 1). A join that is taken back soon was a failed experiment, and the next
+//! try waits twice as long, from 2 s to a minute (*join experiments* of S. McCanne, V. Jacobson and M. Vetterli,
+//! *Receiver-driven layered multicast*, SIGCOMM 1996, which S4 section 2.3 describes). After a change the effect is
+//! awaited before the next. The base layer is never left.
+
+use crate::layers::MAX_LAYERS;
+use narrows_base::{Duration, Time};
+
+const SHORTEST_WAIT: Duration = Duration::from_secs(2);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// A join that is taken back within this time failed.
+const EXPERIMENT: Duration = Duration::from_secs(10);
+/// Before the next change, at least.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// What a receiver does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Membership {
+    /// Joined the group of the next layer.
+    Joined,
+    /// Left the group of the highest layer.
+    Left,
+}
+
+/// The layers that one receiver has joined.
+#[derive(Clone, Debug)]
+pub struct JoinRules {
+    /// C(n) in bit/s for n = 0 …
+    needs: Vec<f64>,
+    level: usize,
+    /// For each layer: how long to wait after its next failure, and when it may be tried.
+    wait: [Duration; MAX_LAYERS],
+    retry: [Time; MAX_LAYERS],
+    joined: Time,
+    settled: Time,
+}
+
+impl JoinRules {
+    /// A receiver of the base layer; `rates` are the layers' in bit/s.
+    pub fn new(rates: &[f64]) -> JoinRules {
+        let mut needs = vec![0.0];
+        for rate in rates.iter().take(MAX_LAYERS) {
+            needs.push(needs[needs.len() - 1] + rate);
+        }
+        JoinRules {
+            needs,
+            level: 1,
+            wait: [SHORTEST_WAIT; MAX_LAYERS],
+            retry: [Time::ZERO; MAX_LAYERS],
+            joined: Time::ZERO,
+            settled: Time::ZERO,
+        }
+    }
+    /// Layers joined, at least 1.
+    pub fn level(&self) -> usize {
+        self.level
+    }
+    /// What the next layer would need in all, in bit/s; with all joined, what they need.
+    pub fn next_need(&self) -> f64 {
+        self.needs[(self.level + 1).min(self.needs.len() - 1)]
+    }
+
+    /// TEAR's rate is `rate` bit/s at `now`; `rtt` is how long a change takes to show.
+    pub fn judge(&mut self, now: Time, rate: f64, rtt: Duration) -> Option<Membership> {
+        if now < self.settled {
+            return None;
+        }
+        if self.level > 1 && rate < self.needs[self.level] {
+            self.level -= 1;
+            let (wait, retry) = (&mut self.wait[self.level], &mut self.retry[self.level]);
+            if now.since(self.joined) <= EXPERIMENT {
+                *retry = now + *wait;
+                *wait = (wait.saturating_mul(2)).min(LONGEST_WAIT);
+            } else {
+                *wait = SHORTEST_WAIT;
+                *retry = now + *wait;
+            }
+            self.settled = now + SETTLE.max(rtt.saturating_mul(2));
+            return Some(Membership::Left);
+        }
+        let next = self.level + 1;
+        if next < self.needs.len() && rate >= self.needs[next] && now >= self.retry[self.level] {
+            self.level = next;
+            self.joined = now;
+            self.settled = now + SETTLE.max(rtt.saturating_mul(2));
+            return Some(Membership::Joined);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+    fn at(s: f64) -> Time {
+        Time::from_secs_f64(s)
+    }
+
+    #[test]
+    fn layers_are_joined_one_by_one_with_the_rate_and_left_without_it() {
+        let mut j = JoinRules::new(&[100e3, 200e3, 400e3]);
+        assert_eq!((j.level(), j.next_need()), (1, 300e3));
+        assert_eq!(j.judge(at(1.0), 299e3, RTT), None);
+        assert_eq!(j.judge(at(1.0), 900e3, RTT), Some(Membership::Joined));
+        assert_eq!(j.judge(at(1.4), 900e3, RTT), None, "it has not settled");
+        assert_eq!(j.judge(at(1.6), 900e3, RTT), Some(Membership::Joined));
+        assert_eq!((j.level(), j.next_need()), (3, 700e3));
+        assert_eq!(j.judge(at(3.0), 1e9, RTT), None, "there are three");
+        assert_eq!(j.judge(at(30.0), 200e3, RTT), Some(Membership::Left));
+        assert_eq!(j.judge(at(31.0), 200e3, RTT), Some(Membership::Left));
+        assert_eq!(j.judge(at(32.0), 0.0, RTT), None, "the base layer stays");
+    }
+
+    #[test]
+    fn failed_experiments_become_rare() {
+        let mut j = JoinRules::new(&[100e3, 200e3]);
+        let mut joins = Vec::new();
+        for tenth in 0..6000 {
+            let now = at(f64::from(tenth) / 10.0);
+            // The path carries one layer: a second later the rate shows it.
+            let carried =
+                j.level() == 1 || joins.last().is_some_and(|t| now < *t + Duration::from_secs(1));
+            if j.judge(now, if carried { 400e3 } else { 150e3 }, RTT) == Some(Membership::Joined) {
+                joins.push(now);
+            }
+        }
+        assert!((10..17).contains(&joins.len()), "{joins:?}");
+        let last = joins[joins.len() - 1].since(joins[joins.len() - 2]);
+        assert!(last >= LONGEST_WAIT, "{last}");
+    }
+}
