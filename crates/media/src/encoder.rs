@@ -11,6 +11,12 @@ const HEADERS: f64 = 1316.0 / (1316.0 + 28.0 + 54.0 + 18.0);
 const RISE: f64 = 0.15;
 /// A rate of which less is used does not rise.
 const USED: f64 = 0.5;
+/// Where what waits has waited for this share of the time that it may, the rate falls by so much a second: a queue that
+/// stands, and one that threatens to be dropped.
+const QUEUE: f64 = 0.25;
+const SLOW_FALL: f64 = 0.1;
+const LONG_QUEUE: f64 = 0.5;
+const FAST_FALL: f64 = 0.5;
 /// What differs by less is no change: upwards, downwards.
 const UP: f64 = 1.04;
 const DOWN: f64 = 0.97;
@@ -86,7 +92,14 @@ impl EncoderRate {
         });
         // A queue before the controller: the encoder sends more than is permitted.
         let waited = known.waited.as_secs_f64() / known.longest_wait.as_secs_f64().max(1e-3);
-        let room = if waited > 0.5 { room.min(self.rate * (1.0 - 0.5 * gone)) } else { room };
+        let fall = if waited > LONG_QUEUE {
+            FAST_FALL
+        } else if waited > QUEUE {
+            SLOW_FALL
+        } else {
+            0.0
+        };
+        let room = if fall > 0.0 { room.min(self.rate * (1.0 - fall * gone)) } else { room };
         // What an encoder does not use shows nothing of the path: it is not told more (RFC 7661).
         let is_used = known.sent.as_bps() as f64 > USED * self.rate;
         // Faster where there is much room.
@@ -178,5 +191,8 @@ mod tests {
     fn a_queue_before_the_controller_takes_the_rate_down() {
         let all = told(20, |_| 5.0, Duration::from_millis(150));
         assert_eq!(all.last().unwrap().1, 0.5);
+        // One that only stands does so slowly.
+        let all = told(5, |_| 5.0, Duration::from_millis(60));
+        assert!((1.6..2.1).contains(&all.last().unwrap().1), "{all:?}");
     }
 }
