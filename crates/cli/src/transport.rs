@@ -8,6 +8,7 @@ use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
 use narrows_options::values::time;
 use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::datagram::StreamRecovery;
 use narrows_transport::{Preset, Protocol};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
@@ -82,7 +83,14 @@ fn protocol(text: &str) -> Result<Protocol, SpecError> {
             entry.name, entry.controller
         )));
     }
-    Protocol::read(&spec, Preset::Rfc, PACKET)
+    let protocol = Protocol::read(&spec, Preset::Rfc, PACKET)?;
+    if protocol.datagram().recovery == StreamRecovery::Nack {
+        return Err(SpecError::new(format!(
+            "'{}': recovery=nack is simulated only; over UDP the sender repairs (recovery=rfc9002)",
+            protocol.label()
+        )));
+    }
+    Ok(protocol)
 }
 
 /// A rate, for clap.
@@ -142,4 +150,22 @@ pub fn address(flag: &str, text: &str) -> Result<SocketAddr, Failure> {
     }
     let mut found = text.to_socket_addrs().map_err(|e| wrong(&e.to_string()))?;
     found.next().ok_or_else(|| wrong("no address of that name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What only a simulation has is refused in one line, not left out silently.
+    #[test]
+    fn what_is_simulated_only_is_no_transport() {
+        for (text, why) in [
+            ("cubic", "simulated only"),
+            ("rrtp(recovery=nack)", "recovery=nack is simulated only"),
+        ] {
+            let refused = protocol(text).map(|_| ()).unwrap_err().to_string();
+            assert!(refused.contains(why) && !refused.contains('\n'), "{refused}");
+        }
+        assert!(protocol("rrtp(recovery=rfc9002)").is_ok());
+    }
 }

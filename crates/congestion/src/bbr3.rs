@@ -70,9 +70,13 @@ const NOMINAL_RTT: f64 = 1e-3;
 
 /// Builds the controller.
 pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    Box::new(fresh(environment))
+}
+
+fn fresh(environment: &Environment) -> Bbr3 {
     let cwnd = bounded(environment.initial_window, 1.0);
     let packet_bits = f64::from(environment.packet_bytes.max(1)) * 8.0;
-    Box::new(Bbr3 {
+    Bbr3 {
         packet_bits,
         random: environment.random_key.named("bbr3").stream(),
         state: State::Startup,
@@ -88,7 +92,7 @@ pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Control
         extra: ExtraAcked { began: None, acked: 0, most: WindowedMax::new(10) },
         window: Window::new(cwnd, packet_bits),
         idle_restart: false,
-    })
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -114,3 +114,7 @@ impl Policer {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "policer_tests.rs"]
+mod tests;

@@ -1,3 +1,4 @@
+use super::{Sample, fresh};
 use crate::scenario::build;
 use crate::scenario_path::SimplePath;
 use narrows_base::{Duration, Time};
@@ -77,4 +78,34 @@ fn a_rate_that_falls_is_followed() {
     assert!(used > 0.9, "{used}");
     let lost = (path.dropped - dropped) as f64 / (path.delivered - delivered) as f64;
     assert!(lost < 0.03, "{lost}");
+}
+
+/// Section 5.5.5: a rate that the application limited says how much was sent, not what the path carries, unless it is no
+/// less than the estimate. What it says of the cycle of now shows when the cycle before is forgotten.
+#[test]
+fn an_application_limited_rate_counts_only_where_it_is_no_less_than_the_estimate() {
+    let sample = |rate: f64, app_limited: bool| Sample {
+        now: seconds(1.0),
+        rate,
+        delivered: 1.0,
+        prior_delivered: 0,
+        newly_delivered: 1,
+        app_limited,
+        tx_in_flight: 1.0,
+        lost: 0.0,
+        outstanding: 1.0,
+        window_limited: false,
+    };
+    let after = |rate: f64, app_limited: bool| {
+        let mut bbr = fresh(&crate::Environment::default());
+        bbr.update_congestion(&sample(100.0, false));
+        bbr.bandwidth.advance();
+        bbr.update_congestion(&sample(rate, app_limited));
+        bbr.bandwidth.advance();
+        bbr.bandwidth.max()
+    };
+    assert_eq!(after(60.0, false), 60.0, "measured on the path");
+    assert_eq!(after(60.0, true), 0.0, "not a rate of the path");
+    assert_eq!(after(100.0, true), 100.0, "no less than the estimate");
+    assert_eq!(after(120.0, true), 120.0, "more than it");
 }

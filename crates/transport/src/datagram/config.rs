@@ -48,6 +48,8 @@ pub struct DatagramConfig {
     pub ecn: bool,
     /// A reliable stream if true; otherwise media, which are not retransmitted.
     pub reliable: bool,
+    /// Who has a stream's lost bytes sent again.
+    pub recovery: StreamRecovery,
     /// Media packets that waited longer than this are dropped; zero for never.
     pub expiry: Duration,
     /// The receiver's ACK policy, in addition to requests of the controller's receiver side.
@@ -64,6 +66,16 @@ pub struct DatagramConfig {
     pub halve: Halve,
     /// The probe timeout before the first round-trip time.
     pub rto: RtoConfig,
+}
+
+/// Who has a stream's lost bytes sent again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum StreamRecovery {
+    /// The sender, by what reports say and by its timer (RFC 9002).
+    #[default]
+    Rfc9002,
+    /// The receiver, by NACKs with a timer each (S3 section 3.5). In simulation only.
+    Nack,
 }
 
 /// What has to happen before a stream's first byte leaves.
@@ -91,6 +103,7 @@ impl DatagramConfig {
             window_pacing: true,
             ecn: false,
             reliable: false,
+            recovery: StreamRecovery::default(),
             expiry: Duration::from_secs(1),
             feedback: FeedbackConfig::default(),
             handshake: Opening::None,

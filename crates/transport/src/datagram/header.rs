@@ -96,6 +96,28 @@ pub fn write_report(packet: &mut Packet, vector: &AckVector, feedback: &Feedback
     packet.number = ((words.len() as u32) << WORDS) | (marks % MARKS);
 }
 
+/// Flag of what a receiver sends: it asks for bytes, and acknowledges nothing. Data of TCP alone have CWR.
+pub const NACK: u8 = Packet::CWR;
+/// Ranges of bytes in one NACK.
+pub const NACK_RANGES: usize = 3;
+
+/// Writes ranges of missing bytes `[from, to)` in rising order. Those that lie 4 GiB or further above the first do not fit.
+pub fn write_nack(packet: &mut Packet, ranges: &[(u64, u64)]) {
+    packet.seq = ranges.first().map_or(0, |r| r.0);
+    let near = |n: u64| u32::try_from(n.saturating_sub(packet.seq)).unwrap_or(u32::MAX);
+    let mut fields = [(0, 0); NACK_RANGES];
+    for (field, (from, to)) in fields.iter_mut().zip(ranges) {
+        *field = (near(*from), near(*to));
+    }
+    packet.sack = fields;
+}
+/// The ranges that [`write_nack`] wrote.
+pub fn read_nack(packet: &Packet) -> impl Iterator<Item = (u64, u64)> {
+    let base = packet.seq;
+    let far = move |n: u32| base.saturating_add(u64::from(n));
+    packet.sack.into_iter().filter(|r| r.0 < r.1).map(move |(from, to)| (far(from), far(to)))
+}
+
 /// Reads what [`write_report`] wrote; invalid data are read as something harmless.
 pub fn read_report(packet: &Packet) -> (AckVector, Feedback, u32) {
     let [a, b, c] = packet.sack;

@@ -22,6 +22,9 @@
 //! results depend on the latter: behind a short queue a paced TFWC avoids the losses of bursts and takes that share
 //! from TCP.
 //!
+//! S3's receiver has lost packets sent again by NACKs with a timer each. With `recovery=nack` a simulated stream does
+//! so (`nack`), for comparison; connections do not.
+//!
 //! A simulated stream is opened as a real connection is (`handshake`), and its packets have the bytes of sealed ones.
 //! Encryption itself, several streams and flow control are the real connection's (`crate::connection`); media begin at
 //! once, as in ns-2.
@@ -29,6 +32,7 @@
 mod assembly;
 pub(crate) mod frame_queue;
 pub(crate) mod handshake;
+mod nack;
 mod payload;
 mod stream;
 
@@ -39,10 +43,12 @@ pub mod sender;
 
 mod waiting;
 
-pub use config::{DatagramConfig, FeedbackConfig, Opening};
+pub use config::{DatagramConfig, FeedbackConfig, Opening, StreamRecovery};
 pub use receiver::Receiver;
 pub use sender::Sender;
 
+#[cfg(test)]
+mod nack_mode_tests;
 #[cfg(test)]
 mod outcomes_tests;
 #[cfg(test)]

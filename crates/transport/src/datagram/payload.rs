@@ -1,7 +1,11 @@
 //! The payload of a simulated sender's packets, as seen by the [packet sender](crate::packet_sender): a stream's bytes,
 //! which are retransmitted, or media, which are not.
 
+<<<<<<< HEAD
 use super::frame_queue::FrameQueue;
+=======
+use super::config::{DatagramConfig, StreamRecovery};
+>>>>>>> baaec81c (S3's repair by NACKs as a selectable part, judged beside the sender's; no published verdict says more than its interval; tests of BBR's policer and of application-limited rates in BBRv3)
 use super::stream::{Outgoing, SentRange};
 use super::waiting::Waiting;
 use crate::packet_sender::PayloadSource;
@@ -16,9 +20,13 @@ pub(super) enum SimulatedSource {
 }
 
 impl SimulatedSource {
-    pub fn new(reliable: bool, expiry: Duration) -> SimulatedSource {
-        if reliable {
-            SimulatedSource::Stream(Outgoing::default())
+    pub fn new(config: &DatagramConfig) -> SimulatedSource {
+        let expiry = config.expiry;
+        if config.reliable {
+            SimulatedSource::Stream(match config.recovery {
+                StreamRecovery::Rfc9002 => Outgoing::default(),
+                StreamRecovery::Nack => Outgoing::on_request(),
+            })
         } else {
             SimulatedSource::Media(Media {
                 waiting: Waiting::default(),
@@ -61,6 +69,12 @@ impl SimulatedSource {
                 m.waiting.clear();
                 m.frames = None;
             }
+        }
+    }
+    /// The receiver asks for these bytes.
+    pub fn requested(&mut self, from: u64, to: u64) {
+        if let SimulatedSource::Stream(s) = self {
+            s.requested(from, to);
         }
     }
     /// Takes the next packet's bytes, at most `most`.
@@ -114,7 +128,7 @@ impl PayloadSource for SimulatedSource {
     #[inline]
     fn lost(&mut self, range: &SentRange) -> bool {
         match self {
-            SimulatedSource::Stream(s) => s.send_again(range.offset, range.length),
+            SimulatedSource::Stream(s) => s.lost(range.offset, range.length),
             SimulatedSource::Media(_) => false,
         }
     }

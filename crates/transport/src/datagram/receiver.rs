@@ -2,9 +2,10 @@
 //! (`packet_receiver`), and reassembles the data.
 
 use super::assembly::Assembly;
-use super::config::{DatagramConfig, Opening};
+use super::config::{DatagramConfig, Opening, StreamRecovery};
 use super::handshake;
 use super::header::{self, AckVector};
+use super::nack::Nacks;
 use crate::loss_classifier::LossTracker;
 use crate::packet_receiver::{PacketReceiver, ReceivedPacket, ReceiverConfig};
 use crate::ranges::Ranges;
@@ -23,6 +24,8 @@ pub struct Receiver {
     open: bool,
     /// A stream's bytes, where the payload is one.
     assembly: Option<Box<Assembly>>,
+    /// What it asks for again, where the receiver does so.
+    nacks: Option<Box<Nacks>>,
     /// The shortest one-way time of a packet; zero before the first.
     one_way: Duration,
     delivered: u64,
@@ -49,6 +52,7 @@ impl Receiver {
             report_bytes: config.report_bytes.min(65_535) as u16,
             open: config.handshake == Opening::None,
             assembly: config.reliable.then(Box::default),
+            nacks: (config.recovery == StreamRecovery::Nack).then(Box::default),
             one_way: Duration::ZERO,
             delivered: 0,
             packets: 0,
@@ -87,6 +91,10 @@ impl Receiver {
         self.one_way =
             if self.one_way == Duration::ZERO { one_way } else { self.one_way.min(one_way) };
         let rtt = self.one_way.saturating_mul(2);
+        if let Some(nacks) = &mut self.nacks {
+            let bytes = (data.offset, data.offset + u64::from(p.payload()));
+            nacks.on_packet(now, p.stamp, bytes, one_way + self.one_way);
+        }
         self.receiver.on_feedback(data.feedback);
         self.receiver.on_spacing(data.spacing, rtt);
         let packet = ReceivedPacket {
@@ -100,7 +108,33 @@ impl Receiver {
             uncounted: 0,
         };
         self.receiver.on_packet(now, &packet, rtt);
-        self.report(now)
+        self.answer(now)
+    }
+
+    /// What must leave now, if anything must: one packet, and the next at the timer's call.
+    #[inline]
+    fn answer(&mut self, now: Time) -> Option<Packet> {
+        self.report(now).or_else(|| self.nack(now))
+    }
+
+    /// The NACK that must leave now, if one must.
+    #[inline]
+    fn nack(&mut self, now: Time) -> Option<Packet> {
+        let request = self.nacks.as_mut()?.take(now)?;
+        self.reports = self.reports.wrapping_add(1);
+        let mut packet = Packet {
+            seq: 0,
+            stamp: request.stamp,
+            number: 0,
+            random_key: random::mix(self.random_key.wrapping_add(u64::from(self.reports))) as u32,
+            sack: [(0, 0); 3],
+            flow: self.flow,
+            size: self.report_bytes,
+            hop: 0,
+            flags: Packet::ACK | header::NACK,
+        };
+        header::write_nack(&mut packet, &request.ranges);
+        Some(packet)
     }
 
     /// A packet of the handshake: its answer.
@@ -167,14 +201,15 @@ impl Receiver {
     /// When to call [`on_timeout`](Receiver::on_timeout).
     #[inline]
     pub fn next_timeout(&self) -> Time {
-        self.receiver.next_timeout()
+        let nack = self.nacks.as_ref().map_or(Time::NEVER, |n| n.due());
+        self.receiver.next_timeout().min(nack)
     }
 
-    /// A timer fired: a tick of the receiver side, or packets waited long enough. Returns the report to send now, if
-    /// any.
+    /// A timer fired: a tick of the receiver side, or packets waited long enough, or a NACK must leave. Returns what to
+    /// send now, if anything.
     pub fn on_timeout(&mut self, now: Time) -> Option<Packet> {
         self.receiver.on_timeout(now);
-        self.report(now)
+        self.answer(now)
     }
 
     /// Application bytes received: in order for a stream, otherwise without duplicates.

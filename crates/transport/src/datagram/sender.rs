@@ -43,7 +43,7 @@ impl Sender {
             paces_windows: config.window_pacing,
             hints: (config.hints, HintSource::User),
         };
-        let payload = SimulatedSource::new(config.reliable, config.expiry);
+        let payload = SimulatedSource::new(config);
         // A scalable sender's packets say so whether or not the scenario asks for ECN: it lives by marks.
         let ect = match (controller.requirements().l4s, config.ecn) {
             (true, _) => Packet::ECT | Packet::ECT1,
@@ -194,6 +194,15 @@ impl Sender {
         }
     }
 
+    /// A NACK: what it names leaves again.
+    #[cold]
+    fn on_nack(&mut self, p: &Packet) {
+        if !p.has(Packet::CORRUPT) {
+            let source = self.sender.payload_source_mut();
+            header::read_nack(p).for_each(|(from, to)| source.requested(from, to));
+        }
+    }
+
     fn on_report(&mut self, now: Time, p: &Packet) {
         let Some(highest) = header::report_end(p).checked_sub(1) else { return };
         if p.has(Packet::CORRUPT) || !self.sender.concerns(highest) {
@@ -227,6 +236,7 @@ impl Machine for Sender {
                     handshake.open(now);
                 }
             }
+            Input::Packet(p) if p.has(header::NACK) => self.on_nack(&p),
             Input::Packet(p) => self.on_report(now, &p),
             Input::Data(bytes) => self.sender.payload_source_mut().push(now, bytes),
             Input::Frame(part) => self.sender.payload_source_mut().push_frame(now, part),

@@ -27,9 +27,28 @@ pub(super) struct Outgoing {
     arrived: Ranges,
     /// What must leave again; parts of it may have arrived since.
     again: Ranges,
+    /// What the receiver asks for is sent again, and not what the sender takes for lost.
+    on_request: bool,
 }
 
 impl Outgoing {
+    /// A stream that sends again what the receiver asks for.
+    pub fn on_request() -> Outgoing {
+        Outgoing { on_request: true, ..Outgoing::default() }
+    }
+    /// The sender takes these bytes for lost, or probes with them; whether they are sent again. On request only the
+    /// last ones are: nothing behind them shows a receiver that they are missing.
+    pub fn lost(&mut self, offset: u64, length: u32) -> bool {
+        let is_last = self.available == 0 && offset + u64::from(length) == self.next;
+        (!self.on_request || is_last) && self.send_again(offset, length)
+    }
+    /// The receiver asks for bytes; those that never left are none to be sent again.
+    pub fn requested(&mut self, from: u64, to: u64) {
+        let length = to.min(self.next).saturating_sub(from).min(u64::from(u32::MAX));
+        if length > 0 {
+            self.send_again(from, length as u32);
+        }
+    }
     /// The application writes bytes.
     pub fn push(&mut self, bytes: u64) {
         self.available = self.available.saturating_add(bytes);

@@ -1,7 +1,7 @@
 //! Whether an endpoint can be made of a configuration that a program filled in field by field. What
 //! users write is within these bounds already: the descriptors' ranges are narrower.
 
-use crate::datagram::DatagramConfig;
+use crate::datagram::{DatagramConfig, StreamRecovery};
 use crate::rtt::RtoConfig;
 use crate::tcp::{MAX_WINDOW, TcpConfig};
 use narrows_base::field::{at_most, number, probability, whole};
@@ -67,6 +67,9 @@ pub(super) fn datagram(c: &DatagramConfig, has_receiver_side: bool) -> Result<()
     }
     if let Some(p) = c.hints.loss {
         probability("hints.loss", p)?;
+    }
+    if c.recovery == StreamRecovery::Nack && !c.reliable {
+        return Err(FieldError::new("recovery", "media are not repaired: NACKs are a stream's"));
     }
     let least = u64::from(c.reliable || !has_receiver_side);
     whole("feedback.ack_every", u64::from(c.feedback.ack_every), least, u64::from(u32::MAX))?;

@@ -1,7 +1,7 @@
 //! Parameters of our endpoint: under media, and under a stream.
 
 use super::{Family, ProtocolEntry};
-use crate::datagram::{DatagramConfig, FeedbackConfig, Opening};
+use crate::datagram::{DatagramConfig, FeedbackConfig, Opening, StreamRecovery};
 use crate::loss_classifier::{ClassifierConfig, LOSS_CLASSIFIERS};
 use crate::tcp::Preset;
 use narrows_base::descriptor::ParamKind;
@@ -58,6 +58,12 @@ pub const STREAM_PARAMS: &[Param] = &[
         origin: "as the TCP endpoint",
     },
     HANDSHAKE,
+    Param {
+        name: "recovery",
+        help: "who has lost packets sent again: the sender by reports, or the receiver by NACKs with timers (simulation only)",
+        kind: ParamKind::Choice(&["rfc9002", "nack"]),
+        origin: "RFC 9002; nack: S3 section 3.5",
+    },
     Param {
         name: "classifier",
         help: "who tells radio losses from congestion at the receiver",
@@ -191,6 +197,9 @@ pub(super) fn configure(
     classifier.biaz = (given.number("biaz-sigma"), given.number("biaz-phi"));
     LOSS_CLASSIFIERS.find(classifier.name)?;
     c.reliable = true;
+    if given.choice("recovery") == "nack" {
+        c.recovery = StreamRecovery::Nack;
+    }
     c.feedback.classifier = classifier;
     let given_value = |name: &str| Some(given.number(name)).filter(|x| *x > 0.0);
     c.hints = PathHints {

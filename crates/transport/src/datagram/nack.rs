@@ -1,0 +1,237 @@
+//! S3's repair of a stream (section 3.5), receiver's side: a NACK for what is missing, repeated by a timer until it has
+//! come. The sender sends again what a NACK names (`stream`), and nothing else except the stream's last packet.
+//!
+//! What S3 prints: "When the receiver detects a lost packet event, it sends out a NACK requesting the sender to resend
+//! the lost packet. For each unique NACK sent out, the receiver sets up a corresponding timer. After a timer expires
+//! […], the receiver will retransmit the corresponding NACK"; the timer's unit is the RTT, of which "running averages
+//! […] are calculated at the end of every epoch". Several packets lost together are asked for together (its SACK).
+//!
+//! What it leaves open, and what is taken:
+//! - A lost packet is detected by the first one above it, as S3 knows no reordering: no threshold. S3 gives a repeat the
+//!   number of the packet that it repeats. Our packet numbers are never reused, so offsets in the stream take the place
+//!   of S3's numbers: a gap is between the highest byte that has come and a packet above it. That a repeat is lost shows
+//!   by the timer only.
+//! - The timer of a NACK is 2 RTT, and doubles to 8 at most: a single one would expire with each delay of the repeat in a
+//!   queue.
+//! - The RTT at the receiver is a packet's one-way time and the shortest one (a report's way is taken for empty), the
+//!   running average has a weight of a tenth as S3's short averages (section 3.4.1), and what it is at the end of an epoch
+//!   of ten packets counts until the next.
+//! - Packets lost in a row share a NACK and a timer. A NACK has room for three such gaps; further ones leave in packets
+//!   of their own at the same moment.
+//! - S3's sender has no timer, but the loss of a stream's last packet is shown by nothing above it. The sender's loss
+//!   detection sends that one again.
+//! - S3's CACK acknowledges 32 packets and is held back while one is missing. Reports leave as without NACKs, since
+//!   controllers live on them: what is compared is the repair alone.
+
+use super::header::NACK_RANGES;
+use narrows_base::{Duration, Time};
+
+/// The first timer of a NACK in round trips, and the longest.
+const FIRST_TIMER: u64 = 2;
+const LONGEST_TIMER: u64 = 8;
+/// Packets in an epoch (S3 section 3.4.1), and the weight of one in a running average.
+const EPOCH: u32 = 10;
+const WEIGHT: f64 = 0.1;
+/// Timers are not shorter than those of such a round trip.
+const LEAST_RTT: Duration = Duration::from_millis(1);
+
+/// Bytes `[from, to)` that are missing below others that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Gap {
+    from: u64,
+    to: u64,
+    /// When a NACK leaves for it.
+    due: Time,
+    /// The timer of the NACK that leaves then, in round trips.
+    timer: u64,
+}
+
+/// One NACK.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    /// Missing bytes, in rising order.
+    pub ranges: Vec<(u64, u64)>,
+    /// When the last packet that came was sent, moved forward by the time since it came.
+    pub stamp: Time,
+}
+
+/// The running average of the round trip, as it was at the last epoch's end.
+#[derive(Clone, Copy, Debug, Default)]
+struct RunningRtt {
+    running: Option<f64>,
+    read: Duration,
+    packets: u32,
+}
+
+impl RunningRtt {
+    fn sample(&mut self, rtt: Duration) {
+        let r = rtt.as_secs_f64();
+        let running = self.running.map_or(r, |mean| mean + WEIGHT * (r - mean));
+        self.running = Some(running);
+        self.packets += 1;
+        // Until the first epoch ends, the first sample counts.
+        if self.packets >= EPOCH || self.read == Duration::ZERO {
+            self.read = Duration::from_secs_f64(running).max(LEAST_RTT);
+        }
+        if self.packets >= EPOCH {
+            self.packets = 0;
+        }
+    }
+}
+
+/// The gaps of a stream and their timers. There are no more of them than ranges that the stream's reassembly holds.
+#[derive(Debug, Default)]
+pub(super) struct Nacks {
+    /// In the stream's order.
+    gaps: Vec<Gap>,
+    /// One above the highest byte that came.
+    highest: u64,
+    rtt: RunningRtt,
+    /// When the last packet was sent, and when it came.
+    last: (Time, Time),
+}
+
+impl Nacks {
+    /// Bytes `[from, to)` came, in a packet that was sent then and shows this round trip.
+    pub fn on_packet(&mut self, now: Time, sent: Time, (from, to): (u64, u64), rtt: Duration) {
+        self.last = (sent, now);
+        self.rtt.sample(rtt);
+        if from > self.highest {
+            self.gaps.push(Gap { from: self.highest, to: from, due: now, timer: FIRST_TIMER });
+        } else if from < to {
+            self.fill(from, to);
+        }
+        self.highest = self.highest.max(to);
+    }
+
+    /// What came of a gap is not asked for again; the rest of it keeps its timer.
+    fn fill(&mut self, from: u64, to: u64) {
+        let first = self.gaps.partition_point(|g| g.to <= from);
+        let last = first + self.gaps[first..].partition_point(|g| g.from < to);
+        if first == last {
+            return;
+        }
+        let (low, high) = (self.gaps[first], self.gaps[last - 1]);
+        let below = Gap { to: from, ..low };
+        let above = Gap { from: to, ..high };
+        let left = [below, above].into_iter().filter(|g| g.from < g.to);
+        self.gaps.splice(first..last, left);
+    }
+
+    /// When [`take`](Nacks::take) has a NACK.
+    pub fn due(&self) -> Time {
+        self.gaps.iter().map(|g| g.due).min().unwrap_or(Time::NEVER)
+    }
+
+    /// The NACK that leaves now, if one does; there may be another.
+    pub fn take(&mut self, now: Time) -> Option<Request> {
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        let rtt = self.rtt.read;
+        for gap in self.gaps.iter_mut().filter(|g| g.due <= now) {
+            let base = ranges.first().map_or(gap.from, |r| r.0);
+            if ranges.len() >= NACK_RANGES
+                || (gap.to - base > u64::from(u32::MAX) && !ranges.is_empty())
+            {
+                break;
+            }
+            ranges.push((gap.from, gap.to));
+            gap.due = now + rtt.saturating_mul(gap.timer);
+            gap.timer = (2 * gap.timer).min(LONGEST_TIMER);
+        }
+        let (sent, came) = self.last;
+        (!ranges.is_empty()).then(|| Request { ranges, stamp: sent + now.since(came) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ms(n: u64) -> Time {
+        Time::ZERO + Duration::from_millis(n)
+    }
+    const RTT: Duration = Duration::from_millis(100);
+    const LONG: Duration = Duration::from_millis(300);
+
+    /// Packets of 1000 bytes that come at these times, each sent 50 ms before.
+    fn came(nacks: &mut Nacks, at: u64, packet: u64) {
+        nacks.on_packet(ms(at), ms(at - 50), (1000 * packet, 1000 * (packet + 1)), RTT);
+    }
+    fn taken(nacks: &mut Nacks, at: u64) -> Vec<(u64, u64)> {
+        nacks.take(ms(at)).map_or(Vec::new(), |r| r.ranges)
+    }
+
+    #[test]
+    fn a_gap_is_asked_for_at_once_and_again_after_2_4_8_and_8_round_trips() {
+        let mut nacks = Nacks::default();
+        came(&mut nacks, 100, 0);
+        assert_eq!(nacks.due(), Time::NEVER);
+        came(&mut nacks, 110, 2);
+        for at in [110, 310, 710, 1510, 2310] {
+            assert_eq!(nacks.due(), ms(at));
+            assert_eq!(taken(&mut nacks, at - 1), []);
+            let request = nacks.take(ms(at)).unwrap();
+            assert_eq!(request.ranges, [(1000, 2000)]);
+            assert_eq!(ms(at).since(request.stamp), Duration::from_millis(50), "the path alone");
+        }
+        came(&mut nacks, 2400, 1);
+        assert_eq!((nacks.due(), taken(&mut nacks, 9000)), (Time::NEVER, vec![]));
+    }
+
+    /// Its timer tells that a repeat was lost, and no packet above it: S3's sender never learns of the repeat.
+    #[test]
+    fn each_gap_has_a_timer_and_what_came_of_it_is_left_out() {
+        let mut nacks = Nacks::default();
+        came(&mut nacks, 100, 3);
+        assert_eq!(taken(&mut nacks, 100), [(0, 3000)], "the first packets, together");
+        came(&mut nacks, 150, 5);
+        assert_eq!(taken(&mut nacks, 150), [(4000, 5000)], "the first one's timer runs");
+        came(&mut nacks, 200, 1);
+        assert_eq!(taken(&mut nacks, 300), [(0, 1000), (2000, 3000)]);
+        assert_eq!(taken(&mut nacks, 350), [(4000, 5000)]);
+    }
+
+    #[test]
+    fn more_gaps_than_fit_leave_at_the_same_moment() {
+        let mut nacks = Nacks::default();
+        (0..5).for_each(|n| came(&mut nacks, 100, 2 * n + 1));
+        let counts: Vec<_> = (0..3).map(|_| taken(&mut nacks, 100).len()).collect();
+        assert_eq!(counts, [3, 2, 0]);
+        assert_eq!(nacks.due(), ms(300));
+    }
+
+    /// A delay counts when ten packets have told of it.
+    #[test]
+    fn the_round_trip_is_the_running_average_at_the_epochs_end() {
+        let mut rtt = RunningRtt::default();
+        rtt.sample(RTT);
+        (1..19).for_each(|_| rtt.sample(LONG));
+        assert!(rtt.read < LONG, "the first epoch's end");
+        let before = rtt.read;
+        rtt.sample(LONG);
+        assert!(before < rtt.read && rtt.read < LONG, "{}", rtt.read);
+    }
+
+    proptest! {
+        /// Whatever comes in whatever order and however often: what is asked for is what is missing below the highest.
+        #[test]
+        fn what_is_missing_is_asked_for(packets in prop::collection::vec((0u64..60, 0u64..9), 1..80)) {
+            let (mut nacks, mut seen) = (Nacks::default(), [false; 80]);
+            for (at, (from, length)) in packets.into_iter().enumerate() {
+                nacks.on_packet(ms(100 + at as u64), ms(at as u64), (from, from + length), RTT);
+                seen[from as usize..(from + length) as usize].fill(true);
+                let mut asked = [false; 80];
+                for gap in &nacks.gaps {
+                    prop_assert!(gap.from < gap.to);
+                    asked[gap.from as usize..gap.to as usize].fill(true);
+                }
+                prop_assert!(nacks.gaps.windows(2).all(|w| w[0].to <= w[1].from));
+                let highest = nacks.highest as usize;
+                for n in 0..80 {
+                    prop_assert_eq!(asked[n], n < highest && !seen[n], "{}", n);
+                }
+            }
+        }
+    }
+}
