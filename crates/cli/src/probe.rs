@@ -21,7 +21,7 @@ pub const LINKS_FILE: &str = "links.toml";
 
 #[derive(Args)]
 pub struct ProbeArgs {
-    /// A `narrows serve` or `narrows speed --serve`: [rrtp://][KEY@]HOST:PORT
+    /// A `narrows serve`, `narrows speed --serve` or `narrows tunnel serve`: [rrtp://][KEY@]HOST:PORT
     #[arg(value_name = "HOST:PORT")]
     pub server: String,
     /// Make a queue overflow, once in each direction, to find its size and management

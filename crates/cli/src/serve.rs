@@ -6,7 +6,7 @@ use crate::log::{Level, Log};
 use crate::record::Record;
 use crate::terminal::{STOP, catch_interrupt, print};
 use crate::transfer::server_key;
-use crate::transport::{Transport, bare_number, bytes, rate};
+use crate::transport::{Hints, Transport, bare_number, bytes, rate};
 use clap::Args;
 use narrows_base::Rate;
 use narrows_files::access::AllowList;
@@ -112,7 +112,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
         log.line(failed, source, &event.to_string());
     })?);
     let identity = server_key(a.identity.as_deref())?;
-    let learned = learned(a)?;
+    let learned = learned(a.learn, &a.transport.hints)?;
     let listen = address(&a.listen)?;
     let over_tcp = tcp::Server::bind(listen, identity.clone(), Arc::clone(&service))?;
     // The same number for both, also where the system chose it.
@@ -169,11 +169,13 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
 }
 
 /// Where it is kept what paths were like, if the user wants that.
-fn learned(a: &Serve) -> Result<Option<Learned>, Failure> {
-    if !a.learn {
+///
+/// # Errors
+/// The user says the same by flags, or the file is broken.
+pub fn learned(learn: bool, hints: &Hints) -> Result<Option<Learned>, Failure> {
+    if !learn {
         return Ok(None);
     }
-    let hints = &a.transport.hints;
     if hints.rate.is_some() || hints.rtt.is_some() || hints.loss.is_some() {
         let line = "--learn: --rate, --rtt and --loss say the same of all paths; leave out one or \
                     the other";

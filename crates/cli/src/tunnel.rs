@@ -3,13 +3,16 @@
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Level, Log};
+use crate::record::Record;
+use crate::serve::learned;
 use crate::terminal::{STOP, catch_interrupt, print};
 use crate::transfer::{client_key, known_servers, pin, server_key};
-use crate::transport::{Transport, address, rate};
+use crate::transport::{Hints, Transport, address, rate};
 use clap::{Args, Subcommand};
 use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;
 use narrows_files::access::AllowList;
+use narrows_files::learned::Learned;
 use narrows_files::{Error, Kind, Scheme, Url, error, key};
 use narrows_transport::endpoint::Permit;
 use narrows_tunnel::allow::{Target, Targets};
@@ -23,6 +26,11 @@ use narrows_tunnel::server::ServerOptions;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// An attempt over UDP is given up after so long, and TCP tried.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A server that says nothing for so long, and answers no probe, is connected to anew.
+const SILENCE: Duration = Duration::from_secs(12);
 
 pub const HELP: &str = "\
 One side serves, at a place from which the targets can be reached; the other
@@ -91,6 +99,9 @@ pub struct Serve {
     /// This server's key [default: server.key in the folder that `narrows key` names]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
+    /// Remember what the paths to clients are like, and begin with it when one comes again
+    #[arg(long)]
+    pub learn: bool,
     /// Let clients choose protocols that send as fast as the client says (tear-reliable, rrtp-lasthop,
     /// rrtp+tfrc, rrtp+fixed), but no faster than this
     #[arg(long, value_name = "RATE", value_parser = rate)]
@@ -100,6 +111,8 @@ pub struct Serve {
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub transport: Transport,
+    #[command(flatten)]
+    pub record: Record,
     #[command(flatten)]
     pub live: LiveArgs,
 }
@@ -128,6 +141,9 @@ pub struct Connect {
     /// The rate at which this side can receive, if you know it: the server is told (--rate is that of sending)
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub receive_rate: Option<Rate>,
+    /// Remember what the path to the server is like, and begin with it the next time
+    #[arg(long)]
+    pub learn: bool,
     /// This client's key [default: client.key in the folder that `narrows key` names]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
@@ -136,6 +152,8 @@ pub struct Connect {
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub transport: Transport,
+    #[command(flatten)]
+    pub record: Record,
     #[command(flatten)]
     pub live: LiveArgs,
 }
@@ -213,8 +231,11 @@ fn serve(a: &Serve) -> Result<(), Failure> {
         Some(most) => Permit::Any(most),
         None => Permit::Listed,
     };
+    let learned = learned(a.learn, &a.transport.hints)?.map(Arc::new);
+    let protocol = config.protocol.label().to_string();
+    let recording = a.record.start("tunnel serve", &protocol, format!("UDP at {listen}"))?;
     let lines = log.clone();
-    let shown = ShownConnections::open(&a.live, "tunnel serve", config.protocol.label())?;
+    let page = ShownConnections::open(&a.live, "tunnel serve", config.protocol.label())?;
     let options = ServerOptions {
         identity,
         clients,
@@ -227,7 +248,8 @@ fn serve(a: &Serve) -> Result<(), Failure> {
         },
         config,
         permit,
-        tap: ShownConnections::beside(shown.as_ref(), None),
+        learned,
+        tap: ShownConnections::beside(page.as_ref(), recording.tap("server")),
         lookup: dial::system(),
         log: Box::new(move |event| {
             let level = if event.is_warning { Level::Warning } else { Level::Info };
@@ -240,7 +262,8 @@ fn serve(a: &Serve) -> Result<(), Failure> {
             .map_err(|_| Error::new(Kind::Local, "cannot write to the standard output"))
     };
     let warn = move |line: &str| log.line(Level::Warning, "allow", line);
-    Ok(blocking::serve(listen, options, ready, warn, &STOP)?)
+    let done = blocking::serve(listen, options, ready, warn, &STOP);
+    recording.finish(done.map_err(Failure::from))
 }
 
 fn connect(a: &Connect) -> Result<(), Failure> {
@@ -268,7 +291,10 @@ fn connect(a: &Connect) -> Result<(), Failure> {
         Some(key) => Some(key),
         None => known.get(&server)?,
     };
-    let shown = ShownConnections::open(&a.live, "tunnel connect", config.protocol.label())?;
+    let learned = remembered(a, &server)?;
+    let protocol = config.protocol.label().to_string();
+    let recording = a.record.start("tunnel connect", &protocol, format!("the path to {shown}"))?;
+    let page = ShownConnections::open(&a.live, "tunnel connect", config.protocol.label())?;
     let options = ClientOptions {
         host: url.host.clone(),
         port: url.port,
@@ -277,8 +303,10 @@ fn connect(a: &Connect) -> Result<(), Failure> {
         identity,
         config,
         receiving: PathHints { rate: a.receive_rate, ..a.transport.hints.receiving() },
-        patience: Duration::from_secs(10),
-        tap: ShownConnections::beside(shown.as_ref(), None),
+        patience: PATIENCE,
+        silence: SILENCE,
+        learned,
+        tap: ShownConnections::beside(page.as_ref(), recording.tap("client")),
         tell: Box::new(move |line| log.line(Level::Info, "tunnel", line)),
     };
     catch_interrupt();
@@ -287,5 +315,24 @@ fn connect(a: &Connect) -> Result<(), Failure> {
         print(&format!("Tunnel\n{}", lines.collect::<String>()))
             .map_err(|_| Error::new(Kind::Local, "cannot write to the standard output"))
     };
-    Ok(blocking::connect(options, entrances, ready, &STOP)?)
+    let done = blocking::connect(options, entrances, ready, &STOP);
+    recording.finish(done.map_err(Failure::from))
+}
+
+/// The file of learned paths, and the name of the path to this server, if that is wanted.
+fn remembered(a: &Connect, server: &str) -> Result<Option<(Arc<Learned>, String)>, Failure> {
+    let Hints { rate, rtt, loss, .. } = &a.transport.hints;
+    if !a.learn {
+        return Ok(None);
+    }
+    if rate.is_some() || rtt.is_some() || loss.is_some() {
+        return Err(input(
+            "--learn: --rate, --rtt and --loss say what the path is like; leave out one or the other",
+        ));
+    }
+    let file = Learned::at(key::config_folder()?.join("paths.toml"));
+    let name = format!("to {server}");
+    // A broken file is named now.
+    file.get(&name)?;
+    Ok(Some((Arc::new(file), name)))
 }

@@ -44,7 +44,6 @@ pub fn serve(
     let runtime = runtime()?;
     let done = runtime.block_on(async {
         let server = Server::bind(address, options)?;
-        let endpoint = server.endpoint().clone();
         ready(server.address())?;
         let server = std::sync::Arc::new(server);
         let checked = server.clone();
@@ -53,7 +52,8 @@ pub fn serve(
             () = server.run() => Err(Error::new(Kind::Local, "the UDP socket has failed")),
             () = stopped(stop) => Ok(()),
         };
-        endpoint.leave(STOPPED, "the server was stopped");
+        server.keep_learned();
+        server.endpoint().leave(STOPPED, "the server was stopped");
         ended
     });
     // A lookup that hangs keeps nobody.

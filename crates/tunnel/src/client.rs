@@ -1,13 +1,15 @@
-//! The near side's connection: made again whenever it is lost, and streams on it.
+//! The near side's connections, and streams on them.
 
 use crate::connection::for_tunnel;
-use crate::flow::{self, Back, Flows};
+use crate::flow::{Back, Flows};
 use crate::hints;
+use crate::learning::Lesson;
 use crate::over_tcp;
 use crate::pipe::answer;
 use crate::request::{Refusal, Request};
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
+use narrows_files::learned::Learned;
 use narrows_files::{Error, Identity, Kind, key};
 use narrows_net::tap::Tap;
 use narrows_net::{
@@ -24,13 +26,10 @@ use std::time::Duration as Wait;
 use tokio::net::lookup_host;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-/// Whoever connects to the near side waits so long for a lost connection.
-const PATIENCE: Wait = Wait::from_secs(10);
-/// The next attempt to connect follows after a pause that doubles.
-const MIN_PAUSE: Wait = Wait::from_millis(500);
-const MAX_PAUSE: Wait = Wait::from_secs(30);
+/// Whoever connects to the near side waits so long for a connection that answers: as long as UDP is tried, and then TCP.
+const PATIENCE: Wait = Wait::from_secs(15);
 
 /// Whether a key is the right one.
 pub type Judge = Box<dyn Fn(&PublicKey) -> Result<(), Error> + Send + Sync>;
@@ -53,6 +52,10 @@ pub struct ClientOptions {
     pub receiving: PathHints,
     /// An attempt over UDP is given up after so long.
     pub patience: Duration,
+    /// After so long without a packet of the far side's, and with probes unanswered, another connection is tried.
+    pub silence: Duration,
+    /// Where it is kept what the path there is like, and under which name.
+    pub learned: Option<(Arc<Learned>, String)>,
     /// Who watches.
     pub tap: Option<Arc<dyn Tap>>,
     /// Told a line when something happens that people should know.
@@ -83,18 +86,43 @@ pub struct Link {
     endpoint: Endpoint,
     /// The UDP flows on it, and where what comes on them goes.
     pub flows: Arc<Flows<Back>>,
-    carrier: Option<Carrier>,
+    pub(crate) carrier: Option<Carrier>,
+    is_over_tcp: bool,
+    lesson: Option<Lesson>,
 }
 
+/// Both halves of a stream.
+pub type Stream = (SendStream, ReceiveStream);
+
 /// What carries datagrams over TCP; dropped, it ends.
-type Carrier = JoinSet<std::io::Result<()>>;
+pub(crate) type Carrier = JoinSet<std::io::Result<()>>;
 
 /// The code of connections whose TCP connection is lost.
-const CARRIER_LOST: u64 = 258;
+pub(crate) const CARRIER_LOST: u64 = 258;
 
 impl Link {
     fn new(connection: Connection, endpoint: Endpoint, carrier: Option<Carrier>) -> Link {
-        Link { connection, endpoint, flows: Arc::default(), carrier }
+        let is_over_tcp = carrier.is_some();
+        Link { connection, endpoint, flows: Arc::default(), carrier, is_over_tcp, lesson: None }
+    }
+
+    /// Whether its packets travel within a TCP connection.
+    pub fn is_over_tcp(&self) -> bool {
+        self.is_over_tcp
+    }
+
+    /// To be called about once a second: how much was delivered.
+    pub(crate) fn measure(&self) {
+        if let Some(lesson) = &self.lesson {
+            lesson.measure();
+        }
+    }
+
+    /// Keeps what was learned of the path, where that is wanted.
+    pub(crate) fn keep_learned(&self) {
+        if let Some(lesson) = &self.lesson {
+            lesson.keep();
+        }
     }
 
     /// Tells the far side of the path, if there is something to tell. The answer is not waited for.
@@ -117,11 +145,7 @@ impl Link {
     ///
     /// # Errors
     /// Why nothing could be asked.
-    pub async fn ask(
-        &self,
-        request: &Request,
-        more: &[u8],
-    ) -> Result<(SendStream, ReceiveStream), NotOpened> {
+    pub async fn ask(&self, request: &Request, more: &[u8]) -> Result<Stream, NotOpened> {
         let mut asked = request.bytes().ok_or(NotOpened::Refused(Refusal::NoSuchName))?;
         asked.extend(more);
         let opened = self.connection.open_bi().await;
@@ -133,13 +157,13 @@ impl Link {
 
 /// The near side of a tunnel.
 pub struct Tunnel {
-    options: ClientOptions,
+    pub(crate) options: ClientOptions,
     key: Mutex<Option<PublicKey>>,
-    current: watch::Sender<Option<Arc<Link>>>,
+    pub(crate) current: watch::Sender<Option<Arc<Link>>>,
 }
 
 impl Tunnel {
-    /// Without a connection: [`keep`](Tunnel::keep) makes it.
+    /// Without a connection: [`keep`](Tunnel::keep) makes one.
     pub fn new(options: ClientOptions) -> Arc<Tunnel> {
         let (key, current) = (Mutex::new(options.key), watch::Sender::new(None));
         Arc::new(Tunnel { options, key, current })
@@ -150,50 +174,20 @@ impl Tunnel {
         (self.options.tell)(line);
     }
 
-    /// Connects, and does so again whenever the connection is lost.
-    ///
-    /// # Errors
-    /// What another attempt would not change: the server has another key, refuses this one, or speaks another version.
-    pub async fn keep(&self) -> Result<(), Error> {
-        let (mut pause, mut told) = (MIN_PAUSE, String::new());
-        loop {
-            match self.connect().await {
-                Ok(mut link) => {
-                    (pause, told) = (MIN_PAUSE, String::new());
-                    let mut carrier = link.carrier.take();
-                    link.tell_path(&self.options.receiving).await;
-                    let (connection, flows) = (link.connection.clone(), link.flows.clone());
-                    self.current.send_replace(Some(Arc::new(link)));
-                    let why = tokio::select! {
-                        why = connection.closed() => why,
-                        () = flow::to_programs(connection.clone(), flows) => connection.closed().await,
-                        () = over(&mut carrier) => {
-                            connection.close(CARRIER_LOST, "the TCP connection below is lost");
-                            connection.closed().await
-                        }
-                    };
-                    self.current.send_replace(None);
-                    if is_final(&why) {
-                        return Err(refused(&why, &self.options.identity));
-                    }
-                    self.tell(&format!("the connection is lost ({why}), and with it what was open; connecting again"));
-                }
-                Err(e) if e.kind != Kind::Unreachable && e.kind != Kind::Busy => return Err(e),
-                Err(e) => {
-                    // Once for each cause, not for each attempt.
-                    if told != e.line {
-                        self.tell(&format!("{}; trying again until it answers", e.line));
-                        told = e.line;
-                    }
-                }
-            }
-            sleep(pause).await;
-            pause = (pause * 2).min(MAX_PAUSE);
+    /// A new connection, to which the far side is told what is known of the path.
+    pub(crate) async fn connect(&self) -> Result<Link, Error> {
+        let mut link = self.connect_somehow().await?;
+        if let Some((learned, place)) = &self.options.learned {
+            let over = if link.is_over_tcp { " over TCP" } else { "" };
+            let place = format!("{place}{over}");
+            link.lesson = Some(Lesson::begin(&link.connection, learned.clone(), place));
         }
+        link.tell_path(&self.options.receiving).await;
+        Ok(link)
     }
 
-    /// Connects: over UDP, and if that is not answered over TCP.
-    async fn connect(&self) -> Result<Link, Error> {
+    /// Over UDP, and if that is not answered over TCP.
+    async fn connect_somehow(&self) -> Result<Link, Error> {
         let ClientOptions { host, port, .. } = &self.options;
         let mut found = lookup_host((host.as_str(), *port)).await.map_err(|_| {
             let line = format!("{}: no such host", narrows_files::error::shown(host));
@@ -268,14 +262,15 @@ impl Tunnel {
         there.clone().ok_or(NotOpened::NoTunnel)
     }
 
-    /// Opens something at the far side, and waits for the answer.
+    /// Opens something at the far side, and waits for the answer. The connection is to be held for as long as the stream.
     ///
     /// # Errors
     /// Why not.
-    pub async fn open(&self, request: &Request) -> Result<(SendStream, ReceiveStream), NotOpened> {
-        let (send, mut receive) = self.link().await?.ask(request, &[]).await?;
+    pub async fn open(&self, request: &Request) -> Result<(Arc<Link>, Stream), NotOpened> {
+        let link = self.link().await?;
+        let (send, mut receive) = link.ask(request, &[]).await?;
         match answer(&mut receive).await {
-            Ok(None) => Ok((send, receive)),
+            Ok(None) => Ok((link, (send, receive))),
             Ok(Some(refusal)) => Err(NotOpened::Refused(refusal)),
             Err(_) => Err(NotOpened::NoTunnel),
         }
@@ -284,21 +279,14 @@ impl Tunnel {
     /// Tells the server that this end goes.
     pub fn leave(&self) {
         if let Some(link) = self.current.send_replace(None) {
+            link.keep_learned();
             link.endpoint.leave(0, "");
         }
     }
 }
 
-/// Waits for the end of a TCP connection below; without one, for ever.
-async fn over(carrier: &mut Option<Carrier>) {
-    match carrier {
-        Some(carrier) => drop(carrier.join_next().await),
-        None => std::future::pending().await,
-    }
-}
-
 /// Whether another attempt would end the same way.
-fn is_final(e: &NetError) -> bool {
+pub(crate) fn is_final(e: &NetError) -> bool {
     matches!(
         e,
         NetError::WrongKey { .. }
@@ -309,7 +297,7 @@ fn is_final(e: &NetError) -> bool {
     )
 }
 
-fn refused(e: &NetError, identity: &Identity) -> Error {
+pub(crate) fn refused(e: &NetError, identity: &Identity) -> Error {
     let kind = match e {
         NetError::Refused { .. } => {
             let own = key::text(identity.public());

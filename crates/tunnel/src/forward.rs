@@ -1,11 +1,10 @@
 //! Ports of the near side that lead to one target each.
 
-use crate::client::{NotOpened, Tunnel};
+use crate::client::{Link, NotOpened, Stream, Tunnel};
 use crate::listen::accept;
 use crate::pipe::{self, End};
 use crate::request::Request;
 use narrows_files::error::shown;
-use narrows_net::{ReceiveStream, SendStream};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -87,7 +86,8 @@ pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener, forward: Forward) {
 async fn carry(tunnel: &Tunnel, tcp: TcpStream, request: &Request) {
     pipe::prepare(&tcp);
     let why = match asked(tunnel, request).await {
-        Ok(stream) => match pipe::run(tcp, stream, false).await {
+        // The link is held until the stream is over.
+        Ok((_link, stream)) => match pipe::run(tcp, stream, false).await {
             End::Refused(refusal) => NotOpened::Refused(refusal),
             _ => return,
         },
@@ -96,11 +96,10 @@ async fn carry(tunnel: &Tunnel, tcp: TcpStream, request: &Request) {
     tunnel.tell(&format!("{}: {why}", request.shown()));
 }
 
-async fn asked(
-    tunnel: &Tunnel,
-    request: &Request,
-) -> Result<(SendStream, ReceiveStream), NotOpened> {
-    tunnel.link().await?.ask(request, &[]).await
+async fn asked(tunnel: &Tunnel, request: &Request) -> Result<(Arc<Link>, Stream), NotOpened> {
+    let link = tunnel.link().await?;
+    let stream = link.ask(request, &[]).await?;
+    Ok((link, stream))
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ async fn serve(tunnel: &Tunnel, mut tcp: TcpStream) -> std::io::Result<()> {
         return tcp.write_all(&answer("400 Bad Request", line)).await;
     };
     match tunnel.open(&target).await {
-        Ok((mut send, receive)) => {
+        Ok((_link, (mut send, receive))) => {
             match told {
                 Some(told) => bytes.splice(..0, told).for_each(drop),
                 None => tcp.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?,

@@ -3,7 +3,7 @@
 //! | to | see |
 //! |---|---|
 //! | serve the far side | [`server`] |
-//! | connect to it, and stay connected | [`client`] |
+//! | connect to it, and stay connected | [`client`](client::Tunnel::keep) |
 //! | pass where UDP does not | [`over_tcp`] |
 //! | forward local ports | [`forward`], for datagrams [`datagrams`] |
 //! | be a proxy | [`socks`], [`http`] |
@@ -27,13 +27,27 @@ pub mod forward;
 mod head;
 pub mod hints;
 pub mod http;
+mod keep;
+mod learning;
 pub mod limits;
 pub mod listen;
 pub mod over_tcp;
+mod peer;
 pub mod pipe;
 pub mod request;
 pub mod server;
+mod shared;
 pub mod socks;
 
+#[cfg(test)]
+mod both_ends;
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod outage_tests;
+#[cfg(test)]
+mod proxy_tests;
+#[cfg(test)]
+mod test_path;
 #[cfg(test)]
 mod tunnel_tests;

@@ -16,11 +16,14 @@ pub struct ClientLimits {
     pub openings: u32,
     /// Bytes of each connection that wait to be sent to the client.
     pub unsent: usize,
+    /// How long it may take to say on a stream what it wants.
+    pub asking: Duration,
 }
 
 impl Default for ClientLimits {
     fn default() -> ClientLimits {
-        ClientLimits { streams: 1024, flows: 256, openings: 100, unsent: 6 << 20 }
+        let asking = Duration::from_secs(10);
+        ClientLimits { streams: 1024, flows: 256, openings: 100, unsent: 6 << 20, asking }
     }
 }
 

@@ -7,13 +7,43 @@ use crate::request::{RESET, Refusal};
 use narrows_net::{Error as NetError, ReceiveStream, SendStream};
 use socket2::SockRef;
 use std::io::ErrorKind;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 /// Bytes that are taken from a TCP connection at once. An idle connection holds no buffer.
 const PIECE: usize = 32 << 10;
+
+/// A stream goes before others as long as it sends little: so much at once, and so much a second in the long run. A
+/// terminal, a request or the answer to one does not wait behind an upload then, of which others still get a turn.
+const FIRST_BYTES: f64 = 64e3;
+const FIRST_RATE: f64 = 16e3;
+/// The priority of a stream that goes before others.
+const FIRST: i32 = 1;
+
+/// What a stream may send before others.
+struct Precedence {
+    left: f64,
+    at: Instant,
+    is_first: bool,
+}
+
+impl Precedence {
+    fn new(now: Instant) -> Precedence {
+        Precedence { left: FIRST_BYTES, at: now, is_first: false }
+    }
+
+    /// So many bytes are sent next: the stream's priority, if it changes.
+    fn next(&mut self, now: Instant, bytes: usize) -> Option<i32> {
+        let gone = now.saturating_duration_since(self.at).as_secs_f64();
+        let left = (self.left + gone * FIRST_RATE).min(FIRST_BYTES);
+        let is_first = left >= bytes as f64;
+        (self.left, self.at) = ((left - bytes as f64).max(-FIRST_BYTES), now);
+        let changes = std::mem::replace(&mut self.is_first, is_first) != is_first;
+        changes.then_some(if is_first { FIRST } else { 0 })
+    }
+}
 
 /// From now on the TCP connection ends with a reset, however it is dropped, and sends what it has at once.
 pub fn prepare(tcp: &TcpStream) {
@@ -80,6 +110,7 @@ pub async fn run(
 }
 
 async fn upward(tcp: ReadHalf<'_>, send: &mut SendStream) -> Result<(), End> {
+    let mut precedence = Precedence::new(Instant::now());
     loop {
         tcp.readable().await?;
         let mut piece = Vec::with_capacity(PIECE);
@@ -89,6 +120,9 @@ async fn upward(tcp: ReadHalf<'_>, send: &mut SendStream) -> Result<(), End> {
                 Ok(_) => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 Err(e) => return Err(e.into()),
+            }
+            if let Some(priority) = precedence.next(Instant::now(), piece.len()) {
+                send.set_priority(priority)?;
             }
             send.send_all(&piece).await?;
             piece.clear();
@@ -108,4 +142,26 @@ async fn downward(
         tcp.write_all(&piece).await?;
     }
     Ok(tcp.shutdown().await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A terminal beside an upload: the one goes first for ever, the other for its first bytes only.
+    #[test]
+    fn who_sends_little_goes_first() {
+        let begun = Instant::now();
+        let (mut terminal, mut upload) = (Precedence::new(begun), Precedence::new(begun));
+        assert_eq!(terminal.next(begun, 40), Some(FIRST));
+        assert_eq!(upload.next(begun, 32_000), Some(FIRST));
+        assert_eq!(upload.next(begun, 32_000), None);
+        for tick in 1..1000u32 {
+            let now = begun + Duration::from_millis(10) * tick;
+            assert_eq!(terminal.next(now, 100), None);
+            assert_eq!(upload.next(now, 32_000), (tick == 1).then_some(0), "{tick}");
+        }
+        // After a pause it has its first bytes again.
+        assert_eq!(upload.next(begun + Duration::from_secs(60), 32_000), Some(FIRST));
+    }
 }

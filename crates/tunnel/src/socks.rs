@@ -153,7 +153,7 @@ async fn serve(tunnel: Arc<Tunnel>, mut tcp: TcpStream) -> std::io::Result<()> {
         Err(Wrong(code)) => tcp.write_all(&reply(code, nowhere())).await,
         Ok(Asked::Associate) => associate(tunnel, tcp).await,
         Ok(Asked::Target(target)) => match tunnel.open(&target).await {
-            Ok((mut send, receive)) => {
+            Ok((_link, (mut send, receive))) => {
                 tcp.write_all(&reply(0, nowhere())).await?;
                 pipe::prepare(&tcp);
                 // What came behind the request.

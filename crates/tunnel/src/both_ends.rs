@@ -1,0 +1,222 @@
+//! Both ends in one process over loopback, and targets, for tests.
+
+use crate::client::{ClientOptions, Tunnel};
+use crate::dial::{self, Lookup};
+use crate::forward::{self, Forward};
+use crate::limits::ClientLimits;
+use crate::listen;
+use crate::server::{Server, ServerOptions};
+use narrows_base::{Duration, Spec};
+use narrows_congestion::PathHints;
+use narrows_files::access::AllowList;
+use narrows_files::learned::Learned;
+use narrows_files::{Identity, key};
+use narrows_net::endpoint::connection;
+use narrows_net::{ConnectOptions, Connection, Endpoint, Error, Options};
+use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::endpoint::{Permit, ServerKey};
+use narrows_transport::{Preset, Protocol};
+use narrows_wire::StaticKey;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+pub(crate) fn config() -> ConnectionConfig {
+    connection(Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap())
+}
+
+pub(crate) type Lines = Arc<Mutex<Vec<String>>>;
+
+pub(crate) struct Far {
+    pub at: SocketAddr,
+    pub server: Identity,
+    pub client: Identity,
+    pub log: Lines,
+    pub endpoint: Endpoint,
+}
+
+/// How a near side connects: where to, how long it waits over UDP, how long it bears silence, what it tells and learns
+/// of the path.
+pub(crate) struct Near {
+    pub at: SocketAddr,
+    pub patience: Duration,
+    pub silence: Duration,
+    pub receiving: PathHints,
+    pub learned: Option<(Arc<Learned>, String)>,
+}
+
+impl Near {
+    pub(crate) fn at(at: SocketAddr) -> Near {
+        let (patience, silence) = (Duration::from_secs(10), Duration::from_secs(12));
+        Near { at, patience, silence, receiving: PathHints::default(), learned: None }
+    }
+}
+
+pub(crate) fn far_with(allow: &[&str], limits: ClientLimits, lookup: Lookup) -> Far {
+    let (server, client) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let at = "127.0.0.1:0".parse().unwrap();
+    far_at(at, server, client, allow, limits, lookup)
+}
+
+pub(crate) fn far_at(
+    at: SocketAddr,
+    server: Identity,
+    client: Identity,
+    allow: &[&str],
+    limits: ClientLimits,
+    lookup: Lookup,
+) -> Far {
+    far_learning(at, (server, client), allow, limits, lookup, None)
+}
+
+pub(crate) fn far_learning(
+    at: SocketAddr,
+    (server, client): (Identity, Identity),
+    allow: &[&str],
+    limits: ClientLimits,
+    lookup: Lookup,
+    learned: Option<Arc<Learned>>,
+) -> Far {
+    let log = Lines::default();
+    let lines = log.clone();
+    let options = ServerOptions {
+        identity: server.clone(),
+        clients: AllowList::read(&key::text(client.public())).unwrap(),
+        targets: crate::allow::Targets::new(allow.iter().map(|t| t.parse().unwrap()).collect()),
+        limits,
+        config: config(),
+        permit: Permit::Listed,
+        learned,
+        tap: None,
+        lookup,
+        log: Box::new(move |event| lines.lock().unwrap().push(event.line.clone())),
+    };
+    let bound = Server::bind(at, options).unwrap();
+    let (at, endpoint) = (bound.address(), bound.endpoint().clone());
+    tokio::spawn(async move { bound.run().await });
+    Far { at, server, client, log, endpoint }
+}
+
+pub(crate) fn far(allow: &[&str]) -> Far {
+    far_with(allow, ClientLimits::default(), dial::system())
+}
+
+impl Far {
+    /// A near side, and what it tells its user.
+    pub(crate) fn near(&self) -> (Arc<Tunnel>, Lines) {
+        self.near_as(Near::at(self.at))
+    }
+
+    /// One that connects like this.
+    pub(crate) fn near_as(&self, near: Near) -> (Arc<Tunnel>, Lines) {
+        let told = Lines::default();
+        let lines = told.clone();
+        let tunnel = Tunnel::new(ClientOptions {
+            host: near.at.ip().to_string(),
+            port: near.at.port(),
+            key: Some(*self.server.public()),
+            judge: Box::new(|_| Ok(())),
+            identity: self.client.clone(),
+            config: config(),
+            receiving: near.receiving,
+            patience: near.patience,
+            silence: near.silence,
+            learned: near.learned,
+            tap: None,
+            tell: Box::new(move |line| lines.lock().unwrap().push(line.into())),
+        });
+        let kept = tunnel.clone();
+        tokio::spawn(async move { kept.keep().await });
+        (tunnel, told)
+    }
+
+    /// A client that follows no rule but the transport's.
+    pub(crate) async fn hostile(&self, streams: usize) -> Connection {
+        let config = crate::connection::for_tunnel(config(), streams).unwrap();
+        self.hostile_as(config).await.unwrap()
+    }
+
+    /// One that wants this of its connection.
+    pub(crate) async fn hostile_as(&self, config: ConnectionConfig) -> Result<Connection, Error> {
+        let applications = crate::connection::for_tunnel(config.clone(), 0).unwrap().applications;
+        let config = ConnectionConfig { applications, ..config };
+        let key = StaticKey::new(*self.client.private()).unwrap();
+        let endpoint =
+            Endpoint::bind("127.0.0.1:0".parse().unwrap(), Options::client(key, config.clone()));
+        let options = ConnectOptions::new(ServerKey::Is(*self.server.public()), config);
+        endpoint.unwrap().connect(self.at, options).await
+    }
+
+    pub(crate) fn logged(&self, text: &str) -> bool {
+        self.log.lock().unwrap().iter().any(|line| line.contains(text))
+    }
+}
+
+/// A server on loopback that handles each connection so.
+pub(crate) async fn target<F>(handle: impl Fn(TcpStream) -> F + Send + 'static) -> SocketAddr
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            tokio::spawn(handle(tcp));
+        }
+    });
+    at
+}
+
+/// Answers only after the client's end, with what it sent twice.
+pub(crate) async fn twice(mut tcp: TcpStream) {
+    let mut all = Vec::new();
+    tcp.read_to_end(&mut all).await.unwrap();
+    tcp.write_all(&all).await.unwrap();
+    tcp.write_all(&all).await.unwrap();
+}
+
+pub(crate) async fn echo(mut tcp: TcpStream) {
+    let (mut read, mut write) = tcp.split();
+    let _ = tokio::io::copy(&mut read, &mut write).await;
+}
+
+/// A port of the near side that leads to `host:port`.
+pub(crate) async fn port(tunnel: &Arc<Tunnel>, host: &str, port: u16) -> SocketAddr {
+    let listener = listen::tcp("--tcp", "127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let listen = listener.local_addr().unwrap();
+    let forward = Forward { listen, host: host.into(), port };
+    tokio::spawn(forward::run(tunnel.clone(), listener, forward));
+    listen
+}
+
+/// A connection there is reset, perhaps before its program knows that there is one.
+pub(crate) async fn assert_reset(port: SocketAddr) {
+    let read = async { TcpStream::connect(port).await?.read(&mut [0; 9]).await };
+    assert_eq!(read.await.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+/// A UDP target on loopback that answers each datagram with itself twice, but nothing to `quiet`.
+pub(crate) async fn udp_target() -> SocketAddr {
+    let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let at = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut bytes = [0; 2000];
+        while let Ok((n, from)) = socket.recv_from(&mut bytes).await {
+            if &bytes[..n] != b"quiet" {
+                socket.send_to(&[&bytes[..n], &bytes[..n]].concat(), from).await.unwrap();
+            }
+        }
+    });
+    at
+}
+
+pub(crate) async fn listening() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    (listener, at)
+}
+
+pub(crate) fn config_of_client() -> ConnectionConfig {
+    crate::connection::for_tunnel(config(), 0).unwrap()
+}

@@ -1,0 +1,226 @@
+//! Keeps the near side connected.
+//!
+//! A connection that is lost is made again. One that falls silent stays, with the streams on it, until it times out;
+//! meanwhile another one is tried beside it, over UDP and then over TCP. Programs that connect afterwards use what
+//! answers: UDP rather than TCP, the newest among equals. What was open stays on its connection, which is closed when
+//! nothing is open on it.
+
+use crate::client::{CARRIER_LOST, Carrier, Link, Tunnel, is_final, refused};
+use crate::flow;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use narrows_base::Duration;
+use narrows_files::{Error, Kind};
+use narrows_net::{Connection, Error as NetError};
+use std::sync::Arc;
+use std::time::{Duration as Wait, Instant};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+/// The next attempt to connect follows after a pause that doubles.
+const MIN_PAUSE: Wait = Wait::from_millis(500);
+const MAX_PAUSE: Wait = Wait::from_secs(30);
+/// Probe timeouts without an answer that a silence has.
+const UNANSWERED: u64 = 3;
+/// Looks within the silence after which another connection is tried.
+const LOOKS: u64 = 12;
+/// What is said last has so long to leave over TCP.
+const LINGER: Wait = Wait::from_secs(2);
+/// Connections that are kept: a server has room for four of a client's.
+const MAX_LIVING: usize = 3;
+
+/// A connection that is not over.
+struct Living {
+    number: u64,
+    link: Arc<Link>,
+    /// Probe timeouts by the last look that found it answering.
+    timeouts: u64,
+    looked: Instant,
+    answers: bool,
+    /// This end closes it.
+    is_left: bool,
+}
+
+impl Living {
+    /// Whether it answers: it does not if nothing came for `silence`, and probes were not answered. An idle connection
+    /// says nothing for longer.
+    fn look(&mut self, silence: Duration) {
+        let connection = self.link.connection();
+        let Ok((quiet, _)) = connection.silence() else { return };
+        let timeouts = connection.stats().counters.timeouts;
+        let since = std::mem::replace(&mut self.looked, Instant::now()).elapsed();
+        if Wait::from_nanos(quiet.as_nanos()) <= since {
+            self.timeouts = timeouts;
+        }
+        self.answers = quiet < silence || timeouts < self.timeouts + UNANSWERED;
+        self.link.measure();
+    }
+}
+
+/// What happens next.
+enum Next {
+    Look,
+    Made(Result<Link, Error>),
+    Over(u64, NetError),
+}
+
+impl Tunnel {
+    /// Connects, and does so again whenever the connection is lost.
+    ///
+    /// # Errors
+    /// What another attempt would not change: the server has another key, refuses this one, or speaks another version.
+    pub async fn keep(&self) -> Result<(), Error> {
+        let silence = self.options.silence;
+        let mut looks =
+            interval(Wait::from_nanos(silence.as_nanos() / LOOKS).max(Wait::from_millis(1)));
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut living, mut ends) = (Vec::<Living>::new(), FuturesUnordered::new());
+        let (mut pause, mut told, mut number) = (MIN_PAUSE, String::new(), 0);
+        let mut attempt: Option<BoxFuture<'_, _>> = Some(Box::pin(self.connect()));
+        loop {
+            let next = tokio::select! {
+                Some((number, why)) = ends.next() => Next::Over(number, why),
+                made = made(&mut attempt) => Next::Made(made),
+                _ = looks.tick(), if !living.is_empty() => Next::Look,
+            };
+            match next {
+                Next::Look => living.iter_mut().for_each(|one| one.look(silence)),
+                Next::Made(Ok(mut link)) => {
+                    (attempt, pause, told) = (None, MIN_PAUSE, String::new());
+                    number += 1;
+                    let mut carrier = link.carrier.take();
+                    let link = Arc::new(link);
+                    let (connection, flows) = (link.connection().clone(), link.flows.clone());
+                    ends.push(async move {
+                        let messages = flow::to_programs(connection.clone(), flows);
+                        let why = tokio::select! {
+                            why = connection.closed() => why,
+                            () = messages => connection.closed().await,
+                            () = over(&mut carrier) => lost(&connection).await,
+                        };
+                        linger(carrier);
+                        (number, why)
+                    });
+                    living.push(Living {
+                        number,
+                        link,
+                        timeouts: 0,
+                        looked: Instant::now(),
+                        answers: true,
+                        is_left: false,
+                    });
+                    while living.len() > MAX_LIVING {
+                        living.remove(0).link.connection().close(0, "");
+                    }
+                }
+                Next::Made(Err(e)) => {
+                    attempt = None;
+                    let passes = matches!(e.kind, Kind::Unreachable | Kind::Busy);
+                    if !passes && living.is_empty() {
+                        return Err(e);
+                    }
+                    // Once for each cause, not for each attempt.
+                    if told != e.line {
+                        self.tell(&format!("{}; trying again until it answers", e.line));
+                        told = e.line;
+                    }
+                }
+                Next::Over(number, why) => {
+                    let at = living.iter().position(|one| one.number == number);
+                    let one = at.map(|at| living.remove(at));
+                    if let Some(one) = &one {
+                        let link = one.link.clone();
+                        tokio::task::spawn_blocking(move || link.keep_learned());
+                    }
+                    if one.is_some_and(|one| !one.is_left) {
+                        if living.is_empty() && is_final(&why) {
+                            self.current.send_replace(None);
+                            return Err(refused(&why, &self.options.identity));
+                        }
+                        let next = if living.is_empty() { "; connecting again" } else { "" };
+                        self.tell(&format!(
+                            "the connection is lost ({why}), and with it what was open{next}"
+                        ));
+                    }
+                }
+            }
+            let was_silent = attempt.is_some() && !living.is_empty();
+            if self.choose(&mut living) {
+                if was_silent {
+                    self.tell("the server answers again");
+                }
+                (attempt, pause, told) = (None, MIN_PAUSE, String::new());
+            } else if attempt.is_none() {
+                if !living.is_empty() && pause == MIN_PAUSE {
+                    self.tell(
+                        "the server does not answer; what is open waits for it, and another connection is tried",
+                    );
+                }
+                let waits = pause;
+                attempt = Some(Box::pin(async move {
+                    sleep(waits).await;
+                    self.connect().await
+                }));
+                pause = (pause * 2).min(MAX_PAUSE);
+            }
+        }
+    }
+
+    /// Gives programs the best connection that answers, and leaves those that nobody needs; whether one answers.
+    fn choose(&self, living: &mut [Living]) -> bool {
+        let best = living.iter().filter(|one| one.answers && !one.is_left);
+        let best = best.max_by_key(|one| (!one.link.is_over_tcp(), one.number));
+        let best = best.map(|one| (one.number, one.link.clone()));
+        let number = best.as_ref().map(|(number, _)| *number);
+        self.current.send_if_modified(|current| {
+            let same = match (current.as_ref(), &best) {
+                (Some(now), Some((_, best))) => Arc::ptr_eq(now, best),
+                (now, best) => now.is_none() && best.is_none(),
+            };
+            if !same {
+                *current = best.as_ref().map(|(_, link)| link.clone());
+            }
+            !same
+        });
+        if number.is_some() {
+            for one in living.iter_mut().filter(|one| Some(one.number) != number && !one.is_left) {
+                // Who has something open on it holds it.
+                if Arc::strong_count(&one.link) == 1 {
+                    one.is_left = true;
+                    one.link.connection().close(0, "");
+                }
+            }
+        }
+        number.is_some()
+    }
+}
+
+async fn made(attempt: &mut Option<BoxFuture<'_, Result<Link, Error>>>) -> Result<Link, Error> {
+    match attempt {
+        Some(attempt) => attempt.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for the end of a TCP connection below; without one, for ever.
+async fn over(carrier: &mut Option<Carrier>) {
+    match carrier {
+        Some(carrier) => drop(carrier.join_next().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// A TCP connection below has the last words to carry.
+fn linger(carrier: Option<Carrier>) {
+    if let Some(carrier) = carrier {
+        tokio::spawn(async move {
+            sleep(LINGER).await;
+            drop(carrier);
+        });
+    }
+}
+
+async fn lost(connection: &Connection) -> NetError {
+    connection.close(CARRIER_LOST, "the TCP connection below is lost");
+    connection.closed().await
+}

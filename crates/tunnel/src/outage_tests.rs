@@ -1,0 +1,170 @@
+//! Paths that break, and servers that start again.
+
+use crate::both_ends::*;
+use crate::client::Tunnel;
+use crate::dial;
+use crate::limits::ClientLimits;
+use crate::test_path::Path;
+use narrows_base::Duration;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+const SHORT: Duration = Duration::from_millis(300);
+const LONG: Duration = Duration::from_secs(60);
+
+/// Bytes go there and back.
+async fn echoes(tcp: &mut TcpStream, text: &[u8; 4]) {
+    tcp.write_all(text).await.unwrap();
+    answered(tcp, text).await;
+}
+
+async fn answered(tcp: &mut TcpStream, text: &[u8; 4]) {
+    let mut got = [0; 4];
+    tcp.read_exact(&mut got).await.unwrap();
+    assert_eq!(&got, text);
+}
+
+async fn opened(port: SocketAddr) -> TcpStream {
+    let mut tcp = TcpStream::connect(port).await.unwrap();
+    echoes(&mut tcp, b"open").await;
+    tcp
+}
+
+/// Waits until it says so.
+async fn says(told: &Lines, text: &str) {
+    while !told.lock().unwrap().iter().any(|line| line.contains(text)) {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+/// A near side behind a path, and its port that leads to a target that echoes.
+async fn behind(
+    path: &Path,
+    far: &Far,
+    target: SocketAddr,
+    silence: Duration,
+) -> (Arc<Tunnel>, Lines, SocketAddr) {
+    let near = Near { patience: SHORT, silence, ..Near::at(path.at) };
+    let (tunnel, told) = far.near_as(near);
+    watch(&told, &far.log);
+    let port = port(&tunnel, "127.0.0.1", target.port()).await;
+    (tunnel, told, port)
+}
+
+/// A test that hangs says what both ends said.
+fn watch(told: &Lines, log: &Lines) {
+    let (told, log) = (told.clone(), log.clone());
+    tokio::spawn(async move {
+        tokio::time::sleep(std::time::Duration::from_secs(50)).await;
+        eprintln!("{:#?} {:#?}", told.lock().unwrap(), log.lock().unwrap());
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_outlive_an_outage() {
+    let target = target(echo).await;
+    let far = far(&[&target.to_string()]);
+    let path = Path::to(&far, false).await;
+    let (_tunnel, told, port) = behind(&path, &far, target, LONG).await;
+    let (mut one, mut two) = (opened(port).await, opened(port).await);
+    path.cut(true);
+    one.write_all(b"lost").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    path.cut(false);
+    answered(&mut one, b"lost").await;
+    echoes(&mut two, b"2222").await;
+    assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
+}
+
+/// Of both ends only the path knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_outlive_a_change_of_address() {
+    let target = target(echo).await;
+    let far = far(&[&target.to_string()]);
+    let path = Path::to(&far, false).await;
+    let (_tunnel, told, port) = behind(&path, &far, target, LONG).await;
+    let mut tcp = opened(port).await;
+    for text in [b"1111", b"2222", b"3333"] {
+        path.readdress();
+        echoes(&mut tcp, text).await;
+    }
+    assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
+}
+
+/// An outage after which the old connection answers: what is open goes on, and what connected meanwhile as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_that_was_taken_for_more_costs_nothing() {
+    let target = target(echo).await;
+    let far = far(&[&target.to_string()]);
+    let path = Path::to(&far, false).await;
+    let (_tunnel, told, port) = behind(&path, &far, target, SHORT).await;
+    let mut tcp = opened(port).await;
+    path.cut(true);
+    tcp.write_all(b"lost").await.unwrap();
+    says(&told, "does not answer").await;
+    let mut meanwhile = TcpStream::connect(port).await.unwrap();
+    meanwhile.write_all(b"wait").await.unwrap();
+    path.cut(false);
+    answered(&mut tcp, b"lost").await;
+    answered(&mut meanwhile, b"wait").await;
+    echoes(&mut tcp, b"more").await;
+}
+
+/// New connections go over TCP, old ones wait; when UDP passes again they go on, and new ones go over UDP.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_udp_stops_passing_new_connections_take_tcp_and_old_ones_wait() {
+    let target = target(echo).await;
+    let far = far(&[&target.to_string()]);
+    let path = Path::to(&far, true).await;
+    let (tunnel, told, port) = behind(&path, &far, target, SHORT).await;
+    let mut old = opened(port).await;
+    assert!(!tunnel.link().await.unwrap().is_over_tcp());
+    path.cut(true);
+    old.write_all(b"lost").await.unwrap();
+    says(&told, "over TCP, since UDP is not answered").await;
+    let mut new = opened(port).await;
+    assert!(tunnel.link().await.unwrap().is_over_tcp());
+    path.cut(false);
+    answered(&mut old, b"lost").await;
+    while tunnel.link().await.unwrap().is_over_tcp() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    // What is open stays where it is.
+    for tcp in [&mut old, &mut new, &mut opened(port).await] {
+        echoes(tcp, b"stay").await;
+    }
+    // Then TCP is not needed any more.
+    drop(new);
+    while !far.logged("gone") {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    echoes(&mut old, b"last").await;
+}
+
+/// One that ends without a word, as machines do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_vanished_is_found_again() {
+    let target = target(echo).await;
+    let allow = [&*target.to_string()];
+    let old = far(&allow);
+    let path = Path::to(&old, false).await;
+    let (_tunnel, told, port) = behind(&path, &old, target, SHORT).await;
+    let mut tcp = opened(port).await;
+    path.cut(true);
+    let Far { at, server, client, endpoint, .. } = old;
+    endpoint.close(256, "nobody hears that");
+    endpoint.closed().await;
+    drop(endpoint);
+    while std::net::UdpSocket::bind(at).is_err() || std::net::TcpListener::bind(at).is_err() {
+        tokio::task::yield_now().await;
+    }
+    let _again = far_at(at, server, client, &allow, ClientLimits::default(), dial::system());
+    path.cut(false);
+    tcp.write_all(b"lost").await.unwrap();
+    let error = tcp.read(&mut [0; 4]).await.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    says(&told, "the connection is lost").await;
+    opened(port).await;
+}

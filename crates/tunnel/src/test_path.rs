@@ -1,0 +1,77 @@
+//! A path between a near side and a server, for tests: UDP that can be cut and readdressed, and TCP if it has some.
+
+use crate::both_ends::Far;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::net::{TcpListener, UdpSocket};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+pub(crate) struct Path {
+    pub at: SocketAddr,
+    is_cut: Arc<AtomicBool>,
+    moved: Arc<Notify>,
+}
+
+impl Path {
+    /// To this server; TCP is answered only `with_tcp`.
+    pub(crate) async fn to(far: &Far, with_tcp: bool) -> Path {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (inside, is_cut) = (far.at, Arc::new(AtomicBool::new(false)));
+        let (moved, front) = (Arc::new(Notify::new()), UdpSocket::bind(at).await.unwrap());
+        if with_tcp {
+            tokio::spawn(async move { crate::over_tcp::serve(&listener, inside).await });
+        }
+        tokio::spawn(carry(front, inside, is_cut.clone(), moved.clone()));
+        Path { at, is_cut, moved }
+    }
+
+    /// From now on nothing passes by UDP, or everything.
+    pub(crate) fn cut(&self, is_cut: bool) {
+        self.is_cut.store(is_cut, Ordering::SeqCst);
+    }
+
+    /// The server sees the near side at other ports from now on.
+    pub(crate) fn readdress(&self) {
+        self.moved.notify_one();
+    }
+}
+
+async fn carry(front: UdpSocket, inside: SocketAddr, is_cut: Arc<AtomicBool>, moved: Arc<Notify>) {
+    let front = Arc::new(front);
+    let (mut backs, mut tasks) = (HashMap::<SocketAddr, Arc<UdpSocket>>::new(), JoinSet::new());
+    let mut bytes = [0; 2000];
+    loop {
+        let (n, from) = tokio::select! {
+            came = front.recv_from(&mut bytes) => match came { Ok(came) => came, Err(_) => continue },
+            () = moved.notified() => {
+                backs.clear();
+                tasks.abort_all();
+                continue;
+            }
+        };
+        if is_cut.load(Ordering::SeqCst) {
+            continue;
+        }
+        if !backs.contains_key(&from) {
+            let back = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+            back.connect(inside).await.unwrap();
+            backs.insert(from, back.clone());
+            let (front, is_cut) = (front.clone(), is_cut.clone());
+            tasks.spawn(async move {
+                let mut bytes = [0; 2000];
+                loop {
+                    // An error is of a server that is gone.
+                    let Ok(n) = back.recv(&mut bytes).await else { continue };
+                    if !is_cut.load(Ordering::SeqCst) {
+                        let _ = front.send_to(&bytes[..n], from).await;
+                    }
+                }
+            });
+        }
+        let _ = backs[&from].send(&bytes[..n]).await;
+    }
+}
