@@ -1,11 +1,8 @@
 //! The payload of a simulated sender's packets, as seen by the [packet sender](crate::packet_sender): a stream's bytes,
 //! which are retransmitted, or media, which are not.
 
-<<<<<<< HEAD
-use super::frame_queue::FrameQueue;
-=======
 use super::config::{DatagramConfig, StreamRecovery};
->>>>>>> baaec81c (S3's repair by NACKs as a selectable part, judged beside the sender's; no published verdict says more than its interval; tests of BBR's policer and of application-limited rates in BBRv3)
+use super::frame_queue::FrameQueue;
 use super::stream::{Outgoing, SentRange};
 use super::waiting::Waiting;
 use crate::packet_sender::PayloadSource;
