@@ -89,7 +89,7 @@ Examples:
   narrows speed --link geo --protocol rrtp+cubic       another controller
   narrows speed --link geo --rate 20Mbit/s --rtt 600ms  told the link
   narrows speed --link geo --record geo                with pcapng, qlog, report
-  narrows speed --link lte --duration 60s --live       a page to watch, and to break the link on
+  narrows speed --link lte --duration 60s --live       a page; break the link
   narrows speed --serve --listen 0.0.0.0:4433          at one place
   narrows speed example.org:4433 --duration 30s        at another";
 
