@@ -2,6 +2,7 @@
 
 use crate::both_ends::Far;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,10 +57,10 @@ async fn carry(front: UdpSocket, inside: SocketAddr, is_cut: Arc<AtomicBool>, mo
         if is_cut.load(Ordering::SeqCst) {
             continue;
         }
-        if !backs.contains_key(&from) {
+        if let Entry::Vacant(free) = backs.entry(from) {
             let back = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
             back.connect(inside).await.unwrap();
-            backs.insert(from, back.clone());
+            free.insert(back.clone());
             let (front, is_cut) = (front.clone(), is_cut.clone());
             tasks.spawn(async move {
                 let mut bytes = [0; 2000];
