@@ -37,16 +37,21 @@ pub struct Cleaned {
 /// # Errors
 /// There is no place where such things would be written down.
 pub fn clean() -> Result<Cleaned, Error> {
-    let (mut links, mut namespaces, mut programs) = (0, Vec::new(), BTreeSet::new());
+    let (mut links, mut namespaces, mut programs) = (0, BTreeSet::new(), BTreeSet::new());
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
-        let dead = slot::remove_dead()?;
-        links += dead.len();
-        namespaces.extend(dead.iter().flatten().filter_map(|line| noted(line)));
+        let dead = slot::left()?;
+        let lines = dead.iter().flat_map(|left| left.lines());
+        namespaces.extend(lines.filter_map(|line| noted(&line)));
         let found = behind(&namespaces);
         // Owners of links among them leave links themselves, once they have let go of their files.
-        if dead.is_empty() && found.is_empty() && !programs.iter().any(|p| is_alive(*p)) {
-            break;
+        if found.is_empty() && !programs.iter().any(|p| is_alive(*p)) {
+            if dead.is_empty() {
+                break;
+            }
+            // Only now: the guard of a link behind this one is among the programs that are ended, perhaps while it
+            // cleans up itself.
+            links += dead.into_iter().filter_map(slot::Left::remove).count();
         }
         let killed =
             |p: &i32| Pid::from_raw(*p).is_some_and(|p| kill_process(p, Signal::KILL).is_ok());
@@ -63,7 +68,7 @@ fn noted(line: &str) -> Option<(u64, u64)> {
 }
 
 /// The programs in these namespaces.
-fn behind(namespaces: &[(u64, u64)]) -> Vec<i32> {
+fn behind(namespaces: &BTreeSet<(u64, u64)>) -> Vec<i32> {
     let is_noted = |pid: i32, inode: u64| {
         // The inode of a namespace that is gone is soon another's.
         let mut same = namespaces.iter().filter(|(i, _)| *i == inode).peekable();

@@ -104,13 +104,16 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         // While it is still locked: whoever opened it before sees that it is not in its place any more.
-        for beside in [
-            self.path.clone(),
-            self.path.with_extension("resolv.conf"),
-            self.path.with_extension("hosts"),
-        ] {
-            let _ = fs::remove_file(beside);
-        }
+        remove(&self.path);
+    }
+}
+
+/// A slot's file and those beside it.
+fn remove(path: &Path) {
+    for file in
+        [path.to_path_buf(), path.with_extension("resolv.conf"), path.with_extension("hosts")]
+    {
+        let _ = fs::remove_file(file);
     }
 }
 
@@ -125,8 +128,8 @@ pub fn is_in_place(file: &File, path: &Path) -> bool {
     matches!((file.metadata(), fs::metadata(path)), (Ok(a), Ok(b)) if same(&a, &b))
 }
 
-/// All slots: their files, and whether their owners live.
-fn all() -> Result<Vec<(PathBuf, bool)>, Error> {
+/// All slots: their files, and whether their owners live. Those of dead owners are locked.
+fn all() -> Result<Vec<(PathBuf, File, bool)>, Error> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder()?).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -134,7 +137,7 @@ fn all() -> Result<Vec<(PathBuf, bool)>, Error> {
             && let Ok(file) = File::open(&path)
         {
             let dead = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
-            all.push((path, !dead));
+            all.push((path, file, !dead));
         }
     }
     Ok(all)
@@ -146,26 +149,41 @@ fn all() -> Result<Vec<(PathBuf, bool)>, Error> {
 /// There is no place for the files.
 pub fn live_notes() -> Result<Vec<String>, Error> {
     let mut lines = Vec::new();
-    for (path, _) in all()?.into_iter().filter(|(_, live)| *live) {
+    for (path, _, _) in all()?.into_iter().filter(|(_, _, live)| *live) {
         lines.extend(fs::read_to_string(path).unwrap_or_default().lines().map(str::to_string));
     }
     Ok(lines)
 }
 
-/// Removes the files of dead owners. What they had noted.
+/// What a dead owner left: its file, which nobody takes while this lives.
+#[derive(Debug)]
+pub struct Left {
+    file: File,
+    path: PathBuf,
+}
+
+impl Left {
+    /// The lines that the owner noted.
+    pub fn lines(&self) -> Vec<String> {
+        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        text.lines().map(str::to_string).collect()
+    }
+
+    /// Removes its files. To be done last: whoever is killed while cleaning up leaves them to the next.
+    /// `None` while another looks at it, too.
+    pub fn remove(self) -> Option<()> {
+        // Without the lock it might be a new owner's already.
+        is_locked(&self.file, &self.path).then(|| remove(&self.path))
+    }
+}
+
+/// What dead owners left.
 ///
 /// # Errors
 /// There is no place for the files.
-pub fn remove_dead() -> Result<Vec<Vec<String>>, Error> {
-    let mut notes = Vec::new();
-    for (path, _) in all()?.into_iter().filter(|(_, live)| !*live) {
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        notes.push(text.lines().map(str::to_string).collect());
-        let _ = fs::remove_file(&path);
-        let _ = fs::remove_file(path.with_extension("resolv.conf"));
-        let _ = fs::remove_file(path.with_extension("hosts"));
-    }
-    Ok(notes)
+pub fn left() -> Result<Vec<Left>, Error> {
+    let dead = all()?.into_iter().filter(|(_, _, live)| !live);
+    Ok(dead.map(|(path, file, _)| Left { file, path }).collect())
 }
 
 /// Where the files are: one place for root, and one for each user. Decided once: in a user namespace everybody
