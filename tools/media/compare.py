@@ -5,7 +5,9 @@
                                    [--protocol rrtp] [--only narrows|srt|adaptive] [--seed 1]
 
 A source sends MPEG-TS with 25 frames a second, each datagram with its number and time; a sink counts what comes out.
-Late is a datagram that does not come out: both ends drop what is not there in time. The delays are those of what does.
+Late is a datagram that does not come out. After its time is one that comes out more than 50 ms later than the link's delay
+and the latency say. The delays are those of what comes out. `--stop relay:200` stops the link (or the receiver) for
+200 ms every 5 s, as a busy machine or a radio does.
 `adaptive` runs `narrows media` with a source that follows --rate-lines. SRT is Debian's srt-live-transmit (package
 srt-tools). Everything is on this machine; `narrows relay` is the link. Uses the standard library alone.
 """
@@ -20,6 +22,7 @@ LINKS = {
     "ii": ("1.5Mbit/s,250ms,queue=93.75kB", 0.250, 1.5e6, 0.6e6, 0.3e6, 1.2e6),
 }
 FPS, TS, EACH = 25, 188, 7
+TOLERANCE = 0.05
 GUARD = 3.0  # Seconds at the beginning that do not count: SRT and rrtp both start up.
 
 
@@ -109,16 +112,18 @@ def relay(narrows, to, link, loss, seed):
     return process, port
 
 
-def judged(source, sink, latency):
+def judged(source, sink, latency, delay):
     begun = min(at for at, _ in source.sent.values()) + GUARD
     end = begun - GUARD + source.lasted - latency - 1.0
     counted = {n: s for n, s in source.sent.items() if begun <= s[0] <= end}
     late = [n for n in counted if n not in sink.came]
     took = sorted(sink.came[n] for n in counted if n in sink.came)
+    # What comes out, but after its time: the link's delay, the latency, and what schedulers and timers take.
+    delayed = [n for n in counted if sink.came.get(n, 0.0) > latency + delay + TOLERANCE]
     frames, late_frames = {s[1] for s in counted.values()}, {counted[n][1] for n in late}
     pick = lambda share: took[min(len(took) - 1, int(share * len(took)))] * 1e3 if took else float("nan")
     return {
-        "packets": len(counted), "late": len(late), "late_share": len(late) / max(len(counted), 1),
+        "packets": len(counted), "late": len(late), "delayed": len(delayed), "late_share": len(late) / max(len(counted), 1),
         "frames": len(frames), "late_frames": len(late_frames), "frame_share": len(late_frames) / max(len(frames), 1),
         "p50_ms": pick(0.5), "p95_ms": pick(0.95), "last_ms": pick(1.0),
         "mbit": len([n for n in counted if n not in set(late)]) * TS * EACH * 8 / (end - begun) / 1e6,
@@ -130,6 +135,18 @@ def offered(process):
     text = stop(process)
     with contextlib.suppress(ValueError):
         return json.loads(text[text.index("{") :])["there"]["offered_bytes"]
+
+
+def stops(process, text, source):
+    """Stops a process for so many ms every 5 s."""
+    def run():
+        while source.is_alive():
+            time.sleep(5)
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(float(text.split(":")[1]) / 1e3)
+            process.send_signal(signal.SIGCONT)
+    if text:
+        threading.Thread(target=run, daemon=True).start()
 
 
 def by_narrows(a, link, loss, protocol, adaptive):
@@ -163,10 +180,11 @@ def by_narrows(a, link, loss, protocol, adaptive):
 
         threading.Thread(target=follow, daemon=True).start()
         source.start()
+        stops(receiver if a.stop.startswith("receiver") else link_process, a.stop, source)
         source.join()
         time.sleep(latency + 1)
         sender.send_signal(signal.SIGINT)
-        result = judged(source, sink, latency)
+        result = judged(source, sink, latency, delay)
         time.sleep(1)
         result["receiver"] = stop(receiver)
         result["relay"] = offered(link_process)
@@ -190,9 +208,10 @@ def by_srt(a, link, loss):
     time.sleep(2)
     source = Source(from_port, rate, a.seconds)
     source.start()
+    stops(receiver if a.stop.startswith("receiver") else link_process, a.stop, source)
     source.join()
     time.sleep(latency + 1)
-    result = judged(source, sink, latency)
+    result = judged(source, sink, latency, delay)
     stop(sender), stop(receiver)
     result["relay"] = offered(link_process)
     result["media_bytes"] = len(source.sent) * TS * EACH
@@ -210,11 +229,12 @@ def main():
     parser.add_argument("--rtts", type=float, default=4, help="the latency in round trips")
     parser.add_argument("--extra", type=float, default=0.1, help="... and so many seconds")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--stop", default="", metavar="WHO:MS", help="relay or receiver")
     parser.add_argument("--json", help="append each result to this file")
     a = parser.parse_args()
     a.narrows = os.path.abspath(a.narrows)
-    print("| link | loss | what | late packets | late frames | p50, p95 ms | Mbit/s | bytes on the link per byte |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| link | loss | what | late packets | after their time | late frames | p50, p95 ms | Mbit/s | bytes on the link per byte |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for link in a.links.split(","):
         for loss in a.losses.split(","):
             for what in a.only.split(","):
@@ -224,7 +244,7 @@ def main():
                 offered_bytes = r.pop("relay")
                 share = f"{offered_bytes / r['media_bytes']:.3f}" if offered_bytes else "?"
                 name = {"srt": "SRT"}.get(what, a.protocol + (", adaptive" if what == "adaptive" else ""))
-                print(f"| {link} | {loss} | {name} | {r['late']} of {r['packets']} ({r['late_share']:.3%}) | "
+                print(f"| {link} | {loss} | {name} | {r['late']} of {r['packets']} ({r['late_share']:.3%}) | {r['delayed']} | "
                       f"{r['late_frames']} of {r['frames']} ({r['frame_share']:.2%}) | {r['p50_ms']:.0f}, {r['p95_ms']:.0f} | "
                       f"{r['mbit']:.2f} | {share} |", flush=True)
                 if a.json:

@@ -314,7 +314,7 @@ fn send(a: &Send) -> Result<(), Failure> {
         return print_json(&serde_json::to_value(&state).unwrap_or_default());
     }
     let line = format!(
-        "{} packets sent, {} repeated, {} dropped since the rate did not suffice, {} late at the receiver",
+        "{} packets sent, {} repeated, {} dropped after waiting too long, {} late at the receiver",
         state.packets, state.repeated, state.dropped, state.late
     );
     if is_quiet {

@@ -3,6 +3,7 @@
 use crate::connection::{MAX_DATAGRAM, message, until};
 use crate::encoder::{EncoderRate, Known, Range};
 use crate::sender::{Path, Sender, Sent};
+use crate::waiting::{Dropped, Look, Watch};
 use narrows_base::{Duration, Rate, Time};
 use narrows_net::{Connection, Error as NetError};
 use narrows_transport::connection::Stats;
@@ -37,12 +38,16 @@ pub struct State {
     pub waiting_ms: f64,
     /// Round-trip time, in ms.
     pub rtt_ms: f64,
-    /// Packets that left, were repeated, and were dropped because the rate did not suffice.
+    /// Packets that left.
     pub packets: u64,
     /// Packets that left again.
     pub repeated: u64,
-    /// Packets that were dropped because the rate did not suffice.
+    /// Packets that waited too long here, and were dropped.
     pub dropped: u64,
+    /// The same by the main cause of their waiting.
+    pub dropped_by: Dropped,
+    /// Messages (packets, repeats among them) that waited too long in the connection.
+    pub expired: u64,
     /// Packets that were not there in time, as the receiver says.
     pub late: u64,
 }
@@ -67,9 +72,10 @@ pub struct Flow<'a> {
     sender: Sender,
     encoder: EncoderRate,
     next_rate: Time,
+    watch: Watch,
     /// At the last report of dropped packets.
     told: Time,
-    dropped: u64,
+    dropped: Dropped,
     /// Counters a second ago, and the shares since.
     second: (Time, Sent),
     repeats: f64,
@@ -85,8 +91,9 @@ impl<'a> Flow<'a> {
             sender: Sender::new(latency),
             encoder: EncoderRate::new(encoder),
             next_rate: now,
+            watch: Watch::new(now),
             told: Time::ZERO,
-            dropped: 0,
+            dropped: Dropped::default(),
             second: (now, Sent::default()),
             repeats: 0.0,
             sent: 0.0,
@@ -99,6 +106,16 @@ impl<'a> Flow<'a> {
         loop {
             let now = self.through.connection.now();
             let stats = self.through.connection.stats();
+            let look = Look {
+                heard: stats.bytes_received,
+                flight: stats.flight,
+                window: stats.window,
+                srtt: stats.srtt,
+            };
+            let waited = self.watch.on_look(now, &look, self.sender.is_waiting());
+            if let Some((cause, lasted)) = waited {
+                self.sender.on_waited(cause, lasted);
+            }
             if let Err(e) = self.hand_over(now, &stats) {
                 return e;
             }
@@ -184,21 +201,37 @@ impl<'a> Flow<'a> {
             rtt_ms: stats.srtt.as_secs_f64() * 1e3,
             packets: sent.parts,
             repeated: sent.repeats,
-            dropped: sent.dropped,
+            dropped: sent.dropped.all(),
+            dropped_by: sent.dropped,
+            expired: stats.counters.expired,
             late: 0,
         });
-        if sent.dropped > self.dropped && now.since(self.told) >= TELL_EVERY {
-            let dropped = sent.dropped - self.dropped;
+        let all = sent.dropped.all();
+        if all > self.dropped.all() && now.since(self.told) >= TELL_EVERY {
+            (self.through.tell)(&self.dropped_line(&sent.dropped));
             (self.dropped, self.told) = (sent.dropped, now);
-            let mbit = |bps: f64| bps * 1e-6;
-            let line = format!(
-                "the encoder sends {:.2} Mbit/s where {:.2} are told to it: {dropped} packets were dropped before \
-                 their deadline",
-                mbit(self.sent),
-                mbit(self.encoder.rate().as_bps() as f64)
-            );
-            (self.through.tell)(&line);
         }
+    }
+}
+
+impl Flow<'_> {
+    /// What has been dropped since the last report, and why.
+    fn dropped_line(&self, dropped: &Dropped) -> String {
+        let count = dropped.all() - self.dropped.all();
+        let stood =
+            dropped.silence + dropped.suspended - self.dropped.silence - self.dropped.suspended;
+        if 2 * stood > count {
+            return format!(
+                "{count} packets were dropped before their deadline: the path or one of the ends stood still"
+            );
+        }
+        let mbit = |bps: f64| bps * 1e-6;
+        format!(
+            "the encoder sends {:.2} Mbit/s where {:.2} are told to it: {count} packets were dropped before their \
+             deadline",
+            mbit(self.sent),
+            mbit(self.encoder.rate().as_bps() as f64)
+        )
     }
 }
 

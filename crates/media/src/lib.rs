@@ -4,6 +4,7 @@
 //! | to | see |
 //! |---|---|
 //! | decide what leaves, what is repeated and what is dropped | [`sender`] |
+//! | know why packets waited, and were dropped | [`waiting`] |
 //! | hold packets until their time, and ask for what is missing | [`receiver`], [`missing`], [`clock`] |
 //! | know delays, late frames and stalls | [`meter`], [`histogram`], [`frames`] |
 //! | tell an encoder its rate | [`encoder`] |
@@ -38,6 +39,7 @@ pub mod receive;
 pub mod receiver;
 pub mod send;
 pub mod sender;
+pub mod waiting;
 
 #[cfg(test)]
 mod media_tests;

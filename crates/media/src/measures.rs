@@ -23,6 +23,8 @@ pub struct Measures {
     pub late_packets: u64,
     /// ... of them those that came afterwards.
     pub came_afterwards: u64,
+    /// Packets that were handed out after their time, since all before them came as late: the path stood still.
+    pub delayed_packets: u64,
     /// Packets that were lost, asked for, and there in time.
     pub repaired_packets: u64,
     /// Half of the packets took at most so long.
@@ -66,6 +68,7 @@ impl Measures {
             packets: received.parts + received.missed,
             late_packets: received.missed,
             came_afterwards: received.came_late,
+            delayed_packets: received.delayed,
             repaired_packets: received.repaired,
             packet_delay_p50_ms: ms(meter.packet_delay(0.5)),
             packet_delay_p95_ms: ms(meter.packet_delay(0.95)),
@@ -86,7 +89,7 @@ impl Measures {
         let ms = |ms: Option<f64>| ms.map_or("-".into(), |ms| format!("{ms:.1}"));
         format!(
             "  {:.1} s, {:.2} Mbit/s, {} datagrams\n  \
-             packets: {} of {} late ({:.3}%), {} repaired in time\n  \
+             packets: {} of {} late ({:.3}%), {} repaired in time, {} delayed\n  \
              packet delay p50 {} ms, p95 {} ms, p99.9 {} ms, of {} allowed\n  \
              frames: {} of {} late ({:.3}%), delay p50 {} ms, p95 {} ms\n  \
              stalls: {} ({:.2} a minute), frozen {:.1} s\n",
@@ -97,6 +100,7 @@ impl Measures {
             self.packets,
             share(self.late_packets, self.packets),
             self.repaired_packets,
+            self.delayed_packets,
             ms(self.packet_delay_p50_ms),
             ms(self.packet_delay_p95_ms),
             ms(self.packet_delay_p999_ms),

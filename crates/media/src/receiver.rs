@@ -23,6 +23,8 @@ pub struct Received {
     pub missed: u64,
     /// Of them parts that came afterwards.
     pub came_late: u64,
+    /// Parts that were released after their time: what was before them came as late.
+    pub delayed: u64,
     /// Parts that were asked for and came in time.
     pub repaired: u64,
     /// Parts that came twice.
@@ -194,6 +196,7 @@ impl Receiver {
             let missed = self.missing.give_up(number);
             self.received.missed += missed;
             self.received.parts += 1;
+            self.received.delayed += u64::from(held.took > self.latency);
             let is_behind_gap = self.released.is_some_and(|expected| number != expected);
             self.released = Some(number + 1);
             self.meter.on_part(&Part {

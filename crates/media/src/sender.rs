@@ -3,6 +3,7 @@
 
 use crate::frames::{Format, Frames};
 use crate::packet::{Asked, Data, HEAD, MAX_PARTS, Message, extended, read};
+use crate::waiting::{Cause, Dropped, Waits};
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 
@@ -13,6 +14,12 @@ const MAX_BYTES: usize = 32 << 20;
 const REPEATS: f64 = 0.5;
 const REPEATS_AT_ONCE: f64 = 512.0 * 1024.0;
 const REPEATS_AT_FIRST: f64 = 64.0 * 1024.0;
+/// A repeat that is lost is asked for again after about so many round trips: one that leaves less time is the last.
+const ANOTHER_ATTEMPT: f64 = 1.25;
+/// The last repeat leaves twice, so far apart, since losses come in rows.
+const LAST_APART: Duration = Duration::from_millis(6);
+/// What waited because nothing was heard of the other end still leaves so long after its time, and no longer than the latency.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// What the connection knows of the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,7 +42,7 @@ pub struct Sent {
     /// Parts that left again.
     pub repeats: u64,
     /// Parts that waited too long, so that they were dropped before they left.
-    pub dropped: u64,
+    pub dropped: Dropped,
     /// Datagrams that were empty or too long.
     pub refused: u64,
 }
@@ -64,6 +71,10 @@ struct Kept {
     attempt: u8,
     /// Whether it waits to be repeated.
     is_queued: bool,
+    /// Whether its last repeat has been said again.
+    is_doubled: bool,
+    /// How long parts had waited before it came.
+    before: Waits,
 }
 
 /// The sending end.
@@ -78,7 +89,10 @@ pub struct Sender {
     /// The first number that has not left.
     unsent: u64,
     repeats: VecDeque<u64>,
+    /// What is repeated once more then.
+    again: VecDeque<(Time, u64)>,
     credit: f64,
+    waits: Waits,
     sent: Sent,
 }
 
@@ -93,7 +107,9 @@ impl Sender {
             next_number: 0,
             unsent: 0,
             repeats: VecDeque::new(),
+            again: VecDeque::new(),
             credit: REPEATS_AT_FIRST,
+            waits: Waits::default(),
             sent: Sent::default(),
         }
     }
@@ -108,7 +124,11 @@ impl Sender {
     }
     /// Whether something waits to leave.
     pub fn is_waiting(&self) -> bool {
-        self.unsent < self.next_number || !self.repeats.is_empty()
+        self.unsent < self.next_number || !self.repeats.is_empty() || !self.again.is_empty()
+    }
+    /// What waits has waited so long for this cause.
+    pub fn on_waited(&mut self, cause: Cause, lasted: Duration) {
+        self.waits.add(cause, lasted);
     }
     /// How long the oldest has waited that has not left.
     pub fn oldest_wait(&self, now: Time) -> Duration {
@@ -155,6 +175,8 @@ impl Sender {
                 has_left: false,
                 attempt: 0,
                 is_queued: false,
+                is_doubled: false,
+                before: self.waits,
             });
             self.next_number += 1;
             self.bytes += payload.len();
@@ -166,7 +188,8 @@ impl Sender {
 
     /// Whatever is beyond its deadline is of no use any more.
     fn forget(&mut self, now: Time) {
-        while self.kept.front().is_some_and(|kept| now.since(kept.stamp) > self.latency) {
+        let longest = self.latency + GRACE.min(self.latency);
+        while self.kept.front().is_some_and(|kept| now.since(kept.stamp) > longest) {
             self.drop_first();
         }
     }
@@ -175,7 +198,7 @@ impl Sender {
         self.bytes -= kept.payload.len();
         if kept.number >= self.unsent {
             self.unsent = kept.number + 1;
-            self.sent.dropped += 1;
+            self.sent.dropped.add(self.waits.main_cause(&kept.before));
         }
     }
 
@@ -192,9 +215,7 @@ impl Sender {
             let Some(kept) = self.at_mut(number) else { continue };
             if kept.has_left && asked.attempt > kept.attempt {
                 kept.attempt = asked.attempt;
-                if !std::mem::replace(&mut kept.is_queued, true) {
-                    self.repeats.push_back(number);
-                }
+                self.queue_repeat(number);
             }
         }
     }
@@ -204,6 +225,10 @@ impl Sender {
         self.forget(now);
         let queueing =
             Duration::from_nanos(path.srtt.as_nanos().saturating_sub(path.min_rtt.as_nanos()));
+        while let Some((_, number)) = self.again.front().copied().filter(|(at, _)| *at <= now) {
+            self.again.pop_front();
+            self.queue_repeat(number);
+        }
         while let Some(number) = self.repeats.pop_front() {
             let (latency, credit) = (self.latency, self.credit);
             let Some(kept) = self.at_mut(number) else { continue };
@@ -211,22 +236,32 @@ impl Sender {
             let age = now.since(kept.stamp) + queueing;
             let cost = kept.payload.len() as f64;
             if age < latency && cost <= credit {
+                let is_last = age + path.srtt.mul_f64(ANOTHER_ATTEMPT) > latency;
+                let is_again = is_last && !std::mem::replace(&mut kept.is_doubled, is_last);
                 let leaving = kept.leaving(left(latency, now.since(kept.stamp)));
+                if is_again {
+                    self.again.push_back((now + LAST_APART, number));
+                }
                 self.credit -= cost;
                 self.sent.repeats += 1;
                 return Some(leaving);
             }
         }
-        let longest = self.longest_wait(path);
+        let (longest, most_grace) = (self.longest_wait(path), GRACE.min(self.latency));
+        let stood_still = self.waits.stood_still();
         while self.unsent < self.next_number {
-            let kept = self.at_mut(self.unsent)?;
+            let (waits, kept) = (self.waits, self.at_mut(self.unsent)?);
             let age = now.since(kept.stamp);
             let bytes = kept.payload.len();
+            let before = kept.before.stood_still();
+            let grace = stood_still.as_nanos().saturating_sub(before.as_nanos());
+            let longest = longest + Duration::from_nanos(grace).min(most_grace);
             if age > longest {
+                let cause = waits.main_cause(&kept.before);
                 kept.payload = Vec::new();
                 self.bytes -= bytes;
                 self.unsent += 1;
-                self.sent.dropped += 1;
+                self.sent.dropped.add(cause);
                 continue;
             }
             kept.has_left = true;
@@ -237,6 +272,13 @@ impl Sender {
             return Some(leaving);
         }
         None
+    }
+
+    fn queue_repeat(&mut self, number: u64) {
+        let Some(kept) = self.at_mut(number) else { return };
+        if !std::mem::replace(&mut kept.is_queued, true) {
+            self.repeats.push_back(number);
+        }
     }
 }
 
@@ -261,107 +303,5 @@ impl Kept {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::packet::ask;
-
-    const LATENCY: Duration = Duration::from_millis(200);
-    const PATH: Path = Path { srtt: Duration::from_millis(40), min_rtt: Duration::from_millis(40) };
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Duration::from_millis(ms)
-    }
-    fn asked(first: u32, attempt: u8) -> Vec<u8> {
-        ask(&[Asked { first, more: 0, attempt }])
-    }
-    /// The numbers that leave now.
-    fn leaving(sender: &mut Sender, now: Time) -> Vec<u32> {
-        let all = std::iter::from_fn(|| sender.next(now, PATH));
-        all.map(|leaving| match read(&leaving.message) {
-            Some(Message::Data(data)) => data.number,
-            other => panic!("{other:?}"),
-        })
-        .collect()
-    }
-
-    #[test]
-    fn what_is_asked_for_goes_first_and_once_for_each_attempt() {
-        let mut sender = Sender::new(LATENCY);
-        (0..3).for_each(|_| sender.on_datagram(at(0), b"datagram", 100));
-        assert_eq!(leaving(&mut sender, at(0)), [0, 1, 2]);
-        sender.on_datagram(at(50), b"datagram", 100);
-        sender.on_message(&asked(1, 1));
-        sender.on_message(&asked(1, 1));
-        // What has not left yet, and what never was, cannot be repeated.
-        sender.on_message(&asked(3, 1));
-        sender.on_message(&asked(4000, 1));
-        assert_eq!(leaving(&mut sender, at(50)), [1, 3]);
-        sender.on_message(&asked(1, 2));
-        assert_eq!(leaving(&mut sender, at(100)), [1]);
-        assert_eq!(sender.sent().repeats, 2);
-    }
-
-    #[test]
-    fn nothing_is_repeated_that_would_come_too_late() {
-        let mut sender = Sender::new(LATENCY);
-        sender.on_datagram(at(0), b"datagram", 100);
-        assert_eq!(leaving(&mut sender, at(0)), [0]);
-        sender.on_message(&asked(0, 1));
-        let queue = Path { srtt: Duration::from_millis(100), ..PATH };
-        assert_eq!(sender.next(at(145), queue), None);
-        sender.on_message(&asked(0, 2));
-        assert_eq!(leaving(&mut sender, at(145)), [0]);
-        sender.on_message(&asked(0, 3));
-        assert!(leaving(&mut sender, at(201)).is_empty());
-    }
-
-    #[test]
-    fn the_oldest_is_dropped_before_its_deadline_so_that_the_rest_can_be_repeated() {
-        let mut sender = Sender::new(LATENCY);
-        (0..10).for_each(|n| sender.on_datagram(at(20 * n), b"datagram", 100));
-        // Of 200 ms, 50 are left for a repeat: what is older than 150 ms goes.
-        assert_eq!(sender.longest_wait(PATH), Duration::from_millis(150));
-        assert_eq!(leaving(&mut sender, at(200)), [3, 4, 5, 6, 7, 8, 9]);
-        assert_eq!(sender.sent().dropped, 3);
-    }
-
-    #[test]
-    fn a_long_datagram_is_sent_in_parts_and_one_that_is_too_long_not_at_all() {
-        let mut sender = Sender::new(LATENCY);
-        sender.on_datagram(at(0), &[7; 200], HEAD + 90);
-        sender.on_datagram(at(0), &[7; 90 * MAX_PARTS + 1], HEAD + 90);
-        let parts: Vec<_> = std::iter::from_fn(|| sender.next(at(0), PATH)).collect();
-        let found: Vec<_> = parts
-            .iter()
-            .map(|p| match read(&p.message) {
-                Some(Message::Data(d)) => (d.part, d.last_part, d.payload.len()),
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        assert_eq!((found, sender.sent().refused), (vec![(0, 2, 67), (1, 2, 67), (2, 2, 66)], 1));
-    }
-
-    /// A receiver that asks for everything, ever again, costs half as much again in the long run.
-    #[test]
-    fn repeats_are_bounded_whatever_is_asked_for() {
-        let mut sender = Sender::new(Duration::from_secs(10));
-        let (mut left, mut attempt) = (0, 0);
-        for round in 0..200u64 {
-            (0..20).for_each(|_| sender.on_datagram(at(round * 10), &[7; 1000], 1400));
-            attempt = (attempt + 1) % 250;
-            for first in (0..20 * round as u32).step_by(200) {
-                sender.on_message(&ask(&[Asked { first, more: 199, attempt }]));
-            }
-            left += std::iter::from_fn(|| sender.next(at(round * 10), PATH)).count();
-        }
-        assert!(left <= 4000 + 2000 + 64, "{left}");
-    }
-
-    #[test]
-    fn memory_is_bounded_if_nothing_leaves() {
-        let mut sender = Sender::new(Duration::from_secs(1000));
-        (0..100_000).for_each(|_| sender.on_datagram(at(1), &[7; 1400], 1400));
-        assert!(sender.kept.len() <= MAX_KEPT && sender.bytes <= MAX_BYTES);
-        assert!(sender.sent().dropped > 60_000);
-    }
-}
+#[path = "sender_tests.rs"]
+mod tests;

@@ -117,12 +117,12 @@ fn minute(mut network: Network, latency: Duration, rate: f64) -> Outcome {
     let (received, counts) = (receiver.received(), receiver.meter().counts());
     let sent = sender.sent();
     // Whatever was sent was released or missed; what was dropped at the end nobody knows of.
-    let (known, all) = (received.parts + received.missed, sent.parts + sent.dropped);
+    let (known, all) = (received.parts + received.missed, sent.parts + sent.dropped.all());
     assert!(known <= all && known + 20 > all, "{known} of {all}");
     Outcome {
         received,
         repeats: sent.repeats,
-        dropped: sent.dropped,
+        dropped: sent.dropped.all(),
         late_frames: counts.late_frames,
         delays,
     }
