@@ -7,11 +7,13 @@ use narrows_base::{Descriptor, Param, SpecError, Status, Variable};
 use narrows_congestion::CONTROLLERS;
 use narrows_link::{LOSSES, QUEUES};
 use narrows_scenario::links::LINKS;
+use narrows_scenario::user_links;
 use narrows_sim::SOURCES;
 use narrows_transport::loss_classifier::LOSS_CLASSIFIERS;
 use narrows_transport::protocol::{Family, ProtocolEntry, STREAM_PARAMS, STREAMS};
 use narrows_transport::{PROTOCOLS, RECOVERIES};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// What can be listed, in this order.
@@ -32,24 +34,24 @@ pub struct Item {
     /// One of [`KINDS`].
     pub kind: &'static str,
     /// As the user writes it.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// One line.
     pub summary: &'static str,
     /// Its descriptor; a protocol shows its controller's.
     pub descriptor: Descriptor,
     /// Facts beside the descriptor.
-    pub facts: Vec<(&'static str, &'static str)>,
+    pub facts: Vec<(&'static str, Cow<'static, str>)>,
     /// Parameters that it takes beside its descriptor's.
     pub also: &'static [Param],
     /// What a controller shows over time: columns of `series.parquet`.
     pub variables: &'static [Variable],
 }
 
-/// All entries of a kind.
+/// All entries of a kind, but for the user's own links.
 pub fn items(kind: &str) -> Vec<Item> {
     let plain = |kind, descriptor: &Descriptor| Item {
         kind,
-        name: descriptor.name,
+        name: descriptor.name.into(),
         summary: descriptor.summary,
         descriptor: *descriptor,
         facts: Vec::new(),
@@ -59,7 +61,7 @@ pub fn items(kind: &str) -> Vec<Item> {
     match kind {
         "protocols" => {
             let any = Item {
-                facts: vec![("family", "rrtp"), ("controller", "NAME")],
+                facts: vec![("family", "rrtp".into()), ("controller", "NAME".into())],
                 also: STREAM_PARAMS,
                 ..plain("protocols", &ANY)
             };
@@ -79,7 +81,7 @@ pub fn items(kind: &str) -> Vec<Item> {
         "links" => LINKS
             .iter()
             .map(|e| Item {
-                facts: vec![("specification", e.spec)],
+                facts: vec![("specification", e.spec.into())],
                 ..plain("links", &e.descriptor)
             })
             .collect(),
@@ -105,16 +107,58 @@ fn protocol(p: &ProtocolEntry) -> Option<Item> {
         Family::Media => "media",
         Family::Rrtp => "rrtp",
     };
-    let facts = vec![("family", family), ("controller", p.controller), ("recovery", p.recovery)];
-    let (name, summary, descriptor) = (p.name, p.summary, p.descriptor().ok()?);
+    let facts = vec![
+        ("family", family.into()),
+        ("controller", p.controller.into()),
+        ("recovery", p.recovery.into()),
+    ];
+    let (name, summary, descriptor) = (p.name.into(), p.summary, p.descriptor().ok()?);
     let also = p.endpoint_params();
     Some(Item { kind: "protocols", name, summary, descriptor, facts, also, variables: &[] })
 }
 
+/// A link of the user's own, as `narrows probe --save` keeps it.
+const OWN: Descriptor = Descriptor {
+    name: "NAME",
+    summary: "a link of your own",
+    source: "-",
+    senses: "-",
+    sets: "-",
+    params: &[],
+    status: Status::NotValidated,
+};
+
+/// All entries of a kind; of links the user's own, too.
+///
+/// # Errors
+/// The user's file of links cannot be read.
+fn listed(kind: &str) -> Result<Vec<Item>, SpecError> {
+    let mut all = items(kind);
+    if kind == "links" {
+        all.extend(user_links::all()?.into_iter().map(|(name, specification)| Item {
+            kind: "links",
+            name: name.into(),
+            summary: OWN.summary,
+            descriptor: OWN,
+            facts: vec![("specification", specification.into())],
+            also: &[],
+            variables: &[],
+        }));
+    }
+    Ok(all)
+}
+
 /// Entries of a list by name, those included that it shows in one line for many.
-fn named(kind: &str, name: &str) -> Vec<Item> {
+fn named(kind: &str, name: &str) -> Result<Vec<Item>, SpecError> {
     let one = STREAMS.iter().filter(|p| kind == "protocols" && p.name == name);
-    items(kind).into_iter().filter(|i| i.name == name).chain(one.filter_map(protocol)).collect()
+    let all = listed(kind)?.into_iter().filter(|i| i.name == name);
+    Ok(all.chain(one.filter_map(protocol)).collect())
+}
+
+/// Of every kind.
+fn of_kinds(of: impl Fn(&str) -> Result<Vec<Item>, SpecError>) -> Result<Vec<Item>, SpecError> {
+    let all: Result<Vec<_>, _> = KINDS.iter().map(|kind| of(kind)).collect();
+    Ok(all?.into_iter().flatten().collect())
 }
 
 fn measure(m: &'static Measure) -> Item {
@@ -133,8 +177,9 @@ fn measure(m: &'static Measure) -> Item {
         Better::Neither => "-",
     };
     let of = if m.per_flow.is_some() { "a group and each flow" } else { "a group" };
-    let facts = vec![("title", m.title), ("unit", unit(m)), ("better", better), ("of", of)];
-    let (name, summary) = (m.name, m.doc);
+    let facts = [("title", m.title), ("unit", unit(m)), ("better", better), ("of", of)];
+    let facts = facts.map(|(fact, value)| (fact, value.into())).to_vec();
+    let (name, summary) = (m.name.into(), m.doc);
     Item { kind: "measures", name, summary, descriptor, facts, also: &[], variables: &[] }
 }
 
@@ -158,14 +203,14 @@ pub fn measures_table() -> String {
 /// An unknown list or name, with a suggestion.
 pub fn chosen(kind: Option<&str>, name: Option<&str>) -> Result<(Vec<Item>, bool), SpecError> {
     let Some(kind) = kind else {
-        return Ok((KINDS.iter().flat_map(|k| items(k)).collect(), false));
+        return Ok((of_kinds(listed)?, false));
     };
     if let Some(known) = KINDS.iter().find(|k| **k == kind || k.strip_suffix('s') == Some(kind)) {
-        let all = items(known);
+        let all = listed(known)?;
         let Some(name) = name else { return Ok((all, false)) };
-        let found = named(known, name);
+        let found = named(known, name)?;
         if found.is_empty() {
-            let mut names: Vec<&str> = all.iter().map(|i| i.name).collect();
+            let mut names: Vec<&str> = all.iter().map(|i| &*i.name).collect();
             // Names that the list shows in one line for many are suggested, too.
             let many = STREAMS.iter().filter(|_| *known == "protocols").map(|p| p.name);
             let all: Vec<&str> = names.iter().copied().chain(many).collect();
@@ -182,7 +227,7 @@ pub fn chosen(kind: Option<&str>, name: Option<&str>) -> Result<(Vec<Item>, bool
         return Ok((found, true));
     }
     // `narrows list vegas`: a name alone, wherever it is listed.
-    let found: Vec<Item> = KINDS.iter().flat_map(|k| named(k, kind)).collect();
+    let found = of_kinds(|k| named(k, kind))?;
     if name.is_none() && !found.is_empty() {
         return Ok((found, true));
     }

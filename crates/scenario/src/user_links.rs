@@ -22,18 +22,25 @@ pub fn set_file(file: PathBuf) {
     let _ = FILE.set(file);
 }
 
+/// Names and specifications of the user's links; none where no file was named.
+///
+/// # Errors
+/// The file cannot be read, or it is none.
+pub fn all() -> Result<BTreeMap<String, String>, SpecError> {
+    FILE.get().map_or_else(|| Ok(BTreeMap::new()), |file| read(file))
+}
+
 /// The specification of that name, if there is a file and it has the name.
 ///
 /// # Errors
 /// The file cannot be read, or it is none.
 pub(crate) fn find(name: &str) -> Result<Option<String>, SpecError> {
-    FILE.get().map_or(Ok(None), |file| Ok(read(file)?.remove(name)))
+    Ok(all()?.remove(name))
 }
 
 /// The names in the user's file, for suggestions; none if it cannot be read.
 pub(crate) fn names() -> Vec<String> {
-    let all = FILE.get().and_then(|file| read(file).ok()).unwrap_or_default();
-    all.into_keys().collect()
+    all().unwrap_or_default().into_keys().collect()
 }
 
 /// All links of a file; none if it does not exist.

@@ -83,6 +83,9 @@ fn a_probed_path_is_a_link_that_can_be_compared() {
         &["compare", "--link", "here", "--protocols", "cubic", "--seeds", "1", "--duration", "5s"],
     );
     assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stderr));
+    let listed = run(home, &["list", "here", "--json"]);
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(listed.pointer("/0/specification"), found.get("link"), "{listed}");
     fails(home, &["compare", "--link", "heer", "--protocols", "cubic"], 2, "'here'");
 }
 
@@ -101,6 +104,7 @@ fn what_cannot_be_probed_is_one_line() {
     std::fs::create_dir_all(home.join("config/narrows")).unwrap();
     std::fs::write(home.join("config/narrows/links.toml"), "here = 3\n").unwrap();
     fails(home, &["compare", "--link", "here"], 2, "links.toml");
+    fails(home, &["list", "links"], 2, "links.toml");
 }
 
 #[test]
