@@ -96,12 +96,16 @@ def pages(open_one, count):
     return f"{statistics.median(times):.3f} s ({min(times):.3f} to {max(times):.3f})"
 
 
-def floor(link):
-    """Bytes over the rate, or the round trips of six connections, whichever takes longer, and one to open them."""
+def rate_and_rtt(link):
     rate, unit = re.match(r"([\d.]+)([kMG]?)bit/s", link).groups()
     rate = float(rate) * UNITS[unit]
     delay, unit = re.match(r"[^,]+,([\d.]+)(m?)s", link).groups()
-    rtt = 2 * float(delay) * (1e-3 if unit else 1.0)
+    return rate, 2 * float(delay) * (1e-3 if unit else 1.0)
+
+
+def floor(link):
+    """Bytes over the rate, or the round trips of six connections, whichever takes longer, and one to open them."""
+    rate, rtt = rate_and_rtt(link)
     rounds = -(-OBJECTS // CONNECTIONS)
     return rtt + max(OBJECTS * OBJECT * 8 / rate + rtt, rounds * (rtt + OBJECT * 8 / rate))
 
@@ -217,8 +221,15 @@ def main():
             print(f"floor of a page of {OBJECTS} objects of {OBJECT} bytes: {floor(LINK):.3f} s", flush=True)
             print("page:", pages(lambda: socks(proxy, port), PAGES), flush=True)
             upload = connect(entrance)
-            beside = echoes_beside(terminal, lambda: ask(upload, SIZE, 1), 2)
+            # The upload is full once its controller has found the rate; before, see the second line.
+            rate, rtt = rate_and_rtt(LINK)
+            settled = 2 + 16 * rtt
+            size = int(rate / 8 * (settled + 20))
+            beside = echoes_beside(terminal, lambda: ask(upload, size, 1), settled)
             print(f"echo beside an upload: {beside}", flush=True)
+            upload = connect(entrance)
+            beside = echoes_beside(terminal, lambda: ask(upload, int(rate / 8 * settled), 1), 0.1)
+            print(f"echo beside the beginning of an upload: {beside}", flush=True)
             cubic(port)
         finally:
             [command.stop() for command in reversed(running)]

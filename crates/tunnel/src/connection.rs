@@ -14,6 +14,10 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(11 * 60);
 const WINDOW: u64 = 64 << 20;
 const STREAM_WINDOW: u64 = 6 << 20;
 
+/// Most answers are shorter. If several that wait take turns packet by packet, all are whole at last and at once, and so
+/// are the requests that follow: then the link has nothing to do for a round trip.
+const TURN_BYTES: u64 = 32 << 10;
+
 /// A connection of a tunnel's end: it outlives outages, and says in its handshake what it is.
 ///
 /// # Errors
@@ -24,5 +28,12 @@ pub fn for_tunnel(config: ConnectionConfig, streams: usize) -> Result<Connection
     let both = u64::try_from(streams).unwrap_or(u64::MAX);
     let limits = Limits { data: WINDOW, stream: STREAM_WINDOW, both, one_way: 0 };
     let (idle_timeout, max_message) = (IDLE_TIMEOUT, config.max_datagram);
-    Ok(ConnectionConfig { applications, limits, idle_timeout, max_message, ..config })
+    Ok(ConnectionConfig {
+        applications,
+        limits,
+        idle_timeout,
+        max_message,
+        turn_bytes: TURN_BYTES,
+        ..config
+    })
 }

@@ -16,32 +16,45 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 const PIECE: usize = 32 << 10;
 
 /// A stream goes before others as long as it sends little: so much at once, and so much a second in the long run. A
-/// terminal, a request or the answer to one does not wait behind an upload then, of which others still get a turn.
-const FIRST_BYTES: f64 = 64e3;
-const FIRST_RATE: f64 = 16e3;
-/// The priority of a stream that goes before others.
-const FIRST: i32 = 1;
+/// terminal or a request does not wait behind answers then, and these not behind an upload, of which others still get a
+/// turn.
+const KINDS: [Kind; 2] =
+    [Kind { priority: 2, bytes: 4e3, rate: 2e3 }, Kind { priority: 1, bytes: 64e3, rate: 16e3 }];
+
+struct Kind {
+    priority: i32,
+    bytes: f64,
+    /// Bytes a second.
+    rate: f64,
+}
 
 /// What a stream may send before others.
 struct Precedence {
-    left: f64,
+    /// Of each kind.
+    left: [f64; 2],
     at: Instant,
-    is_first: bool,
+    priority: i32,
 }
 
 impl Precedence {
     fn new(now: Instant) -> Precedence {
-        Precedence { left: FIRST_BYTES, at: now, is_first: false }
+        Precedence { left: KINDS.map(|kind| kind.bytes), at: now, priority: 0 }
     }
 
     /// So many bytes are sent next: the stream's priority, if it changes.
     fn next(&mut self, now: Instant, bytes: usize) -> Option<i32> {
         let gone = now.saturating_duration_since(self.at).as_secs_f64();
-        let left = (self.left + gone * FIRST_RATE).min(FIRST_BYTES);
-        let is_first = left >= bytes as f64;
-        (self.left, self.at) = ((left - bytes as f64).max(-FIRST_BYTES), now);
-        let changes = std::mem::replace(&mut self.is_first, is_first) != is_first;
-        changes.then_some(if is_first { FIRST } else { 0 })
+        self.at = now;
+        let mut priority = 0;
+        for (kind, left) in KINDS.iter().zip(&mut self.left) {
+            let all = (*left + gone * kind.rate).min(kind.bytes);
+            if all >= bytes as f64 {
+                priority = priority.max(kind.priority);
+            }
+            *left = (all - bytes as f64).max(-kind.bytes);
+        }
+        let changes = std::mem::replace(&mut self.priority, priority) != priority;
+        changes.then_some(priority)
     }
 }
 
@@ -148,13 +161,16 @@ async fn downward(
 mod tests {
     use super::*;
 
-    /// A terminal beside an upload: the one goes first for ever, the other for its first bytes only.
+    /// A terminal beside answers and an upload: the one goes first for ever, the others for their first bytes only.
     #[test]
     fn who_sends_little_goes_first() {
         let begun = Instant::now();
         let (mut terminal, mut upload) = (Precedence::new(begun), Precedence::new(begun));
-        assert_eq!(terminal.next(begun, 40), Some(FIRST));
-        assert_eq!(upload.next(begun, 32_000), Some(FIRST));
+        let mut answers = Precedence::new(begun);
+        assert_eq!(terminal.next(begun, 40), Some(2));
+        assert_eq!(answers.next(begun, 400), Some(2));
+        assert_eq!(answers.next(begun, 20_000), Some(1));
+        assert_eq!(upload.next(begun, 32_000), Some(1));
         assert_eq!(upload.next(begun, 32_000), None);
         for tick in 1..1000u32 {
             let now = begun + Duration::from_millis(10) * tick;
@@ -162,6 +178,6 @@ mod tests {
             assert_eq!(upload.next(now, 32_000), (tick == 1).then_some(0), "{tick}");
         }
         // After a pause it has its first bytes again.
-        assert_eq!(upload.next(begun + Duration::from_secs(60), 32_000), Some(FIRST));
+        assert_eq!(upload.next(begun + Duration::from_secs(60), 32_000), Some(1));
     }
 }

@@ -184,6 +184,7 @@ pub fn connection(protocol: Protocol) -> ConnectionConfig {
         keep_alive: Duration::from_secs(15),
         limits: Limits { data: 9 << 20, stream: 6 << 20, both: 128, one_way: 128 },
         send_buffer: 6 << 20,
+        turn_bytes: 0,
         max_message: 1400,
         messages_held: 1024,
         probes_rate: true,

@@ -32,6 +32,9 @@ pub struct ConnectionConfig {
     pub limits: Limits,
     /// Limit on bytes written and not yet acknowledged, over all streams.
     pub send_buffer: usize,
+    /// Bytes that a stream sends before the next one of its priority has its turn; with 0 they take turns packet by packet.
+    /// A turn as long as an answer lets several answers arrive one after the other instead of all at last.
+    pub turn_bytes: u64,
     /// Longest message in bytes that this end accepts; 0 for none.
     pub max_message: u16,
     /// Limit on received messages that wait to be read; the oldest is dropped.

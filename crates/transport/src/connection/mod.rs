@@ -179,6 +179,7 @@ impl Connection {
             hints: (believed, config.hint_source),
         };
         let mut streams = Streams::new(side, config.limits, config.send_buffer);
+        streams.set_turn(config.turn_bytes);
         // Before a client has acknowledged something a server sends little, and so buffers little
         // for it.
         if side == Side::Client

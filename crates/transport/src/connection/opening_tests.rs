@@ -27,6 +27,7 @@ fn lost_round_trips(from: Side, (rate, ms): (u64, u64), source: Option<HintSourc
         hint_source: source.unwrap_or_default(),
         limits: Limits { data: 1 << 26, stream: 1 << 26, both: 16, one_way: 16 },
         send_buffer: 1 << 24,
+        turn_bytes: 0,
         ..config("rrtp")
     };
     let mut pair = Pair::new(&config, net, 1);

@@ -167,7 +167,10 @@ impl Streams {
         stream.in_again = full;
         queues.touch(stream);
         if full {
-            return turn(&mut queues.again, any);
+            if any {
+                queues.again.sent(0);
+            }
+            return None;
         }
         queues.again.pop_front();
         Some(())
@@ -186,7 +189,7 @@ impl Streams {
             queues.fresh.pop_front();
             return Some(true);
         };
-        let (mut any, mut full) = (false, false);
+        let (mut sent, mut full) = (0, false);
         while let Some((from, to)) = stream.send.as_ref().and_then(|s| s.next_new()) {
             let to = to.min(from + credit.room());
             if from == to {
@@ -198,7 +201,7 @@ impl Streams {
                 full = true;
                 break;
             };
-            any = true;
+            sent += end - from;
             credit.spend(end - from);
             let Some(half) = &mut stream.send else { break };
             half.on_sent(end - from);
@@ -210,19 +213,15 @@ impl Streams {
         // It may wait at its own limit now, or have its end left to say.
         queues.touch(stream);
         if full {
-            turn(&mut queues.fresh, any)?;
+            // Who wrote nothing, since the packet was full before, is still the next.
+            if sent > 0 {
+                queues.fresh.sent(sent);
+            }
+            return None;
         }
         queues.fresh.pop_front();
         Some(true)
     }
-}
-
-/// After a full packet: who wrote something lets the next one of its priority begin.
-fn turn(list: &mut PriorityQueue, any: bool) -> Option<()> {
-    if any {
-        list.rotate();
-    }
-    None
 }
 
 /// Drops entries out of date from the front; whether one is left that is not.

@@ -196,6 +196,10 @@ impl Streams {
             arrived: 0,
         }
     }
+    /// See [`ConnectionConfig::turn_bytes`](crate::connection::ConnectionConfig::turn_bytes).
+    pub fn set_turn(&mut self, bytes: u64) {
+        self.queues.fresh.set_turn(bytes);
+    }
     /// This many bytes may be sent before anything is acknowledged, and should be written by then.
     pub fn on_known_path(&mut self, bytes: usize) {
         self.held.on_known_path(bytes);

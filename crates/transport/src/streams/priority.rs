@@ -1,4 +1,4 @@
-//! Streams that wait for their turn to send: highest priority first, round robin within a priority.
+//! Streams that wait for their turn to send: highest priority first, in turns within a priority.
 
 use super::{StreamError, Streams};
 use std::collections::VecDeque;
@@ -11,6 +11,10 @@ const KEPT_LEVELS: usize = 8;
 pub(super) struct PriorityQueue {
     /// Falling; a list may be empty.
     levels: Vec<(i32, VecDeque<u64>)>,
+    /// Bytes of a turn; a packet at least.
+    turn_bytes: u64,
+    /// Who has sent last, and how much in its turn.
+    last: (u64, u64),
 }
 
 impl PriorityQueue {
@@ -54,12 +58,22 @@ impl PriorityQueue {
     pub fn is_empty(&self) -> bool {
         self.first().is_none()
     }
-    /// The first stream has had its turn; the next one of the same priority follows.
+    /// See [`ConnectionConfig::turn_bytes`](crate::connection::ConnectionConfig::turn_bytes).
+    pub fn set_turn(&mut self, bytes: u64) {
+        self.turn_bytes = bytes;
+    }
+    /// The first stream has sent so many bytes and has more: if its turn is over, the next one of the same priority
+    /// follows.
     #[inline]
-    pub fn rotate(&mut self) {
-        if let Some(ids) = self.first_mut().filter(|ids| ids.len() > 1) {
+    pub fn sent(&mut self, bytes: u64) {
+        let (turn_bytes, last) = (self.turn_bytes, self.last);
+        let Some(ids) = self.first_mut().filter(|ids| ids.len() > 1) else { return };
+        let Some(&id) = ids.front() else { return };
+        let sent = bytes + if last.0 == id { last.1 } else { 0 };
+        if sent >= turn_bytes {
             ids.rotate_left(1);
         }
+        self.last = (id, if sent >= turn_bytes { 0 } else { sent });
     }
     /// Removes a stream that waits with this priority.
     pub fn remove(&mut self, priority: i32, id: u64) {
@@ -92,8 +106,8 @@ impl PriorityQueue {
 
 impl Streams {
     /// Sets a stream's priority. Among streams with data to send, including lost data, those of the highest priority go
-    /// first; within a priority they take turns packet by packet. New streams have priority 0. The peer does not see
-    /// priorities.
+    /// first; within a priority they take turns, packet by packet unless the connection is configured otherwise. New streams
+    /// have priority 0. The peer does not see priorities.
     ///
     /// # Errors
     /// The stream does not exist or is not in this direction.

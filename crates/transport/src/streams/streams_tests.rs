@@ -376,3 +376,31 @@ fn events_come_once_until_the_application_did_something() {
     assert_eq!(server.read(0, &mut [0; 9]), Ok(Read::Bytes(1)));
     assert_eq!(server.event(), Some(StreamEvent::Readable(0)));
 }
+
+/// Turns of so many bytes: who has less is whole before the next one begins, who has more lets it begin.
+#[test]
+fn turns_are_as_long_as_is_said() {
+    let order = |turn_bytes: u64| {
+        let (mut client, mut server) = pair(LIMITS, 1 << 20);
+        client.set_turn(turn_bytes);
+        let ids: Vec<u64> = (0..3).map(|_| client.open(false).unwrap()).collect();
+        for (id, bytes) in ids.iter().zip([3000, 9000, 3000]) {
+            client.write(*id, &vec![1; bytes]).unwrap();
+        }
+        let mut order: Vec<usize> = Vec::new();
+        while let Some((bytes, sent)) = packet(&mut client, 1200) {
+            deliver(&mut server, &bytes).unwrap();
+            for frame in sent {
+                client.arrived(&frame);
+                if let SentFrame::Stream { id, .. } = frame {
+                    order.push(ids.iter().position(|i| *i == id).unwrap());
+                }
+            }
+        }
+        order.dedup();
+        order
+    };
+    assert_eq!(order(0)[..6], [0, 1, 2, 0, 1, 2]);
+    assert_eq!(order(4000), [0, 1, 2, 1]);
+    assert_eq!(order(1 << 20), [0, 1, 2]);
+}

@@ -138,6 +138,7 @@ impl Crowd {
             limits: Limits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
             // Not this is to limit what leaves.
             send_buffer: 1 << 20,
+            turn_bytes: 0,
             max_message: 1000,
             messages_held: 16,
             probes_rate: true,

@@ -201,6 +201,7 @@ impl Schedule {
             keep_alive: self.keep_alive,
             limits: Limits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
             send_buffer: 1 << 16,
+            turn_bytes: 0,
             max_message: 1000,
             messages_held: 16,
             probes_rate: true,
