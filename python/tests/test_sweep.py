@@ -112,6 +112,23 @@ def test_dask_loses_a_worker_and_ends_with_the_same_table(cluster, tmp_path):
         assert numbers(sweep) == numbers(narrows.sweep(**given))
 
 
+def test_a_class_goes_to_the_workers(cluster):
+    class Halving:
+        def __init__(self):
+            self.cwnd = 10.0
+
+        def on_ack(self, ack):
+            self.cwnd += 1.0 / self.cwnd
+
+        def on_loss(self, loss):
+            self.cwnd = max(self.cwnd / 2.0, 2.0)
+
+    distributed = pytest.importorskip("distributed")
+    given = {**GIVEN, "vary": {"loss": ["0.1%", "2%"]}, "protocols": ["cubic", Halving]}
+    with distributed.Client(cluster) as client:
+        assert numbers(narrows.sweep(**given, client=client)) == numbers(narrows.sweep(**given))
+
+
 def test_a_lost_scheduler_is_said_and_gone_on_without(tmp_path):
     distributed = pytest.importorskip("distributed")
     given = {**GIVEN, "vary": {"loss": "0.1%..2%:60", "protocol": ["reno", "cubic"]}}
