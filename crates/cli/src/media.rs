@@ -1,5 +1,8 @@
 //! `narrows media`: live media from a local UDP port to another machine's, within a latency budget.
 
+mod values;
+
+use self::values::{Layer, latency, layer, list, port};
 use crate::failure::Failure;
 use crate::log::{Level, Log};
 use crate::terminal::{STOP, catch_interrupt, note, print, print_json, print_json_line};
@@ -12,11 +15,10 @@ use narrows_files::{Error, Kind, Scheme, Url, error, key};
 use narrows_media::blocking;
 use narrows_media::config::{self, ReceiveFile, SendFile};
 use narrows_media::encoder::Range;
-use narrows_media::hello::LATENCIES;
 use narrows_media::receive::{Event, ReceiveOptions};
 use narrows_media::send::SendOptions;
-use narrows_options::values::time;
 use narrows_transport::endpoint::Permit;
+use narrows_transport::layers::MAX_LAYERS;
 use narrows_transport::protocol::{Family, STREAM_PREFIX, find};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -36,6 +38,12 @@ Examples:
   narrows media send rrtp://KEY@host:47472 --from 5000 --latency 300ms
   ffmpeg -re -i clip.mp4 -c copy -f mpegts 'udp://127.0.0.1:5000?pkt_size=1316'
   ffplay 'udp://127.0.0.1:5004'
+
+Layers of one stream (simulcast, or a scalable encoder) come to a port each; the
+path's rate decides which are sent, and the base layer is kept last:
+  narrows media send rrtp://KEY@host:47472 \\
+    --layer 5000:500kbit/s --layer 5002:1.5Mbit/s
+  narrows media receive --clients friends.txt --to 5004,5006
 
 --protocol on the sender chooses what paces it: rrtp, tfrc, tfwc, tear,
 tear-wireless, scream, rrtp+bbr and so on. The rate that an encoder should have
@@ -63,9 +71,10 @@ pub struct Receive {
     /// Let senders come whose key is in this file (needed)
     #[arg(long, value_name = "FILE")]
     pub clients: Option<PathBuf>,
-    /// Where media go, on loopback unless an address is given [default: 127.0.0.1:5004]
-    #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
-    pub to: Option<SocketAddr>,
+    /// Where media go, on loopback unless an address is given; of a stream in layers, where each goes, the base layer first,
+    /// as 5004,5006 [default: 127.0.0.1:5004]
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = port, value_delimiter = ',')]
+    pub to: Vec<SocketAddr>,
     /// At least this latency, though a sender says less
     #[arg(long, value_name = "TIME", value_parser = latency)]
     pub latency: Option<Duration>,
@@ -94,6 +103,10 @@ pub struct Send {
     /// Where a program sends its media to, on loopback unless an address is given [default: 127.0.0.1:5000]
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
     pub from: Option<SocketAddr>,
+    /// Instead: where the media of a layer come from, and its rate, as 5000:500kbit/s; once for each layer, the base layer
+    /// first. A layer is sent while the rate suffices for it and those below
+    #[arg(long, value_name = "[ADDR:]PORT:RATE", value_parser = layer, conflicts_with = "from")]
+    pub layer: Vec<Layer>,
     /// How long after a packet came here it leaves the receiver, beyond the shortest time of the path: four round trips
     /// and 100 ms repair nearly everything [default: 300ms]
     #[arg(long, value_name = "TIME", value_parser = latency)]
@@ -101,7 +114,7 @@ pub struct Send {
     /// The lowest rate that the encoder can have [default: 300kbit/s]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub min_rate: Option<Rate>,
-    /// The highest rate that the encoder is to have [default: 8Mbit/s]
+    /// The highest rate that the encoder is to have [default: 8Mbit/s, or that of all layers]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub max_rate: Option<Rate>,
     /// Print a line for each rate that the encoder should have, as rate 4200000 (bit/s)
@@ -110,7 +123,7 @@ pub struct Send {
     /// Answer HTTP requests (GET /) at this port of loopback with that rate and more, as JSON; 0 takes a free one
     #[arg(long, value_name = "PORT")]
     pub rate_http: Option<u16>,
-    /// receiver (the URL), from, latency, min-rate and max-rate from this TOML file; what is a flag, too, is the flag's
+    /// receiver (the URL), from or layers, latency, min-rate and max-rate from this TOML file; what is a flag, too, is the flag's
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print what was sent as JSON at the end
@@ -135,21 +148,6 @@ pub fn media(a: &MediaArgs) -> Result<(), Failure> {
         MediaCommand::Receive(a) => receive(a),
         MediaCommand::Send(a) => send(a),
     }
-}
-
-/// `PORT`, on loopback, or `ADDRESS:PORT`, for clap.
-fn port(text: &str) -> Result<SocketAddr, String> {
-    let alone = text.parse().map(|port: u16| (Ipv4Addr::LOCALHOST, port).into()).ok();
-    let address = alone.or_else(|| text.parse().ok());
-    address
-        .ok_or_else(|| "a port is expected, as 5004, or an address with one, as [::1]:5004".into())
-}
-
-/// A latency, for clap.
-fn latency(text: &str) -> Result<Duration, String> {
-    let latency = time(text)?;
-    let is_possible = LATENCIES.contains(&latency);
-    is_possible.then_some(latency).ok_or_else(|| "a latency is from 10ms to 30s".into())
 }
 
 fn from_file<T: Default + config::File>(file: Option<&Path>) -> Result<T, Failure> {
@@ -187,11 +185,16 @@ fn receive(a: &Receive) -> Result<(), Failure> {
             "media receive: --clients FILE is missing: the keys of those who may send, one per line",
         ));
     };
-    let to = told("to", a.to, file.to.as_ref(), port)?;
-    let to = to.unwrap_or((Ipv4Addr::LOCALHOST, 5004).into());
-    if to.port() == 0 {
+    let flag = Some(a.to.clone()).filter(|to| !to.is_empty());
+    let to = told("to", flag, file.to.as_ref(), list(port))?;
+    let to = to.unwrap_or_else(|| vec![(Ipv4Addr::LOCALHOST, 5004).into()]);
+    if to.iter().any(|to| to.port() == 0) {
         return Err(input("--to: port 0 is no port that somebody listens at"));
     }
+    if to.len() > MAX_LAYERS {
+        return Err(Failure::Input(format!("--to: there are {MAX_LAYERS} layers at most")));
+    }
+    let places: Vec<_> = to.iter().map(SocketAddr::to_string).collect();
     let latency = told("latency", a.latency, file.latency.as_ref(), latency)?;
     let clients = AllowList::load(clients).map_err(|e| e.at("--clients"))?;
     let listen = a.listen.as_deref().or(file.listen.as_deref()).unwrap_or("127.0.0.1:47472");
@@ -223,7 +226,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
     let options = ReceiveOptions { identity, clients, to, latency, config, permit, tell };
     catch_interrupt();
     let ready = |at| {
-        let line = format!("Receiving media\n  rrtp://{name}@{at}\n  for {to}\n");
+        let line = format!("Receiving media\n  rrtp://{name}@{at}\n  for {}\n", places.join(", "));
         // What is printed with --json is JSON.
         if json {
             note(&line)
@@ -257,12 +260,20 @@ fn send(a: &Send) -> Result<(), Failure> {
         )));
     }
     let from = told("from", a.from, file.from.as_ref(), port)?;
+    let mut layers = a.layer.clone();
+    if layers.is_empty() && a.from.is_none() {
+        layers = told("layers", None, file.layers.as_ref(), list(layer))?.unwrap_or_default();
+    }
+    if layers.len() > MAX_LAYERS {
+        return Err(Failure::Input(format!("--layer: {MAX_LAYERS} layers at most")));
+    }
+    let all: u64 = layers.iter().fold(0, |sum, layer| sum.saturating_add(layer.rate.as_bps()));
     let latency = told("latency", a.latency, file.latency.as_ref(), latency)?;
     let least = told("min-rate", a.min_rate, file.min_rate.as_ref(), rate)?;
     let most = told("max-rate", a.max_rate, file.max_rate.as_ref(), rate)?;
     let encoder = Range {
         least: least.unwrap_or(Rate::from_bps(300_000)),
-        most: most.unwrap_or(Rate::from_bps(8_000_000)),
+        most: most.unwrap_or(Rate::from_bps(if all > 0 { all.max(300_000) } else { 8_000_000 })),
     };
     if encoder.least > encoder.most || encoder.least.as_bps() == 0 {
         return Err(input("--min-rate: it is above 0, and not above --max-rate"));
@@ -288,6 +299,10 @@ fn send(a: &Send) -> Result<(), Failure> {
         patience: Duration::from_secs(10),
         latency: latency.unwrap_or(Duration::from_millis(300)),
         encoder,
+        layers: match &layers[..] {
+            [] => vec![encoder.most],
+            layers => layers.iter().map(|layer| layer.rate).collect(),
+        },
         on_rate: Box::new(move |rate| {
             // A script that has gone ends the command by the next look at it.
             if says_rates && print(&format!("rate {}\n", rate.as_bps())).is_err() {
@@ -298,7 +313,9 @@ fn send(a: &Send) -> Result<(), Failure> {
     };
     catch_interrupt();
     let is_quiet = a.rate_lines || a.json;
-    let ready = |at: SocketAddr, http: Option<SocketAddr>| {
+    let ready = |at: &[SocketAddr], http: Option<SocketAddr>| {
+        let at: Vec<_> = at.iter().map(SocketAddr::to_string).collect();
+        let at = at.join(", ");
         let rate = http.map_or(String::new(), |at| format!("  the encoder's rate: http://{at}/\n"));
         let line = format!("Sending media\n  from {at}\n{rate}");
         if is_quiet {
@@ -308,8 +325,11 @@ fn send(a: &Send) -> Result<(), Failure> {
         }
         Ok(())
     };
-    let from = from.unwrap_or((Ipv4Addr::LOCALHOST, 5000).into());
-    let state = blocking::send(from, a.rate_http, options, ready, &STOP)?;
+    let from = match &layers[..] {
+        [] => vec![from.unwrap_or((Ipv4Addr::LOCALHOST, 5000).into())],
+        layers => layers.iter().map(|layer| layer.from).collect(),
+    };
+    let state = blocking::send(&from, a.rate_http, options, ready, &STOP)?;
     if a.json {
         return print_json(&serde_json::to_value(&state).unwrap_or_default());
     }
@@ -317,6 +337,13 @@ fn send(a: &Send) -> Result<(), Failure> {
         "{} packets sent, {} repeated, {} dropped after waiting too long, {} late at the receiver",
         state.packets, state.repeated, state.dropped, state.late
     );
+    let line = match from.len() {
+        1 => line,
+        all => format!(
+            "{line}, {} of {all} layers at the end, {} quality switches",
+            state.layers, state.quality_switches
+        ),
+    };
     if is_quiet {
         note(&line)
     } else {

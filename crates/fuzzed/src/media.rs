@@ -3,10 +3,11 @@
 
 use narrows_base::{Duration, Time};
 use narrows_media::frames::Frames;
-use narrows_media::hello::{HELLO, LATENCIES, STATUS, latency, read_status, status};
+use narrows_media::hello::{HELLO, LATENCIES, STATUS, read_hello, read_status, status};
+use narrows_media::layered::Layered;
 use narrows_media::packet::{Message, ask, read};
-use narrows_media::receiver::Receiver;
-use narrows_media::sender::{Path, Sender};
+use narrows_media::sender::Path;
+use narrows_media::shown::Layers;
 
 /// Tries one input.
 pub fn run(bytes: &[u8]) {
@@ -16,7 +17,7 @@ pub fn run(bytes: &[u8]) {
         None => {}
     }
     if let Some((words, _)) = bytes.split_first_chunk::<HELLO>() {
-        assert!(latency(*words).is_none_or(|latency| LATENCIES.contains(&latency)));
+        assert!(read_hello(*words).is_none_or(|(latency, _)| LATENCIES.contains(&latency)));
     }
     if let Some((words, _)) = bytes.split_first_chunk::<STATUS>() {
         assert_eq!(status(&read_status(words)), words);
@@ -29,23 +30,23 @@ pub fn run(bytes: &[u8]) {
 /// The input as messages, each behind its length, to both ends; a millisecond passes between them.
 fn exchange(mut bytes: &[u8]) {
     let delay = Duration::from_millis(100);
-    let (mut receiver, mut sender) = (Receiver::new(delay), Sender::new(delay));
+    let (mut receiver, mut sender) = (Layers::new(2, delay), Layered::new(&[1e6, 1e6], delay));
     let (mut now, mut came, mut out) = (Time::ZERO, 0, 0);
     while let Some((length, rest)) = bytes.split_first() {
         let (message, rest) = rest.split_at(rest.len().min((*length).into()));
         bytes = rest;
         came += message.len();
-        receiver.on_message(now, message);
-        sender.on_datagram(now, message, 100);
-        sender.on_message(message);
+        receiver.on_message(now, &mut message.to_vec());
+        sender.on_datagram(now, message.len() % 2, message, 100);
+        sender.on_message(&mut message.to_vec());
         now += Duration::from_millis(1);
-        while let Some(datagram) = receiver.release(now) {
+        while let Some((_, datagram)) = receiver.release(now) {
             out += datagram.len();
         }
         while receiver.ask(now, Duration::ZERO).is_some() {}
         while sender.next(now, Path::default()).is_some() {}
     }
-    while let Some(datagram) = receiver.release(now + Duration::from_secs(60)) {
+    while let Some((_, datagram)) = receiver.release(now + Duration::from_secs(60)) {
         out += datagram.len();
     }
     assert!(out <= came && receiver.due().is_never());

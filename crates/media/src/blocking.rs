@@ -47,34 +47,39 @@ pub fn receive(
     done
 }
 
-/// Sends until it is stopped, and returns what was known at the end. `ready` is told where it takes media from, and where
-/// the rate is said, if it is to be said at `rate_http`, a port of loopback.
+/// Sends what comes to these addresses, one for each layer, until it is stopped, and returns what was known at the end.
+/// `ready` is told where it takes media from, and where the rate is said, if it is to be said at `rate_http`, a port of loopback.
 ///
 /// # Errors
 /// A port is taken; or what another attempt to connect would not change.
 pub fn send(
-    from: SocketAddr,
+    from: &[SocketAddr],
     http: Option<u16>,
     options: SendOptions,
-    ready: impl FnOnce(SocketAddr, Option<SocketAddr>) -> Result<(), Error>,
+    ready: impl FnOnce(&[SocketAddr], Option<SocketAddr>) -> Result<(), Error>,
     stop: &AtomicBool,
 ) -> Result<State, Error> {
     let runtime = runtime()?;
     let done = runtime.block_on(async {
-        let socket = connection::bind("--from", from).await?;
-        let at = socket.local_addr().unwrap_or(from);
+        let flag = if from.len() > 1 { "--layer" } else { "--from" };
+        let (mut sockets, mut at) = (Vec::new(), Vec::new());
+        for from in from {
+            let socket = connection::bind(flag, *from).await?;
+            at.push(socket.local_addr().unwrap_or(*from));
+            sockets.push(socket);
+        }
         let listener = match http {
             None => None,
             Some(port) => Some(listen(port).await?),
         };
         let said_at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
-        let sending = Sending::new(socket, options);
+        let sending = Sending::new(sockets, options);
         if let Some(listener) = listener {
             let asked = sending.clone();
             let state = move || serde_json::to_string(&asked.state()).unwrap_or_default();
             tokio::spawn(rate_http::serve(listener, state));
         }
-        ready(at, said_at)?;
+        ready(&at, said_at)?;
         let ended = tokio::select! {
             ended = sending.keep() => ended,
             () = stopped(stop) => Ok(()),

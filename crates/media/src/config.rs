@@ -17,7 +17,7 @@ pub struct ReceiveFile {
     pub listen: Option<String>,
     /// `--clients`
     pub clients: Option<PathBuf>,
-    /// `--to`
+    /// `--to`; several between commas
     pub to: Option<String>,
     /// `--latency`
     pub latency: Option<String>,
@@ -31,6 +31,8 @@ pub struct SendFile {
     pub receiver: Option<String>,
     /// `--from`
     pub from: Option<String>,
+    /// `--layer`; several between commas
+    pub layers: Option<String>,
     /// `--latency`
     pub latency: Option<String>,
     /// `--min-rate`

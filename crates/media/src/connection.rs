@@ -8,6 +8,7 @@ use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::streams::Limits;
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::task::Poll;
 use tokio::net::UdpSocket;
 
 /// A peer that says nothing for so long has vanished.
@@ -59,6 +60,16 @@ pub async fn until(connection: &Connection, time: Time) {
     if left > 0 {
         tokio::time::sleep(std::time::Duration::from_nanos(left)).await;
     }
+}
+
+/// Until one of these sockets has something to read.
+pub async fn readable(sockets: &[UdpSocket]) {
+    poll_fn(|context| {
+        // All are asked, so that each wakes this task.
+        let ready = sockets.iter().filter(|s| s.poll_recv_ready(context).is_ready()).count();
+        if ready > 0 { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 /// A local UDP socket of this flag.

@@ -55,6 +55,8 @@ pub struct EncoderRate {
     range: Range,
     rate: f64,
     permitted: Option<f64>,
+    /// What media may have, whatever the encoder uses of it.
+    room: f64,
     updated: Option<Time>,
     changed: Time,
     /// What was said last.
@@ -67,7 +69,13 @@ impl EncoderRate {
         let (least, most) = (range.least.as_bps() as f64, range.most.as_bps() as f64);
         let rate = (least + (most - least) / 3.0).max(least).min(most.max(least));
         let changed = Time::ZERO;
-        EncoderRate { range, rate, permitted: None, updated: None, changed, said: None }
+        EncoderRate { range, rate, permitted: None, room: 0.0, updated: None, changed, said: None }
+    }
+
+    /// What all media of the connection may have now, in bit/s: what is permitted, less headers and repeats; zero before the
+    /// first update.
+    pub fn room(&self) -> f64 {
+        self.room
     }
 
     /// What the encoder was told last, or is to begin with.
@@ -90,6 +98,7 @@ impl EncoderRate {
         let room = self.permitted.map_or(most, |permitted| {
             permitted * SHARE * HEADERS / (1.0 + known.repeats.clamp(0.0, 0.5))
         });
+        self.room = room;
         // A queue before the controller: the encoder sends more than is permitted.
         let waited = known.waited.as_secs_f64() / known.longest_wait.as_secs_f64().max(1e-3);
         let fall = if waited > LONG_QUEUE {

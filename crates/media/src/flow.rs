@@ -1,16 +1,16 @@
 //! The media of one connection: from the local socket into the connection, as fast as the controller permits.
 
-use crate::connection::{MAX_DATAGRAM, message, until};
+use crate::connection::{MAX_DATAGRAM, message, readable, until};
 use crate::encoder::{EncoderRate, Known, Range};
-use crate::sender::{Path, Sender, Sent};
+use crate::layered::Layered;
+use crate::sender::{Path, Sent};
 use crate::waiting::{Dropped, Look, Watch};
 use narrows_base::{Duration, Rate, Time};
 use narrows_net::{Connection, Error as NetError};
 use narrows_transport::connection::Stats;
+use narrows_transport::layers::LayerChange;
 use serde::Serialize;
-use std::time::Duration as Wait;
 use tokio::net::UdpSocket;
-use tokio::time::sleep;
 
 /// How often the encoder's rate is computed.
 const RATE_EVERY: Duration = Duration::from_millis(50);
@@ -50,12 +50,18 @@ pub struct State {
     pub expired: u64,
     /// Packets that were not there in time, as the receiver says.
     pub late: u64,
+    /// Layers that are sent.
+    pub layers: usize,
+    /// How often a layer was added or dropped.
+    pub quality_switches: u64,
+    /// Datagrams that came for layers that were not sent.
+    pub left_out: u64,
 }
 
 /// What a flow goes through, and who is told of it.
 pub struct Through<'a> {
-    /// Where a program sends its media to.
-    pub socket: &'a UdpSocket,
+    /// Where programs send the media of each layer to, the base layer first.
+    pub sockets: &'a [UdpSocket],
     /// To the receiver.
     pub connection: &'a Connection,
     /// Told each rate for the encoder.
@@ -69,7 +75,7 @@ pub struct Through<'a> {
 /// The media of one connection.
 pub struct Flow<'a> {
     through: Through<'a>,
-    sender: Sender,
+    sender: Layered,
     encoder: EncoderRate,
     next_rate: Time,
     watch: Watch,
@@ -84,11 +90,17 @@ pub struct Flow<'a> {
 
 impl<'a> Flow<'a> {
     /// With nothing sent.
-    pub fn new(through: Through<'a>, latency: Duration, encoder: Range) -> Flow<'a> {
+    pub fn new(
+        through: Through<'a>,
+        latency: Duration,
+        encoder: Range,
+        layers: &[Rate],
+    ) -> Flow<'a> {
+        let rates: Vec<f64> = layers.iter().map(|rate| rate.as_bps() as f64).collect();
         let now = through.connection.now();
         Flow {
             through,
-            sender: Sender::new(latency),
+            sender: Layered::new(&rates, latency),
             encoder: EncoderRate::new(encoder),
             next_rate: now,
             watch: Watch::new(now),
@@ -125,13 +137,9 @@ impl<'a> Flow<'a> {
             }
             let look = if self.sender.is_waiting() { now + LOOK } else { Time::NEVER };
             tokio::select! {
-                came = self.through.socket.recv(&mut buffer) => match came {
-                    Ok(length) => self.on_datagrams(&mut buffer, length),
-                    // An ICMP error of an earlier peer of that port, say.
-                    Err(_) => sleep(Wait::from_millis(1)).await,
-                },
+                () = readable(self.through.sockets) => self.on_datagrams(&mut buffer),
                 came = message(self.through.connection) => match came {
-                    Ok((_, message)) => self.sender.on_message(&message),
+                    Ok((_, mut message)) => self.sender.on_message(&mut message),
                     Err(e) => return e,
                 },
                 () = until(self.through.connection, look.min(self.next_rate)) => {}
@@ -139,16 +147,19 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn on_datagrams(&mut self, buffer: &mut [u8], mut length: usize) {
-        let Ok(longest) = self.through.connection.max_message_len() else { return };
+    fn on_datagrams(&mut self, buffer: &mut [u8]) {
+        let longest = self.through.connection.max_message_len();
         let now = self.through.connection.now();
-        // What is there, but no more than so many, since something may have to leave.
-        for _ in 0..64 {
-            let datagram = buffer.get(..length).unwrap_or_default();
-            self.sender.on_datagram(now, datagram, longest);
-            match self.through.socket.try_recv(buffer) {
-                Ok(more) => length = more,
-                Err(_) => return,
+        for (layer, socket) in self.through.sockets.iter().enumerate() {
+            // What is there, but no more than so many, since something may have to leave. An error is the ICMP error of
+            // an earlier peer of that port, say.
+            for _ in 0..64 {
+                let Ok(length) = socket.try_recv(buffer) else { break };
+                let datagram = buffer.get(..length).unwrap_or_default();
+                // A connection that is over says so to the next that asks it.
+                if let Ok(longest) = longest {
+                    self.sender.on_datagram(now, layer, datagram, longest);
+                }
             }
         }
     }
@@ -192,7 +203,16 @@ impl<'a> Flow<'a> {
         if let Some(rate) = self.encoder.update(now, &known) {
             (self.through.on_rate)(rate);
         }
+        let packet = 8.0 * (f64::from(stats.datagram) + HEADERS);
+        let room = self.encoder.room();
+        if let Some(change) = self.sender.adapt(now, room, stats.srtt, packet) {
+            (self.through.tell)(&self.layer_line(change));
+        }
+        let quality = self.sender.quality();
         (self.through.on_state)(State {
+            layers: quality.active(),
+            quality_switches: quality.changes(),
+            left_out: self.sender.left_out(),
             bits_per_second: self.encoder.rate().as_bps(),
             permitted: known.permitted.map_or(0, Rate::as_bps),
             sent: self.sent as u64,
@@ -215,6 +235,16 @@ impl<'a> Flow<'a> {
 }
 
 impl Flow<'_> {
+    fn layer_line(&self, change: LayerChange) -> String {
+        let (quality, all) = (self.sender.quality(), self.through.sockets.len());
+        let what = match change {
+            LayerChange::Added => "added",
+            LayerChange::Dropped => "dropped",
+        };
+        let mbit = quality.consumption() * 1e-6;
+        format!("a layer is {what}: {} of {all} now, {mbit:.2} Mbit/s", quality.active())
+    }
+
     /// What has been dropped since the last report, and why.
     fn dropped_line(&self, dropped: &Dropped) -> String {
         let count = dropped.all() - self.dropped.all();

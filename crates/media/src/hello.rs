@@ -1,13 +1,14 @@
 //! What the two ends say on a stream before and beside the media.
 //!
 //! ```text
-//! sender:   | version (1) | 0 (3) | latency, ms (4) |     first
+//! sender:   | version (1) | layers beyond the base (1) | 0 (2) | latency, ms (4) |     first
 //! receiver: | answer (1) |                            0: come; 1: another sends; 2: that cannot be
 //! receiver: | parts | missed | came late | repaired | datagrams | bytes |     8 bytes each, every second
 //! ```
 
 use crate::receiver::Received;
 use narrows_base::Duration;
+use narrows_transport::layers::MAX_LAYERS;
 
 /// Name of the application protocol.
 pub const APPLICATION: &str = "narrows-media/1";
@@ -51,17 +52,19 @@ impl Answer {
 }
 
 /// A sender's first words.
-pub fn hello(latency: Duration) -> [u8; HELLO] {
+pub fn hello(latency: Duration, layers: usize) -> [u8; HELLO] {
     let ms = u32::try_from(latency.as_nanos() / 1_000_000).unwrap_or(u32::MAX).to_be_bytes();
     let [a, b, c, d] = ms;
-    [VERSION, 0, 0, 0, a, b, c, d]
+    let more = layers.clamp(1, MAX_LAYERS) - 1;
+    [VERSION, more as u8, 0, 0, a, b, c, d]
 }
 
-/// The latency of a sender's first words; `None` if they are of another version, or it is not possible.
-pub fn latency(bytes: [u8; HELLO]) -> Option<Duration> {
-    let [VERSION, _, _, _, a, b, c, d] = bytes else { return None };
+/// Latency and number of layers of a sender's first words; `None` if they are of another version, or not possible.
+pub fn read_hello(bytes: [u8; HELLO]) -> Option<(Duration, usize)> {
+    let [VERSION, more, _, _, a, b, c, d] = bytes else { return None };
     let latency = Duration::from_millis(u32::from_be_bytes([a, b, c, d]).into());
-    LATENCIES.contains(&latency).then_some(latency)
+    let layers = usize::from(more) + 1;
+    (LATENCIES.contains(&latency) && layers <= MAX_LAYERS).then_some((latency, layers))
 }
 
 /// What a receiver says of what came.
@@ -93,8 +96,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_said_is_heard(words: [u8; HELLO], numbers: [u8; STATUS]) {
-            if let Some(latency) = latency(words) {
-                prop_assert!(LATENCIES.contains(&latency));
+            if let Some((latency, layers)) = read_hello(words) {
+                prop_assert!(LATENCIES.contains(&latency) && layers <= MAX_LAYERS);
             }
             prop_assert_eq!(status(&read_status(&numbers)), numbers);
         }
@@ -102,10 +105,14 @@ mod tests {
 
     #[test]
     fn a_latency_that_cannot_be_is_none() {
-        assert_eq!(latency(hello(Duration::from_millis(300))), Some(Duration::from_millis(300)));
-        assert_eq!(latency(hello(Duration::from_millis(1))), None);
-        assert_eq!(latency(hello(Duration::MAX)), None);
-        assert_eq!(latency([2, 0, 0, 0, 0, 0, 1, 0]), None);
+        assert_eq!(
+            read_hello(hello(Duration::from_millis(300), 3)),
+            Some((Duration::from_millis(300), 3))
+        );
+        assert_eq!(read_hello(hello(Duration::from_millis(1), 1)), None);
+        assert_eq!(read_hello(hello(Duration::MAX, 1)), None);
+        assert_eq!(read_hello([2, 0, 0, 0, 0, 0, 1, 0]), None);
+        assert_eq!(read_hello([1, 8, 0, 0, 0, 0, 1, 0]), None);
         let answers = [Answer::Come, Answer::Busy, Answer::Bad];
         assert_eq!(answers.map(|a| Answer::from_code(a.code())), answers);
     }

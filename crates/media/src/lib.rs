@@ -4,6 +4,8 @@
 //! | to | see |
 //! |---|---|
 //! | decide what leaves, what is repeated and what is dropped | [`sender`] |
+//! | send several inputs as layers | [`layered`], [`quality`] |
+//! | receive them | [`shown`] |
 //! | know why packets waited, and were dropped | [`waiting`] |
 //! | hold packets until their time, and ask for what is missing | [`receiver`], [`missing`], [`clock`] |
 //! | know delays, late frames and stalls | [`meter`], [`histogram`], [`frames`] |
@@ -30,17 +32,22 @@ pub mod flow;
 pub mod frames;
 pub mod hello;
 pub mod histogram;
+pub mod layered;
 pub mod measures;
 pub mod meter;
 pub mod missing;
 pub mod packet;
+pub mod quality;
 pub mod rate_http;
 pub mod receive;
 pub mod receiver;
 pub mod send;
 pub mod sender;
+pub mod shown;
 pub mod waiting;
 
+#[cfg(test)]
+mod layer_tests;
 #[cfg(test)]
 mod media_tests;
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! What a receiver says of a stream at its end.
 
+use crate::meter::Meter;
 use crate::receiver::Receiver;
+use crate::shown::Layers;
 use narrows_base::Duration;
 use serde::Serialize;
 
@@ -47,6 +49,25 @@ pub struct Measures {
     pub stalls_per_minute: f64,
     /// How long it stood, in seconds.
     pub frozen_s: f64,
+    /// Mean number of layers that were there; 1 for a stream without layers.
+    pub mean_layers: f64,
+    /// How often the number of layers changed that were there.
+    pub quality_switches: u64,
+    /// Of each layer, the base layer first.
+    pub layers: Vec<LayerMeasures>,
+}
+
+/// Measures of one layer.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LayerMeasures {
+    /// Datagrams handed out.
+    pub datagrams: u64,
+    /// Mean rate in Mbit/s of what was handed out.
+    pub mbit_per_s: f64,
+    /// Packets that were due.
+    pub packets: u64,
+    /// Packets that were not there in time.
+    pub late_packets: u64,
 }
 
 fn ms(delay: Option<Duration>) -> Option<f64> {
@@ -54,9 +75,11 @@ fn ms(delay: Option<Duration>) -> Option<f64> {
 }
 
 impl Measures {
-    /// Of what this receiver has released within so long.
-    pub fn of(receiver: &Receiver, latency: Duration, lasted: Duration) -> Measures {
-        let (received, meter) = (receiver.received(), receiver.meter());
+    /// Of what these layers have released within so long; delays and frames are the base layer's.
+    pub fn of(layers: &Layers, latency: Duration, lasted: Duration) -> Measures {
+        let received = layers.received();
+        let empty = Meter::default();
+        let meter = layers.receivers().first().map_or(&empty, Receiver::meter);
         let (counts, seconds) = (meter.counts(), lasted.as_secs_f64());
         let each_minute = |n: u64| if seconds > 0.0 { n as f64 * 60.0 / seconds } else { 0.0 };
         Measures {
@@ -80,7 +103,33 @@ impl Measures {
             stalls: counts.stalls,
             stalls_per_minute: each_minute(counts.stalls),
             frozen_s: counts.frozen.as_secs_f64(),
+            mean_layers: layers.shown().mean(),
+            quality_switches: layers.shown().switches,
+            layers: (layers.receivers().iter().map(Receiver::received))
+                .map(|one| LayerMeasures {
+                    datagrams: one.datagrams,
+                    mbit_per_s: each_minute(one.bytes) / 60.0 * 8e-6,
+                    packets: one.parts + one.missed,
+                    late_packets: one.missed,
+                })
+                .collect(),
         }
+    }
+
+    fn layers_text(&self) -> String {
+        if self.layers.len() < 2 {
+            return String::new();
+        }
+        let rates: Vec<_> = self.layers.iter().map(|l| format!("{:.2}", l.mbit_per_s)).collect();
+        let late: Vec<_> = self.layers.iter().map(|l| l.late_packets.to_string()).collect();
+        format!(
+            "  layers: {:.2} of {} on average, {} quality switches; {} Mbit/s; {} late\n",
+            self.mean_layers,
+            self.layers.len(),
+            self.quality_switches,
+            rates.join(" + "),
+            late.join(" + ")
+        )
     }
 
     /// For people: a few lines.
@@ -92,7 +141,7 @@ impl Measures {
              packets: {} of {} late ({:.3}%), {} repaired in time, {} delayed\n  \
              packet delay p50 {} ms, p95 {} ms, p99.9 {} ms, of {} allowed\n  \
              frames: {} of {} late ({:.3}%), delay p50 {} ms, p95 {} ms\n  \
-             stalls: {} ({:.2} a minute), frozen {:.1} s\n",
+             stalls: {} ({:.2} a minute), frozen {:.1} s\n{}",
             self.seconds,
             self.mbit_per_s,
             self.datagrams,
@@ -113,6 +162,7 @@ impl Measures {
             self.stalls,
             self.stalls_per_minute,
             self.frozen_s,
+            self.layers_text(),
         )
     }
 }

@@ -25,35 +25,40 @@ fn config() -> ConnectionConfig {
     connection(Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap())
 }
 
-type Lines = Arc<Mutex<Vec<String>>>;
+pub(super) type Lines = Arc<Mutex<Vec<String>>>;
 const LATENCY: Duration = Duration::from_millis(100);
 
 /// A receiver for one client, with a player behind it.
-struct Far {
-    at: SocketAddr,
+pub(super) struct Far {
+    pub at: SocketAddr,
     server: Identity,
-    client: Identity,
-    player: UdpSocket,
+    pub client: Identity,
+    pub player: UdpSocket,
+    /// Behind the second layer.
+    pub second: UdpSocket,
     log: Lines,
-    stop: Arc<tokio::sync::Notify>,
+    pub stop: Arc<tokio::sync::Notify>,
 }
 
-async fn far() -> Far {
+pub(super) async fn far() -> Far {
     let (server, client) = (Identity::generate().unwrap(), Identity::generate().unwrap());
     let player = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let second = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let log = Lines::default();
     let lines = log.clone();
     let options = ReceiveOptions {
         identity: server.clone(),
         clients: AllowList::read(&key::text(client.public())).unwrap(),
-        to: player.local_addr().unwrap(),
+        to: vec![player.local_addr().unwrap(), second.local_addr().unwrap()],
         latency: None,
         config: config(),
         permit: Permit::Own,
         tell: Box::new(move |event| {
             lines.lock().unwrap().push(match event {
                 Event::Line { line, .. } => line.clone(),
-                Event::Over(measures) => format!("{} datagrams", measures.datagrams),
+                Event::Over(measures) => {
+                    format!("{} datagrams\n{}", measures.datagrams, measures.text())
+                }
             });
         }),
     };
@@ -61,11 +66,11 @@ async fn far() -> Far {
     let (at, stop) = (bound.address(), Arc::new(tokio::sync::Notify::new()));
     let stopped = stop.clone();
     tokio::spawn(async move { bound.run(stopped.notified()).await });
-    Far { at, server, client, player, log, stop }
+    Far { at, server, client, player, second, log, stop }
 }
 
 impl Far {
-    async fn wait_for(&self, part: &str) {
+    pub async fn wait_for(&self, part: &str) {
         while !self.log.lock().unwrap().iter().any(|line| line.contains(part)) {
             sleep(Wait::from_millis(5)).await;
         }
@@ -84,15 +89,29 @@ impl Far {
 
     /// A true sender from a port of its own, and what it tells its user.
     async fn sender(&self, identity: &Identity) -> (Arc<Sending>, SocketAddr, Lines) {
+        let (sending, at, told) = self.layered(self.at, identity, &[8_000_000]).await;
+        (sending, at[0], told)
+    }
+
+    /// One of layers with these rates in bit/s, through `at`.
+    pub async fn layered(
+        &self,
+        through: SocketAddr,
+        identity: &Identity,
+        layers: &[u64],
+    ) -> (Arc<Sending>, Vec<SocketAddr>, Lines) {
         let told = Lines::default();
         let lines = told.clone();
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let at = socket.local_addr().unwrap();
+        let mut sockets = Vec::new();
+        for _ in layers {
+            sockets.push(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+        }
+        let at = sockets.iter().map(|socket| socket.local_addr().unwrap()).collect();
         let sending = Sending::new(
-            socket,
+            sockets,
             SendOptions {
-                host: self.at.ip().to_string(),
-                port: self.at.port(),
+                host: through.ip().to_string(),
+                port: through.port(),
                 key: Some(*self.server.public()),
                 judge: Box::new(|_| Ok(())),
                 identity: identity.clone(),
@@ -100,6 +119,7 @@ impl Far {
                 patience: Duration::from_secs(10),
                 latency: LATENCY,
                 encoder: Range { least: Rate::from_bps(300_000), most: Rate::from_bps(8_000_000) },
+                layers: layers.iter().map(|rate| Rate::from_bps(*rate)).collect(),
                 on_rate: Box::new(|_| ()),
                 tell: Box::new(move |line| lines.lock().unwrap().push(line.into())),
             },
@@ -123,7 +143,7 @@ async fn a_sender_that_talks_nonsense_is_refused_and_the_next_one_comes() {
     connection.closed().await;
     let (_endpoint, connection) = far.connect().await;
     let (mut send, mut receive) = connection.open_bi().await.unwrap();
-    send.send_all(&hello(LATENCY)).await.unwrap();
+    send.send_all(&hello(LATENCY, 1)).await.unwrap();
     let mut code = [9];
     receive.receive(&mut code).await.unwrap();
     assert_eq!(Answer::from_code(code[0]), Answer::Come);
@@ -134,7 +154,7 @@ async fn garbage_and_stamps_from_the_far_future_do_not_hold_media_up() {
     let far = far().await;
     let (_endpoint, connection) = far.connect().await;
     let (mut send, _receive) = connection.open_bi().await.unwrap();
-    send.send_all(&hello(LATENCY)).await.unwrap();
+    send.send_all(&hello(LATENCY, 1)).await.unwrap();
     let mut datagram = [0; 100];
     let mut number = 0;
     let mut came = 0;

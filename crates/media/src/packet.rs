@@ -5,11 +5,14 @@
 //! ask:  | 2 (1) | count (1) | count × ( first number (4) | numbers beyond it (1) | attempt (1) ) |
 //! ```
 //!
+//! Of a stream in layers, the upper four bits of the first byte say which layer a message is of: each has numbers of its own.
+//!
 //! A datagram that is longer than a message may be is sent as parts, which share a stamp. Numbers count parts, and begin
 //! anew after 2^32. The stamp is the sender's clock when the datagram came from the program. Flag 1: a frame begins in
 //! this datagram.
 
 use narrows_base::{Duration, Time};
+use narrows_transport::layers::MAX_LAYERS;
 
 /// Bytes before the payload.
 pub const HEAD: usize = 18;
@@ -20,6 +23,8 @@ pub const MAX_RUNS: usize = 40;
 const DATA: u8 = 1;
 const ASK: u8 = 2;
 const RUN: usize = 6;
+/// Where the first byte says the layer.
+const LAYER_SHIFT: u32 = 4;
 const BEGINS_FRAME: u8 = 1;
 /// Stamps have 48 bits.
 const MAX_STAMP: u64 = (1 << 48) - 1;
@@ -90,6 +95,22 @@ pub fn ask(runs: &[Asked]) -> Vec<u8> {
     bytes
 }
 
+/// The message, marked as one of this layer.
+pub fn of_layer(layer: usize, mut message: Vec<u8>) -> Vec<u8> {
+    if let Some(first) = message.first_mut() {
+        *first |= (layer as u8) << LAYER_SHIFT;
+    }
+    message
+}
+
+/// The layer of a message, whose mark is taken off; `None` if it is of no layer that there can be.
+pub fn take_layer(message: &mut [u8]) -> Option<usize> {
+    let first = message.first_mut()?;
+    let layer = usize::from(*first >> LAYER_SHIFT);
+    *first &= (1 << LAYER_SHIFT) - 1;
+    (layer < MAX_LAYERS).then_some(layer)
+}
+
 /// Reads a message; `None` for what is none.
 pub fn read(bytes: &[u8]) -> Option<Message<'_>> {
     match *bytes.first()? {
@@ -151,6 +172,14 @@ mod tests {
                 Some(Message::Ask(runs)) => prop_assert_eq!(ask(&runs), bytes),
                 None => {}
             }
+        }
+
+        #[test]
+        fn a_layer_is_marked_and_taken_off(layer in 0..MAX_LAYERS, rest: Vec<u8>) {
+            let message = [vec![1], rest].concat();
+            let mut marked = of_layer(layer, message.clone());
+            prop_assert_eq!(take_layer(&mut marked), Some(layer));
+            prop_assert_eq!(marked, message);
         }
 
         #[test]

@@ -1,9 +1,9 @@
 //! The receiving end: lets senders on a list come, one at a time, and hands out what comes to a local UDP port.
 
 use crate::connection::{self, for_media, message, until};
-use crate::hello::{Answer, HELLO, latency, status};
+use crate::hello::{Answer, HELLO, read_hello, status};
 use crate::measures::Measures;
-use crate::receiver::Receiver;
+use crate::shown::Layers;
 use narrows_base::text::shown;
 use narrows_base::{Duration, Time};
 use narrows_files::access::AllowList;
@@ -56,8 +56,8 @@ pub struct ReceiveOptions {
     pub identity: Identity,
     /// Who may send.
     pub clients: AllowList,
-    /// Where media go.
-    pub to: SocketAddr,
+    /// Where the media of each layer go, the base layer first.
+    pub to: Vec<SocketAddr>,
     /// At least this latency, whatever a sender says.
     pub latency: Option<Duration>,
     /// How connections behave.
@@ -75,7 +75,8 @@ pub struct Server {
 }
 
 struct Shared {
-    out: UdpSocket,
+    /// One for each layer that is handed out.
+    outs: Vec<UdpSocket>,
     latency: Option<Duration>,
     tell: Box<dyn Fn(&Event) + Send + Sync>,
     /// Who sends.
@@ -92,12 +93,18 @@ impl Server {
         if clients.is_empty() {
             return Err(Error::new(Kind::Input, "--clients: no key is listed, so nobody may come"));
         }
-        let any: IpAddr = match to {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let out = connection::bind("--to", (any, 0).into()).await?;
-        out.connect(to).await.map_err(|e| Error::new(Kind::Local, format!("--to {to}: {e}")))?;
+        let mut outs = Vec::new();
+        for to in to {
+            let any: IpAddr = match to {
+                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            };
+            let out = connection::bind("--to", (any, 0).into()).await?;
+            out.connect(to)
+                .await
+                .map_err(|e| Error::new(Kind::Local, format!("--to {to}: {e}")))?;
+            outs.push(out);
+        }
         let key = StaticKey::new(*identity.private())
             .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
         let listed = Clients::Listed(clients.keys().copied().collect());
@@ -106,7 +113,7 @@ impl Server {
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let endpoint = Endpoint::bind(address, options)
             .map_err(|e| Error::new(Kind::Local, format!("--listen: {e}")))?;
-        let shared = Shared { out, latency, tell, current: Mutex::default() };
+        let shared = Shared { outs, latency, tell, current: Mutex::default() };
         Ok(Server { endpoint, shared: Arc::new(shared) })
     }
 
@@ -161,7 +168,7 @@ async fn serve(shared: Arc<Shared>, connection: Connection) {
     let short: String = key::text(&key).chars().take(12).collect();
     let sender = format!("{short} ({from})");
     let asked = timeout(ASKING, first_words(&connection)).await;
-    let Some((mut send, receive, latency)) = asked.ok().flatten() else {
+    let Some((mut send, receive, (latency, layers))) = asked.ok().flatten() else {
         shared.line(true, &sender, "said nothing that a sender of media says");
         // It reads the answer, and goes.
         let _ = timeout(GOING, connection.closed()).await;
@@ -174,9 +181,16 @@ async fn serve(shared: Arc<Shared>, connection: Connection) {
         return drop(timeout(GOING, connection.closed()).await);
     }
     let ms = latency.as_nanos() / 1_000_000;
-    shared.line(false, &sender, &format!("sends, with a latency of {ms} ms"));
+    let what = match (layers, shared.outs.len()) {
+        (1, _) => "sends".into(),
+        (layers, ports) if layers > ports => {
+            format!("sends {layers} layers, of which {ports} have a port (--to) to go to")
+        }
+        (layers, _) => format!("sends {layers} layers"),
+    };
+    shared.line(false, &sender, &format!("{what}, with a latency of {ms} ms"));
     if send.send_all(&[Answer::Come.code()]).await.is_ok() {
-        let mut stream = Stream::new(&shared, &connection, latency);
+        let mut stream = Stream::new(&shared, &connection, latency, layers);
         stream.run(send, receive).await;
         if let Some(measures) = stream.measures() {
             (shared.tell)(&Event::Over(Box::new(measures)));
@@ -187,17 +201,19 @@ async fn serve(shared: Arc<Shared>, connection: Connection) {
 }
 
 /// What a sender says first, on its stream.
-async fn first_words(connection: &Connection) -> Option<(SendStream, ReceiveStream, Duration)> {
+async fn first_words(
+    connection: &Connection,
+) -> Option<(SendStream, ReceiveStream, (Duration, usize))> {
     let (mut send, mut receive) = connection.accept_bi().await.ok()?;
     let (mut words, mut filled) = ([0; HELLO], 0);
     while let Some(into) = words.get_mut(filled..).filter(|into| !into.is_empty()) {
         filled += receive.receive(into).await.ok().filter(|n| *n > 0)?;
     }
-    let Some(latency) = latency(words) else {
+    let Some(said) = read_hello(words) else {
         let _ = send.send_last(&[Answer::Bad.code()]).await;
         return None;
     };
-    Some((send, receive, latency))
+    Some((send, receive, said))
 }
 
 /// A stream that comes.
@@ -205,21 +221,26 @@ struct Stream<'a> {
     shared: &'a Shared,
     connection: &'a Connection,
     latency: Duration,
-    receiver: Receiver,
+    layers: Layers,
     /// When the first media came, and the last.
     first: Option<Time>,
     last: Time,
 }
 
 impl<'a> Stream<'a> {
-    fn new(shared: &'a Shared, connection: &'a Connection, latency: Duration) -> Stream<'a> {
-        let receiver = Receiver::new(latency);
-        Stream { shared, connection, latency, receiver, first: None, last: Time::ZERO }
+    fn new(
+        shared: &'a Shared,
+        connection: &'a Connection,
+        latency: Duration,
+        layers: usize,
+    ) -> Stream<'a> {
+        let layers = Layers::new(layers, latency);
+        Stream { shared, connection, latency, layers, first: None, last: Time::ZERO }
     }
 
     fn measures(&self) -> Option<Measures> {
         let first = self.first?;
-        Some(Measures::of(&self.receiver, self.latency, self.last.since(first)))
+        Some(Measures::of(&self.layers, self.latency, self.last.since(first)))
     }
 
     /// Until the connection is over, or the sender ends its stream.
@@ -231,18 +252,19 @@ impl<'a> Stream<'a> {
             self.act(now);
             if next_status <= now {
                 next_status = now + STATUS_EVERY;
+                self.layers.look(now);
                 // Few bytes into a window that nobody fills: it does not wait.
-                if send.send_all(&status(&self.receiver.received())).await.is_err() {
+                if send.send_all(&status(&self.layers.received())).await.is_err() {
                     break;
                 }
             }
-            let wake = self.receiver.next_timeout().min(next_status);
+            let wake = self.layers.next_timeout().min(next_status);
             tokio::select! {
                 came = message(self.connection) => match came {
-                    Ok((arrival, message)) => {
+                    Ok((arrival, mut message)) => {
                         self.first.get_or_insert(arrival);
                         self.last = self.last.max(arrival);
-                        self.receiver.on_message(arrival, &message);
+                        self.layers.on_message(arrival, &mut message);
                     }
                     Err(_) => break,
                 },
@@ -256,14 +278,20 @@ impl<'a> Stream<'a> {
     }
 
     fn act(&mut self, now: Time) {
-        while let Some(datagram) = self.receiver.release(now) {
-            // A full socket, or a player that is not there yet: the datagram is lost.
-            let _ = self.shared.out.try_send(&datagram);
-        }
+        self.release(now);
         let rtt = self.connection.stats().srtt;
-        while let Some(request) = self.receiver.ask(now, rtt) {
+        while let Some(request) = self.layers.ask(now, rtt) {
             // Of no use once it could have been repeated twice; what waits longer is asked for again.
             let _ = self.connection.send_message(&request, self.latency);
+        }
+    }
+
+    fn release(&mut self, now: Time) {
+        while let Some((layer, datagram)) = self.layers.release(now) {
+            if let Some(out) = self.shared.outs.get(layer) {
+                // A full socket, or a player that is not there yet: the datagram is lost.
+                let _ = out.try_send(&datagram);
+            }
         }
     }
 
@@ -272,10 +300,8 @@ impl<'a> Stream<'a> {
         let end = self.connection.now() + self.latency + Duration::from_secs(1);
         loop {
             let now = self.connection.now();
-            while let Some(datagram) = self.receiver.release(now) {
-                let _ = self.shared.out.try_send(&datagram);
-            }
-            let due = self.receiver.due();
+            self.release(now);
+            let due = self.layers.due();
             if due.is_never() || now >= end {
                 return;
             }

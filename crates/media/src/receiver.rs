@@ -37,6 +37,23 @@ pub struct Received {
     pub bytes: u64,
 }
 
+impl Received {
+    /// Both.
+    pub fn and(self, other: &Received) -> Received {
+        Received {
+            parts: self.parts + other.parts,
+            missed: self.missed + other.missed,
+            came_late: self.came_late + other.came_late,
+            delayed: self.delayed + other.delayed,
+            repaired: self.repaired + other.repaired,
+            duplicates: self.duplicates + other.duplicates,
+            refused: self.refused + other.refused,
+            datagrams: self.datagrams + other.datagrams,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Held {
     arrival: Time,
@@ -60,6 +77,8 @@ struct Whole {
 #[derive(Debug)]
 pub struct Receiver {
     latency: Duration,
+    /// Of how many layers this is one: they share what may be held.
+    layers: usize,
     clock: PathClock,
     held: BTreeMap<u64, Held>,
     bytes: usize,
@@ -76,8 +95,13 @@ pub struct Receiver {
 impl Receiver {
     /// Releases what was stamped so long ago, beyond what the path takes at least.
     pub fn new(latency: Duration) -> Receiver {
+        Receiver::one_of(1, latency)
+    }
+    /// The same for one of so many layers.
+    pub fn one_of(layers: usize, latency: Duration) -> Receiver {
         Receiver {
             latency,
+            layers: layers.max(1),
             clock: PathClock::default(),
             held: BTreeMap::new(),
             bytes: 0,
@@ -152,7 +176,8 @@ impl Receiver {
                 Was::Overtaken => {}
             }
         }
-        if self.held.len() >= MAX_HELD || self.bytes + data.payload.len() > MAX_BYTES {
+        let (most, most_bytes) = (MAX_HELD / self.layers, MAX_BYTES / self.layers);
+        if self.held.len() >= most || self.bytes + data.payload.len() > most_bytes {
             self.received.refused += 1;
             return;
         }

@@ -1,6 +1,6 @@
 //! The sending end: from a local UDP port to a receiver, connected again whenever the connection is lost.
 
-use crate::connection::for_media;
+use crate::connection::{for_media, readable};
 use crate::encoder::{EncoderRate, Range};
 use crate::flow::{Flow, State, Through};
 use crate::hello::{Answer, STATUS, hello, read_status};
@@ -49,6 +49,8 @@ pub struct SendOptions {
     pub latency: Duration,
     /// The rates that the encoder can have.
     pub encoder: Range,
+    /// The rate of each layer, the base layer first; one, if the stream has no layers.
+    pub layers: Vec<Rate>,
     /// Told each rate for the encoder.
     pub on_rate: Box<dyn Fn(Rate) + Send + Sync>,
     /// Told a line when something happens that people should know.
@@ -58,7 +60,7 @@ pub struct SendOptions {
 /// The sending end.
 pub struct Sending {
     options: SendOptions,
-    socket: UdpSocket,
+    sockets: Vec<UdpSocket>,
     key: Mutex<Option<PublicKey>>,
     state: Mutex<State>,
     /// Of the present connection.
@@ -73,14 +75,14 @@ enum Ended {
 }
 
 impl Sending {
-    /// From this socket.
-    pub fn new(socket: UdpSocket, options: SendOptions) -> Arc<Sending> {
+    /// From these sockets, one for each layer.
+    pub fn new(sockets: Vec<UdpSocket>, options: SendOptions) -> Arc<Sending> {
         let rate = EncoderRate::new(options.encoder).rate();
         let state = State { bits_per_second: rate.as_bps(), ..State::default() };
         let key = Mutex::new(options.key);
         Arc::new(Sending {
             options,
-            socket,
+            sockets,
             key,
             state: Mutex::new(state),
             endpoint: Mutex::default(),
@@ -152,8 +154,9 @@ impl Sending {
         let discard = async {
             let mut byte = [0];
             loop {
-                if self.socket.recv(&mut byte).await.is_err() {
-                    sleep(Wait::from_millis(10)).await;
+                readable(&self.sockets).await;
+                for socket in &self.sockets {
+                    while socket.try_recv(&mut byte).is_ok() {}
                 }
             }
         };
@@ -198,7 +201,7 @@ impl Sending {
     }
 
     async fn send_over(&self, connection: &Connection) -> Ended {
-        let asked = timeout(ANSWERING, self.discarding(greet(connection, self.options.latency)));
+        let asked = timeout(ANSWERING, self.discarding(greet(connection, &self.options)));
         // The stream that says what is sent stays open for as long as media come.
         let (_send, mut receive) = match asked.await {
             Ok(Ok((Answer::Come, send, receive))) => (send, receive),
@@ -213,15 +216,15 @@ impl Sending {
             Err(_) => return Ended::Lost("it does not answer".into()),
         };
         self.change(|state| state.connected = true);
-        let SendOptions { latency, encoder, on_rate, tell, .. } = &self.options;
+        let SendOptions { latency, encoder, layers, on_rate, tell, .. } = &self.options;
         let through = Through {
-            socket: &self.socket,
+            sockets: &self.sockets,
             connection,
             on_rate,
             tell,
             on_state: &|state| self.change(|known| *known = State { late: known.late, ..state }),
         };
-        let mut flow = Flow::new(through, *latency, *encoder);
+        let mut flow = Flow::new(through, *latency, *encoder, layers);
         tokio::select! {
             why = flow.run() => Ended::Lost(why.to_string()),
             why = statuses(&mut receive, |received| {
@@ -236,10 +239,10 @@ impl Sending {
 
 async fn greet(
     connection: &Connection,
-    latency: Duration,
+    options: &SendOptions,
 ) -> Result<(Answer, SendStream, ReceiveStream), NetError> {
     let (mut send, mut receive) = connection.open_bi().await?;
-    send.send_all(&hello(latency)).await?;
+    send.send_all(&hello(options.latency, options.layers.len())).await?;
     let mut code = [u8::MAX];
     receive.receive(&mut code).await?;
     let [code] = code;

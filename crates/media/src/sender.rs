@@ -47,6 +47,20 @@ pub struct Sent {
     pub refused: u64,
 }
 
+impl Sent {
+    /// Both.
+    pub fn and(self, other: &Sent) -> Sent {
+        Sent {
+            datagrams: self.datagrams + other.datagrams,
+            bytes: self.bytes + other.bytes,
+            parts: self.parts + other.parts,
+            repeats: self.repeats + other.repeats,
+            dropped: self.dropped.and(&other.dropped),
+            refused: self.refused + other.refused,
+        }
+    }
+}
+
 /// A message that leaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Leaving {
@@ -199,6 +213,18 @@ impl Sender {
         if kept.number >= self.unsent {
             self.unsent = kept.number + 1;
             self.sent.dropped.add(self.waits.main_cause(&kept.before));
+        }
+    }
+
+    /// What has not left is not to be sent; as if it had never come.
+    pub fn discard_waiting(&mut self) {
+        while let Some(kept) = self.kept.pop_back() {
+            if kept.number < self.unsent {
+                self.kept.push_back(kept);
+                return;
+            }
+            self.bytes -= kept.payload.len();
+            self.next_number = kept.number;
         }
     }
 

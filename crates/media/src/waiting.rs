@@ -91,6 +91,16 @@ impl Dropped {
         } += 1;
     }
 
+    /// Both.
+    pub fn and(self, other: &Dropped) -> Dropped {
+        Dropped {
+            rate: self.rate + other.rate,
+            window: self.window + other.window,
+            silence: self.silence + other.silence,
+            suspended: self.suspended + other.suspended,
+        }
+    }
+
     /// All.
     pub fn all(&self) -> u64 {
         self.rate + self.window + self.silence + self.suspended

@@ -1,0 +1,82 @@
+//! A stream in two layers over loopback, through a relay whose rate changes.
+
+use crate::media_tests::{Lines, far};
+use narrows_base::{Duration, Rate, Time};
+
+use narrows_link::{Change, LinkConfig, QueueLimit};
+use narrows_net::relay::{MissedDatagram, Relay, RelayObserver, RelayTap, RelayedDatagram};
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration as Wait;
+use tokio::net::UdpSocket;
+use tokio::time::sleep;
+
+#[derive(Debug, Default)]
+struct Observer(OnceLock<RelayObserver>);
+
+impl RelayTap for Observer {
+    fn bound(&self, observer: RelayObserver) {
+        let _ = self.0.set(observer);
+    }
+    fn passed(&self, _: &RelayedDatagram<'_>) {}
+    fn missed(&self, _: &MissedDatagram) {}
+}
+
+/// 0.5 and 2 Mbit/s, in datagrams of 1000 bytes that say their layer.
+async fn encode(to: Vec<SocketAddr>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    loop {
+        for (layer, count) in [(0, 1), (1, 4)] {
+            for _ in 0..count {
+                let _ = socket.send_to(&[layer; 1000], to[usize::from(layer)]).await;
+            }
+        }
+        sleep(Wait::from_millis(16)).await;
+    }
+}
+
+async fn until_told(told: &Lines, part: &str, times: usize) {
+    while told.lock().unwrap().iter().filter(|line| line.contains(part)).count() < times {
+        sleep(Wait::from_millis(10)).await;
+    }
+}
+
+async fn comes(player: &UdpSocket, layer: u8) {
+    let mut datagram = [9; 2000];
+    while player.try_recv(&mut datagram).is_ok() {}
+    assert_eq!((player.recv(&mut datagram).await.unwrap(), datagram[0]), (1000, layer));
+}
+
+/// A link that falls to less than both layers need costs the upper one, and it comes back with the rate; each comes out at
+/// its own port.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_layer_is_dropped_with_the_links_rate_and_added_again() {
+    let far = far().await;
+    let wide = Rate::from_bps(6_000_000);
+    let mut link = LinkConfig::plain(wide, Duration::from_millis(10));
+    link.queue.limit = QueueLimit::Bytes(40_000);
+    link.changes = true;
+    let observer = Arc::new(Observer::default());
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let relay = Relay::watched(listen, far.at, &link, &link, 1, Some(observer.clone())).unwrap();
+    let change = |rate| observer.0.get().unwrap().change(Time::ZERO, 0, Change::Rate(rate));
+    let layers = [500_000, 2_000_000];
+    let (sending, at, told) = far.layered(relay.local_addr(), &far.client, &layers).await;
+    let kept = sending.clone();
+    let tasks = [tokio::spawn(async move { drop(kept.keep().await) }), tokio::spawn(encode(at))];
+    until_told(&told, "added: 2 of 2", 1).await;
+    comes(&far.player, 0).await;
+    comes(&far.second, 1).await;
+    change(Rate::from_bps(1_000_000));
+    until_told(&told, "dropped: 1 of 2", 1).await;
+    comes(&far.player, 0).await;
+    change(wide);
+    let added = told.lock().unwrap().iter().filter(|l| l.contains("added")).count() + 1;
+    until_told(&told, "added: 2 of 2", added).await;
+    comes(&far.second, 1).await;
+    let state = sending.state();
+    assert!(state.layers == 2 && state.quality_switches >= 3 && state.left_out > 0, "{state:?}");
+    tasks.iter().for_each(|task| task.abort());
+    far.stop.notify_one();
+    far.wait_for("quality switches").await;
+}

@@ -1,0 +1,162 @@
+//! The sending end of a stream in layers, without a socket: a [`Sender`] for each layer, of which the base layer goes first.
+
+use crate::packet::{of_layer, take_layer};
+use crate::quality::{Quality, Seen};
+use crate::sender::{Leaving, Path, Sender, Sent};
+use crate::waiting::Cause;
+use narrows_base::{Duration, Time};
+use narrows_transport::layers::LayerChange;
+
+/// All layers of a stream; of one that has none, it is the base layer.
+#[derive(Debug)]
+pub struct Layered {
+    layers: Vec<Sender>,
+    quality: Quality,
+    /// Parts of the highest layer that had been dropped at the last look.
+    dropped: u64,
+    /// Datagrams of layers that are not sent.
+    left_out: u64,
+}
+
+impl Layered {
+    /// Of layers with these rates in bit/s, from the base upwards, at most
+    /// [`MAX_LAYERS`](narrows_transport::layers::MAX_LAYERS) of them.
+    pub fn new(rates: &[f64], latency: Duration) -> Layered {
+        let quality = Quality::new(rates, latency);
+        let layers = rates.iter().take(narrows_transport::layers::MAX_LAYERS);
+        let layers = layers.map(|_| Sender::new(latency)).collect();
+        Layered { layers, quality, dropped: 0, left_out: 0 }
+    }
+
+    /// How many layers are sent, and how often that has changed.
+    pub fn quality(&self) -> &Quality {
+        &self.quality
+    }
+    /// Datagrams that came for layers that were not sent.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+    /// Counters over all layers.
+    pub fn sent(&self) -> Sent {
+        self.layers.iter().fold(Sent::default(), |sum, layer| sum.and(&layer.sent()))
+    }
+    /// Whether something waits to leave.
+    pub fn is_waiting(&self) -> bool {
+        self.layers.iter().any(Sender::is_waiting)
+    }
+    /// How long the oldest has waited that has not left.
+    pub fn oldest_wait(&self, now: Time) -> Duration {
+        self.layers.iter().map(|layer| layer.oldest_wait(now)).max().unwrap_or_default()
+    }
+    /// How long something may wait to leave.
+    pub fn longest_wait(&self, path: Path) -> Duration {
+        self.layers.first().map_or(Duration::ZERO, |base| base.longest_wait(path))
+    }
+    /// What waits has waited so long for this cause.
+    pub fn on_waited(&mut self, cause: Cause, lasted: Duration) {
+        self.layers.iter_mut().for_each(|layer| layer.on_waited(cause, lasted));
+    }
+
+    /// A datagram has come for this layer; messages may be so long now.
+    pub fn on_datagram(&mut self, now: Time, layer: usize, datagram: &[u8], max_message: usize) {
+        match self.layers.get_mut(layer) {
+            Some(sender) if layer < self.quality.active() => {
+                sender.on_datagram(now, datagram, max_message);
+            }
+            _ => self.left_out += 1,
+        }
+    }
+
+    /// A message of the receiver.
+    pub fn on_message(&mut self, message: &mut [u8]) {
+        if let Some(sender) = take_layer(message).and_then(|layer| self.layers.get_mut(layer)) {
+            sender.on_message(message);
+        }
+    }
+
+    /// What leaves next: whatever the base layer has, then the next.
+    pub fn next(&mut self, now: Time, path: Path) -> Option<Leaving> {
+        self.layers.iter_mut().enumerate().find_map(|(layer, sender)| {
+            let leaving = sender.next(now, path)?;
+            Some(Leaving { message: of_layer(layer, leaving.message), ..leaving })
+        })
+    }
+
+    /// Adds or drops layers, where media may have `rate` bit/s in packets of so many bits.
+    pub fn adapt(
+        &mut self,
+        now: Time,
+        rate: f64,
+        srtt: Duration,
+        packet: f64,
+    ) -> Option<LayerChange> {
+        let waited: Vec<Duration> =
+            self.layers.iter().map(|layer| layer.oldest_wait(now)).collect();
+        let active = self.quality.active();
+        let dropped = self.layers.get(active - 1).map_or(0, |layer| layer.sent().dropped.all());
+        let was_dropped = dropped > std::mem::replace(&mut self.dropped, dropped);
+        let seen = Seen { rate, srtt, packet, waited: &waited, was_dropped };
+        let change = self.quality.update(now, &seen)?;
+        let active = self.quality.active();
+        for layer in self.layers.iter_mut().skip(active) {
+            layer.discard_waiting();
+        }
+        self.dropped = self.layers.get(active - 1).map_or(0, |layer| layer.sent().dropped.all());
+        Some(change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Asked, ask};
+
+    const PATH: Path = Path { srtt: Duration::from_millis(20), min_rtt: Duration::from_millis(20) };
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+    fn with_two() -> Layered {
+        let mut all = Layered::new(&[100e3, 100e3], Duration::from_millis(200));
+        for ms in 0..40 {
+            all.adapt(at(50 * ms), 1e6, PATH.srtt, 11e3);
+        }
+        assert_eq!(all.quality().active(), 2);
+        all
+    }
+    fn leaving(all: &mut Layered, ms: u64) -> Vec<usize> {
+        let messages = std::iter::from_fn(|| all.next(at(ms), PATH));
+        messages.filter_map(|mut leaving| take_layer(&mut leaving.message)).collect()
+    }
+
+    #[test]
+    fn the_base_layer_goes_first_and_is_repeated_first() {
+        let mut all = with_two();
+        for layer in [1, 0, 1, 0] {
+            all.on_datagram(at(2000), layer, b"media", 100);
+        }
+        assert_eq!(leaving(&mut all, 2000), [0, 0, 1, 1]);
+        for layer in [1, 0] {
+            let request = ask(&[Asked { first: 0, more: 0, attempt: 1 }]);
+            all.on_message(&mut of_layer(layer, request));
+        }
+        all.on_datagram(at(2030), 0, b"media", 100);
+        assert_eq!(leaving(&mut all, 2030), [0, 0, 1]);
+    }
+
+    #[test]
+    fn a_layer_that_is_dropped_leaves_no_gap() {
+        let mut all = with_two();
+        all.on_datagram(at(2000), 1, b"sent", 100);
+        assert_eq!(leaving(&mut all, 2000), [1]);
+        all.on_datagram(at(2010), 1, b"waits", 100);
+        assert_eq!(all.adapt(at(3010), 0.0, PATH.srtt, 11e3), Some(LayerChange::Dropped));
+        all.on_datagram(at(3020), 1, b"comes later", 100);
+        assert!(leaving(&mut all, 3020).is_empty() && !all.is_waiting());
+        assert_eq!((all.left_out(), all.sent().parts), (1, 1));
+        all.layers[1].on_datagram(at(3030), b"next", 100);
+        let next = all.next(at(3030), PATH).unwrap();
+        // Its number follows the one that was sent.
+        assert_eq!(next.message.get(4..8), Some(&[0, 0, 0, 1][..]));
+    }
+}

@@ -1,0 +1,228 @@
+//! Which layers of a stream are sent: the rules of `narrows_transport::layers` (S4 section 7.3; Rejaie, Handley and Estrin,
+//! SIGCOMM 1999) for a live stream, whose receiver buffers no more than the latency.
+//!
+//! A layer *is ahead* by the latency, less what it has waited here and less a round trip, in which what is lost can be
+//! repeated. Ours, since a transport that was not used to its limit does not know it: a layer is added once the rate has
+//! sufficed for a second; one that had to be dropped within ten seconds was a failed experiment, and the next try waits twice
+//! as long, from 5 s to a minute (as in `narrows_transport::multicast::join`); and a highest layer that waits too long to
+//! be in time is dropped, whatever the rate is said to be. A controller permits little more than is used (RFC 7661), and a
+//! layer may need more than that: where nothing has waited for 5 s, the next layer is tried, and for its first seconds
+//! judged by what waits alone. The base layer goes first, so it does not pay for that.
+
+use narrows_base::{Duration, Time};
+use narrows_transport::layers::{Buffers, LayerChange, MAX_LAYERS, Outlook, QualityAdaptation};
+
+/// Reductions of the rate that the buffers must survive before a layer is added: a live stream's are small.
+const BACKOFFS: u32 = 1;
+/// What a reduction leaves of the rate, and at least so long until it has come back (S4 section 7.3: a few seconds).
+const KEEP: f64 = 0.5;
+const RECOVERY: f64 = 4.0;
+/// Frames that are sent evenly are under way for so long beside the round trip.
+const UNDER_WAY: Duration = Duration::from_millis(20);
+/// The rate suffices for so long before a layer is added, and before anything else changes after a change.
+const STEADY: Duration = Duration::from_secs(1);
+const EXPERIMENT: Duration = Duration::from_secs(10);
+const SHORTEST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Nothing waits longer than this share of the latency for so long, and the next layer is tried; so long by what waits.
+const IDLE_SHARE: f64 = 0.1;
+const IDLE: Duration = Duration::from_secs(5);
+const TRIAL: Duration = Duration::from_secs(3);
+
+/// What is known now.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// What media may have, in bit/s.
+    pub rate: f64,
+    /// Smoothed round-trip time.
+    pub srtt: Duration,
+    /// Bits of a packet.
+    pub packet: f64,
+    /// How long the oldest part of each layer has waited to leave.
+    pub waited: &'a [Duration],
+    /// Whether parts of the highest layer were dropped since the last look.
+    pub was_dropped: bool,
+}
+
+/// How many layers are sent.
+#[derive(Debug)]
+pub struct Quality {
+    rules: QualityAdaptation,
+    count: usize,
+    latency: Duration,
+    /// Since when the rate has sufficed for the next layer.
+    suffices: Option<Time>,
+    /// Since when nothing has waited.
+    idle: Option<Time>,
+    /// When a layer was tried for which the rate did not suffice.
+    tried: Option<Time>,
+    changed: Option<Time>,
+    added: Option<Time>,
+    wait: Duration,
+    retry: Time,
+    changes: u64,
+}
+
+impl Quality {
+    /// Begins with the base layer; rates in bit/s, from the base upwards, at most [`MAX_LAYERS`] of them.
+    pub fn new(rates: &[f64], latency: Duration) -> Quality {
+        Quality {
+            rules: QualityAdaptation::new(rates, BACKOFFS, KEEP),
+            count: rates.len().clamp(1, MAX_LAYERS),
+            latency,
+            suffices: None,
+            idle: None,
+            tried: None,
+            changed: None,
+            added: None,
+            wait: SHORTEST_WAIT,
+            retry: Time::ZERO,
+            changes: 0,
+        }
+    }
+
+    /// Layers that are sent, at least 1.
+    pub fn active(&self) -> usize {
+        self.rules.active()
+    }
+    /// What they have in all, in bit/s.
+    pub fn consumption(&self) -> f64 {
+        self.rules.consumption(self.active())
+    }
+    /// How often a layer was added or dropped.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// To be called some times a second.
+    pub fn update(&mut self, now: Time, seen: &Seen<'_>) -> Option<LayerChange> {
+        let margin = (seen.srtt + UNDER_WAY).min(self.latency.mul_f64(0.5)).as_secs_f64();
+        let limit_s = self.latency.as_secs_f64() - margin;
+        let mut bits = [0.0; MAX_LAYERS];
+        for (layer, (bits, waited)) in bits.iter_mut().zip(seen.waited).enumerate() {
+            *bits = (limit_s - waited.as_secs_f64()) * self.rules.rate(layer);
+        }
+        let next = self.rules.consumption(self.active() + 1);
+        let suffices = self.active() < self.count && seen.rate >= next;
+        self.suffices = if suffices { self.suffices.or(Some(now)) } else { None };
+        let longest = self.latency.mul_f64(IDLE_SHARE);
+        let is_idle = seen.waited.iter().all(|waited| *waited <= longest);
+        self.idle = if is_idle { self.idle.or(Some(now)) } else { None };
+        let is_settled = self.changed.is_none_or(|at| now.since(at) >= STEADY);
+        let may_add = is_settled && now >= self.retry;
+        let is_steady = self.suffices.is_some_and(|since| now.since(since) >= STEADY);
+        let is_trial = may_add
+            && !is_steady
+            && self.active() < self.count
+            && seen.rate >= self.consumption()
+            && self.idle.is_some_and(|since| now.since(since) >= IDLE);
+        // Rules that see no more than what is consumed add nothing.
+        let on_trial = self.tried.is_some_and(|at| now.since(at) <= TRIAL);
+        let rate = match () {
+            () if is_trial => next,
+            () if may_add && is_steady => seen.rate,
+            () if on_trial => self.consumption(),
+            () => seen.rate.min(self.consumption()),
+        };
+        // A layer that came too late is one that the rate does not carry, whatever it is said to be.
+        let is_behind = seen.was_dropped && is_settled && self.active() > 1;
+        let below = self.rules.consumption(self.active() - 1);
+        let (rate, bits) = if is_behind { (below, [0.0; MAX_LAYERS]) } else { (rate, bits) };
+        let srtt = seen.srtt.as_secs_f64();
+        let aimd = seen.packet / (srtt * srtt).max(1e-12);
+        let slope = ((1.0 - KEEP) * rate / RECOVERY).min(aimd).max(1.0);
+        let change = self.rules.adapt(Outlook { rate, slope }, &Buffers { bits, limit_s })?;
+        self.changes += 1;
+        self.changed = Some(now);
+        (self.suffices, self.idle, self.tried) = (None, None, None);
+        match change {
+            LayerChange::Added => {
+                self.added = Some(now);
+                self.tried = is_trial.then_some(now);
+            }
+            LayerChange::Dropped => {
+                let failed = self.added.take().is_some_and(|at| now.since(at) <= EXPERIMENT);
+                let wait = if failed { self.wait.saturating_mul(2) } else { SHORTEST_WAIT };
+                self.wait = wait.min(LONGEST_WAIT);
+                self.retry = now + self.wait;
+            }
+        }
+        Some(change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATES: [f64; 3] = [500e3, 1000e3, 2000e3];
+
+    /// The layers each 50 ms at this rate, where the highest layer's parts wait and are dropped as `behind` says.
+    fn played(
+        seconds: u64,
+        rate: impl Fn(f64) -> f64,
+        behind: impl Fn(usize) -> bool,
+    ) -> (Vec<usize>, u64) {
+        let mut quality = Quality::new(&RATES, Duration::from_millis(300));
+        let mut all = Vec::new();
+        for tick in 0..seconds * 20 {
+            let s = tick as f64 / 20.0;
+            let was_dropped = behind(quality.active());
+            let waited = [Duration::from_millis(if was_dropped { 200 } else { 0 }); 3];
+            let srtt = Duration::from_millis(50);
+            let seen = Seen { rate: rate(s), srtt, packet: 11e3, waited: &waited, was_dropped };
+            quality.update(Time::from_secs_f64(s), &seen);
+            all.push(quality.active());
+        }
+        (all, quality.changes())
+    }
+
+    #[test]
+    fn layers_follow_a_step_of_the_rate_and_change_no_more() {
+        let rate = |s: f64| if (20.0..40.0).contains(&s) { 0.8e6 } else { 4e6 };
+        let (all, changes) = played(60, rate, |_| false);
+        assert_eq!((all[19 * 20], all[30 * 20], all[59 * 20]), (3, 1, 3));
+        // Dropped within half a second.
+        assert_eq!(all[20 * 20 + 10], 1);
+        // Two up, two down, two up, and trials that fail.
+        assert!(changes <= 10, "{changes}");
+    }
+
+    #[test]
+    fn a_rate_that_wavers_around_a_layer_does_not_make_it_flap() {
+        let (_, changes) = played(120, |s| 3.5e6 * (1.0 + 0.08 * (s * 3.0).sin()), |_| false);
+        assert!(changes <= 12, "{changes}");
+    }
+
+    #[test]
+    fn a_layer_that_comes_too_late_is_tried_more_and_more_rarely() {
+        let (all, changes) = played(300, |_| 50e6, |active| active == 3);
+        assert!(all.iter().all(|active| *active >= 1) && changes <= 24, "{changes}");
+        assert!(all.iter().filter(|active| **active == 2).count() > all.len() * 9 / 10);
+    }
+
+    /// A controller that permits no more than twice what was used, on a path that carries all.
+    #[test]
+    fn a_layer_for_which_the_controller_does_not_know_the_rate_is_tried() {
+        let mut quality = Quality::new(&RATES, Duration::from_millis(300));
+        let mut permitted = 0.6e6;
+        for tick in 0..600 {
+            let seen = Seen {
+                rate: permitted,
+                srtt: Duration::from_millis(50),
+                packet: 11e3,
+                waited: &[Duration::ZERO; 3],
+                was_dropped: false,
+            };
+            quality.update(Time::from_secs_f64(f64::from(tick) / 20.0), &seen);
+            permitted += 0.05 * (1.2 * quality.consumption() - permitted);
+        }
+        assert_eq!((quality.active(), quality.changes()), (3, 2));
+    }
+
+    #[test]
+    fn the_base_layer_stays_whatever_happens() {
+        let (all, _) = played(30, |_| 0.0, |_| true);
+        assert!(all.iter().all(|active| *active == 1));
+    }
+}
