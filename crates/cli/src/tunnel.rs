@@ -23,6 +23,8 @@ use narrows_tunnel::dial;
 use narrows_tunnel::forward::Forward;
 use narrows_tunnel::limits::ClientLimits;
 use narrows_tunnel::server::ServerOptions;
+use narrows_tunnel::tun::IpNet;
+use narrows_tunnel::tun::near::Route;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +48,12 @@ Examples:
       --allow example.org:443 --allow '10.0.0.0/8:22'
   narrows tunnel connect rrtp://KEY@host:47471 --tcp 8443:example.org:443
   narrows tunnel connect rrtp://KEY@host:47471 --socks 1080 --http-proxy 3128
-  narrows tunnel connect rrtp://KEY@host:47471 --udp 5353:9.9.9.9:53";
+  narrows tunnel connect rrtp://KEY@host:47471 --udp 5353:9.9.9.9:53
+
+Packets of any kind, through an interface at each end (Linux, root):
+  narrows tunnel serve --listen 0.0.0.0:47471 --clients friends.txt \\
+      --tun 10.7.0.0/24 --allow '10.7.0.1:*' --allow '10.1.0.0/16:22'
+  narrows tunnel connect rrtp://KEY@host:47471 --tun --route 10.1.0.0/16";
 
 pub const SERVE: &str = "\
 A TARGET is HOST:PORT, *.NAME:PORT, *:PORT (everything public), 10.0.0.0/8:PORT
@@ -54,7 +61,19 @@ or [fd00::/8]:PORT; PORT is a number, or * for all. A name permits only public
 addresses; private, loopback, link-local and other special ones, and those of
 this machine itself, are permitted where an address or network lists them.
 
-The log has a line for whatever is opened or refused, and by whom.";
+The log has a line for whatever is opened or refused, and by whom.
+
+--tun NETWORK makes an interface with the network's first address; the n-th
+key of the list of clients gets the n-th address behind it. Packets go where
+--allow lists their destination, this machine's own address there included
+(10.7.0.1:*); those without a port, as of ping, where it lists all ports.
+Forwarding is as you have set it (docs/tunnel.md has an example with NAT).";
+
+pub const CONNECT: &str = "\
+--tun makes an interface whose packets are carried as messages that expire.
+The server gives its address; what goes into it is what is for the server's
+address there, and what --route names: no default route and no resolver is
+touched. `--route default` sends everything into it but the tunnel itself.";
 
 #[derive(Args, Debug)]
 pub struct TunnelArgs {
@@ -68,6 +87,7 @@ pub enum TunnelCommand {
     #[command(after_help = SERVE)]
     Serve(Box<Serve>),
     /// Connect to such a server, and forward ports of this machine
+    #[command(after_help = CONNECT)]
     Connect(Box<Connect>),
 }
 
@@ -82,7 +102,10 @@ pub struct Serve {
     /// What they may connect to (needed; several as several --allow)
     #[arg(long, value_name = "TARGET", num_args = 1..)]
     pub allow: Vec<Target>,
-    /// listen, clients and allow from this TOML file; what is a flag, too, is the flag's, and targets are added
+    /// Carry clients' IP packets, and give them addresses of this private network (IPv4 or IPv6; both as two --tun); needs root
+    #[arg(long, value_name = "NETWORK", value_parser = network)]
+    pub tun: Vec<IpNet>,
+    /// listen, clients, allow and tun from this TOML file; what is a flag, too, is the flag's, and targets are added
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// TCP connections and UDP flows that one client may have at the same time
@@ -122,7 +145,7 @@ pub struct Connect {
     /// The server, as rrtp://[KEY@]HOST:PORT
     #[arg(value_name = "URL")]
     pub url: Option<String>,
-    /// server (the URL), tcp, udp, socks and http-proxy from this TOML file; what is a flag, too, is the flag's, and
+    /// server (the URL), tcp, udp, socks, http-proxy, tun and route from this TOML file; what is a flag, too, is the flag's, and
     /// ports are added
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -138,6 +161,12 @@ pub struct Connect {
     /// Be an HTTP proxy at this port, likewise
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
     pub http_proxy: Option<SocketAddr>,
+    /// Make an interface whose IP packets are carried, with an address that the server gives; needs root
+    #[arg(long)]
+    pub tun: bool,
+    /// Send what is for this network into it, too (default: everything); several as several --route
+    #[arg(long, value_name = "NETWORK|default")]
+    pub route: Vec<Route>,
     /// The rate at which this side can receive, if you know it: the server is told (--rate is that of sending)
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub receive_rate: Option<Rate>,
@@ -177,6 +206,11 @@ fn port(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| "a port is expected, as 1080, or an address with one, as [::1]:1080".into())
 }
 
+/// A network, for clap.
+fn network(text: &str) -> Result<IpNet, String> {
+    text.parse().map_err(|_| "a network is expected, as 10.7.0.0/24 or fd00:7::/64".into())
+}
+
 fn from_file<T: Default + config::File>(file: Option<&Path>) -> Result<T, Failure> {
     Ok(file.map_or(Ok(T::default()), |file| config::load(file).map_err(|e| e.at("--config")))?)
 }
@@ -196,7 +230,15 @@ fn entrances(a: &Connect, file: &ConnectFile) -> Result<Entrances, Failure> {
     };
     let socks = at("socks", a.socks, file.socks.as_ref())?;
     let http = at("http-proxy", a.http_proxy, file.http_proxy.as_ref())?;
-    Ok(Entrances { tcp, udp, socks, http })
+    let mut routes = a.route.clone();
+    for text in &file.route {
+        routes.push(text.parse().map_err(|e| bad("route", e))?);
+    }
+    let has_tun = a.tun || file.tun;
+    if !has_tun && !routes.is_empty() {
+        return Err(input("--route: there is no interface to send packets into: say --tun, too"));
+    }
+    Ok(Entrances { tcp, udp, socks, http, tun: has_tun.then_some(routes) })
 }
 
 fn input(line: &str) -> Failure {
@@ -219,6 +261,10 @@ fn serve(a: &Serve) -> Result<(), Failure> {
             "tunnel serve: --allow TARGET is missing: what clients may connect to, as in --allow example.org:443",
         ));
     }
+    let mut tun = a.tun.clone();
+    for text in &file.tun {
+        tun.push(network(text).map_err(|e| Failure::Input(format!("--config: tun: {e}")))?);
+    }
     let clients = AllowList::load(clients).map_err(|e| e.at("--clients"))?;
     let config = a.transport.connection()?;
     let listen = a.listen.as_deref().or(file.listen.as_deref()).unwrap_or("127.0.0.1:47471");
@@ -240,6 +286,7 @@ fn serve(a: &Serve) -> Result<(), Failure> {
         identity,
         clients,
         targets: Targets::new(allow),
+        tun,
         limits: ClientLimits {
             streams: a.max_streams,
             flows: a.max_flows,
@@ -257,8 +304,9 @@ fn serve(a: &Serve) -> Result<(), Failure> {
         }),
     };
     catch_interrupt();
-    let ready = |at| {
-        print(&format!("Serving a tunnel\n  rrtp://{name}@{at}\n"))
+    let ready = |at, tun: Option<String>| {
+        let tun = tun.map_or(String::new(), |tun| format!("  {tun}\n"));
+        print(&format!("Serving a tunnel\n{tun}  rrtp://{name}@{at}\n"))
             .map_err(|_| Error::new(Kind::Local, "cannot write to the standard output"))
     };
     let warn = move |line: &str| log.line(Level::Warning, "allow", line);
@@ -280,7 +328,7 @@ fn connect(a: &Connect) -> Result<(), Failure> {
     }
     if entrances.is_empty() {
         return Err(input(
-            "tunnel connect: nothing would lead into the tunnel: say --socks 1080, or --tcp, as in --tcp 8080:intranet:80",
+            "tunnel connect: nothing would lead into the tunnel: say --socks 1080, or --tcp, as in --tcp 8080:intranet:80, or --tun",
         ));
     }
     let config = a.transport.connection()?;

@@ -15,6 +15,7 @@
 mod command;
 mod error;
 mod link;
+mod packet_interface;
 mod signals;
 mod stats;
 mod system;
@@ -27,6 +28,7 @@ mod wire;
 pub use command::spawn;
 pub use error::Error;
 pub use link::{EmulatedLink, LinkEnd, LinkObserver, LinkOptions, MTU};
+pub use packet_interface::{KeptRoute, PacketInterface, has_own_route};
 pub use signals::{Event, Signals, forward};
 pub use stats::{LinkStats, MIN_WINDOW_PACKETS, WINDOW, WayStats};
 pub use system::leftovers::{Cleaned, clean};

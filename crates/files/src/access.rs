@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 
 /// Clients that may come.
 #[derive(Clone, Default, Debug)]
-pub struct AllowList(BTreeSet<PublicKey>);
+pub struct AllowList {
+    keys: BTreeSet<PublicKey>,
+    order: Vec<PublicKey>,
+}
 
 impl AllowList {
     /// From a file: one key per line, `#` begins a comment.
@@ -27,30 +30,33 @@ impl AllowList {
     /// # Errors
     /// A line is no key.
     pub fn read(text: &str) -> Result<AllowList, Error> {
-        let mut keys = BTreeSet::new();
+        let mut list = AllowList::default();
         for (number, words) in lines(text) {
             // What stands behind a key names it, as in files of other programs.
             let first = words.split_whitespace().next().unwrap_or_default();
-            keys.insert(key::read(first).map_err(|e| e.at(&format!("line {number}")))?);
+            let key = key::read(first).map_err(|e| e.at(&format!("line {number}")))?;
+            if list.keys.insert(key) {
+                list.order.push(key);
+            }
         }
-        Ok(AllowList(keys))
+        Ok(list)
     }
 
     /// Whether this client may come.
     pub fn holds(&self, key: &PublicKey) -> bool {
-        self.0.contains(key)
+        self.keys.contains(key)
     }
-    /// All of them.
+    /// All of them, in the order of the file.
     pub fn keys(&self) -> impl Iterator<Item = &PublicKey> {
-        self.0.iter()
+        self.order.iter()
     }
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.order.len()
     }
     /// Whether nobody may come.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.order.is_empty()
     }
 }
 

@@ -5,11 +5,16 @@ use narrows_tunnel::address::special;
 use narrows_tunnel::allow::{Target, Targets, name};
 use narrows_tunnel::forward::Forward;
 use narrows_tunnel::request::{HEAD, Request};
+use narrows_tunnel::tun::given::{Given, LENGTH};
+use narrows_tunnel::tun::halves::{Halves, split};
+use narrows_tunnel::tun::packet::Packet;
+use narrows_tunnel::tun::{MAX_MTU, too_big};
 use narrows_tunnel::{http, socks};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Tries one input.
 pub fn run(bytes: &[u8]) {
+    packets(bytes);
     if let Some((head, rest)) = bytes.split_first_chunk::<HEAD>()
         && let Ok(length) = Request::host_length(*head)
         && let Some(host) = rest.get(..length)
@@ -49,6 +54,34 @@ pub fn run(bytes: &[u8]) {
         let is_inside =
             address.is_loopback() || address.is_unique_local() || address.is_multicast();
         assert!(!is_inside || special(address.into()).is_some());
+    }
+}
+
+/// Packets, and what a server gives.
+fn packets(bytes: &[u8]) {
+    if let Some(packet) = Packet::read(bytes) {
+        assert_eq!(packet.source.is_ipv4(), packet.destination.is_ipv4());
+        if let Some(told) = too_big::answer(&packet, bytes, 1280, packet.destination) {
+            let answer = Packet::read(&told).expect("an answer is a packet");
+            assert!(answer.is_error && answer.destination == packet.source && told.len() <= 1280);
+            assert_eq!(too_big::answer(&answer, &told, 1280, answer.destination), None);
+        }
+    }
+    let mut halves = Halves::default();
+    for message in bytes.chunks(40) {
+        assert!(halves.join(message).is_none_or(|whole| whole.len() <= MAX_MTU));
+    }
+    if let Some([first, second]) = split(bytes, 7, MAX_MTU) {
+        let mut halves = Halves::default();
+        assert_eq!(halves.join(&second), None);
+        assert!(halves.join(&first).is_none_or(|whole| whole == bytes));
+    }
+    if let Some((given, _)) = bytes.split_first_chunk::<LENGTH>()
+        && let Ok(read) = Given::read(*given)
+    {
+        assert_eq!(read.bytes(), *given);
+        let is_special = |address: &IpAddr| special(*address).is_some();
+        assert!(read.pairs().iter().all(|(near, far)| is_special(near) && is_special(far)));
     }
 }
 

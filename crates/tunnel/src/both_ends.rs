@@ -72,8 +72,26 @@ pub(crate) fn far_at(
 
 pub(crate) fn far_learning(
     at: SocketAddr,
-    (server, client): (Identity, Identity),
+    keys: (Identity, Identity),
     allow: &[&str],
+    limits: ClientLimits,
+    lookup: Lookup,
+    learned: Option<Arc<Learned>>,
+) -> Far {
+    far_made(at, keys, (allow, &[]), limits, lookup, learned)
+}
+
+/// One that carries packets, too, of these networks.
+pub(crate) fn far_of_packets(allow: &[&str], tun: &[&str]) -> Far {
+    let at = "127.0.0.1:0".parse().unwrap();
+    let keys = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    far_made(at, keys, (allow, tun), ClientLimits::default(), dial::system(), None)
+}
+
+fn far_made(
+    at: SocketAddr,
+    (server, client): (Identity, Identity),
+    (allow, tun): (&[&str], &[&str]),
     limits: ClientLimits,
     lookup: Lookup,
     learned: Option<Arc<Learned>>,
@@ -84,6 +102,7 @@ pub(crate) fn far_learning(
         identity: server.clone(),
         clients: AllowList::read(&key::text(client.public())).unwrap(),
         targets: crate::allow::Targets::new(allow.iter().map(|t| t.parse().unwrap()).collect()),
+        tun: tun.iter().map(|network| network.parse().unwrap()).collect(),
         limits,
         config: config(),
         permit: Permit::Listed,

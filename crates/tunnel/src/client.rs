@@ -88,6 +88,7 @@ pub struct Link {
     pub flows: Arc<Flows<Back>>,
     pub(crate) carrier: Option<Carrier>,
     is_over_tcp: bool,
+    server: IpAddr,
     lesson: Option<Lesson>,
 }
 
@@ -101,9 +102,18 @@ pub(crate) type Carrier = JoinSet<std::io::Result<()>>;
 pub(crate) const CARRIER_LOST: u64 = 258;
 
 impl Link {
-    fn new(connection: Connection, endpoint: Endpoint, carrier: Option<Carrier>) -> Link {
-        let is_over_tcp = carrier.is_some();
-        Link { connection, endpoint, flows: Arc::default(), carrier, is_over_tcp, lesson: None }
+    fn new(
+        (connection, endpoint): (Connection, Endpoint),
+        carrier: Option<Carrier>,
+        server: IpAddr,
+    ) -> Link {
+        let (is_over_tcp, flows, lesson) = (carrier.is_some(), Arc::default(), None);
+        Link { connection, endpoint, flows, carrier, is_over_tcp, server, lesson }
+    }
+
+    /// The server's address, also where a TCP connection leads there.
+    pub fn server(&self) -> IpAddr {
+        self.server
     }
 
     /// Whether its packets travel within a TCP connection.
@@ -148,9 +158,14 @@ impl Link {
     pub async fn ask(&self, request: &Request, more: &[u8]) -> Result<Stream, NotOpened> {
         let mut asked = request.bytes().ok_or(NotOpened::Refused(Refusal::NoSuchName))?;
         asked.extend(more);
+        self.say(&asked).await
+    }
+
+    /// Opens a stream and says this first.
+    pub(crate) async fn say(&self, asked: &[u8]) -> Result<Stream, NotOpened> {
         let opened = self.connection.open_bi().await;
         let (mut send, receive) = opened.map_err(|_| NotOpened::NoTunnel)?;
-        send.send_all(&asked).await.map_err(|_| NotOpened::NoTunnel)?;
+        send.send_all(asked).await.map_err(|_| NotOpened::NoTunnel)?;
         Ok((send, receive))
     }
 }
@@ -203,7 +218,7 @@ impl Tunnel {
             made => {
                 let (connection, endpoint) = made?;
                 self.tell(&format!("connected to {address}"));
-                return Ok(Link::new(connection, endpoint, None));
+                return Ok(Link::new((connection, endpoint), None, address.ip()));
             }
         };
         let Ok((tcp, udp)) = over_tcp::connect(address).await else { return Err(failed) };
@@ -217,7 +232,7 @@ impl Tunnel {
             return Err(failed);
         };
         self.tell(&format!("connected to {address} over TCP, since UDP is not answered"));
-        Ok(Link::new(connection, endpoint, Some(carrier)))
+        Ok(Link::new((connection, endpoint), Some(carrier), address.ip()))
     }
 
     fn endpoint(&self, at: IpAddr) -> Result<Endpoint, Error> {

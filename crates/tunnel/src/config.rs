@@ -19,6 +19,8 @@ pub struct ServeFile {
     pub clients: Option<PathBuf>,
     /// `--allow`, each
     pub allow: Vec<String>,
+    /// `--tun`, each
+    pub tun: Vec<String>,
 }
 
 /// The near side.
@@ -35,6 +37,10 @@ pub struct ConnectFile {
     pub socks: Option<Port>,
     /// `--http-proxy`
     pub http_proxy: Option<Port>,
+    /// `--tun`
+    pub tun: bool,
+    /// `--route`, each
+    pub route: Vec<String>,
 }
 
 /// A port, or an address with one.

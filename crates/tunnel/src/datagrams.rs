@@ -1,7 +1,7 @@
 //! Datagrams of the near side's programs: each pair of a program and a target is a flow.
 
 use crate::client::{NotOpened, Tunnel};
-use crate::flow::{Back, Flows, MAX_DATAGRAM};
+use crate::flow::{Back, Flows, MAX_DATAGRAM, Program};
 use crate::forward::Forward;
 use crate::pipe::answer;
 use crate::request::Request;
@@ -57,7 +57,7 @@ impl Programs {
             return;
         }
         let (sender, waiting) = channel(WAITING);
-        let back = Back { socket: self.socket.clone(), to: from, head: head.to_vec() };
+        let back = Program { socket: self.socket.clone(), to: from, head: head.to_vec() };
         let (tunnel, request, first) = (self.tunnel.clone(), to.clone(), datagram.to_vec());
         self.flows.insert(key, sender);
         tokio::spawn(async move {
@@ -73,14 +73,14 @@ async fn carry(
     tunnel: &Tunnel,
     request: &Request,
     first: &[u8],
-    back: Back,
+    back: Program,
     mut waiting: Receiver<Vec<u8>>,
 ) -> Result<(), NotOpened> {
     let link = tunnel.link().await?;
     let length = u16::try_from(first.len()).unwrap_or(u16::MAX).to_be_bytes();
     let opening = [&length, first].concat();
     let (send, mut receive) = link.ask(request, &opening).await?;
-    let Some(flow) = Flows::add(&link.flows, send.id(), back) else { return Ok(()) };
+    let Some(flow) = Flows::add(&link.flows, send.id(), Back::Program(back)) else { return Ok(()) };
     match answer(&mut receive).await {
         Ok(None) => {}
         Ok(Some(refusal)) => return Err(NotOpened::Refused(refusal)),

@@ -19,12 +19,31 @@ const EXPIRY: Duration = Duration::from_millis(500);
 /// A flow without datagrams in either direction ends after so long (RFC 4787 section 4.3 asks for two minutes).
 pub const IDLE: Wait = Wait::from_secs(120);
 /// Bytes of a flow's number.
-const HEAD: usize = 4;
+pub(crate) const HEAD: usize = 4;
 /// Longest datagram.
 pub const MAX_DATAGRAM: usize = 65_535;
 
+/// What takes packets of [`tun`](crate::tun).
+pub type Sink = Box<dyn Fn(&[u8]) + Send + Sync>;
+
+/// Where what comes on a flow goes at the far side.
+pub enum Goal {
+    /// To a target.
+    Target(Arc<UdpSocket>),
+    /// To the kernel.
+    Packets(Sink),
+}
+
 /// Where what comes on a flow goes at the near side.
-pub struct Back {
+pub enum Back {
+    /// To a program.
+    Program(Program),
+    /// To the kernel.
+    Packets(Sink),
+}
+
+/// A program of the near side.
+pub struct Program {
     /// From this socket,
     pub socket: Arc<UdpSocket>,
     /// to this program,
@@ -75,14 +94,19 @@ impl<T> Flows<T> {
 impl<T> Flow<T> {
     /// Sends a datagram on it; what cannot be sent is lost.
     pub fn send(&self, connection: &Connection, datagram: &[u8]) {
-        let mut message = Vec::with_capacity(HEAD + datagram.len());
-        message.extend(self.number.to_be_bytes());
-        message.extend(datagram);
-        let _ = connection.send_message(&message, EXPIRY);
+        self.send_within(connection, datagram, EXPIRY);
         let mut flows = self.flows.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = flows.get_mut(&self.number) {
             entry.used = Instant::now();
         }
+    }
+
+    /// Sends one that waits no longer than this to be sent.
+    pub(crate) fn send_within(&self, connection: &Connection, datagram: &[u8], expiry: Duration) {
+        let mut message = Vec::with_capacity(HEAD + datagram.len());
+        message.extend(self.number.to_be_bytes());
+        message.extend(datagram);
+        let _ = connection.send_message(&message, expiry);
     }
 
     /// How long it may still be without datagrams.
@@ -101,10 +125,13 @@ impl<T> Drop for Flow<T> {
 
 /// Hands what comes from the near side to the flows' targets, until the connection ends. Where a socket is full a
 /// datagram is lost.
-pub async fn to_targets(connection: Connection, flows: Arc<Flows<Arc<UdpSocket>>>) {
+pub async fn to_targets(connection: Connection, flows: Arc<Flows<Goal>>) {
     while let Ok(message) = connection.receive_message().await {
-        if let Some((socket, datagram)) = flows.of(&message) {
-            let _ = socket.try_send(datagram);
+        if let Some((goal, datagram)) = flows.of(&message) {
+            match &*goal {
+                Goal::Target(socket) => drop(socket.try_send(datagram)),
+                Goal::Packets(sink) => sink(datagram),
+            }
         }
     }
 }
@@ -113,9 +140,17 @@ pub async fn to_targets(connection: Connection, flows: Arc<Flows<Arc<UdpSocket>>
 pub async fn to_programs(connection: Connection, flows: Arc<Flows<Back>>) {
     while let Ok(message) = connection.receive_message().await {
         if let Some((back, datagram)) = flows.of(&message) {
-            let _ = match &back.head[..] {
-                [] => back.socket.try_send_to(datagram, back.to),
-                head => back.socket.try_send_to(&[head, datagram].concat(), back.to),
+            let _ = match &*back {
+                Back::Packets(sink) => {
+                    sink(datagram);
+                    continue;
+                }
+                Back::Program(Program { socket, to, head }) if head.is_empty() => {
+                    socket.try_send_to(datagram, *to)
+                }
+                Back::Program(Program { socket, to, head }) => {
+                    socket.try_send_to(&[head, datagram].concat(), *to)
+                }
             };
         }
     }

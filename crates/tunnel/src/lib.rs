@@ -6,6 +6,7 @@
 //! | connect to it, and stay connected | [`client`](client::Tunnel::keep) |
 //! | pass where UDP does not | [`over_tcp`] |
 //! | forward local ports | [`forward`], for datagrams [`datagrams`] |
+//! | carry the kernel's packets | [`tun`] |
 //! | be a proxy | [`socks`], [`http`] |
 //! | know what the far side permits | [`allow`], [`address`] |
 //! | read the format | [`request`], [`flow`], [`hints`] |
@@ -38,6 +39,7 @@ pub mod request;
 pub mod server;
 mod shared;
 pub mod socks;
+pub mod tun;
 
 #[cfg(test)]
 mod both_ends;
@@ -49,5 +51,7 @@ mod outage_tests;
 mod proxy_tests;
 #[cfg(test)]
 mod test_path;
+#[cfg(all(test, target_os = "linux"))]
+mod tun_tests;
 #[cfg(test)]
 mod tunnel_tests;

@@ -1,13 +1,14 @@
 //! One client's connection: opens what it asks for on its streams, as far as that is permitted.
 
 use crate::dial;
-use crate::flow::{self, Flows};
+use crate::flow::{self, Flows, Goal};
 use crate::hints;
 use crate::learning;
 use crate::limits::Client;
 use crate::pipe;
 use crate::request::{HEAD, Kind, Refusal, Request};
 use crate::shared::{Event, Shared};
+use crate::tun;
 use narrows_base::text::shown;
 use narrows_congestion::{HintSource, PathHints};
 use narrows_files::key;
@@ -25,9 +26,10 @@ struct Peer {
     shared: Arc<Shared>,
     client: Arc<Client>,
     connection: Connection,
+    key: PublicKey,
     /// The beginning of the key, enough for people.
     name: String,
-    flows: Arc<Flows<Arc<UdpSocket>>>,
+    flows: Arc<Flows<Goal>>,
 }
 
 impl Peer {
@@ -48,8 +50,8 @@ pub(crate) async fn serve(
     let name = key::text(&key).chars().take(12).collect();
     let lesson = shared.lesson(&connection, key);
     let flows = Arc::new(Flows::default());
-    let peer = Peer { shared, client, connection: connection.clone(), name, flows: flows.clone() };
-    let peer = Arc::new(peer);
+    let (at, for_peer) = (connection.clone(), flows.clone());
+    let peer = Arc::new(Peer { shared, client, connection: at, key, name, flows: for_peer });
     peer.log(false, "connected");
     // Dropped with the connection, and with it all that was opened for it: their targets see resets.
     let mut streams = JoinSet::new();
@@ -90,6 +92,7 @@ async fn stream(peer: Arc<Peer>, mut send: SendStream, mut receive: ReceiveStrea
         }
         Asked::Open(request) => udp(&peer, &request, send, receive).await,
         Asked::Know(hints) => know(&peer, hints, send).await,
+        Asked::Packets => packets(&peer, send, receive).await,
     }
 }
 
@@ -104,11 +107,16 @@ enum Asked {
     Open(Request),
     /// To tell what the path to it is like.
     Know(PathHints),
+    /// To have an address, from which packets come and to which they go.
+    Packets,
 }
 
 async fn request(receive: &mut ReceiveStream) -> Result<Asked, Refusal> {
     let mut head = [0; HEAD];
     fill(receive, &mut head).await?;
+    if head == tun::MARK {
+        return Ok(Asked::Packets);
+    }
     if head == hints::MARK {
         let mut told = [0; hints::LENGTH];
         fill(receive, &mut told).await?;
@@ -179,7 +187,8 @@ async fn udp(peer: &Peer, request: &Request, mut send: SendStream, mut receive: 
     };
     let at = socket.peer_addr().map_or("?".into(), |address| address.to_string());
     peer.log(false, &format!("{what} opened to {at}"));
-    let Some(flow) = Flows::add(&peer.flows, send.id(), socket.clone()) else { return };
+    let goal = Goal::Target(socket.clone());
+    let Some(flow) = Flows::add(&peer.flows, send.id(), goal) else { return };
     if send.send_all(&[0]).await.is_err() {
         return;
     }
@@ -188,6 +197,35 @@ async fn udp(peer: &Peer, request: &Request, mut send: SendStream, mut receive: 
     tokio::select! {
         () = flow::from_target(&peer.connection, &flow, &socket) => {}
         _ = receive.receive(&mut over) => {}
+    }
+}
+
+/// Carries packets until the near side ends the stream, or another connection of the same client takes over.
+async fn packets(peer: &Arc<Peer>, mut send: SendStream, mut receive: ReceiveStream) {
+    let tun = peer.shared.tun.as_ref();
+    let Some((tun, given)) = tun.and_then(|tun| Some((tun, tun.given(&peer.key)?))) else {
+        peer.log(true, "packets: refused, for want of --tun");
+        return refuse(&mut send, Refusal::NotAllowed).await;
+    };
+    let answer = [&[0][..], &given.bytes()].concat();
+    peer.log(false, &format!("packets: given {}", given.shown()));
+    let (warned, stream) = (peer.clone(), send.id());
+    let over = async {
+        let mut over = [0];
+        // Nothing more is said on it.
+        if send.send_all(&answer).await.is_ok() {
+            let _ = receive.receive(&mut over).await;
+        }
+    };
+    let warn = Box::new(move |line: &str| warned.log(true, line));
+    let to = (&peer.connection, &peer.flows, stream);
+    let (dropped, is_replaced) = tun.carry(given, to, warn, over).await;
+    if let Some(dropped) = dropped {
+        peer.log(true, &dropped);
+    }
+    if is_replaced {
+        peer.log(false, "packets: a newer connection of this client carries them");
+        let _ = send.finish();
     }
 }
 

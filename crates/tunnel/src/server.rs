@@ -8,6 +8,8 @@ use crate::over_tcp;
 use crate::peer::serve;
 pub use crate::shared::Event;
 use crate::shared::Shared;
+use crate::tun::IpNet;
+use crate::tun::far::FarTun;
 use narrows_files::access::AllowList;
 use narrows_files::learned::Learned;
 use narrows_files::{Error, Identity, Kind as Cause};
@@ -35,6 +37,8 @@ pub struct ServerOptions {
     pub clients: AllowList,
     /// Where to.
     pub targets: Targets,
+    /// Of these networks clients get addresses for packets of their own (`--tun`); without any no packets are carried.
+    pub tun: Vec<IpNet>,
     /// What each client may have.
     pub limits: ClientLimits,
     /// How connections behave.
@@ -66,7 +70,7 @@ impl Server {
     /// Nobody may come or nothing is permitted; or the address is not ours, taken, or not permitted.
     pub fn bind(address: SocketAddr, options: ServerOptions) -> Result<Server, Error> {
         let ServerOptions { identity, clients, targets, limits, config, .. } = options;
-        let ServerOptions { permit, learned, tap, lookup, log, .. } = options;
+        let ServerOptions { permit, learned, tap, lookup, log, tun, .. } = options;
         if clients.is_empty() {
             return Err(Error::new(
                 Cause::Input,
@@ -95,13 +99,22 @@ impl Server {
             failed(format!("cannot use TCP at {address}: {}", SystemError::from(e)))
         })?;
         let endpoint = Endpoint::bind(address, options).map_err(|e| failed(e.to_string()))?;
-        let shared = Shared::new(targets, limits, lookup, log, learned);
+        let tun = match &tun[..] {
+            [] => None,
+            tun => Some(FarTun::open(tun, clients.keys(), targets.clone())?),
+        };
+        let shared = Shared::new(targets, limits, lookup, log, learned, tun);
         Ok(Server { endpoint, over_tcp, shared: Arc::new(shared) })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.endpoint.local_addr()
+    }
+
+    /// The interface of clients' packets, and its addresses.
+    pub fn tun(&self) -> Option<String> {
+        self.shared.tun.as_ref().map(FarTun::shown)
     }
 
     /// Its endpoint, to end it.
@@ -140,6 +153,7 @@ impl Server {
         tokio::select! {
             () = self.accept() => {}
             () = over_tcp::serve(&self.over_tcp, self.address()) => {}
+            () = packets(&self.shared) => {}
         }
     }
 
@@ -149,6 +163,14 @@ impl Server {
             while connections.try_join_next().is_some() {}
             connections.spawn(accepted(self.shared.clone(), connection));
         }
+    }
+}
+
+/// Carries packets to clients; without an interface there are none, ever.
+async fn packets(shared: &Shared) {
+    match &shared.tun {
+        Some(tun) => tun.run().await,
+        None => std::future::pending().await,
     }
 }
 

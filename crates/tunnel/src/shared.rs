@@ -4,6 +4,7 @@ use crate::allow::Targets;
 use crate::dial::Lookup;
 use crate::learning::Lesson;
 use crate::limits::{Client, ClientLimits};
+use crate::tun::far::FarTun;
 use narrows_files::learned::Learned;
 use narrows_net::Connection;
 use narrows_net::probe::ProbeGate;
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     /// Only keys on the list get here, so there are no more than these.
     clients: Mutex<HashMap<PublicKey, Known>>,
     pub probes: ProbeGate,
+    /// Of clients' packets, if the owner wants any.
+    pub tun: Option<FarTun>,
     learned: Option<Arc<Learned>>,
     /// Of the connections that live.
     lessons: Mutex<Vec<Weak<Lesson>>>,
@@ -52,9 +55,10 @@ impl Shared {
         lookup: Lookup,
         log: Box<dyn Fn(&Event) + Send + Sync>,
         learned: Option<Arc<Learned>>,
+        tun: Option<FarTun>,
     ) -> Shared {
         let (clients, probes, lessons) = <_>::default();
-        Shared { targets, limits, lookup, log, clients, probes, learned, lessons }
+        Shared { targets, limits, lookup, log, clients, probes, tun, learned, lessons }
     }
 
     /// The client of a new connection; of too many connections the oldest is closed.

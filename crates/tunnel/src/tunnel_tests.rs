@@ -171,6 +171,7 @@ async fn a_server_for_nobody_or_nothing_does_not_start() {
         identity: Identity::generate().unwrap(),
         clients: AllowList::read(clients).unwrap(),
         targets: crate::allow::Targets::new(targets.iter().map(|t| t.parse().unwrap()).collect()),
+        tun: Vec::new(),
         limits: ClientLimits::default(),
         config: config(),
         permit: Permit::Listed,

@@ -10,3 +10,5 @@ mod media;
 mod probe;
 mod transfer;
 mod tunnel;
+#[cfg(target_os = "linux")]
+mod tunnel_tun;

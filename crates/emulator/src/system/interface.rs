@@ -1,13 +1,16 @@
 //! Interfaces of the calling thread's network namespace: up, addresses, routes.
 
-use super::netlink::{CREATE, Message, Netlink};
+use super::netlink::{CREATE, Message, Netlink, attributes};
 use crate::error::Error;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 use std::net::IpAddr;
 
 const NEW_LINK: u16 = 16;
 const NEW_ADDRESS: u16 = 20;
+const OLD_ADDRESS: u16 = 21;
 const NEW_ROUTE: u16 = 24;
+const OLD_ROUTE: u16 = 25;
+const FIND_ROUTE: u16 = 26;
 const LINK_MTU: u16 = 4;
 const LINK_QUEUE: u16 = 13;
 const ADDRESS: u16 = 1;
@@ -18,6 +21,8 @@ const ROUTE_GATEWAY: u16 = 5;
 const MAIN_TABLE: u8 = 254;
 const STATIC: u8 = 4;
 const UNICAST: u8 = 1;
+/// The question is for the entry that decides, not only for where it leads (`RTM_F_FIB_MATCH`).
+const OF_ENTRY: u32 = 0x2000;
 /// The address is used at once: there is nobody else on the link.
 const NO_DUPLICATE_DETECTION: u8 = 2;
 const UP: u32 = libc::IFF_UP as u32;
@@ -79,19 +84,59 @@ pub fn up_tun(name: &str, mtu: u32) -> Result<(), Error> {
     request(&format!("cannot take the interface {name} up"), message)
 }
 
+/// Gives an interface that is up another MTU.
+///
+/// # Errors
+/// There is none, no permission, or no such MTU.
+pub fn set_mtu(name: &str, mtu: u32) -> Result<(), Error> {
+    let message = link(index(name)?, 0, 0).attribute(LINK_MTU, &mtu.to_ne_bytes());
+    request(&format!("cannot give {name} the MTU {mtu}"), message)
+}
+
+fn address_message(kind: u16, flags: u16, at: u32, address: IpAddr, prefix: u8) -> Message {
+    let no_detection = if address.is_ipv6() { NO_DUPLICATE_DETECTION } else { 0 };
+    let mut fixed = vec![family(address), prefix, no_detection, 0];
+    fixed.extend(at.to_ne_bytes());
+    Message::new(kind, flags)
+        .fixed(&fixed)
+        .attribute(ADDRESS, &bytes(address))
+        .attribute(ADDRESS_LOCAL, &bytes(address))
+}
+
 /// Gives an interface an address.
 ///
 /// # Errors
 /// It has it already, or no permission.
 pub fn add_address(name: &str, address: IpAddr, prefix: u8) -> Result<(), Error> {
-    let flags = if address.is_ipv6() { NO_DUPLICATE_DETECTION } else { 0 };
-    let mut fixed = vec![family(address), prefix, flags, 0];
-    fixed.extend(index(name)?.to_ne_bytes());
-    let message = Message::new(NEW_ADDRESS, CREATE)
-        .fixed(&fixed)
-        .attribute(ADDRESS, &bytes(address))
-        .attribute(ADDRESS_LOCAL, &bytes(address));
+    let message = address_message(NEW_ADDRESS, CREATE, index(name)?, address, prefix);
     request(&format!("cannot give {name} the address {address}"), message)
+}
+
+/// Takes an address from an interface.
+///
+/// # Errors
+/// It has none such, or no permission.
+pub fn remove_address(name: &str, address: IpAddr, prefix: u8) -> Result<(), Error> {
+    let message = address_message(OLD_ADDRESS, 0, index(name)?, address, prefix);
+    request(&format!("cannot take the address {address} from {name}"), message)
+}
+
+fn route_message(
+    (kind, flags): (u16, u16),
+    (to, prefix): (IpAddr, u8),
+    at: u32,
+    gateway: Option<IpAddr>,
+) -> Message {
+    let mut fixed = vec![family(to), prefix, 0, 0, MAIN_TABLE, STATIC, 0, UNICAST];
+    fixed.extend([0; 4]);
+    let mut message = Message::new(kind, flags).fixed(&fixed);
+    if prefix > 0 {
+        message = message.attribute(ROUTE_TO, &bytes(to));
+    }
+    if let Some(gateway) = gateway {
+        message = message.attribute(ROUTE_GATEWAY, &bytes(gateway));
+    }
+    message.attribute(ROUTE_INTERFACE, &at.to_ne_bytes())
 }
 
 /// Adds a route to a network (`prefix` 0: to everything) through an interface, by a gateway if there is one.
@@ -99,15 +144,65 @@ pub fn add_address(name: &str, address: IpAddr, prefix: u8) -> Result<(), Error>
 /// # Errors
 /// There is such a route already, or no permission.
 pub fn add_route(to: IpAddr, prefix: u8, name: &str, gateway: Option<IpAddr>) -> Result<(), Error> {
-    let mut fixed = vec![family(to), prefix, 0, 0, MAIN_TABLE, STATIC, 0, UNICAST];
-    fixed.extend([0; 4]);
-    let mut message = Message::new(NEW_ROUTE, CREATE).fixed(&fixed);
-    if prefix > 0 {
-        message = message.attribute(ROUTE_TO, &bytes(to));
-    }
-    if let Some(gateway) = gateway {
-        message = message.attribute(ROUTE_GATEWAY, &bytes(gateway));
-    }
-    let message = message.attribute(ROUTE_INTERFACE, &index(name)?.to_ne_bytes());
+    let message = route_message((NEW_ROUTE, CREATE), (to, prefix), index(name)?, gateway);
     request(&format!("cannot add a route to {to}/{prefix} through {name}"), message)
+}
+
+/// Where packets to an address go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// How long the prefix is of the route that decides: 0 for a default route.
+    pub prefix: u8,
+    /// The neighbour that gets them, if it is not the address itself.
+    pub gateway: Option<IpAddr>,
+    /// Through which interface, by its number.
+    pub interface: u32,
+}
+
+/// Looks where packets to this address go; `None`: nowhere. `of_entry` asks for the route's prefix, otherwise for the neighbour that
+/// is chosen now.
+///
+/// # Errors
+/// The kernel does not say.
+pub fn find_route(to: IpAddr, of_entry: bool) -> Result<Option<Found>, Error> {
+    let mut fixed = vec![family(to), if to.is_ipv4() { 32 } else { 128 }, 0, 0, 0, 0, 0, 0];
+    fixed.extend(if of_entry { OF_ENTRY } else { 0 }.to_ne_bytes());
+    let question = Message::question(FIND_ROUTE).fixed(&fixed).attribute(ROUTE_TO, &bytes(to));
+    let answer = match Netlink::route().and_then(|mut netlink| netlink.ask(question)) {
+        Ok(answer) => answer,
+        Err(e) => match e.raw_os_error() {
+            Some(
+                libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ESRCH | libc::EINVAL | libc::EACCES,
+            ) => return Ok(None),
+            _ => return Err(Error::system(format_args!("cannot ask for the way to {to}"), &e)),
+        },
+    };
+    let mut found =
+        Found { prefix: answer.get(1).copied().unwrap_or_default(), gateway: None, interface: 0 };
+    for (kind, value) in attributes(&answer, fixed.len()) {
+        match (kind, value.len()) {
+            (ROUTE_GATEWAY, 4) => {
+                found.gateway = value.first_chunk::<4>().map(|b| IpAddr::from(*b));
+            }
+            (ROUTE_GATEWAY, 16) => {
+                found.gateway = value.first_chunk::<16>().map(|b| IpAddr::from(*b));
+            }
+            (ROUTE_INTERFACE, _) => {
+                found.interface = value.first_chunk().map_or(0, |b| u32::from_ne_bytes(*b));
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(found))
+}
+
+/// Adds a route to one address as [`find_route`] found it, or removes it.
+///
+/// # Errors
+/// There is such a route already, or none any more, or no permission.
+pub fn keep_route(to: IpAddr, found: &Found, is_kept: bool) -> Result<(), Error> {
+    let prefix = if to.is_ipv4() { 32 } else { 128 };
+    let kind = if is_kept { (NEW_ROUTE, CREATE) } else { (OLD_ROUTE, 0) };
+    let message = route_message(kind, (to, prefix), found.interface, found.gateway);
+    request(&format!("cannot keep the route to {to}"), message)
 }

@@ -34,6 +34,11 @@ impl Message {
         Message::of(kind, 0, false)
     }
 
+    /// One that is answered by what it asks for.
+    pub fn question(kind: u16) -> Message {
+        Message::of(kind, 0, false)
+    }
+
     fn of(kind: u16, flags: u16, wants_ack: bool) -> Message {
         let mut bytes = vec![0; 4];
         bytes.extend(kind.to_ne_bytes());
@@ -138,6 +143,23 @@ impl Netlink {
         self.batch(vec![message])
     }
 
+    /// Sends a question to which the answer is one message, and returns what stands behind that message's header.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn ask(&mut self, question: Message) -> io::Result<Vec<u8>> {
+        self.sequence += 1;
+        let bytes = question.finish(self.sequence);
+        sendto(&self.socket, &bytes, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+        let mut answer = [0; 16_384];
+        let (length, _) = recv(&self.socket, &mut answer, RecvFlags::empty())?;
+        let answer = answer.get(..length).unwrap_or_default();
+        if let Some(error) = next_answer(&mut { answer }) {
+            return Err(io::Error::from_raw_os_error(-error));
+        }
+        Ok(answer.get(HEADER..).unwrap_or_default().to_vec())
+    }
+
     /// Sends requests that are carried out together, or not at all.
     ///
     /// # Errors
@@ -164,6 +186,18 @@ impl Netlink {
         }
         Ok(())
     }
+}
+
+/// The attributes behind a fixed part of so many bytes, of the message that these bytes are of: type and value.
+pub fn attributes(bytes: &[u8], fixed: usize) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes.get(fixed..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let [a, b, c, d] = *rest.first_chunk::<4>()?;
+        let length = usize::from(u16::from_ne_bytes([a, b]));
+        let value = rest.get(4..length)?;
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((u16::from_ne_bytes([c, d]) & !NESTED, value))
+    })
 }
 
 /// The next error code (0: done) among the kernel's answers; `None` when there is no more.

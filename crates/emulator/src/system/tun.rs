@@ -18,6 +18,42 @@ const OFFLOAD_CHECKSUM: u32 = 1;
 const OFFLOAD_TCP: u32 = 2 | 4 | 8;
 const OFFLOAD_UDP: u32 = 0x20 | 0x40;
 
+/// A file that is a new device, and its name.
+///
+/// # Errors
+/// No permission, no such device, or the name is taken.
+pub fn open(name: &str, flags: libc::c_int) -> Result<(File, String), Error> {
+    let open = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open(DEVICE);
+    let file = open.map_err(|e| match e.kind() {
+        ErrorKind::NotFound => Error::new(format!(
+            "this system has no TUN devices: {DEVICE} is missing (load the module `tun`, or give the \
+             container the device)"
+        )),
+        ErrorKind::PermissionDenied => {
+            Error::new(format!("no permission to open {DEVICE}: run as root, or give the file mode 0666"))
+        }
+        _ => Error::system(format_args!("cannot open {DEVICE}"), &e),
+    })?;
+    let name = attach_tun(&file, name, flags).map_err(|e| match e.kind() {
+        _ if e.raw_os_error() == Some(libc::ENOTTY) => {
+            Error::new(format!("{DEVICE} is no TUN device: `mknod {DEVICE} c 10 200` makes one"))
+        }
+        ErrorKind::PermissionDenied => {
+            Error::new("no permission to make a TUN device: run as root (CAP_NET_ADMIN)")
+        }
+        ErrorKind::ResourceBusy => Error::new(format!(
+            "there is an interface {name} already, which no running `narrows link` made (`ip link del {name}` \
+             removes it)"
+        )),
+        _ => Error::system(format_args!("cannot make the TUN device {name}"), &e),
+    })?;
+    Ok((file, name))
+}
+
 /// The device; it is gone when all who hold it are.
 #[derive(Debug)]
 pub struct Tun {
@@ -36,38 +72,9 @@ impl Tun {
     /// # Errors
     /// No permission, no such device, or the name is taken.
     pub fn create(name: &str, super_frames: bool) -> Result<Tun, Error> {
-        let open = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-            .open(DEVICE);
-        let file = open.map_err(|e| match e.kind() {
-            ErrorKind::NotFound => Error::new(format!(
-                "this system has no TUN devices: {DEVICE} is missing (load the module `tun`, or give the \
-                 container the device)"
-            )),
-            ErrorKind::PermissionDenied => {
-                Error::new(format!("no permission to open {DEVICE}: run as root, or give the file mode 0666"))
-            }
-            _ => Error::system(format_args!("cannot open {DEVICE}"), &e),
-        })?;
         // Not one that somebody else made to stay.
         let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_TUN_EXCL;
-        attach_tun(&file, name, flags).map_err(|e| match e.kind() {
-            _ if e.raw_os_error() == Some(libc::ENOTTY) => {
-                Error::new(format!("{DEVICE} is no TUN device: `mknod {DEVICE} c 10 200` makes one"))
-            }
-            ErrorKind::PermissionDenied => {
-                Error::new("no permission to make a TUN device: run as root (CAP_NET_ADMIN)")
-            }
-            ErrorKind::ResourceBusy => {
-                Error::new(format!(
-                "there is an interface {name} already, which no running `narrows link` made (`ip link del {name}` \
-                 removes it)"
-            ))
-            }
-            _ => Error::system(format_args!("cannot make the TUN device {name}"), &e),
-        })?;
+        let (file, _) = open(name, flags)?;
         let (tcp, udp) = if super_frames { (OFFLOAD_TCP, OFFLOAD_UDP) } else { (0, 0) };
         let usual = OFFLOAD_CHECKSUM | tcp;
         let udp_super_frames = set_tun_offload(&file, usual | udp).is_ok();

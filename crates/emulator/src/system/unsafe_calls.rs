@@ -9,8 +9,9 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-/// Makes a file of `/dev/net/tun` the TUN device of this name: created, or joined.
-pub fn attach_tun(file: &File, name: &str, flags: libc::c_int) -> io::Result<()> {
+/// Makes a file of `/dev/net/tun` the TUN device of this name: created, or joined. `%d` in it is a number that the
+/// kernel chooses; the name is returned.
+pub fn attach_tun(file: &File, name: &str, flags: libc::c_int) -> io::Result<String> {
     // SAFETY: all zeros is a valid `ifreq`: it is made of numbers, and unions of them.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() {
@@ -22,7 +23,11 @@ pub fn attach_tun(file: &File, name: &str, flags: libc::c_int) -> io::Result<()>
     request.ifr_ifru.ifru_flags = flags as libc::c_short;
     // SAFETY: TUNSETIFF reads and writes one `ifreq`, which lives through the call.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if done < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let name = request.ifr_name.iter().take_while(|c| **c != 0).map(|c| *c as u8);
+    Ok(String::from_utf8_lossy(&name.collect::<Vec<u8>>()).into_owned())
 }
 
 /// Which super-frames and unfinished checksums the holder of the device takes.

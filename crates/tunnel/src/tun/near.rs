@@ -1,0 +1,382 @@
+//! The near side: an interface that keeps its address while connections come and go.
+
+use super::carry::{Dropped, Incoming, Outgoing};
+use super::device::{Device, KeptRoute, has_own_route, keep_route};
+use super::given::{self, Given};
+use super::packet::Packet;
+use super::too_big;
+use super::{IpNet, MARK, MAX_MTU, MIN_MTU};
+use crate::client::{Link, Tunnel};
+use crate::flow::{Back, Flows};
+use crate::request::Refusal;
+use narrows_base::text::shown;
+use narrows_files::{Error, Kind};
+use narrows_net::ReceiveStream;
+use std::future::pending;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// How often the path's RTT and MTU are looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What is sent into the interface beside what is for the server's own address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Route {
+    /// What is for this network.
+    To(IpNet),
+    /// Everything that has no narrower route.
+    Default,
+}
+
+impl FromStr for Route {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Route, String> {
+        if text == "default" {
+            return Ok(Route::Default);
+        }
+        let bad = |why: &str| {
+            let shown = shown(text);
+            format!("'{shown}': {why}; a network is expected, as 10.1.0.0/16, or default")
+        };
+        let network: IpNet = text.parse().map_err(|_| bad("that is no network"))?;
+        if network.addr() != network.network() {
+            return Err(bad(&format!("that network begins at {}", network.trunc())));
+        }
+        if network.prefix_len() == 0 {
+            return Err(bad("for all there is"));
+        }
+        Ok(Route::To(network))
+    }
+}
+
+impl Route {
+    /// Its networks. A default route is two halves: the one that is there stays as it is.
+    fn networks(self) -> Vec<IpNet> {
+        let half = |address: IpAddr| IpNet::new(address, 1).ok();
+        match self {
+            Route::To(network) => vec![network],
+            Route::Default => [
+                half(Ipv4Addr::UNSPECIFIED.into()),
+                half(Ipv4Addr::new(128, 0, 0, 0).into()),
+                half(Ipv6Addr::UNSPECIFIED.into()),
+                half(Ipv6Addr::new(0x8000, 0, 0, 0, 0, 0, 0, 0).into()),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+        }
+    }
+}
+
+/// A connection by which packets go.
+struct Active {
+    given: Given,
+    outgoing: Outgoing<Back>,
+}
+
+/// The interface.
+pub struct NearTun {
+    device: Arc<Device>,
+    routes: Vec<IpNet>,
+    active: Mutex<Option<Arc<Active>>>,
+    /// What the interface has.
+    settings: Mutex<Settings>,
+}
+
+#[derive(Default)]
+struct Settings {
+    given: Option<Given>,
+    mtu: usize,
+    /// Ends and networks that have a route into it.
+    routed: Vec<IpNet>,
+    /// The way to the server, which the routes would change.
+    kept: Option<(IpAddr, Option<KeptRoute>)>,
+}
+
+impl NearTun {
+    /// Makes the interface, which has no address yet; within a runtime.
+    ///
+    /// # Errors
+    /// No permission, or no such device.
+    pub fn create(routes: &[Route]) -> Result<NearTun, Error> {
+        let device = Arc::new(Device::create()?);
+        let routes = routes.iter().flat_map(|route| route.networks()).collect();
+        Ok(NearTun { device, routes, active: Mutex::default(), settings: Mutex::default() })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.device.name()
+    }
+
+    /// Carries packets by whichever connection there is.
+    ///
+    /// # Errors
+    /// The server carries none, or what it gives cannot be had here.
+    pub async fn run(&self, tunnel: &Tunnel) -> Result<(), Error> {
+        tokio::select! {
+            done = self.follow(tunnel) => done,
+            e = self.read() => Err(e),
+        }
+    }
+
+    async fn follow(&self, tunnel: &Tunnel) -> Result<(), Error> {
+        let mut current = tunnel.current.subscribe();
+        loop {
+            let link = current.borrow_and_update().clone();
+            let carried = async {
+                match &link {
+                    Some(link) => self.carry(tunnel, link).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                done = carried => done?,
+                () = changed(&mut current) => {}
+            }
+        }
+    }
+
+    /// Asks for packets on this connection, and carries them until it is over, which somebody else notices.
+    async fn carry(&self, tunnel: &Tunnel, link: &Arc<Link>) -> Result<(), Error> {
+        let Ok((send, mut receive)) = link.say(&MARK).await else { return pending().await };
+        let given = match answer(&mut receive).await {
+            Ok(given) => given.map_err(|line| Error::new(Kind::Refused, line))?,
+            Err(()) => return pending().await,
+        };
+        self.set(&given, link.server())?;
+        let (own, routes, device) = (given.clone(), self.routes.clone(), self.device.clone());
+        let judge = move |packet: &Packet| {
+            let from = packet.source;
+            let is_expected = own.is_far(from) || routes.iter().any(|route| route.contains(&from));
+            if !own.is_near(packet.destination) {
+                Err(Dropped::Destination)
+            } else if is_expected || packet.is_error {
+                Ok(())
+            } else {
+                Err(Dropped::Source)
+            }
+        };
+        // The user is told how many at the end.
+        let incoming = Arc::new(Incoming::new(device, Box::new(judge), Box::new(|_| {})));
+        let sink = incoming.clone();
+        let back = Back::Packets(Box::new(move |message| sink.take(message)));
+        let Some(flow) = Flows::add(&link.flows, send.id(), back) else { return pending().await };
+        let outgoing = Outgoing::new(link.connection().clone(), flow);
+        let active = Arc::new(Active { given, outgoing });
+        tunnel.tell(&format!(
+            "packets: {} has {}; the server has {}",
+            self.name(),
+            active.given.shown(),
+            active.given.far_shown()
+        ));
+        let _guard = Guard::new(self, &active, &incoming, tunnel);
+        let mut over = [0];
+        tokio::select! {
+            ended = receive.receive(&mut over) => if ended.is_ok() {
+                tunnel.tell("packets: another connection with this key has taken the address; none are carried here");
+            },
+            done = self.looks(&active) => done?,
+        }
+        drop(_guard);
+        pending().await
+    }
+
+    /// Follows the path's MTU.
+    async fn looks(&self, active: &Active) -> Result<(), Error> {
+        loop {
+            let mtu = active.outgoing.look();
+            {
+                let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+                if settings.mtu != mtu {
+                    self.device.set_mtu(mtu)?;
+                    settings.mtu = mtu;
+                }
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Gives the interface what the server gives, if it has it not yet.
+    fn set(&self, given: &Given, server: IpAddr) -> Result<(), Error> {
+        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.routes.iter().any(|route| route.contains(&server))
+            && settings.kept.as_ref().is_none_or(|(to, _)| *to != server)
+        {
+            settings.kept = Some((server, keep_route(server)?));
+        }
+        if settings.given.as_ref() == Some(given) {
+            return Ok(());
+        }
+        let before = settings.given.take();
+        let had = before.iter().flat_map(|before| before.pairs());
+        let old: Vec<IpAddr> = had.map(|(near, _)| *near).collect();
+        let taken = |settings: &Settings, address: IpAddr| {
+            let is_ours = old.contains(&address) || settings.routed.contains(&address.into());
+            Ok::<_, Error>(!is_ours && self.has_taken(address)?)
+        };
+        for (near, far) in given.pairs() {
+            if taken(&settings, *near)? || taken(&settings, *far)? {
+                return Err(Error::new(
+                    Kind::Local,
+                    format!(
+                        "--tun: the server gives the address {near} and has {far}, but this machine has a way to one \
+                         of them already"
+                    ),
+                ));
+            }
+        }
+        if before.is_none() {
+            self.device.up(MIN_MTU)?;
+            settings.mtu = MIN_MTU;
+        }
+        for (near, far) in given.pairs() {
+            if !old.contains(near) {
+                self.device.add_address(*near, all(*near))?;
+            }
+            self.route((*far).into(), &mut settings)?;
+        }
+        let has = |route: &&IpNet| given.far_of(route.addr()).is_some();
+        for route in self.routes.iter().filter(has) {
+            self.route(*route, &mut settings)?;
+        }
+        // Those that stay first: with its last address an interface loses its routes.
+        for near in old.iter().filter(|near| !given.is_near(**near)) {
+            self.device.remove_address(*near, all(*near))?;
+        }
+        settings.given = Some(given.clone());
+        Ok(())
+    }
+
+    fn route(&self, to: IpNet, settings: &mut Settings) -> Result<(), Error> {
+        if !settings.routed.contains(&to) {
+            self.device.add_route(to.network(), to.prefix_len())?;
+            settings.routed.push(to);
+        }
+        Ok(())
+    }
+
+    /// Whether an address is taken by something else than the own routes.
+    fn has_taken(&self, address: IpAddr) -> Result<bool, Error> {
+        let is_routed = self.routes.iter().any(|route| route.contains(&address));
+        Ok(!is_routed && has_own_route(address)?)
+    }
+
+    /// Sends what the kernel sends into the interface; without a connection it is lost.
+    async fn read(&self) -> Error {
+        let mut bytes = vec![0; 2 * MAX_MTU];
+        loop {
+            let length = match self.device.read(&mut bytes).await {
+                Ok(length) => length,
+                Err(e) => return Error::new(Kind::Local, format!("{}: {e}", self.name())),
+            };
+            let bytes = bytes.get(..length).unwrap_or_default();
+            let active = self.active.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let (Some(active), Some(packet)) = (active, Packet::read(bytes)) else { continue };
+            // The server would drop it.
+            if !active.given.is_near(packet.source) {
+                continue;
+            }
+            if let Err(mtu) = active.outgoing.send(&packet, bytes)
+                && let Some(from) = active.given.far_of(packet.source)
+                && let Some(told) = too_big::answer(&packet, bytes, mtu, from)
+            {
+                self.device.write(&told);
+            }
+        }
+    }
+}
+
+fn all(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+async fn changed(current: &mut watch::Receiver<Option<Arc<Link>>>) {
+    if current.changed().await.is_err() {
+        pending().await
+    }
+}
+
+/// What the server gives, or why nothing; an error if the connection is over.
+async fn answer(receive: &mut ReceiveStream) -> Result<Result<Given, String>, ()> {
+    let mut first = [0];
+    fill(receive, &mut first).await?;
+    match Refusal::from_code(first[0]) {
+        Some(Refusal::NotAllowed) => {
+            return Ok(Err(
+                "--tun: the server carries no packets: it was started without --tun".into()
+            ));
+        }
+        Some(refusal) => return Ok(Err(format!("--tun: {refusal}"))),
+        None => {}
+    }
+    let mut bytes = [0; given::LENGTH];
+    fill(receive, &mut bytes).await?;
+    Ok(Given::read(bytes).map_err(|line| format!("--tun: {line}")))
+}
+
+async fn fill(receive: &mut ReceiveStream, mut into: &mut [u8]) -> Result<(), ()> {
+    while !into.is_empty() {
+        let n = receive.receive(into).await.map_err(drop)?;
+        into = into.get_mut(n..).filter(|_| n > 0).ok_or(())?;
+    }
+    Ok(())
+}
+
+/// While it lives, packets go by this connection.
+struct Guard<'a> {
+    near: &'a NearTun,
+    active: Arc<Active>,
+    incoming: Arc<Incoming>,
+    tunnel: &'a Tunnel,
+}
+
+impl<'a> Guard<'a> {
+    fn new(
+        near: &'a NearTun,
+        active: &Arc<Active>,
+        incoming: &Arc<Incoming>,
+        tunnel: &'a Tunnel,
+    ) -> Guard<'a> {
+        *near.active.lock().unwrap_or_else(PoisonError::into_inner) = Some(active.clone());
+        Guard { near, active: active.clone(), incoming: incoming.clone(), tunnel }
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        let mut active = self.near.active.lock().unwrap_or_else(PoisonError::into_inner);
+        if active.as_ref().is_some_and(|active| Arc::ptr_eq(active, &self.active)) {
+            *active = None;
+        }
+        if let Some(line) = self.incoming.dropped() {
+            self.tunnel.tell(&line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_route_is_said_in_words() {
+        assert_eq!("default".parse(), Ok(Route::Default));
+        assert_eq!("10.1.0.0/16".parse(), Ok(Route::To("10.1.0.0/16".parse().unwrap())));
+        for (text, part) in [
+            ("0.0.0.0/0", "default"),
+            ("::/0", "default"),
+            ("10.1.0.1/16", "begins at 10.1.0.0/16"),
+            ("10.1.0.0", "no network"),
+            ("\u{1b}", "no network"),
+        ] {
+            let why = text.parse::<Route>().unwrap_err();
+            assert!(why.contains(part) && !why.contains(['\n', '\u{1b}']), "{why}");
+        }
+    }
+}

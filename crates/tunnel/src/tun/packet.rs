@@ -1,0 +1,163 @@
+//! What of an IP packet's headers decides where it may go.
+
+use std::net::IpAddr;
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMP: u8 = 1;
+const ICMP6: u8 = 58;
+const HEADER4: usize = 20;
+const HEADER6: usize = 40;
+
+/// What is read of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Packet {
+    /// From where.
+    pub source: IpAddr,
+    /// Where to.
+    pub destination: IpAddr,
+    /// The destination's port of TCP or UDP. Zero where there is none to be seen: other protocols, IPv6 extension headers, and
+    /// fragments but the first.
+    pub port: u16,
+    /// Routers may split it: IPv4 without "don't fragment".
+    pub may_be_split: bool,
+    /// It is not the first of several fragments.
+    pub is_later_fragment: bool,
+    /// An ICMP error, which any router on the way may send.
+    pub is_error: bool,
+}
+
+impl Packet {
+    /// `None` for what is no IP packet of just this length.
+    pub fn read(bytes: &[u8]) -> Option<Packet> {
+        match bytes.first()? >> 4 {
+            4 => four(bytes),
+            6 => six(bytes),
+            _ => None,
+        }
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn four(bytes: &[u8]) -> Option<Packet> {
+    let header = usize::from(bytes.first()? & 0xf) * 4;
+    let length = usize::from(number(bytes, 2)?);
+    if header < HEADER4 || length != bytes.len() || length < header {
+        return None;
+    }
+    let address = |at: usize| Some(IpAddr::from(*bytes.get(at..)?.first_chunk::<4>()?));
+    let fragment = number(bytes, 6)?;
+    let is_later_fragment = fragment & 0x1fff != 0;
+    let protocol = *bytes.get(9)?;
+    let inside = bytes.get(header..).filter(|_| !is_later_fragment).unwrap_or_default();
+    Some(Packet {
+        source: address(12)?,
+        destination: address(16)?,
+        port: port(protocol, inside),
+        may_be_split: fragment & 0x4000 == 0,
+        is_later_fragment,
+        is_error: protocol == ICMP && matches!(inside.first(), Some(3 | 11 | 12)),
+    })
+}
+
+fn six(bytes: &[u8]) -> Option<Packet> {
+    if bytes.len() < HEADER6 || HEADER6 + usize::from(number(bytes, 4)?) != bytes.len() {
+        return None;
+    }
+    let address = |at: usize| Some(IpAddr::from(*bytes.get(at..)?.first_chunk::<16>()?));
+    let protocol = *bytes.get(6)?;
+    let inside = bytes.get(HEADER6..)?;
+    Some(Packet {
+        source: address(8)?,
+        destination: address(24)?,
+        port: port(protocol, inside),
+        may_be_split: false,
+        is_later_fragment: false,
+        is_error: protocol == ICMP6 && inside.first().is_some_and(|kind| *kind < 128),
+    })
+}
+
+fn port(protocol: u8, inside: &[u8]) -> u16 {
+    let has_ports = protocol == TCP || protocol == UDP;
+    number(inside, 2).filter(|_| has_ports).unwrap_or(0)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A packet with this behind its header; checksums are left to the kernel.
+    pub(crate) fn packet(
+        source: IpAddr,
+        destination: IpAddr,
+        protocol: u8,
+        inside: &[u8],
+    ) -> Vec<u8> {
+        match (source, destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                let length = (HEADER4 + inside.len()) as u16;
+                let mut bytes = vec![0x45, 0];
+                bytes.extend(length.to_be_bytes());
+                bytes.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
+                [&bytes[..], &source.octets(), &destination.octets(), inside].concat()
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                let mut bytes = vec![0x60, 0, 0, 0];
+                bytes.extend((inside.len() as u16).to_be_bytes());
+                bytes.extend([protocol, 64]);
+                [&bytes[..], &source.octets(), &destination.octets(), inside].concat()
+            }
+            _ => panic!("of one family"),
+        }
+    }
+
+    fn addresses() -> impl Strategy<Value = (IpAddr, IpAddr)> {
+        let four = any::<[[u8; 4]; 2]>().prop_map(|[a, b]| (a.into(), b.into()));
+        let six = any::<[[u8; 16]; 2]>().prop_map(|[a, b]| (a.into(), b.into()));
+        prop_oneof![four, six]
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_packet_or_none(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            if let Some(packet) = Packet::read(&bytes) {
+                prop_assert_eq!(packet.source.is_ipv4(), bytes[0] >> 4 == 4);
+                prop_assert_eq!(packet.source.is_ipv4(), packet.destination.is_ipv4());
+                let least = if packet.source.is_ipv4() { HEADER4 } else { HEADER6 };
+                prop_assert!(bytes.len() >= least);
+            }
+        }
+
+        #[test]
+        fn what_is_written_is_read((source, destination) in addresses(), port: u16, rest in prop::collection::vec(any::<u8>(), 0..60)) {
+            let udp = [&[1, 2][..], &port.to_be_bytes(), &rest].concat();
+            let bytes = packet(source, destination, UDP, &udp);
+            let read = Packet::read(&bytes).unwrap();
+            prop_assert_eq!((read.source, read.destination, read.port), (source, destination, port));
+            prop_assert!(!read.is_error && !read.may_be_split);
+            // One byte less or more is another length than the header's.
+            prop_assert_eq!(Packet::read(&bytes[..bytes.len() - 1]), None);
+            prop_assert_eq!(Packet::read(&[&bytes[..], &[0]].concat()), None);
+        }
+    }
+
+    #[test]
+    fn ports_are_read_of_first_fragments_only() {
+        let (a, b) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let mut bytes = packet(a, b, TCP, &[0, 9, 0, 22, 0, 0]);
+        assert_eq!(Packet::read(&bytes).unwrap().port, 22);
+        (bytes[6], bytes[7]) = (0x20, 0);
+        assert_eq!(Packet::read(&bytes).unwrap().port, 22, "the first of several");
+        (bytes[6], bytes[7]) = (0x20, 1);
+        let later = Packet::read(&bytes).unwrap();
+        assert!(later.port == 0 && later.is_later_fragment && later.may_be_split);
+        let unreachable = packet(a, b, ICMP, &[3, 4, 0, 0]);
+        assert!(Packet::read(&unreachable).unwrap().is_error);
+        let ping = packet(a, b, ICMP, &[8, 0, 0, 0]);
+        assert!(!Packet::read(&ping).unwrap().is_error);
+    }
+}
