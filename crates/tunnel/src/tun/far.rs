@@ -26,10 +26,14 @@ const JUDGED_FOR: Duration = Duration::from_secs(10);
 /// Judged destinations that are remembered.
 const MAX_JUDGED: usize = 1024;
 
+/// Destinations with their ports, and whether they are permitted.
+type Judged = HashMap<(IpAddr, u16), bool>;
+
 /// Whether a destination is permitted.
 struct Judge {
     targets: Targets,
-    judged: Mutex<(Instant, HashMap<(IpAddr, u16), bool>)>,
+    /// Since when.
+    judged: Mutex<(Instant, Judged)>,
 }
 
 impl Judge {
