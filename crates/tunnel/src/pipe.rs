@@ -18,14 +18,13 @@ const PIECE: usize = 32 << 10;
 /// A stream goes before others as long as it sends little: so much at once, and so much a second in the long run. A
 /// terminal or a request does not wait behind answers then, and these not behind an upload, of which others still get a
 /// turn.
-const KINDS: [Kind; 2] =
-    [Kind { priority: 2, bytes: 4e3, rate: 2e3 }, Kind { priority: 1, bytes: 64e3, rate: 16e3 }];
+const KINDS: [Kind; 2] = [Kind { priority: 2, bytes: 4e3 }, Kind { priority: 1, bytes: 64e3 }];
+/// Bytes a second.
+const RATE: f64 = 16e3;
 
 struct Kind {
     priority: i32,
     bytes: f64,
-    /// Bytes a second.
-    rate: f64,
 }
 
 /// What a stream may send before others.
@@ -47,7 +46,7 @@ impl Precedence {
         self.at = now;
         let mut priority = 0;
         for (kind, left) in KINDS.iter().zip(&mut self.left) {
-            let all = (*left + gone * kind.rate).min(kind.bytes);
+            let all = (*left + gone * RATE).min(kind.bytes);
             if all >= bytes as f64 {
                 priority = priority.max(kind.priority);
             }
