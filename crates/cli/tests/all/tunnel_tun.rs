@@ -2,7 +2,7 @@
 //! the tunnel. Needs root; without it nothing is tried, and the tests say so.
 
 use narrows_base::{Duration, Rate};
-use narrows_emulator::{EmulatedLink, LinkOptions, Namespace, spawn};
+use narrows_emulator::{EmulatedLink, LinkOptions, Namespace, PacketInterface, spawn};
 use narrows_link::{LinkConfig, LossSpec};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -354,6 +354,33 @@ fn what_cannot_work_is_one_line() {
     let error = String::from_utf8(done.stderr).unwrap();
     assert_eq!(done.status.code(), Some(1), "{error}");
     assert!(error.contains("it was started without --tun"), "{error}");
+}
+
+/// What a server gives does not take the place of what the client reaches already.
+#[test]
+fn an_address_that_is_reached_already_is_not_taken() {
+    let Some(net) = net() else { return };
+    let near = net.near();
+    let _own = near.namespace.enter(|| {
+        let own = PacketInterface::create("own%d").unwrap();
+        own.up(1400).unwrap();
+        own.add_address(four(9), 24).unwrap();
+        own
+    });
+    let server = net.serve(&net.clients(&["one"]), "0", &ALL);
+    for more in [&[][..], &["--route", "default"]] {
+        let mut command = net.command("one");
+        let url = near.url(&server, server.port());
+        command.args(["tunnel", "connect", &url, "--tun"]).args(more);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let done = spawn(&mut command, &near.namespace, &[]).unwrap().wait_with_output().unwrap();
+        let error = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(1), "{error}");
+        assert!(error.contains("this machine has a way to one of them already"), "{error}");
+    }
+    // Said so, it is.
+    let client = net.connect("one", &near, &server, &["--route", "10.77.0.0/25"]);
+    drop(client);
 }
 
 /// The network of a link's address.

@@ -216,9 +216,10 @@ impl NearTun {
         let before = settings.given.take();
         let had = before.iter().flat_map(|before| before.pairs());
         let old: Vec<IpAddr> = had.map(|(near, _)| *near).collect();
+        let is_first = before.is_none();
         let taken = |settings: &Settings, address: IpAddr| {
             let is_ours = old.contains(&address) || settings.routed.contains(&address.into());
-            Ok::<_, Error>(!is_ours && self.has_taken(address)?)
+            Ok::<_, Error>(!is_ours && self.has_taken(address, is_first)?)
         };
         for (near, far) in given.pairs() {
             if taken(&settings, *near)? || taken(&settings, *far)? {
@@ -261,10 +262,12 @@ impl NearTun {
         Ok(())
     }
 
-    /// Whether an address is taken by something else than the own routes.
-    fn has_taken(&self, address: IpAddr) -> Result<bool, Error> {
-        let is_routed = self.routes.iter().any(|route| route.contains(&address));
-        Ok(!is_routed && has_own_route(address)?)
+    /// Whether an address is taken by something else: a route leads there that is not of this interface, and no `--route` names
+    /// its network. A default route names none, but is there after the first time.
+    fn has_taken(&self, address: IpAddr, is_first: bool) -> Result<bool, Error> {
+        let names =
+            |route: &&IpNet| route.contains(&address) && !(is_first && route.prefix_len() <= 1);
+        Ok(!self.routes.iter().any(|route| names(&route)) && has_own_route(address)?)
     }
 
     /// Sends what the kernel sends into the interface; without a connection it is lost.
