@@ -139,3 +139,41 @@ fn a_page_that_cannot_be_is_one_line() {
     assert_eq!(out.status.code(), Some(2), "{line}");
     assert!(line.contains("--live is for rrtp"), "{line}");
 }
+
+/// Of a tunnel, either end's page shows that there is a connection, and nothing of whose it is or what is in it.
+#[test]
+fn a_tunnels_pages_show_no_key_and_no_payload() {
+    let home = tempfile::tempdir().unwrap();
+    let (server, client) = (home.path().join("server"), home.path().join("client"));
+    for folder in [&server, &client] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let own = narrows(&client).arg("key").output().unwrap();
+    std::fs::write(server.join("secretclients"), &own.stdout).unwrap();
+    let own = String::from_utf8_lossy(&own.stdout).trim().to_string();
+    let target = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let allow = target.local_addr().unwrap().to_string();
+    let args = ["tunnel", "serve", "--listen", "127.0.0.1:0", "--clients", "secretclients"];
+    let far = start(&server, &[&args[..], &["--allow", &allow]].concat(), Some("rrtp://"));
+    let url = far.printed.lines().find(|l| l.contains("rrtp://")).unwrap().trim().to_string();
+    let (key, _) = url.strip_prefix("rrtp://").unwrap().split_once('@').unwrap();
+    let forward = format!("0:{allow}");
+    let args = ["tunnel", "connect", &url, "--tcp", &forward];
+    let near = start(&client, &args, Some("leads to"));
+    let port = near.printed.lines().find_map(|l| l.trim().split_once(" leads to ")).unwrap().0;
+    let mut program = TcpStream::connect(port).unwrap();
+    program.write_all(b"secretquestion").unwrap();
+    let (mut tcp, _) = target.accept().unwrap();
+    let mut question = [0; 14];
+    tcp.read_exact(&mut question).unwrap();
+    tcp.write_all(b"secretanswer").unwrap();
+    let mut answer = [0; 12];
+    program.read_exact(&mut answer).unwrap();
+    assert_eq!((&question, &answer), (b"secretquestion", b"secretanswer"));
+    for (page, name) in [(&far, "\"name\":\"127.0.0.1:"), (&near, "\"name\":\"connection.1\"")] {
+        let seen = page.events_until(&[name, "\"mark\":\"connection\"", "throughput_bps"]);
+        for hidden in [key, &own, "secretclients", "secretquestion", "secretanswer", &page.token] {
+            assert!(hidden.len() > 10 && !seen.contains(hidden), "{hidden}");
+        }
+    }
+}
