@@ -1,7 +1,9 @@
 //! `narrows media`: live media from a local UDP port to another machine's, within a latency budget.
 
+mod groups;
 mod values;
 
+use self::groups::{GroupReceiveArgs, GroupSendArgs};
 use self::values::{Layer, latency, layer, list, port};
 use crate::failure::Failure;
 use crate::log::{Level, Log};
@@ -45,6 +47,12 @@ path's rate decides which are sent, and the base layer is kept last:
     --layer 5000:500kbit/s --layer 5002:1.5Mbit/s
   narrows media receive --clients friends.txt --to 5004,5006
 
+To many receivers at once layers go to groups of IP multicast, which each joins
+and leaves by what its path carries (S4); nothing is sealed:
+  narrows media send --multicast site --max-total 2Mbit/s \\
+    --layer 5000:500kbit/s --layer 5002:1Mbit/s
+  narrows media receive --multicast site --to 5004,5006
+
 --protocol on the sender chooses what paces it: rrtp, tfrc, tfwc, tear,
 tear-wireless, scream, rrtp+bbr and so on. The rate that an encoder should have
 is told with --rate-lines (a line per change) and --rate-http (JSON).";
@@ -68,8 +76,8 @@ pub struct Receive {
     /// Where to listen, HOST:PORT; port 0 takes a free one [default: 127.0.0.1:47472]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Let senders come whose key is in this file (needed)
-    #[arg(long, value_name = "FILE")]
+    /// Let senders come whose key is in this file (needed, but for --multicast)
+    #[arg(long, value_name = "FILE", conflicts_with = "multicast")]
     pub clients: Option<PathBuf>,
     /// Where media go, on loopback unless an address is given; of a stream in layers, where each goes, the base layer first,
     /// as 5004,5006 [default: 127.0.0.1:5004]
@@ -93,12 +101,14 @@ pub struct Receive {
     /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+    #[command(flatten)]
+    pub group: GroupReceiveArgs,
 }
 
 #[derive(Args, Debug)]
 pub struct Send {
     /// The receiver, as rrtp://[KEY@]HOST:PORT
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", conflicts_with = "multicast")]
     pub url: Option<String>,
     /// Where a program sends its media to, on loopback unless an address is given [default: 127.0.0.1:5000]
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
@@ -135,6 +145,8 @@ pub struct Send {
     /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+    #[command(flatten)]
+    pub group: GroupSendArgs,
     #[command(flatten)]
     pub transport: Transport,
 }
@@ -180,11 +192,6 @@ fn silent() -> Error {
 
 fn receive(a: &Receive) -> Result<(), Failure> {
     let file: ReceiveFile = from_file(a.config.as_deref())?;
-    let Some(clients) = a.clients.as_ref().or(file.clients.as_ref()) else {
-        return Err(input(
-            "media receive: --clients FILE is missing: the keys of those who may send, one per line",
-        ));
-    };
     let flag = Some(a.to.clone()).filter(|to| !to.is_empty());
     let to = told("to", flag, file.to.as_ref(), list(port))?;
     let to = to.unwrap_or_else(|| vec![(Ipv4Addr::LOCALHOST, 5004).into()]);
@@ -196,6 +203,15 @@ fn receive(a: &Receive) -> Result<(), Failure> {
     }
     let places: Vec<_> = to.iter().map(SocketAddr::to_string).collect();
     let latency = told("latency", a.latency, file.latency.as_ref(), latency)?;
+    if let Some(base) = a.group.group.multicast {
+        let log = Log::of_known(a.log.as_deref())?;
+        return groups::receive(&a.group, base, to, latency, a.json, &log);
+    }
+    let Some(clients) = a.clients.as_ref().or(file.clients.as_ref()) else {
+        return Err(input(
+            "media receive: --clients FILE is missing: the keys of those who may send, one per line",
+        ));
+    };
     let clients = AllowList::load(clients).map_err(|e| e.at("--clients"))?;
     let listen = a.listen.as_deref().or(file.listen.as_deref()).unwrap_or("127.0.0.1:47472");
     let listen = address("--listen", listen)?;
@@ -229,7 +245,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
         let line = format!("Receiving media\n  rrtp://{name}@{at}\n  for {}\n", places.join(", "));
         // What is printed with --json is JSON.
         if json {
-            note(&line)
+            note(&line.split_whitespace().collect::<Vec<_>>().join(" "))
         } else {
             print(&line).map_err(|_| silent())?
         }
@@ -250,6 +266,16 @@ fn over_sockets(text: &str) -> String {
 
 fn send(a: &Send) -> Result<(), Failure> {
     let file: SendFile = from_file(a.config.as_deref())?;
+    let mut layers = a.layer.clone();
+    if layers.is_empty() && a.from.is_none() {
+        layers = told("layers", None, file.layers.as_ref(), list(layer))?.unwrap_or_default();
+    }
+    if layers.len() > MAX_LAYERS {
+        return Err(Failure::Input(format!("--layer: {MAX_LAYERS} layers at most")));
+    }
+    if let Some(base) = a.group.group.multicast {
+        return groups::send(&a.group, base, &layers, a.json);
+    }
     let Some(url) = a.url.as_ref().or(file.receiver.as_ref()) else {
         return Err(input("media send: the receiver is missing: rrtp://[KEY@]HOST:PORT"));
     };
@@ -260,13 +286,6 @@ fn send(a: &Send) -> Result<(), Failure> {
         )));
     }
     let from = told("from", a.from, file.from.as_ref(), port)?;
-    let mut layers = a.layer.clone();
-    if layers.is_empty() && a.from.is_none() {
-        layers = told("layers", None, file.layers.as_ref(), list(layer))?.unwrap_or_default();
-    }
-    if layers.len() > MAX_LAYERS {
-        return Err(Failure::Input(format!("--layer: {MAX_LAYERS} layers at most")));
-    }
     let all: u64 = layers.iter().fold(0, |sum, layer| sum.saturating_add(layer.rate.as_bps()));
     let latency = told("latency", a.latency, file.latency.as_ref(), latency)?;
     let least = told("min-rate", a.min_rate, file.min_rate.as_ref(), rate)?;
@@ -319,7 +338,7 @@ fn send(a: &Send) -> Result<(), Failure> {
         let rate = http.map_or(String::new(), |at| format!("  the encoder's rate: http://{at}/\n"));
         let line = format!("Sending media\n  from {at}\n{rate}");
         if is_quiet {
-            note(&line)
+            note(&line.split_whitespace().collect::<Vec<_>>().join(" "))
         } else {
             print(&line).map_err(|_| silent())?
         }

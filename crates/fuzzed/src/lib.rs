@@ -7,6 +7,7 @@ pub mod client;
 pub mod controllers;
 pub mod endpoint;
 pub mod frames;
+pub mod groups;
 pub mod media;
 pub mod messages;
 pub mod mutation;
@@ -30,6 +31,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("controllers", controllers::run),
     ("endpoint", endpoint::run),
     ("frames", frames::run),
+    ("groups", groups::run),
     ("media", media::run),
     ("messages", messages::run),
     ("packets", packets::run),

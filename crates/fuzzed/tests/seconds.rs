@@ -48,4 +48,4 @@ macro_rules! each {
     };
 }
 
-each! { client controllers endpoint frames media messages packets probe scenario sealed service specs tcp texts tunnel }
+each! { client controllers endpoint frames groups media messages packets probe scenario sealed service specs tcp texts tunnel }

@@ -2,9 +2,12 @@
 
 use crate::connection;
 use crate::flow::State;
+use crate::group_run::{self, GroupReceive, GroupSend};
+use crate::measures::Measures;
 use crate::rate_http;
 use crate::receive::{ReceiveOptions, Server};
 use crate::send::{SendOptions, Sending};
+use crate::sender::Sent;
 use narrows_files::{Error, Kind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,6 +93,31 @@ pub fn send(
     // A lookup that hangs keeps nobody.
     runtime.shutdown_background();
     done
+}
+
+/// Sends to groups until it is stopped, and returns what was sent. `ready` is told where it takes media from.
+///
+/// # Errors
+/// As of [`group_run::send`].
+pub fn send_to_groups(
+    options: &GroupSend,
+    ready: impl FnOnce(&[SocketAddr]) -> Result<(), Error>,
+    stop: &AtomicBool,
+) -> Result<Sent, Error> {
+    runtime()?.block_on(group_run::send(options, ready, stopped(stop)))
+}
+
+/// Receives from groups until it is stopped; the measures, if something came. `tell` is told what happens.
+///
+/// # Errors
+/// As of [`group_run::receive`].
+pub fn receive_from_groups(
+    options: &GroupReceive,
+    ready: impl FnOnce() -> Result<(), Error>,
+    tell: impl Fn(&str),
+    stop: &AtomicBool,
+) -> Result<Option<Measures>, Error> {
+    runtime()?.block_on(group_run::receive(options, ready, tell, stopped(stop)))
 }
 
 async fn listen(port: u16) -> Result<TcpListener, Error> {

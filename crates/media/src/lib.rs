@@ -18,6 +18,7 @@
 //! |---|---|
 //! | send | [`send`], [`flow`], with [`rate_http`] for encoders that ask |
 //! | receive | [`receive`] |
+//! | send to and receive from groups | [`group_run`], [`group`], with [`group_sender`], [`group_receiver`] and [`group_packet`], which have no clock |
 //! | read flags from a file | [`config`] |
 //! | print measures | [`measures`] |
 //!
@@ -30,6 +31,11 @@ pub mod connection;
 pub mod encoder;
 pub mod flow;
 pub mod frames;
+pub mod group;
+pub mod group_packet;
+pub mod group_receiver;
+pub mod group_run;
+pub mod group_sender;
 pub mod hello;
 pub mod histogram;
 pub mod layered;

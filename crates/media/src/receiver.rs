@@ -204,6 +204,12 @@ impl Receiver {
         (self.bytes, self.ahead, self.released, self.whole) = (0, None, None, None);
     }
 
+    /// Nothing comes until further notice: the number that comes next is not behind a gap.
+    pub fn pause(&mut self) {
+        self.missing.clear();
+        self.ahead = None;
+    }
+
     /// When the next part is due; never, if none is held.
     pub fn due(&self) -> Time {
         self.held.first_key_value().map_or(Time::NEVER, |(_, first)| {

@@ -79,6 +79,11 @@ impl Layers {
         *last = Some(last.map_or(arrival, |last| last.max(arrival)));
     }
 
+    /// Nothing comes of this layer and those above it until further notice.
+    pub fn pause_from(&mut self, layer: usize) {
+        self.receivers.iter_mut().skip(layer).for_each(Receiver::pause);
+    }
+
     /// Counts which layers are there; to be called some times a second.
     pub fn look(&mut self, now: Time) {
         let is_there = |last: &Option<Time>| last.is_some_and(|last| now.since(last) <= GONE);

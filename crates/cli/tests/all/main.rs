@@ -7,6 +7,8 @@ mod kernel;
 mod link;
 mod live;
 mod media;
+#[cfg(target_os = "linux")]
+mod media_multicast;
 mod probe;
 mod transfer;
 mod tunnel;

@@ -1,0 +1,186 @@
+//! `narrows media --multicast`: layers to groups of IP multicast, and from them.
+
+use crate::failure::Failure;
+use crate::log::{Level, Log};
+use crate::media::values::Layer;
+use crate::terminal::{STOP, catch_interrupt, note, print, print_json, print_json_line};
+use crate::transport::rate;
+use clap::Args;
+use narrows_base::{Duration, Rate};
+use narrows_media::blocking;
+use narrows_media::group::{self, Interface};
+use narrows_media::group_run::{GroupReceive, GroupSend};
+use narrows_options::values::time;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Of IPv4's site-local groups (RFC 2365).
+const SITE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 78, 87)), 47_480);
+
+#[derive(Args, Debug)]
+pub struct GroupArgs {
+    /// The base layer's group of IP multicast, each further layer's is one higher; site is 239.255.78.87:47480
+    #[arg(long, value_name = "GROUP[:PORT]|site", value_parser = base)]
+    pub multicast: Option<SocketAddr>,
+    /// With --multicast: of which interface, by its address (IPv4) or number (IPv6) [default: the system's choice]
+    #[arg(long, value_name = "ADDR|NUMBER", value_parser = interface, requires = "multicast")]
+    pub interface: Option<Interface>,
+}
+
+#[derive(Args, Debug)]
+pub struct GroupSendArgs {
+    #[command(flatten)]
+    pub group: GroupArgs,
+    /// With --multicast (needed): all layers together have so much at most, headers included
+    #[arg(long, value_name = "RATE", value_parser = rate, requires = "multicast")]
+    pub max_total: Option<Rate>,
+    /// With --multicast: how far packets go, 1 is no further than this network [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..), requires = "multicast")]
+    pub ttl: Option<u8>,
+}
+
+#[derive(Args, Debug)]
+pub struct GroupReceiveArgs {
+    #[command(flatten)]
+    pub group: GroupArgs,
+    /// With --multicast: the round trip that TEAR assumes while no queue has formed [default: 100ms]
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "multicast")]
+    pub rtt: Option<Duration>,
+}
+
+/// A group with or without its port, for clap.
+fn base(text: &str) -> Result<SocketAddr, String> {
+    if text == "site" {
+        return Ok(SITE);
+    }
+    let alone = text.trim_matches(['[', ']']).parse().ok();
+    let alone = alone.map(|ip: IpAddr| SocketAddr::new(ip, SITE.port()));
+    let bad = || "a group is expected, as 239.255.78.87, [ff15::4e57]:47480 or site".to_owned();
+    group::group(alone.or_else(|| text.parse().ok()).ok_or_else(bad)?, 0)
+}
+
+fn interface(text: &str) -> Result<Interface, String> {
+    let number = text.parse().map(Interface::Number).ok();
+    let address = text.parse().map(Interface::Address).ok();
+    number.or(address).ok_or_else(|| {
+        "an address of this machine is expected, as 192.168.1.5, or an interface's number".into()
+    })
+}
+
+/// Sends layers to groups.
+///
+/// # Errors
+/// One line that says what is wrong.
+pub fn send(
+    a: &GroupSendArgs,
+    base: SocketAddr,
+    layers: &[Layer],
+    json: bool,
+) -> Result<(), Failure> {
+    let Some(total) = a.max_total else {
+        return Err(Failure::Input(
+            "media send --multicast: --max-total RATE is missing: nobody answers, so it says how much may be sent".into(),
+        ));
+    };
+    let all = layers.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.rate.as_bps()));
+    if layers.is_empty() || all > total.as_bps() {
+        let line = match layers {
+            [] => {
+                "media send --multicast: the layers are missing: --layer PORT:RATE for each".into()
+            }
+            _ => format!("--max-total: the layers have {all} bit/s together, which is more"),
+        };
+        return Err(Failure::Input(line));
+    }
+    let options = GroupSend {
+        base,
+        interface: a.group.interface.unwrap_or_default(),
+        ttl: a.ttl.unwrap_or(1),
+        layers: layers.iter().map(|layer| (layer.from, layer.rate)).collect(),
+        total,
+    };
+    catch_interrupt();
+    let ready = |at: &[SocketAddr]| {
+        let at: Vec<_> = at.iter().map(SocketAddr::to_string).collect();
+        let line = format!("sending {} layers to {base} on, from {}", at.len(), at.join(", "));
+        say(json, &line)
+    };
+    let sent = blocking::send_to_groups(&options, ready, &STOP)?;
+    let (parts, dropped, refused) = (sent.parts, sent.dropped.all(), sent.refused);
+    if json {
+        return print_json(&serde_json::json!({
+            "packets": parts, "dropped": dropped, "refused": refused,
+            "datagrams": sent.datagrams, "bytes": sent.bytes,
+        }));
+    }
+    print(&format!("{parts} packets sent, {dropped} dropped since --max-total did not suffice\n"))?;
+    Ok(())
+}
+
+/// Receives what its path carries of the layers.
+///
+/// # Errors
+/// One line that says what is wrong.
+pub fn receive(
+    a: &GroupReceiveArgs,
+    base: SocketAddr,
+    to: Vec<SocketAddr>,
+    latency: Option<Duration>,
+    json: bool,
+    log: &Log,
+) -> Result<(), Failure> {
+    let options = GroupReceive {
+        base,
+        interface: a.group.interface.unwrap_or_default(),
+        to,
+        latency: latency.unwrap_or(Duration::from_millis(300)),
+        rtt: a.rtt.unwrap_or(Duration::from_millis(100)),
+    };
+    catch_interrupt();
+    let places: Vec<_> = options.to.iter().map(SocketAddr::to_string).collect();
+    let ready = || say(json, &format!("receiving from {base} on, for {}", places.join(", ")));
+    let tell = |line: &str| log.line(Level::Info, "media", line);
+    let measures = blocking::receive_from_groups(&options, ready, tell, &STOP)?;
+    match measures {
+        None => say(json, "nothing came")?,
+        Some(measures) if json => {
+            print_json_line(&serde_json::to_value(&measures).unwrap_or_default())?;
+        }
+        Some(measures) => print(&format!("The stream is over\n{}", measures.text()))?,
+    }
+    Ok(())
+}
+
+/// What is printed with --json is JSON.
+fn say(json: bool, line: &str) -> Result<(), narrows_files::Error> {
+    if json {
+        note(line);
+        return Ok(());
+    }
+    let silent = |_| {
+        narrows_files::Error::new(narrows_files::Kind::Local, "cannot write to the standard output")
+    };
+    print(&format!("{line}\n")).map_err(silent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_written_in_four_ways() {
+        for (text, at) in [
+            ("site", "239.255.78.87:47480"),
+            ("239.255.1.1", "239.255.1.1:47480"),
+            ("239.255.1.1:5000", "239.255.1.1:5000"),
+            ("ff15::1", "[ff15::1]:47480"),
+            ("[ff15::1]:5000", "[ff15::1]:5000"),
+        ] {
+            assert_eq!(base(text).map(|at| at.to_string()), Ok(at.into()));
+        }
+        for text in ["", "10.0.0.1", "239.255.1.1:0", "group"] {
+            assert!(base(text).is_err(), "{text}");
+        }
+        assert_eq!(interface("3"), Ok(Interface::Number(3)));
+        assert!(interface("eth0").is_err());
+    }
+}

@@ -1,0 +1,38 @@
+//! What is sent to groups of `narrows media --multicast`: no panic, what is read is written the same, and a receiver hands out
+//! no more than what came.
+
+use narrows_base::{Duration, Time};
+use narrows_media::group_packet::{read_packet, write};
+use narrows_media::group_receiver::GroupReceiver;
+use std::net::IpAddr;
+
+/// Tries one input.
+pub fn run(bytes: &[u8]) {
+    if let Some((head, message)) = read_packet(&mut bytes.to_vec()) {
+        assert_eq!(write(&head, message.to_vec()), bytes);
+    }
+    listen(bytes);
+}
+
+/// The input as packets, each behind its length and the milliseconds before it, from two senders.
+fn listen(mut bytes: &[u8]) {
+    let mut receiver = GroupReceiver::new(Duration::from_millis(100), Duration::from_millis(100));
+    let (mut now, mut came, mut out) = (Time::ZERO, 0, 0);
+    while let [length, pause, rest @ ..] = bytes {
+        let (packet, rest) = rest.split_at(rest.len().min((*length).into()));
+        bytes = rest;
+        came += packet.len();
+        now += Duration::from_millis((*pause).into());
+        let from = IpAddr::from([10, 0, 0, u8::from(*pause == 255)]);
+        receiver.on_packet(now, from, &mut packet.to_vec());
+        receiver.on_timeout(now);
+        while let Some((_, datagram)) = receiver.release(now) {
+            out += datagram.len();
+        }
+        assert!((1..=8).contains(&receiver.level()));
+    }
+    while let Some((_, datagram)) = receiver.release(now + Duration::from_secs(60)) {
+        out += datagram.len();
+    }
+    assert!(out <= came);
+}

@@ -1,0 +1,121 @@
+//! The packets of a stream in layers that is sent to groups.
+//!
+//! ```text
+//! | "NWM" (3) | 1 (1) | session (8) | layers (1) | rates, kbit/s (4 each) | data message |
+//! ```
+//!
+//! The data message is that of [`crate::packet`], with its layer. Packets of the base layer say the rates of all layers, others
+//! none (0 layers). The session is random for each start of a sender. Nothing is sealed: whoever is in the network can read
+//! and write such packets.
+
+use crate::packet::{Data, Message, read, take_layer};
+use narrows_transport::layers::MAX_LAYERS;
+
+const MAGIC: [u8; 4] = *b"NWM\x01";
+/// Bytes before the rates.
+const HEAD: usize = 13;
+/// Bytes before a message of the base layer of so many layers.
+pub const fn head(layers: usize) -> usize {
+    HEAD + 4 * layers
+}
+
+/// What a packet says before its data.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// Which start of a sender.
+    pub session: u64,
+    /// Its layer.
+    pub layer: usize,
+    /// The rates of all layers in kbit/s; empty if it is not of the base layer.
+    pub rates: Vec<u32>,
+}
+
+/// As it is sent; `message` is a data message without its layer.
+pub fn write(head: &Head, message: Vec<u8>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(self::head(head.rates.len()) + message.len());
+    bytes.extend(MAGIC);
+    bytes.extend(head.session.to_be_bytes());
+    bytes.push(head.rates.len() as u8);
+    head.rates.iter().for_each(|rate| bytes.extend(rate.to_be_bytes()));
+    bytes.extend(crate::packet::of_layer(head.layer, message));
+    bytes
+}
+
+/// Reads a packet, whose layer's mark is taken off; `None` for what is none. The message behind its head is a data message.
+pub fn read_packet(bytes: &mut [u8]) -> Option<(Head, &[u8])> {
+    let (begin, rest) = bytes.split_first_chunk_mut::<HEAD>()?;
+    let [m0, m1, m2, m3, session @ .., count] = *begin;
+    let count = usize::from(count);
+    if [m0, m1, m2, m3] != MAGIC || count > MAX_LAYERS {
+        return None;
+    }
+    let (rates, message) = rest.split_at_mut_checked(4 * count)?;
+    let rates = rates.chunks(4).map(|rate| rate.iter().fold(0, |sum, b| sum << 8 | u32::from(*b)));
+    let rates: Vec<u32> = rates.collect();
+    let layer = take_layer(message)?;
+    // The base layer's packets say all rates, and all of them are some.
+    let is_possible = (layer == 0) == (count > 0) && rates.iter().all(|rate| *rate > 0);
+    let head = Head { session: u64::from_be_bytes(session), layer, rates };
+    let is_data = matches!(read(message), Some(Message::Data(_)));
+    (is_possible && is_data).then_some((head, &*message))
+}
+
+/// The data of a packet's message.
+pub fn data(message: &[u8]) -> Option<Data<'_>> {
+    match read(message)? {
+        Message::Data(data) => Some(data),
+        Message::Ask(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_base::Time;
+    use proptest::prelude::*;
+
+    fn message(number: u32) -> Vec<u8> {
+        let (part, last_part, frame, begins_frame, stamp) = (0, 0, 1, true, Time::ZERO);
+        Data { number, part, last_part, stamp, frame, begins_frame, payload: b"media" }.bytes()
+    }
+
+    proptest! {
+        /// Whatever comes is read without a panic, and what is read is written the same.
+        #[test]
+        fn packets_are_read_as_they_are_written(rest: Vec<u8>, count in 0u8..10, kind in 0u8..64) {
+            let mut bytes = [&MAGIC[..], &[7; 8], &[count], &rest].concat();
+            if let Some(first) = bytes.get_mut(HEAD + 4 * usize::from(count)) {
+                *first = kind;
+            }
+            let before = bytes.clone();
+            if let Some((head, message)) = read_packet(&mut bytes) {
+                prop_assert_eq!(write(&head, message.to_vec()), before);
+            }
+        }
+
+        #[test]
+        fn what_a_sender_writes_is_read(session: u64, rates in proptest::collection::vec(1u32.., 1..=8)) {
+            let head = Head { session, layer: 0, rates };
+            let mut bytes = write(&head, message(7));
+            prop_assert_eq!(read_packet(&mut bytes), Some((head, &message(7)[..])));
+            let upper = Head { session, layer: 3, rates: Vec::new() };
+            let mut bytes = write(&upper, message(8));
+            prop_assert_eq!(read_packet(&mut bytes), Some((upper, &message(8)[..])));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_none() {
+        let good = Head { session: 1, layer: 0, rates: vec![500, 1000] };
+        for head in [
+            Head { rates: Vec::new(), ..good.clone() },
+            Head { rates: vec![500, 0], ..good.clone() },
+            Head { layer: 1, ..good.clone() },
+            Head { layer: 9, rates: Vec::new(), ..good.clone() },
+        ] {
+            assert_eq!(read_packet(&mut write(&head, message(0))), None, "{head:?}");
+        }
+        assert_eq!(read_packet(&mut write(&good, crate::packet::ask(&[]))), None);
+        assert_eq!(read_packet(&mut write(&good, Vec::new())), None);
+    }
+}

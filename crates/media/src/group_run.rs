@@ -1,0 +1,226 @@
+//! Both ends of a stream that is sent to groups, over sockets.
+
+use crate::connection::{self, MAX_DATAGRAM, readable};
+use crate::group::{Interface, group, hearing, sending, set_member};
+use crate::group_receiver::{Change, GroupReceiver};
+use crate::group_sender::GroupSender;
+use crate::measures::Measures;
+use crate::sender::Sent;
+use narrows_base::{Duration, Rate, Time};
+use narrows_files::{Error, Kind};
+use narrows_net::Clock;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration as Wait;
+use tokio::net::UdpSocket;
+use tokio::time::sleep;
+
+/// Without anything to do, it is looked so often which layers there are.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What is sent to groups.
+#[derive(Clone, Debug)]
+pub struct GroupSend {
+    /// The base layer's group.
+    pub base: SocketAddr,
+    /// Through which interface.
+    pub interface: Interface,
+    /// Routers that it passes, and one.
+    pub ttl: u8,
+    /// Where each layer's media come from, and its rate; the base layer first.
+    pub layers: Vec<(SocketAddr, Rate)>,
+    /// All layers together have so much at most, headers included.
+    pub total: Rate,
+}
+
+/// What is received from groups.
+#[derive(Clone, Debug)]
+pub struct GroupReceive {
+    /// The base layer's group.
+    pub base: SocketAddr,
+    /// Of which interface.
+    pub interface: Interface,
+    /// Where the media of each layer go, the base layer first.
+    pub to: Vec<SocketAddr>,
+    /// How long after a packet was sent it leaves here, beyond the shortest time of the path.
+    pub latency: Duration,
+    /// The round trip that TEAR assumes while no queue has formed.
+    pub rtt: Duration,
+}
+
+fn wait(now: Time, until: Time) -> Wait {
+    Wait::from_nanos(until.since(now).as_nanos().min(LOOK.as_nanos()))
+}
+
+/// Sends until `stop` is ready; `ready` is told where it takes media from.
+///
+/// # Errors
+/// A port is taken, or the system cannot send to these groups.
+pub async fn send(
+    options: &GroupSend,
+    ready: impl FnOnce(&[SocketAddr]) -> Result<(), Error>,
+    stop: impl Future<Output = ()>,
+) -> Result<Sent, Error> {
+    let (mut sockets, mut places, mut groups) = (Vec::new(), Vec::new(), Vec::new());
+    for (layer, (from, _)) in options.layers.iter().enumerate() {
+        let bad = |line| Error::new(Kind::Input, format!("--multicast {line}"));
+        groups.push(group(options.base, layer).map_err(bad)?);
+        let socket = connection::bind("--layer", *from).await?;
+        places.push(socket.local_addr().unwrap_or(*from));
+        sockets.push(socket);
+    }
+    let out = sending(options.base, options.interface, options.ttl)?;
+    let clock = Clock::new();
+    let rates: Vec<Rate> = options.layers.iter().map(|(_, rate)| *rate).collect();
+    let session = session();
+    let mut sender = GroupSender::new(session, &rates, options.total);
+    ready(&places)?;
+    let run = async {
+        let mut buffer = vec![0; MAX_DATAGRAM];
+        loop {
+            let now = clock.now();
+            for (layer, socket) in sockets.iter().enumerate() {
+                for _ in 0..64 {
+                    let Ok(length) = socket.try_recv(&mut buffer) else { break };
+                    sender.on_datagram(now, layer, buffer.get(..length).unwrap_or_default());
+                }
+            }
+            while let Some((layer, packet)) = sender.next(now) {
+                if let Some(to) = groups.get(layer) {
+                    // No route, or a full queue: as if it were lost on the way.
+                    let _ = out.try_send_to(&packet, *to);
+                }
+            }
+            tokio::select! {
+                () = readable(&sockets) => {}
+                () = sleep(wait(now, sender.next_timeout())) => {}
+            }
+        }
+    };
+    tokio::select! {
+        () = run => {}
+        () = stop => {}
+    }
+    Ok(sender.sent())
+}
+
+/// Tells two starts of a sender apart.
+fn session() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// Receives until `stop` is ready; the measures, if something came.
+///
+/// # Errors
+/// The system cannot join these groups.
+pub async fn receive(
+    options: &GroupReceive,
+    ready: impl FnOnce() -> Result<(), Error>,
+    tell: impl Fn(&str),
+    stop: impl Future<Output = ()>,
+) -> Result<Option<Measures>, Error> {
+    let bad = |line| Error::new(Kind::Input, format!("--multicast {line}"));
+    let base = group(options.base, 0).map_err(bad)?;
+    let socket = hearing(base)?;
+    set_member(&socket, base, options.interface, true)?;
+    let mut outs = Vec::new();
+    for to in &options.to {
+        let any: IpAddr = match to {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let out = connection::bind("--to", (any, 0).into()).await?;
+        out.connect(to).await.map_err(|e| Error::new(Kind::Local, format!("--to {to}: {e}")))?;
+        outs.push(out);
+    }
+    ready()?;
+    let mut end = Listening {
+        options,
+        socket,
+        outs,
+        receiver: GroupReceiver::new(options.latency, options.rtt),
+        joined: 1,
+        clock: Clock::new(),
+        first: None,
+        last: Time::ZERO,
+    };
+    tokio::select! {
+        () = end.run(tell) => {}
+        () = stop => {}
+    }
+    let lasted = end.first.map(|first| end.last.since(first));
+    Ok(lasted.map(|lasted| Measures::of(end.receiver.layers(), options.latency, lasted)))
+}
+
+struct Listening<'a> {
+    options: &'a GroupReceive,
+    socket: UdpSocket,
+    outs: Vec<UdpSocket>,
+    receiver: GroupReceiver,
+    /// Groups of which it is a member.
+    joined: usize,
+    clock: Clock,
+    first: Option<Time>,
+    last: Time,
+}
+
+impl Listening<'_> {
+    async fn run(&mut self, tell: impl Fn(&str)) {
+        let mut buffer = vec![0; MAX_DATAGRAM];
+        loop {
+            for _ in 0..64 {
+                let Ok((length, from)) = self.socket.try_recv_from(&mut buffer) else { break };
+                let now = self.clock.now();
+                let bytes = buffer.get_mut(..length).unwrap_or_default();
+                let change = self.receiver.on_packet(now, from.ip(), bytes);
+                self.on_change(change, &tell);
+                self.first.get_or_insert(now);
+                self.last = now;
+            }
+            let now = self.clock.now();
+            let change = self.receiver.on_timeout(now);
+            self.on_change(change, &tell);
+            while let Some((layer, datagram)) = self.receiver.release(now) {
+                if let Some(out) = self.outs.get(layer) {
+                    // A full socket, or a player that is not there yet: the datagram is lost.
+                    let _ = out.try_send(&datagram);
+                }
+            }
+            let next = wait(now, self.receiver.next_timeout());
+            tokio::select! {
+                _ = self.socket.readable() => {}
+                () = sleep(next) => {}
+            }
+        }
+    }
+
+    fn on_change(&mut self, change: Option<Change>, tell: &impl Fn(&str)) {
+        let Some(change) = change else { return };
+        match change {
+            Change::Heard(rates) => {
+                let rates: Vec<_> = rates.iter().map(|kbit| format!("{kbit}")).collect();
+                tell(&format!("a sender is heard, with layers of {} kbit/s", rates.join(", ")));
+            }
+            Change::Level(level, rate) => {
+                let what = if level > self.joined { "joined" } else { "left" };
+                let rate = rate as f64 * 1e-6;
+                tell(&format!(
+                    "a group is {what}: {level} layers now, TEAR's rate is {rate:.2} Mbit/s"
+                ));
+            }
+            Change::Gone => tell("nothing more is heard of the sender"),
+        }
+        let level = self.receiver.level();
+        while self.joined != level {
+            let is_more = level > self.joined;
+            let layer = if is_more { self.joined } else { self.joined - 1 };
+            let (base, interface) = (self.options.base, self.options.interface);
+            let group = group(base, layer).map_err(|line| Error::new(Kind::Local, line));
+            let done = group.and_then(|group| set_member(&self.socket, group, interface, is_more));
+            if let Err(e) = done {
+                tell(&e.line);
+            }
+            self.joined = if is_more { self.joined + 1 } else { self.joined - 1 };
+        }
+    }
+}
