@@ -186,7 +186,9 @@ fn a_second_run_takes_another_name_where_the_first_one_has_it() {
 /// A run of a script, which prints its shell's process number when it is ready for what comes, and the mark of its
 /// cgroup.
 fn begun(name: &str, script: &str) -> (Child, String) {
-    let mut run = Command::new(env!("CARGO_BIN_EXE_narrows"))
+    // Who tests in the background of a shell has SIGINT ignored, which a shell below cannot undo.
+    let mut run = Command::new("env")
+        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_narrows")])
         .args(["kernel", "run", "reno", "--as", name, "--", "sh", "-c"])
         .arg(script)
         .stdout(Stdio::piped())
