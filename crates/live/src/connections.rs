@@ -25,6 +25,11 @@ const MAX_WAITING: usize = 256;
 const MAX_SHOWN_BPS: f64 = 100e9;
 /// Columns of a controller.
 const MAX_WATCHED: usize = 24;
+/// Looks at which a connection is not there until it is over without having said so: its end is told a little later than
+/// it has gone.
+const MISSED: u8 = 2;
+/// Over so long are the figures shown of a connection that began and ended between two looks.
+const BETWEEN_US: i64 = 16_667;
 /// Rows of each age of tracks beyond the first ones.
 const FEWER_ROWS: usize = 256;
 
@@ -75,6 +80,15 @@ pub struct Figures {
     pub marks: u64,
 }
 
+/// How a connection ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Why, in a sentence.
+    pub why: String,
+    /// Its figures then.
+    pub last: Figures,
+}
+
 /// What was seen of a connection, with its controller's variables.
 pub type Seen = (Key, Figures, Vec<(&'static str, f64)>);
 
@@ -118,6 +132,8 @@ struct Shown {
     opened: Opened,
     /// None until it was looked at.
     track: Option<Track>,
+    /// Looks at which it was not there.
+    missed: u8,
 }
 
 #[derive(Debug)]
@@ -159,7 +175,7 @@ impl Connections {
         self.waiting.drain(..self.waiting.len().saturating_sub(MAX_WAITING));
         let room = MAX_NEW.min(MAX_SHOWN.saturating_sub(self.shown.len()));
         for opened in self.waiting.drain(..room.min(self.waiting.len())) {
-            self.shown.insert(opened.key, Shown { opened, track: None });
+            self.shown.insert(opened.key, Shown { opened, track: None, missed: 0 });
         }
         self.turn += 1;
         self.many = self.shown.len() > MANY;
@@ -175,17 +191,29 @@ impl Connections {
         !self.many || key.1.wrapping_add(self.turn).is_multiple_of(TURNS)
     }
 
-    /// What was seen of them. Those that were wanted and not seen are over, for the reason in `closed` if there is one.
-    pub fn sample(&mut self, now_us: i64, seen: Vec<Seen>, closed: &BTreeMap<Key, String>) {
-        self.waiting.retain(|opened| !closed.contains_key(&opened.key));
+    /// What was seen of them, and which of them have ended. Those that were wanted and not seen, twice, are over, too. One
+    /// that began and ended since the look before is shown by its last figures.
+    pub fn sample(&mut self, now_us: i64, seen: Vec<Seen>, ended: &BTreeMap<Key, Ended>) {
+        self.waiting.retain(|opened| !ended.contains_key(&opened.key));
         for (key, figures, watched) in &seen {
             self.give_track(*key, now_us, figures, watched);
         }
-        let run = self.run.clone();
+        for (key, ended) in ended {
+            self.give_whole_track(*key, now_us, &ended.last);
+        }
         let here: BTreeSet<Key> = seen.iter().map(|s| s.0).collect();
-        let is_over = |key: &Key| closed.contains_key(key) || self.is_due(*key);
-        let is_gone = |key: &Key| !here.contains(key) && is_over(key);
-        let gone: Vec<Key> = self.shown.keys().copied().filter(is_gone).collect();
+        let due: BTreeSet<Key> = self.shown.keys().copied().filter(|k| self.is_due(*k)).collect();
+        for (key, shown) in &mut self.shown {
+            let missed = u8::from(due.contains(key));
+            shown.missed = if here.contains(key) { 0 } else { shown.missed.saturating_add(missed) };
+        }
+        let gone: Vec<Key> = self
+            .shown
+            .iter()
+            .filter(|(key, shown)| ended.contains_key(*key) || shown.missed >= MISSED)
+            .map(|(key, _)| *key)
+            .collect();
+        let run = self.run.clone();
         run.update(now_us, |update| {
             for (key, figures, watched) in seen {
                 let Some(shown) = self.shown.get_mut(&key) else { continue };
@@ -193,15 +221,30 @@ impl Connections {
                 track.sample(update, now_us, &figures, watched);
             }
             for key in gone {
-                let Some(Shown { track: Some(track), .. }) = self.shown.remove(&key) else {
+                let Some(Shown { track: Some(mut track), .. }) = self.shown.remove(&key) else {
                     continue;
                 };
                 self.free.push_back(track.place);
-                let why = closed.get(&key).cloned();
-                let why = why.unwrap_or_else(|| "Its endpoint has ended.".into());
+                let ended = ended.get(&key);
+                if let Some(ended) = ended.filter(|_| !here.contains(&key)) {
+                    track.sample(update, now_us, &ended.last, Vec::new());
+                }
+                let why = ended.map_or("Its endpoint has ended.".into(), |e| e.why.clone());
                 update.event(about(now_us, track.place, "the connection is over", vec![why]));
             }
         });
+    }
+
+    /// A track of one that nobody looked at while it was there: all of it happened since the look before.
+    fn give_whole_track(&mut self, key: Key, now_us: i64, last: &Figures) {
+        if self.shown.get(&key).is_none_or(|shown| shown.track.is_some()) {
+            return;
+        }
+        self.give_track(key, now_us, last, &[]);
+        if let Some(track) = self.shown.get_mut(&key).and_then(|shown| shown.track.as_mut()) {
+            track.before = Figures::default();
+            track.at_us = now_us - BETWEEN_US;
+        }
     }
 
     /// The first look makes a track: its columns are those that the controller has.

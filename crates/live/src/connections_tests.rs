@@ -34,6 +34,14 @@ fn figures(ms: u64) -> Figures {
     }
 }
 
+fn ended(ms: u64) -> Ended {
+    Ended { why: "The peer closed it, with code 0.".into(), last: figures(ms) }
+}
+
+fn titles(frame: &Value) -> Vec<&str> {
+    frame["events"].as_array().unwrap().iter().filter_map(|e| e["title"].as_str()).collect()
+}
+
 fn all(feed: &Arc<Feed>) -> Value {
     let mut cursor = Cursor::new(Wants { packets: Some(0), ..Wants::default() });
     serde_json::from_str(&cursor.frame(feed).unwrap()).unwrap()
@@ -116,7 +124,7 @@ fn a_hundred_are_shown_at_a_time() {
     let seen = |from: u64| (from..100).map(|n| (key(n), figures(1), Vec::new())).collect();
     connections.sample(1, seen(0), &BTreeMap::new());
     assert_eq!(connections.shown.len(), MAX_SHOWN);
-    let why = BTreeMap::from([(key(0), "The peer closed it, with code 0.".to_string())]);
+    let why = BTreeMap::from([(key(0), ended(1))]);
     connections.sample(2, seen(1), &why);
     connections.admit(Vec::new());
     assert!(connections.shown.contains_key(&key(100)), "the one that waited longest");
@@ -139,4 +147,37 @@ fn an_hour_of_a_connection_is_bounded() {
     assert!(frame["packets"]["p"].as_array().unwrap().len() <= 3 * 8_192);
     let lost: f64 = column(&frame, 0, "lost").iter().filter_map(Value::as_f64).sum();
     assert_eq!(lost, (215_999 / 7) as f64, "nothing is forgotten");
+}
+
+/// A small file is served between two looks: its connection is on the page all the same.
+#[test]
+fn what_begins_and_ends_between_two_looks_is_shown() {
+    let (feed, mut connections) = connections();
+    connections.admit(vec![opened(1)]);
+    connections.sample(16_667, Vec::new(), &BTreeMap::from([(key(1), ended(10))]));
+    let frame = all(&feed);
+    assert_eq!(titles(&frame), ["opened by the peer", "the connection is over"]);
+    assert_eq!(frame["tracks"][0]["name"], "192.0.2.1:1001");
+    let carried = column(&frame, 0, "throughput_bps")[0].as_f64().unwrap();
+    assert!((carried - 1250.0 * 8.0 / 16.667e-3).abs() < 1e3, "{carried}");
+    assert!(connections.shown.is_empty());
+}
+
+/// The endpoint says that a connection is over when it is there no more, which a look may fall between.
+#[test]
+fn an_end_that_is_told_late_keeps_its_reason() {
+    let (feed, mut connections) = connections();
+    connections.admit(vec![opened(1), opened(2)]);
+    let seen = |n| (key(n), figures(1), Vec::new());
+    connections.sample(1, vec![seen(1)], &BTreeMap::new());
+    connections.sample(2, Vec::new(), &BTreeMap::from([(key(2), ended(2))]));
+    assert!(connections.shown.contains_key(&key(1)), "missed once");
+    connections.sample(3, Vec::new(), &BTreeMap::new());
+    assert!(connections.shown.is_empty());
+    let frame = all(&feed);
+    let events = frame["events"].as_array().unwrap().iter();
+    let why: Vec<&str> = events.filter_map(|e| e["why"][0].as_str()).collect();
+    let (peer, own) = ("The peer closed it, with code 0.", "Its endpoint has ended.");
+    let shown = "From here on it is shown.";
+    assert_eq!(why, [shown, shown, peer, own]);
 }

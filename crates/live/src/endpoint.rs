@@ -1,7 +1,7 @@
 //! Endpoints on the page: the connections of a real socket, looked at 60 times a second. Only figures are taken: no byte of
 //! what passes, no key.
 
-use crate::connections::{Connections, Figures, Key, Opened};
+use crate::connections::{Connections, Ended, Figures, Key, Opened};
 use crate::feed::{Phase, Run};
 use narrows_base::Time;
 use narrows_net::Clock;
@@ -47,7 +47,7 @@ struct Endpoints {
 #[derive(Debug, Default)]
 struct News {
     opened: Vec<Opened>,
-    closed: BTreeMap<Key, String>,
+    closed: BTreeMap<Key, Ended>,
 }
 
 impl EndpointLive {
@@ -161,8 +161,10 @@ impl Tap for EndpointTap {
         let key = (*lock(&self.number), handle.0);
         let mut news = lock(&self.shared.news);
         // What was only attempted is not shown.
-        if stats.is_some() && news.closed.len() < MAX_NEWS {
-            news.closed.insert(key, told(why));
+        if let Some(stats) = stats
+            && news.closed.len() < MAX_NEWS
+        {
+            news.closed.insert(key, Ended { why: told(why), last: figures(stats) });
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::live::LiveArgs;
 use narrows_kernel::{AgentTap, ConnectionFigures};
 use narrows_live::Live;
-use narrows_live::connections::{Connections, Figures, Opened};
+use narrows_live::connections::{Connections, Ended, Figures, Opened};
 use narrows_live::feed::{About, Feed, Phase, Run};
 use narrows_net::Clock;
 use std::collections::BTreeMap;
@@ -76,10 +76,11 @@ impl Known {
                 if std::mem::take(&mut last.new) {
                     opened.push(Opened { key, name: None, title: "acknowledgements come" });
                 }
+                let figures = figures(&last.figures);
                 if last.closed {
-                    closed.insert(key, "It is closed.".to_string());
+                    closed.insert(key, Ended { why: "It is closed.".into(), last: figures });
                 } else {
-                    seen.push((key, figures(&last.figures), last.watched.clone()));
+                    seen.push((key, figures, last.watched.clone()));
                 }
                 !last.closed
             });

@@ -4,7 +4,10 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// For what a page must have said by then.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Page {
     child: Child,
@@ -63,11 +66,12 @@ impl Page {
         let (address, token) = (&self.address, &self.token);
         write!(stream, "GET /events?token={token}&packets=0 HTTP/1.1\r\nHost: {address}\r\n\r\n")
             .unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let (mut all, mut part) = (String::new(), vec![0; 65_536]);
+        let begun = Instant::now();
         while !parts.iter().all(|p| all.contains(p)) {
             let n = stream.read(&mut part).unwrap_or(0);
-            assert!(n > 0, "{parts:?} did not come: {all:.4000}");
+            assert!(n > 0 && begun.elapsed() < PATIENCE, "{parts:?} did not come: {all:.4000}");
             all += &String::from_utf8_lossy(&part[..n]);
         }
         all
