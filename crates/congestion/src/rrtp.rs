@@ -40,7 +40,8 @@
 //!   sent it: below what is known as much as chance may have lost, above it the mean only, so that no probe finds more
 //!   by what it lost.
 //! - In *competitive mode* losses brake, unless eight rounds in a row met no queue where one had shown before. Where no
-//!   queue shows, and a cut took losses but left the rate, a policer had dropped what was too much: from then on no
+//!   queue shows, and a cut took losses but left the rate, or losses were made up for and no more arrived, a policer had
+//!   dropped what was too much: from then on no
 //!   empty queue acquits, a cut leaves 0.7 of the window, and nothing is refilled faster than Reno does, until losses go
 //!   on although the window is less than three quarters of what it was: a policer drops nothing of that. Where for twelve rounds no round trip met a queue, and small rounds lose as large ones do, the
 //!   startup's climb is tried again: it ends at a queue, and at once where more is lost than at the small rate. It is
@@ -70,15 +71,20 @@
 //! 15 % more; one sends a tenth less while there is loss or noise to explain. Losses up to what the link is known for
 //! mean nothing. Who makes up for losses leaves three quarters of the room to those who cannot.
 //!
-//! *Competitive mode* (`rrtp/competitive.rs`): a window that grows by a packet per round trip and leaves half
-//! of itself at congestion, as Reno's.
+//! *Competitive mode* (`rrtp/competitive.rs`): a window that grows by nine tenths of a packet per round trip and leaves
+//! half of itself at congestion, nearly as Reno's; it grows again by what left after the cut.
 //! Congestion is a loss that the receiver did not take for the radio's and that came while the
 //! round trip was high, or, where round trips cannot tell, more losses than the link's. Two things depend on the queue.
-//! Behind a deep one a round trip is long, and the window follows CUBIC's curve where that is faster. A shallow one is
+//! Behind a deep one a round trip is long, and the window follows a curve of CUBIC's shape where that is faster; its scale
+//! lies between Reno and CUBIC, as beside both a share near one half is wanted. A shallow one is
 //! empty long before half: a cut after which the queue was seen to be gone lets the next one leave what the path itself
 //! holds, and the growth is less by as much (AIMD with the same mean window).
 //!
-//! In this mode and in the startup, a round of which a queue that shows dropped more than half leaves what arrived of it.
+//! *Beside BBR* (`rrtp/beside_bbr.rs`) braking at losses leaves next to nothing of a short buffer. BBR is found by the
+//! probes of the smallest round trip that empty the queue every ten seconds (`rrtp/probe_rtt.rs`): after two of them, to
+//! which nothing of one's own led, the rate is BBR's, until none is seen for two periods.
+//!
+//! In competitive mode and in the startup, a round of which a queue that shows dropped more than half leaves what arrived of it.
 //!
 //! *Whose queue?* (`rrtp/question.rs`) The window is cut by a fifth for two round trips while round trips are long. There are three answers:
 //! - *Ours*: the rate stays, as whoever is alone gets it from a shorter queue, and round trips fall by at least half of
@@ -129,14 +135,17 @@
 //!   0.1 ms) drops 4 % of it, one of ten (1 Gbit/s) 0.3 %. Four Renos beside it still have next to nothing.
 //! - In a queue of a fiftieth of the product (S3's long fat pipe) every probe overflows: 0.74 of the link.
 
+mod beside_bbr;
 mod competitive;
 mod default_mode;
 mod flight;
 mod loss_model;
 mod path_model;
+mod probe_rtt;
 mod question;
 mod round;
 mod startup;
+mod unqueued;
 
 use crate::{
     Ack, CongestionEvent, Controller, Environment, PacketOutcome, PathEvent, PathHints,
@@ -168,6 +177,7 @@ pub const VARIABLES: &[Variable] = &[
             "startup (looks for the rate)",
             "default (holds the queue short)",
             "competitive (takes its share)",
+            "beside BBR (paces as it does)",
         ],
     ),
     variables::BANDWIDTH,
@@ -203,6 +213,8 @@ const KNOWN_LOSS: f64 = 0.01;
 const FEW_TO_TELL: f64 = 32.0;
 /// A full queue that dropped so much of a round shows what there is room for.
 const MOST_LOST: f64 = 0.5;
+/// Packets of a window that a full queue may drop whole.
+const SMALL: f64 = 6.0;
 /// Packets of the first flight: enough for a spacing, few enough for any queue.
 const FIRST_FLIGHT: f64 = 4.0;
 
@@ -219,6 +231,8 @@ enum Mode {
     Default,
     /// Takes its part.
     Competitive,
+    /// Takes its part where others do not brake at losses.
+    BesideBbr,
 }
 
 #[derive(Clone, Debug)]
@@ -237,6 +251,8 @@ struct Rrtp {
     startup: startup::Startup,
     default_mode: default_mode::DefaultMode,
     competitive: Competitive,
+    probe_rtt: probe_rtt::ProbeRtt,
+    beside_bbr: beside_bbr::BesideBbr,
 }
 
 impl Rrtp {
@@ -251,6 +267,8 @@ impl Rrtp {
             startup: startup::Startup::default(),
             default_mode: default_mode::DefaultMode::default(),
             competitive: Competitive::default(),
+            probe_rtt: probe_rtt::ProbeRtt::default(),
+            beside_bbr: beside_bbr::BesideBbr::default(),
             first_flight: 0.0,
         };
         rrtp.first_flight = rrtp.window;
@@ -303,8 +321,16 @@ impl Rrtp {
 
 impl Controller for Rrtp {
     fn on_ack(&mut self, ack: &Ack) {
-        self.path.crediting = self.mode != Mode::Competitive || self.competitive.knows_losses();
+        self.path.crediting = match self.mode {
+            Mode::Startup | Mode::Default => true,
+            Mode::Competitive => self.competitive.knows_losses(),
+            Mode::BesideBbr => false,
+        };
         let round = self.path.on_ack(ack);
+        let probes = self.probe_rtt.on_ack(ack, &self.path, self.competitive.last_cut());
+        if probes && self.mode == Mode::Competitive {
+            self.begin_beside_bbr(ack.now);
+        }
         if round && self.mode != Mode::Default {
             self.leave_what_arrived();
         }
@@ -312,6 +338,7 @@ impl Controller for Rrtp {
             Mode::Startup => self.startup_ack(ack, round),
             Mode::Default => self.default_ack(ack, round),
             Mode::Competitive => self.competitive_ack(ack, round),
+            Mode::BesideBbr => self.beside_bbr_ack(ack, round),
         }
     }
 
@@ -320,7 +347,7 @@ impl Controller for Rrtp {
             self.startup_outcome(outcome);
         }
         let quiet = match self.mode {
-            Mode::Startup => false,
+            Mode::Startup | Mode::BesideBbr => false,
             Mode::Default => self.default_mode.is_quiet(outcome.sent),
             Mode::Competitive => self.path.shows_no_queue(),
         };
@@ -346,6 +373,12 @@ impl Controller for Rrtp {
         if let CongestionEvent::SlowStartRestart(_) = event
             && !self.path.lost_by_chance()
         {
+            if self.mode == Mode::Competitive && self.window < SMALL && self.path.shows_queue() {
+                // A full queue drops two or three packets in a row now and then, and is the same path after it.
+                self.competitive.question.drop();
+                self.window = 1.0;
+                return;
+            }
             self.path.forget_rates();
             self.path.forget_round_trips();
             (self.restarted, self.told) = (true, false);
@@ -371,6 +404,7 @@ impl Controller for Rrtp {
             Mode::Startup => self.startup_limits(),
             Mode::Default => self.default_limits(),
             Mode::Competitive => self.competitive_limits(),
+            Mode::BesideBbr => self.beside_bbr_limits(),
         };
         let bps = rate.map(|r| Rate::from_bps_f64(bounded(r * self.packet_bits, 1.0)));
         SendLimits { pacing_rate: bps, ..SendLimits::unpaced(bounded(window, 1.0)) }

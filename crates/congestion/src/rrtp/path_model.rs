@@ -187,6 +187,14 @@ impl PathModel {
         (band >= TELLING_BAND * base).then_some(self.rtt > base + SPIKE * band)
     }
 
+    /// What round trips are without a queue and the band above it, in seconds, and where in it the newest is, from 0 to
+    /// 1; nothing, if the band is too narrow to tell.
+    pub fn level(&self) -> Option<(f64, f64, f64)> {
+        let base = self.floor()? + self.spread();
+        let band = self.most[0].max(self.most[1]) - base;
+        (band >= TELLING_BAND * base).then(|| (base, band, ((self.rtt - base) / band).max(0.0)))
+    }
+
     /// What round trips are without a queue where hosts are fast.
     fn least(&self) -> f64 {
         let floor = self.floor().unwrap_or(0.0);

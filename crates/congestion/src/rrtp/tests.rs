@@ -20,8 +20,9 @@ struct Bottleneck {
     /// Of every so many of our packets one is lost by the radio; 0 none. They are lost so many in a row.
     radio: u64,
     burst: u64,
-    /// … at random.
+    /// … at random, from one of several streams.
     random: bool,
+    stream: u64,
     /// Each answer is up to so many seconds late, in order; and the state of its draws.
     jitter: f64,
     draw: u64,
@@ -75,6 +76,7 @@ impl Bottleneck {
             radio: 0,
             burst: 1,
             random: false,
+            stream: 0,
             jitter: 0.0,
             draw: 1,
             turns: 1e-4,
@@ -128,7 +130,8 @@ impl Bottleneck {
     }
     fn radio_loses(&self) -> bool {
         let run = self.next / self.burst;
-        let draw = if self.random { mix(run + 1000 * self.radio) } else { run };
+        let draw =
+            if self.random { mix(run + 1000 * self.radio + (self.stream << 32)) } else { run };
         self.radio > 0 && draw % self.radio == 7 % self.radio
     }
     fn send_what_may_leave(&mut self) {
