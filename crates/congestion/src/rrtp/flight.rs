@@ -6,9 +6,13 @@
 //! where they came at least twice as far apart as they left. Applications begin with something small, or
 //! in several turns, so packets count by their bytes, and of a flight that did not leave together the
 //! longest end that nearly did is taken.
+//!
+//! Outcomes come in the order in which packets left, so that those behind a lost one come together, when the loss is
+//! known. Their acknowledgements come as they arrived, and count.
 
 use crate::PacketOutcome;
 use narrows_base::{Duration, Time};
+use std::collections::VecDeque;
 
 /// Packets that are remembered: a train, and what was left of the flights before it.
 const MAX_PACKETS: usize = 80;
@@ -30,6 +34,10 @@ struct Came {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flight {
     came: Vec<Came>,
+    /// Acknowledgements of packets whose outcome waits for that of an earlier one.
+    early: VecDeque<Time>,
+    /// Outcomes that were told before their acknowledgement.
+    unacked: u64,
 }
 
 impl Flight {
@@ -40,9 +48,26 @@ impl Flight {
         if self.came.last().is_some_and(|c| outcome.sent.since(c.sent) > APART) {
             self.came.clear();
         }
+        let told = self.early.pop_front();
+        self.unacked += u64::from(told.is_none());
         if self.came.len() < MAX_PACKETS {
-            self.came.push(Came { sent: outcome.sent, told: outcome.now, bytes: outcome.bytes });
+            let (sent, told) = (outcome.sent, told.unwrap_or(outcome.now));
+            self.came.push(Came { sent, told, bytes: outcome.bytes });
         }
+    }
+
+    /// So many packets were acknowledged.
+    pub fn on_ack(&mut self, now: Time, delivered: u64) {
+        let known = delivered.min(self.unacked);
+        self.unacked -= known;
+        let early = (delivered - known).min(MAX_PACKETS as u64);
+        self.early.extend((0..early).map(|_| now));
+        self.early.truncate(MAX_PACKETS);
+    }
+
+    /// What comes from now on is another flight.
+    pub fn begin(&mut self) {
+        self.came.clear();
     }
 
     /// Whether so many packets, and at least so many bytes, came too close to each other for hosts to tell
@@ -104,6 +129,40 @@ mod tests {
         ]);
         let rate = told.unwrap();
         assert!((rate / 1e6 - 1.0).abs() < 1e-9, "{rate}");
+    }
+
+    /// The outcomes of what left behind a lost packet come together, when the loss is known; the acknowledgements came
+    /// as far apart as the packets arrived.
+    #[test]
+    fn a_flight_that_lost_a_packet_tells_the_rate_by_what_else_came() {
+        let at = |us| Time::ZERO + Duration::from_micros(us);
+        let told = |lost: u64| {
+            let mut flight = Flight::default();
+            let mut waiting = Vec::new();
+            for seq in 0..4 {
+                let (sent, now) = (at(0), at(58_000 + 8_000 * seq));
+                let (bytes, marked, radio) = (1000, false, false);
+                let lost_one = seq == lost;
+                let outcome =
+                    PacketOutcome { now, seq, sent, bytes, lost: lost_one, marked, radio };
+                if seq < lost {
+                    flight.on_packet_outcome(&outcome);
+                } else {
+                    waiting.push(outcome);
+                }
+                if !lost_one {
+                    flight.on_ack(now, 1);
+                }
+            }
+            for outcome in waiting {
+                flight.on_packet_outcome(&PacketOutcome { now: at(150_000), ..outcome });
+            }
+            flight.rate(3)
+        };
+        assert_eq!(told(0), Some(1e6));
+        // Whether the link sent the one that is missing in between is not known.
+        assert!(told(1).is_some_and(|rate| (rate / 1e6 - 2.0 / 3.0).abs() < 1e-9), "{:?}", told(1));
+        assert_eq!(told(3), Some(1e6));
     }
 
     #[test]

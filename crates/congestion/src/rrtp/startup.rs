@@ -102,6 +102,10 @@ impl Startup {
     pub fn saw_empty(&self) -> bool {
         self.saw_empty
     }
+    /// Whether the spacing of what comes counts.
+    fn is_timed(&self) -> bool {
+        self.stage != Stage::Climb && self.trains < 2
+    }
     /// After a restart: no train.
     pub fn again() -> Startup {
         Startup { stage: Stage::Climb, climb: BLIND_CLIMB, mixed: true, ..Startup::default() }
@@ -139,9 +143,27 @@ impl Startup {
 
 impl Rrtp {
     pub(super) fn startup_outcome(&mut self, outcome: &PacketOutcome) {
-        if self.startup.stage != Stage::Climb && self.startup.trains < 2 {
+        if self.startup.is_timed() {
             self.startup.flight.on_packet_outcome(outcome);
         }
+        if self.startup.stage == Stage::First {
+            self.read_flight();
+        }
+    }
+
+    /// Whether the first flight, or one after it, has told a rate.
+    fn read_flight(&mut self) -> bool {
+        let Some(base) = self.path.base() else { return false };
+        // Of the first four one may be lost, or be the packet that opens a connection.
+        let enough = self.first_flight as usize - 1;
+        if let Some(rate) = self.startup.flight.rate(enough) {
+            self.first_rate(rate / self.packet_bits, base);
+        } else if self.startup.flight.came_at_once(enough, self.full(enough)) {
+            self.send_train(VERY_FAST);
+        } else {
+            return false;
+        }
+        true
     }
 
     /// Bytes of so many packets, if they are nearly full.
@@ -153,7 +175,8 @@ impl Rrtp {
     fn send_train(&mut self, rate: f64) {
         let o = &mut self.startup;
         (o.stage, o.trains, o.estimate) = (Stage::Train, o.trains + 1, rate);
-        (o.first, o.since, o.flight) = (None, 0.0, Flight::default());
+        (o.first, o.since) = (None, 0.0);
+        o.flight.begin();
         self.window = JUMP;
     }
 
@@ -203,6 +226,9 @@ impl Rrtp {
 
     pub(super) fn startup_ack(&mut self, ack: &Ack, round: bool) {
         let base = self.path.base().unwrap_or(0.0);
+        if self.startup.is_timed() {
+            self.startup.flight.on_ack(ack.now, ack.newly_delivered);
+        }
         match self.startup.stage {
             Stage::First => {
                 if ack.newly_delivered > 0
@@ -213,13 +239,7 @@ impl Rrtp {
                 }
                 self.startup.out = ack.outstanding;
                 self.startup.limited += u32::from(round && ack.window_limited);
-                // Of the first four one may be lost, or be the packet that opens a connection.
-                let enough = self.first_flight as usize - 1;
-                if let Some(rate) = self.startup.flight.rate(enough) {
-                    self.first_rate(rate / self.packet_bits, base);
-                } else if self.startup.flight.came_at_once(enough, self.full(enough)) {
-                    self.send_train(VERY_FAST);
-                } else if self.startup.limited >= ENOUGH_ROUNDS {
+                if !self.read_flight() && self.startup.limited >= ENOUGH_ROUNDS {
                     // Too few came to tell.
                     self.climb(BLIND_CLIMB);
                 }

@@ -521,6 +521,30 @@ fn a_queue_too_short_to_ask_with_grows_until_it_suffices() {
     }
 }
 
+/// One of the four is lost. What came behind it shows the rate as soon as the loss is known, which no acknowledgement
+/// may follow for a round trip: on 1.5 Mbit/s and 500 ms the next flights of four packets took seconds.
+#[test]
+fn a_first_flight_that_lost_a_packet_tells_the_rate() {
+    let mut rrtp = build("rrtp");
+    let mut scenario = Scenario::new(build("reno"));
+    let ack = |now: f64| {
+        let rtt = Duration::from_secs_f64(now);
+        Ack { now: Bottleneck::at(now), rtt, outstanding: 1, ..scenario.ack(1, false) }
+    };
+    let acks = [0.516, 0.524, 0.532].map(ack);
+    let told = |rrtp: &mut dyn Controller, seq, now: f64| {
+        let (now, sent) = (Bottleneck::at(now), Time::ZERO);
+        let (bytes, lost, marked, radio) = (1500, seq == 1, false, false);
+        rrtp.on_packet_outcome(&PacketOutcome { now, seq, sent, bytes, lost, marked, radio });
+    };
+    told(&mut *rrtp, 0, 0.516);
+    acks.iter().for_each(|ack| rrtp.on_ack(ack));
+    (1..4).for_each(|seq| told(&mut *rrtp, seq, 0.6));
+    // Two packets each 8 ms and a round trip of 516 ms.
+    let window = rrtp.send_limits().cwnd;
+    assert!(window > 60.0 && window < 70.0, "{window}");
+}
+
 /// Each report of a flight that did not leave together would set a packet free, and the next flight
 /// would not either.
 #[test]
