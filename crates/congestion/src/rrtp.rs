@@ -39,9 +39,9 @@
 //!   arrives or waits end the belief. The bandwidth counts what the link lost of a sample, since the bottleneck had
 //!   sent it: below what is known as much as chance may have lost, above it the mean only, so that no probe finds more
 //!   by what it lost.
-//! - In *competitive mode* losses brake, unless eight rounds in a row met no queue where one had shown before. Where no
-//!   queue shows, and a cut took losses but left the rate, or losses were made up for and no more arrived, a policer had
-//!   dropped what was too much: from then on no
+//! - In *competitive mode* losses brake, unless eight rounds in a row met no queue where one had shown before; what only
+//!   a larger window loses than the one of the first of them follows the rate all the same. Where no
+//!   queue shows, and a cut took losses but left the rate, a policer had dropped what was too much: from then on no
 //!   empty queue acquits, a cut leaves 0.7 of the window, and nothing is refilled faster than Reno does, until losses go
 //!   on although the window is less than three quarters of what it was: a policer drops nothing of that. Where for twelve rounds no round trip met a queue, and small rounds lose as large ones do, the
 //!   startup's climb is tried again: it ends at a queue, and at once where more is lost than at the small rate. It is
@@ -349,7 +349,9 @@ impl Controller for Rrtp {
         let quiet = match self.mode {
             Mode::Startup | Mode::BesideBbr => false,
             Mode::Default => self.default_mode.is_quiet(outcome.sent),
-            Mode::Competitive => self.path.shows_no_queue(),
+            Mode::Competitive => {
+                self.path.shows_no_queue() && self.competitive.holds_back(self.window)
+            }
         };
         // What is lost while a queue shows says nothing of the link, nor where one may be that does not show: but at
         // first round trips cannot tell, and what was counted then is believed until the startup ends.

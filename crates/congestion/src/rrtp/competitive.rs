@@ -50,16 +50,12 @@ const EMPTIES: u32 = 4;
 const FEW: f64 = 5.0;
 /// Rounds in a row with an empty queue that show it.
 const MIN_AT_BASE: u32 = 8;
+/// A window larger than this multiple of the one in the first of them is an experiment.
+const SMALL: f64 = 1.1;
 /// The round after a decrease in which nothing is left of what was sent before it.
 const JUDGED: u32 = 3;
 /// A share of losses that tells a policer from chance.
 const POLICED: f64 = 0.05;
-/// Growth of the window, while losses are made up for, after which is looked at whether more arrives, and the part of
-/// it that must.
-const TRUSTED_GROWTH: f64 = 0.25;
-const FOLLOWED: f64 = 0.3;
-/// … in so many rounds in a row: one may be a burst of losses.
-const IN_VAIN: u32 = 2;
 /// What congestion leaves of the window there: no queue has to drain.
 const POLICED_LEFT: f64 = 0.7;
 /// … and so many, and such a share, lost although the window is so much lower than before a cut, tell a link from it.
@@ -92,10 +88,8 @@ pub struct Competitive {
     empty: u32,
     /// … whatever was lost, where a queue has shown before.
     at_base: u32,
-    /// Window and packets delivered per second since which losses were made up for because of that, and rounds in a row
-    /// that delivered no more for a larger window.
-    trusted: Option<(f64, f64)>,
-    in_vain: u32,
+    /// … and the window in the first of them.
+    unqueued_from: f64,
     /// A cut of a path without a queue took losses and left the rate: a policer drops what is too much. So an empty queue
     /// acquits no losses, and nothing is refilled: what a policer's bucket lets pass at once is no bandwidth.
     policed: bool,
@@ -133,6 +127,11 @@ impl Competitive {
     /// Whether losses may be the link's: until the first question is answered, and while the queue is empty.
     pub fn knows_losses(&self) -> bool {
         self.question.first.open || (self.at_base >= MIN_AT_BASE && !self.policed)
+    }
+    /// Whether a window of this size is no larger than when rounds began to meet no queue: what only a larger one loses,
+    /// a policer drops.
+    pub fn holds_back(&self, window: f64) -> bool {
+        self.at_base == 0 || window <= SMALL * self.unqueued_from
     }
     /// Whether the rate is what the window makes it.
     pub fn is_settled(&self) -> bool {
@@ -317,7 +316,6 @@ impl Rrtp {
             self.competitive.clock += self.path.rtt;
         }
         self.count_empty(base);
-        self.follow_trust(ack.now);
         let varies = self.competitive.question.first.open && self.path.varies();
         if varies && self.grew_without_a_queue() {
             self.no_queue(true);
@@ -383,44 +381,11 @@ impl Rrtp {
             (c.since_cut, c.last_cut.delivered) = (SETTLED, 0.0);
         }
         c.at_base = if at_base { c.at_base + 1 } else { 0 };
+        if c.at_base == 1 {
+            c.unqueued_from = self.window;
+        }
         if c.at_base == MIN_AT_BASE && !c.policed {
             self.path.losses.iter_mut().for_each(LossModel::trust);
-        }
-    }
-
-    /// Losses are made up for since no queue shows, so the window grows. If more is sent then and no more arrives, a
-    /// policer drops what is too much.
-    fn follow_trust(&mut self, now: Time) {
-        let round = self.path.round;
-        let c = &mut self.competitive;
-        if c.at_base < MIN_AT_BASE || c.policed {
-            (c.trusted, c.in_vain) = (None, 0);
-            return;
-        }
-        if round.app_limited {
-            return;
-        }
-        let sample = (self.window, round.delivered_rate());
-        let Some((window, delivered)) = c.trusted else {
-            c.trusted = Some(sample);
-            return;
-        };
-        let growth = self.window / window - 1.0;
-        if growth < TRUSTED_GROWTH {
-            return;
-        }
-        if sample.1 / delivered - 1.0 >= FOLLOWED * growth || round.lost_share() <= POLICED {
-            (c.trusted, c.in_vain) = (Some(sample), 0);
-            return;
-        }
-        c.in_vain += 1;
-        if c.in_vain >= IN_VAIN {
-            self.path.losses.iter_mut().for_each(LossModel::distrust);
-            (c.policed, c.policed_from, c.lower) = (true, self.window, [0.0; 2]);
-            c.trusted = None;
-            c.last_cut = Cut { at: Some(now), from: self.window, ..Cut::default() };
-            (c.clock, c.since_cut) = (0.0, 0);
-            self.window = POLICED_LEFT * window;
         }
     }
 

@@ -59,28 +59,6 @@ fn the_window_grows_only_by_what_left_after_the_cut() {
     }
 }
 
-/// Where no queue has shown for long, losses are made up for and the window grows. A policer passes no more of it: what it
-/// drops is not the link's.
-#[test]
-fn losses_are_made_up_for_only_while_more_arrives() {
-    let policed = |arrives: f64| {
-        let (mut rrtp, ack) = with_queue(0.05);
-        rrtp.competitive.at_base = MIN_AT_BASE;
-        for round in 0..8 {
-            rrtp.window = 100.0 * (1.0 + 0.1 * f64::from(round));
-            let delivered = 80.0 * (1.0 + 0.1 * arrives * f64::from(round));
-            let lost = rrtp.window - delivered;
-            rrtp.path.round = Round { delivered, lost, span: 0.05, ..Round::default() };
-            rrtp.follow_trust(ack.now);
-            if rrtp.competitive.policed {
-                return true;
-            }
-        }
-        false
-    };
-    assert!(policed(0.0) && !policed(1.0));
-}
-
 /// Between requests little arrives. A cut made then proves nothing by what arrives after it: neither a policer nor, if
 /// as much is lost as before, anything else.
 #[test]
@@ -162,4 +140,38 @@ fn on_a_short_path_growth_is_slow_and_a_cut_leaves_what_the_path_holds() {
     let before = rrtp.window;
     rrtp.congestion_loss(&PacketOutcome { now, seq, sent: now, bytes, lost: true, marked, radio });
     assert!((rrtp.window / before - 0.8).abs() < 1e-9, "{}", rrtp.window);
+}
+
+/// Where a policer's losses began at a small window its empty queue acquits them; then the window grows, more is lost
+/// and no more arrives. Such runs lost up to two fifths of their packets to the end.
+#[test]
+fn what_only_a_larger_window_loses_is_not_the_links() {
+    let believed = |grown: f64| {
+        let mut rrtp = Rrtp::new(&Environment::default());
+        let mut scenario = crate::scenario::Scenario::new(crate::scenario::build("reno"));
+        let mut ack = scenario.ack(1, false);
+        (rrtp.mode, rrtp.window) = (Mode::Competitive, 40.0);
+        for rtt in [0.05, 0.1, 0.05] {
+            ack.rtt = narrows_base::Duration::from_secs_f64(rtt);
+            rrtp.path.on_ack(&ack);
+        }
+        rrtp.path.round.max_rtt = 0.05;
+        rrtp.count_empty(0.05);
+        for (window, every) in [(40.0, 20), (grown, 3)] {
+            rrtp.window = window;
+            for seq in 0..300 {
+                let sent = Time::from_secs_f64(1.0);
+                let (now, bytes, lost) = (sent, 1000, seq % every == 0);
+                let (marked, radio) = (false, false);
+                let outcome = PacketOutcome { now, seq, sent, bytes, lost, marked, radio };
+                crate::Controller::on_packet_outcome(&mut rrtp, &outcome);
+                rrtp.window = window;
+            }
+        }
+        rrtp.path.crediting = true;
+        rrtp.path.link_loss()
+    };
+    // At the same window the link began to lose more.
+    assert!(believed(40.0) > 0.15, "{}", believed(40.0));
+    assert!(believed(80.0) < 0.05, "{}", believed(80.0));
 }
