@@ -98,8 +98,9 @@
 //! A queue that grows for a base round trip while less comes out of it than the bandwidth that is known makes what comes
 //! out the bandwidth: a slower link's queue drains then, and if it stays it is others', and what was yielded is taken back.
 //! A queue that stands although our part is held short, a bandwidth that falls by a fifth, or losses beyond the link's
-//! end the default mode. After a silence in which everything was lost the path is taken for a new one. So a changed path is asked the same question as a competitor, and the question has no time
-//! constant of TCP's in it. Copa (NSDI 2018) and Nimbus (SIGCOMM 2022) ask by other means. Cuts are whole packets, an
+//! end the default mode. After a silence in which everything was lost the path is taken for a new one,
+//! but for what default mode had found the link to lose. So a changed path is asked the same question as a competitor,
+//! and the question has no time constant of TCP's in it. Copa (NSDI 2018) and Nimbus (SIGCOMM 2022) ask by other means. Cuts are whole packets, an
 //! answer that a loss spoiled is asked for again, and the queue that the startup found does not grow until it is
 //! answered: on a slow link each packet is half a second. Where the queue holds a packet or two nothing can be asked;
 //! there congestion's own cuts are answers: two that leave all of the rate.
@@ -359,6 +360,8 @@ impl Controller for Rrtp {
             Some(shows) => !shows,
             None => (self.mode == Mode::Startup && !self.restarted) || self.told,
         };
+        // A silence is an outage, whatever its packets would have shown.
+        let says = says && !(outcome.lost && self.path.is_silent());
         if let Some(losses) = self.path.losses.as_mut().filter(|_| says) {
             losses.on_outcome(outcome.lost, quiet);
         }
@@ -383,8 +386,11 @@ impl Controller for Rrtp {
             }
             self.path.forget_rates();
             self.path.forget_round_trips();
-            (self.restarted, self.told) = (true, false);
-            self.path.losses.iter_mut().for_each(LossModel::distrust);
+            // What the link was known to lose while nobody else was there it may lose still.
+            let proven = self.mode == Mode::Default;
+            (self.restarted, self.told) = (!proven, false);
+            let keep = if proven { LossModel::hold } else { LossModel::distrust };
+            self.path.losses.iter_mut().for_each(keep);
             self.mode = Mode::Startup;
             self.startup = startup::Startup::again();
             self.window = FIRST_FLIGHT.min(self.window.max(1.0));

@@ -30,6 +30,8 @@ const SCATTER: f64 = 0.01;
 const SCATTER_TURNS: f64 = 0.7;
 /// What is less probable is no chance.
 const RARE: f64 = 1e-4;
+/// Losses in a row that are an outage's: few bursts are as long.
+const SILENT: u32 = 16;
 /// Part of the way that the noise falls when a round shows less.
 const NOISE_FALLS: f64 = 0.25;
 
@@ -249,6 +251,11 @@ impl PathModel {
     /// sends little fills no silence with more.
     pub fn lost_by_chance(&self) -> bool {
         math::pow(self.link_loss(), f64::from(self.lost_in_a_row.max(1))) > RARE
+    }
+
+    /// Whether so many packets were lost in a row that nothing may be passing at all.
+    pub fn is_silent(&self) -> bool {
+        self.lost_in_a_row >= SILENT
     }
 
     /// Packets lost in this round so far.

@@ -165,6 +165,7 @@ fn what_only_a_larger_window_loses_is_not_the_links() {
                 let (marked, radio) = (false, false);
                 let outcome = PacketOutcome { now, seq, sent, bytes, lost, marked, radio };
                 crate::Controller::on_packet_outcome(&mut rrtp, &outcome);
+                rrtp.path.on_ack(&ack);
                 rrtp.window = window;
             }
         }

@@ -119,6 +119,21 @@ fn a_link_that_loses_is_climbed_again_where_the_startup_proved_nothing() {
     }
 }
 
+/// After an outage the link loses what it lost before: who forgot that would take it for a full queue's, and keep a
+/// window of one or two packets.
+#[test]
+fn what_a_link_was_known_to_lose_is_believed_after_an_outage() {
+    for radio in [6, 4, 3] {
+        let mut b = Bottleneck { radio, random: true, ..Bottleneck::new(PathHints::default()) };
+        b.run(6.0);
+        assert!(b.default_mode(), "1/{radio}");
+        b.silence(100);
+        b.run(8.0);
+        let rate = b.run(14.0);
+        assert!(rate > 0.9 * (1.0 - 1.0 / radio as f64) * 1000.0, "1/{radio}: {rate}");
+    }
+}
+
 /// Who asks and is answered sends less than it may. What it loses then and what does not arrive says nothing of the
 /// bottleneck: no probe was dropped by it, no cut judged, and what the link is known to carry stays known.
 #[test]
