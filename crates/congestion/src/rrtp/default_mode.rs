@@ -70,6 +70,8 @@ pub struct DefaultMode {
     dropped: u32,
     /// Rounds in a row that lost more than the link does.
     flooded: u32,
+    /// Round trips scattered in the last round that held and met no queue: a queue comes and goes in leaps, too.
+    jitters: bool,
     /// Rounds in this mode.
     rounds: u32,
     /// Acknowledgements in this round since no more was in flight than the path holds.
@@ -110,6 +112,7 @@ impl Rrtp {
             before: self.path.bandwidth(),
             foreign: 0,
             flooded: 0,
+            jitters: self.path.varies(),
             round_before: self.path.round,
             dropped: 0,
             rounds: 0,
@@ -130,10 +133,13 @@ impl Rrtp {
         if self.path.loses() && !told { LOSSY_ROOM * room } else { room }
     }
 
-    /// What a round trip is at least where a queue stands that is not ours.
+    /// What a round trip is at most where no queue stands but ours.
+    fn ours(&self, base: f64) -> f64 {
+        base + 2.0 * self.room() / self.path.bandwidth() + self.path.spread()
+    }
+    /// What it is at least where one stands that is not ours.
     fn foreign(&self, base: f64) -> f64 {
-        let room = 2.0 * self.room() / self.path.bandwidth();
-        base + room + FOREIGN * base + NOISE + self.path.spread()
+        self.ours(base) + FOREIGN * base + NOISE
     }
 
     /// A queue stood for a base round trip, and less than was known came out of it: so the link is slower now, or
@@ -142,7 +148,7 @@ impl Rrtp {
     fn follow_down(&mut self, ack: &Ack) {
         let Some(base) = self.path.floor() else { return };
         // Where round trips scatter, one that is long says little.
-        let may = ack.window_limited && !self.path.varies();
+        let may = ack.window_limited && !self.default_mode.jitters;
         let stands = may && self.path.rtt > self.foreign(base);
         let (rtt, bandwidth) = (self.path.rtt, self.path.bandwidth());
         let loss = self.path.link_loss();
@@ -183,7 +189,7 @@ impl Rrtp {
         let flooded = self.path.is_flooded();
         let explain = self.path.link_loss() + self.path.rate_loss() > WORTH_ASKING
             || self.path.noise() > WORTH_ASKING * base;
-        let loses = self.path.loses();
+        let (loses, ours) = (self.path.loses(), self.ours(base));
         let a = &mut self.default_mode;
         a.flooded = if flooded { a.flooded + 1 } else { 0 };
         // What the application did not send is no experiment's: neither was it dropped, nor did it find room.
@@ -204,6 +210,9 @@ impl Rrtp {
             return;
         }
         a.rounds += 1;
+        if measured >= HELD && self.path.round.max_rtt <= ours {
+            a.jitters = self.path.varies();
+        }
         if measured == 1 && !app_limited {
             let answered = a.probe_answered(&self.path, base);
             a.dropped = if answered { 0 } else { a.dropped + 1 };
