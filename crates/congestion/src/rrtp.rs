@@ -95,7 +95,8 @@
 //!   believed only where round trips scatter from packet to packet, or where the path was ours for long, and never
 //!   while a tenth is lost, since a small share of somebody's queue looks alike.
 //!
-//! A queue that grows for a base round trip while less comes out of it than the bandwidth that is known makes what comes
+//! A queue that grows for a base round trip while less comes out of it than the bandwidth that is known (in competitive
+//! mode: than in the round before, and by more than windows grow that add a packet per round trip) makes what comes
 //! out the bandwidth: a slower link's queue drains then, and if it stays it is others', and what was yielded is taken back.
 //! A queue that stands although our part is held short, a bandwidth that falls by a fifth, or losses beyond the link's
 //! end the default mode. After a silence in which everything was lost the path is taken for a new one,

@@ -50,6 +50,8 @@ const EMPTIES: u32 = 4;
 const FEW: f64 = 5.0;
 /// Rounds in a row with an empty queue that show it.
 const MIN_AT_BASE: u32 = 8;
+/// Part of what a slower link's queue would grow by: others grow their windows slowly, but for bursts.
+const SLOWED: f64 = 0.7;
 /// A window larger than this multiple of the one in the first of them is an experiment.
 const SMALL: f64 = 1.1;
 /// The round after a decrease in which nothing is left of what was sent before it.
@@ -280,7 +282,19 @@ impl Rrtp {
         }
     }
 
+    /// Round trips grow faster than a window does that adds a packet to each: the link became slower, or somebody began.
+    fn is_slowed(&mut self, ack: &Ack) -> Option<f64> {
+        let c = &self.competitive;
+        let steady = c.since_cut >= JUDGED && !c.question.is_asked() && !c.policed;
+        let jitters = self.path.varies() || self.path.is_short() || self.path.is_flooded();
+        self.comes_slower(ack, self.path.round.rate(), SLOWED, jitters || !steady)
+    }
+
     pub(super) fn competitive_ack(&mut self, ack: &Ack, round: bool) {
+        if let Some(rate) = self.is_slowed(ack) {
+            self.drain(ack, rate);
+            return;
+        }
         // Until the first answer the queue is our own, as far as is known: it need not grow.
         let waits = self.competitive.question.first.can_retry;
         let left = ack.now.as_secs_f64() - crate::positive(ack.rtt);

@@ -83,6 +83,8 @@ pub struct DefaultMode {
     /// Packets in flight before the bandwidth was taken to be what a standing queue was served at, until the queue
     /// is gone.
     cut_from: Option<f64>,
+    /// More is still in flight than that bandwidth allows: what waits says nothing yet.
+    draining: bool,
     /// When the last quiet round began and ended.
     quiet: Option<(Time, Option<Time>)>,
 }
@@ -120,6 +122,7 @@ impl Rrtp {
             entered: self.path.bandwidth(),
             standing: None,
             cut_from: None,
+            draining: false,
             quiet: None,
         };
     }
@@ -146,33 +149,53 @@ impl Rrtp {
     /// others are there. Which of them shows when what was too much has drained. To wait for the round to end, or for
     /// the larger rates to be forgotten, takes as many times as long as the link has become slower.
     fn follow_down(&mut self, ack: &Ack) {
-        let Some(base) = self.path.floor() else { return };
-        // Where round trips scatter, one that is long says little.
-        let may = ack.window_limited && !self.default_mode.jitters;
-        let stands = may && self.path.rtt > self.foreign(base);
-        let (rtt, bandwidth) = (self.path.rtt, self.path.bandwidth());
-        let loss = self.path.link_loss();
+        let jitters = self.default_mode.jitters;
+        if let Some(rate) = self.comes_slower(ack, self.path.bandwidth(), GROWS, jitters) {
+            self.drain(ack, rate);
+        }
+    }
+
+    /// Takes `rate` for the bandwidth, until what has drained by then shows whose the queue was.
+    pub(super) fn drain(&mut self, ack: &Ack, rate: f64) {
+        if self.mode != Mode::Default {
+            self.begin_default();
+        }
+        let a = &mut self.default_mode;
+        a.cut_from = a.cut_from.or(Some(ack.outstanding as f64));
+        (a.entered, a.foreign, a.phase, a.probe) = (rate, 0, CUT, PROBE);
+        a.draining = true;
+        self.path.set_bandwidth(rate);
+        self.path.most_rate = rate;
+    }
+
+    /// The rate at which a queue is served that has stood for a base round trip, if that is less than `known` and the
+    /// queue grows by as much, or by `grows` of it at least. Where round trips scatter, one that is long says little.
+    pub(super) fn comes_slower(
+        &mut self,
+        ack: &Ack,
+        known: f64,
+        grows: f64,
+        jitters: bool,
+    ) -> Option<f64> {
+        let base = self.path.floor()?;
+        let stands = ack.window_limited && !jitters && self.path.rtt > self.foreign(base);
+        let (rtt, loss) = (self.path.rtt, self.path.link_loss());
         let a = &mut self.default_mode;
         let Some((began, before, delivered)) = a.standing.filter(|_| stands) else {
             a.standing = stands.then_some((ack.now, rtt, 0.0));
-            return;
+            return None;
         };
         let delivered = delivered + ack.newly_delivered as f64;
         a.standing = Some((began, before, delivered));
         let span = ack.now.since(began).as_secs_f64();
         if span < base || delivered < SERVED {
-            return;
+            return None;
         }
         a.standing = Some((ack.now, rtt, 0.0));
         let rate = delivered / span / (1.0 - loss);
         // What comes more slowly than it left waits ever longer; where it does not, the path is longer.
-        let waits = (1.0 - rate / bandwidth) * span;
-        if rate < YIELDED * bandwidth && rtt - before > GROWS * waits {
-            a.cut_from = a.cut_from.or(Some(ack.outstanding as f64));
-            (a.entered, a.foreign, a.phase, a.probe) = (rate, 0, CUT, PROBE);
-            self.path.set_bandwidth(rate);
-            self.path.most_rate = rate;
-        }
+        let waits = (1.0 - rate / known) * span;
+        (rate < YIELDED * known && rtt - before > grows * waits).then_some(rate)
     }
 
     pub(super) fn default_ack(&mut self, ack: &Ack, round: bool) {
@@ -246,7 +269,10 @@ impl Rrtp {
             _ => {}
         }
         // The probe's queue is gone two rounds later.
-        if measured >= 3 || measured == 0 {
+        let most = self.path.product() + self.room() + 1.0;
+        let drains = std::mem::take(&mut self.default_mode.draining);
+        self.default_mode.draining = drains && ack.outstanding as f64 > most;
+        if (measured >= 3 || measured == 0) && !drains {
             let stands = self.path.round.min_rtt > self.foreign(base);
             let a = &mut self.default_mode;
             a.foreign = if stands { a.foreign + 1 } else { 0 };
@@ -260,7 +286,7 @@ impl Rrtp {
                     self.window = self.window.max(packets);
                 }
                 self.competitive.question.path_was_ours = proven;
-                if !proven {
+                if !proven && before.is_none() {
                     self.competitive.question.doubt();
                 }
             }

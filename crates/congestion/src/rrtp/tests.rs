@@ -403,6 +403,25 @@ fn a_link_that_becomes_ten_times_slower_is_followed_within_the_round() {
     }
 }
 
+/// A cellular link is a different one each fifth of a second. Whoever asks whose the queue is takes its falls for others,
+/// and keeps a window in which round trips of seconds stand; the question is asked ever more rarely meanwhile.
+#[test]
+fn a_link_that_varies_all_the_time_is_followed_down() {
+    let mut b = Bottleneck { room: 400, ..Bottleneck::new(PathHints::default()) };
+    let (mut state, mut there_was, mut delay) = (7, 0.0, 0.0);
+    for i in 1..300 {
+        state = mix(state);
+        let factor = if state & 1 == 1 { 1.4 } else { 1.0 / 1.4 };
+        b.per_second = (b.per_second * factor).clamp(50.0, 2000.0);
+        there_was += 0.2 * b.per_second;
+        b.run(0.2 * f64::from(i));
+        delay += b.delays.iter().sum::<f64>();
+    }
+    let delay = delay / b.next as f64;
+    assert!(delay < 0.06, "{delay}");
+    assert!(b.delivered as f64 > 0.75 * there_was, "{} of {there_was}", b.delivered);
+}
+
 fn restart(now: Time) -> CongestionEvent {
     let (min_rtt, srtt) = (Duration::from_millis(50), Duration::from_millis(55));
     let (flight, timeout, backoffs) = (400, true, 1);
