@@ -228,10 +228,10 @@ fn four_beside_four_have_half() {
 
 /// BBR leaves a tenth to a fifth of a short buffer to who brakes at losses. It is found by its probes.
 #[test]
-fn bbr_leaves_a_third_where_it_is_found() {
+fn bbr_leaves_three_tenths_where_it_is_found() {
     let net = Net { bps: 10e6, ms: 20.0, queue: 50_000, loss: "none", packet: 1500 };
     let found = share(&net, 1, "bbr", 90.0);
-    assert!((0.35..=0.65).contains(&found), "{found:.3}");
+    assert!((0.3..=0.65).contains(&found), "{found:.3}");
 }
 
 #[test]
