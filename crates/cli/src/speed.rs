@@ -8,7 +8,7 @@ use crate::live::{LiveArgs, ShownConnections};
 use crate::record::Record;
 use crate::relay;
 use crate::terminal::{Bar, STOP, catch_interrupt, note, print};
-use crate::transport::{Transport, address, bytes};
+use crate::transport::{Reconfigure, Transport, address, bytes};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
 use narrows_net::endpoint::new_key;
@@ -33,7 +33,7 @@ pub struct SpeedArgs {
     #[arg(value_name = "HOST:PORT", conflicts_with_all = ["serve", "listen", "link"])]
     pub server: Option<String>,
     /// Be the server, until Ctrl-C
-    #[arg(long, conflicts_with_all = ["duration", "bytes", "connections", "down", "messages", "link"])]
+    #[arg(long, conflicts_with_all = ["duration", "bytes", "connections", "down", "messages", "link", "reconfigure"])]
     pub serve: bool,
     /// Where the server listens
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
@@ -60,7 +60,7 @@ pub struct SpeedArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub connections: u16,
     /// The server sends (paced by its own --protocol)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "reconfigure")]
     pub down: bool,
     /// Send unreliable messages of this size instead of a stream
     #[arg(long, value_name = "SIZE", value_parser = message, conflicts_with = "down")]
@@ -70,6 +70,8 @@ pub struct SpeedArgs {
     pub cipher: Suite,
     #[command(flatten)]
     pub transport: Transport,
+    #[command(flatten)]
+    pub reconfigure: Reconfigure,
     #[command(flatten)]
     pub record: Record,
     #[command(flatten)]
@@ -161,6 +163,7 @@ fn measure(
     let speed = Speed {
         protocol,
         hints: a.transport.hints.to_path_hints(),
+        reconfigurations: a.reconfigure.in_order(),
         rate_limit: a.transport.hints.limit,
         suite: a.cipher,
         connections: usize::from(a.connections),

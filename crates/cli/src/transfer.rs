@@ -11,13 +11,13 @@ use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
 use crate::record::Record;
 use crate::terminal::{self, STOP, catch_interrupt, print, print_json_line};
-use crate::transport::Hints;
+use crate::transport::{Hints, Reconfigure};
 use clap::Args;
 use narrows_files::access::KnownServers;
 use narrows_files::client::{self, Summary};
 use narrows_files::message::EntryKind;
 use narrows_files::{
-    Error, Identity, Kind, ProgressEvent, Replace, TransferControl, Url, error, key,
+    Error, Identity, Kind, ProgressEvent, Replace, Scheme, TransferControl, Url, error, key,
 };
 use narrows_net::tap::Tap;
 use observed::{record, shown};
@@ -45,7 +45,10 @@ Examples:
   narrows get rrtp://host/movie.mkv
   narrows get tcp://host/photos/ --protocol tcp+bbr    into ./photos
   narrows get rrtp://host/photos/ -o /tmp/             into /tmp/photos
-  narrows get rrtp://host/movie.mkv --rate 20Mbit/s --rtt 600ms --loss 1%";
+  narrows get rrtp://host/movie.mkv --rate 20Mbit/s --rtt 600ms --loss 1%
+  narrows get rrtp://host/movie.mkv --reconfigure 30s:rate=384kbit/s
+
+Who knows when the network changes says so with --reconfigure: the server hears it then.";
 
 pub const PUT: &str = "\
 Into a URL that ends with / a file or folder is put under its own name; without the / the URL is its
@@ -94,6 +97,8 @@ pub struct Get {
     #[command(flatten)]
     pub options: TransferOptions,
     #[command(flatten)]
+    pub reconfigure: Reconfigure,
+    #[command(flatten)]
     pub record: Record,
     #[command(flatten)]
     pub live: LiveArgs,
@@ -109,6 +114,8 @@ pub struct Put {
     pub url: String,
     #[command(flatten)]
     pub options: TransferOptions,
+    #[command(flatten)]
+    pub reconfigure: Reconfigure,
     #[command(flatten)]
     pub record: Record,
     #[command(flatten)]
@@ -230,6 +237,7 @@ pub fn ls(a: &Ls) -> Result<(), Failure> {
 /// One line that says what is wrong; nothing is under the final name then.
 pub fn get(a: &Get) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
+    can_be_told(&url, &a.reconfigure)?;
     let target = local::target(&url, a.output.as_deref())?;
     let shown = shown(&a.live, "get", &url, &a.options)?;
     let recording = record(&a.record, "get", &url, &a.options)?;
@@ -265,6 +273,7 @@ fn get_over(
     let begun = Instant::now();
     let done = opened.watched(
         |silent, most| progress.silent(silent, most),
+        &a.reconfigure,
         || {
             opened.while_busy(|| {
                 progress.begin();
@@ -290,6 +299,7 @@ fn get_over(
 /// One line that says what is wrong.
 pub fn put(a: &Put) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
+    can_be_told(&url, &a.reconfigure)?;
     let source = local::source(&a.file, &url)?;
     let shown = shown(&a.live, "put", &url, &a.options)?;
     let recording = record(&a.record, "put", &url, &a.options)?;
@@ -314,6 +324,7 @@ fn put_over(
     let session = opened.session();
     let done = opened.watched(
         |silent, most| progress.silent(silent, most),
+        &a.reconfigure,
         || {
             opened.while_busy(|| {
                 progress.begin();
@@ -330,6 +341,15 @@ fn put_over(
     );
     progress.finish();
     finish(&opened, &a.options, ("put", &shown), &done?, begun, &progress)
+}
+
+fn can_be_told(url: &Url, reconfigure: &Reconfigure) -> Result<(), Failure> {
+    match (url.scheme, reconfigure.reconfigure.is_empty()) {
+        (Scheme::Tcp, false) => Err(Failure::Input(
+            "--reconfigure is for rrtp: the kernel's TCP cannot be told; use an rrtp:// URL".into(),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn going(

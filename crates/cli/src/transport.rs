@@ -43,6 +43,23 @@ impl Hints {
     }
 }
 
+/// What is said of the path while a connection goes on.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Reconfigure {
+    /// So long after the beginning, say this of the path, as in 30s:rate=384kbit/s,rtt=300ms; keys are rate, rtt, loss; again for more (rrtp)
+    #[arg(long, value_name = "TIME:KEY=VALUE,...", value_parser = path_hints_at)]
+    pub reconfigure: Vec<(Duration, PathHints)>,
+}
+
+impl Reconfigure {
+    /// In the order of time.
+    pub fn in_order(&self) -> Vec<(Duration, PathHints)> {
+        let mut all = self.reconfigure.clone();
+        all.sort_by_key(|(at, _)| *at);
+        all
+    }
+}
+
 #[derive(Args, Clone, Debug)]
 pub struct Transport {
     /// What paces what this end sends: rrtp, rrtp-lasthop, tear-reliable, rrtp+bbr, rrtp+cubic, …
@@ -96,6 +113,9 @@ fn protocol(text: &str) -> Result<Protocol, SpecError> {
 /// A rate, for clap.
 pub fn rate(text: &str) -> Result<Rate, String> {
     units::rate(text).map_err(|e| e.to_string())
+}
+fn path_hints_at(text: &str) -> Result<(Duration, PathHints), String> {
+    narrows_scenario::timeline::path_hints_at(text).map_err(|e| e.to_string())
 }
 /// A size in bytes, for clap.
 pub fn bytes(text: &str) -> Result<u64, String> {

@@ -131,13 +131,7 @@ impl Scenario {
         const FORM: &str =
             "TIME:[GROUP:]KEY=VALUE[,KEY=VALUE]*, such as 30s:rate=384kbit/s,rtt=300ms";
         let Entry { at, name, pairs } = Entry::read(text, FORM)?;
-        let mut hints = PathHints::default();
-        for (name, value) in pairs {
-            let names: Vec<&str> = HINT_KEYS.iter().map(|k| k.name).collect();
-            let key = HINT_KEYS.iter().find(|k| k.name == name);
-            let key = key.ok_or_else(|| SpecError::unknown("key", name, &names))?;
-            (key.set)(&mut hints, value).map_err(|e| e.at(name))?;
-        }
+        let hints = hints(pairs)?;
         let groups: Vec<String> = match name {
             Some(name) => vec![name.to_string()],
             None => self.flows.iter().map(|f| f.name.clone()).collect(),
@@ -181,6 +175,29 @@ impl Scenario {
         }
         Ok(())
     }
+}
+
+/// What an application with one connection says of its path, and when: `TIME:KEY=VALUE[,KEY=VALUE]*`.
+///
+/// # Errors
+/// One line that says what is wrong and what would be right.
+pub fn path_hints_at(text: &str) -> Result<(Duration, PathHints), SpecError> {
+    const FORM: &str = "TIME:KEY=VALUE[,KEY=VALUE]*, such as 30s:rate=384kbit/s,rtt=300ms";
+    match Entry::read(text, FORM)? {
+        Entry { at, name: None, pairs } => Ok((at, hints(pairs)?)),
+        Entry { .. } => Err(SpecError::new(format!("'{text}': expected {FORM}"))),
+    }
+}
+
+fn hints(pairs: Vec<(&str, &str)>) -> Result<PathHints, SpecError> {
+    let mut hints = PathHints::default();
+    for (name, value) in pairs {
+        let names: Vec<&str> = HINT_KEYS.iter().map(|k| k.name).collect();
+        let key = HINT_KEYS.iter().find(|k| k.name == name);
+        let key = key.ok_or_else(|| SpecError::unknown("key", name, &names))?;
+        (key.set)(&mut hints, value).map_err(|e| e.at(name))?;
+    }
+    Ok(hints)
 }
 
 /// An entry of a command line, its keys not yet looked at.
@@ -268,6 +285,24 @@ mod tests {
         let changed: Vec<&str> = s.changes.iter().map(|c| c.link.as_str()).collect();
         // The rates differed before.
         assert_eq!(changed, ["path", "path", "path.back", "path"]);
+    }
+
+    /// A real connection is one: what it is told names no group.
+    #[test]
+    fn one_connection_is_told_as_a_group_is() {
+        let mut s = scenario();
+        s.reconfigure("30s:files:rate=384kbit/s,loss=1%").unwrap();
+        let (at, hints) = path_hints_at("30s:rate=384kbit/s,loss=1%").unwrap();
+        assert_eq!((at, hints), (s.reconfigurations[0].at, s.reconfigurations[0].hints));
+        for (text, expected) in [
+            ("30s:files:rate=1Mbit/s", "expected TIME:KEY=VALUE"),
+            ("30s:", "expected TIME:KEY=VALUE"),
+            ("30s:rat=1Mbit/s", "did you mean 'rate'?"),
+            ("30:rate=1Mbit/s", "'30' has no unit"),
+        ] {
+            let e = path_hints_at(text).unwrap_err().to_string();
+            assert!(e.contains(expected) && !e.contains('\n'), "{text}: {e}");
+        }
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub struct Speed {
     pub protocol: Protocol,
     /// What the sender is told of the path.
     pub hints: PathHints,
+    /// What a sending client is told of it so long after its connection was opened, in the order of time.
+    pub reconfigurations: Vec<(Duration, PathHints)>,
     /// Never faster than this.
     pub rate_limit: Option<Rate>,
     /// The cipher.

@@ -170,6 +170,7 @@ impl SimVsReal {
             // A real endpoint finds the path's packets itself.
             protocol: self.protocol(1500)?,
             hints: PathHints::default(),
+            reconfigurations: Vec::new(),
             rate_limit: None,
             suite: Suite::Aes256Gcm,
             connections: 1,

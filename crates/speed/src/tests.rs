@@ -25,6 +25,7 @@ fn measured_with(
     let speed = Speed {
         protocol,
         hints: PathHints::default(),
+        reconfigurations: Vec::new(),
         rate_limit: None,
         suite: Suite::Aes256Gcm,
         connections,
@@ -55,6 +56,7 @@ fn all_messages_leave_before_the_end() {
     let speed = Speed {
         protocol,
         hints: PathHints::default(),
+        reconfigurations: Vec::new(),
         rate_limit: None,
         suite: Suite::Aes256Gcm,
         connections: 1,
@@ -103,6 +105,7 @@ fn the_controller_of_probes_is_for_probes_only() {
     let speed = |protocol: &Protocol| Speed {
         protocol: protocol.clone(),
         hints: PathHints::default(),
+        reconfigurations: Vec::new(),
         rate_limit: None,
         suite: Suite::Aes256Gcm,
         connections: 1,
@@ -122,4 +125,26 @@ fn the_controller_of_probes_is_for_probes_only() {
     assert!(run(&usual).is_ok());
     let refused = run(&protocol).unwrap_err();
     assert!(refused.to_string().contains("for probes"), "{refused}");
+}
+
+/// What is said while it sends reaches its controller: at the first rate the bytes would take 24 s.
+#[test]
+fn a_sender_is_told_of_its_path_while_it_sends() {
+    let spec = Spec::parse("rrtp+brutal").unwrap();
+    let rate = |bps| PathHints { rate: Some(Rate::from_bps(bps)), ..PathHints::default() };
+    let speed = Speed {
+        protocol: Protocol::read(&spec, Preset::Rfc, 1500).unwrap(),
+        hints: rate(100_000),
+        reconfigurations: vec![(Duration::from_millis(200), rate(50_000_000))],
+        rate_limit: None,
+        suite: Suite::Aes256Gcm,
+        connections: 1,
+        direction: Direction::Up,
+        traffic: Traffic::Stream,
+        amount: Amount::Bytes(300_000),
+        taps: Taps::default(),
+    };
+    let any = "127.0.0.1:0".parse().unwrap();
+    let result = speed.local(any, Ok, &mut |_, _| true).unwrap();
+    assert!(result.bytes == 300_000 && result.seconds < 12.0, "{result:?}");
 }

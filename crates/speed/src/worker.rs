@@ -4,9 +4,11 @@ use super::measurement::{Amount, Direction, Speed, Traffic};
 use super::request::{Kind, Request};
 use super::transfer::{TALLY, receive_some, send_bytes};
 use narrows_base::Duration;
+use narrows_congestion::HintSource;
 use narrows_net::{Clock, ConnectOptions, Connection, Endpoint, Error};
 use narrows_net::{ReceiveStream, SendStream};
 use narrows_transport::connection::Stats;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,6 +64,7 @@ impl Worker {
         // A measurement that was stopped ends in the middle of everything.
         let done = tokio::select! {
             done = self.transfer(&connection) => done,
+            never = self.reconfigure(&connection) => match never {},
             _ = stop.wait_for(|stop| *stop) => Ok(()),
         };
         if let Ok(mut stats) = self.count.stats.lock() {
@@ -69,6 +72,18 @@ impl Worker {
         }
         connection.close(0, "");
         done
+    }
+
+    /// Says what is to be said of the path, each at its time.
+    async fn reconfigure(&self, connection: &Connection) -> Infallible {
+        let opened = tokio::time::Instant::now();
+        for (at, hints) in &self.speed.reconfigurations {
+            let at = std::time::Duration::from_nanos(at.as_nanos());
+            tokio::time::sleep_until(opened + at).await;
+            // A connection that is over is noticed by the transfer.
+            let _ = connection.reconfigure(hints, HintSource::User);
+        }
+        std::future::pending().await
     }
 
     async fn transfer(&self, connection: &Connection) -> Result<(), Error> {

@@ -3,9 +3,9 @@
 use super::{TransferOptions, known_servers, own_key};
 use crate::failure::Failure;
 use crate::terminal::{STOP, note};
-use crate::transport::{Hints, Transport};
+use crate::transport::{Hints, Reconfigure, Transport};
 use narrows_base::{Duration, SpecError};
-use narrows_congestion::HintSource;
+use narrows_congestion::{HintSource, PathHints};
 use narrows_files::access::{Known, KnownServers};
 use narrows_files::client;
 use narrows_files::learned::{Delivered, Learned, MeasuredPath};
@@ -19,6 +19,7 @@ use narrows_net::tap::Tap;
 use narrows_transport::connection::ConnectionConfig;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// Who sends the files.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -299,10 +300,12 @@ impl Opened {
     }
 
     /// Does something, and tells twice a second for how long the server has been silent, and after
-    /// how much of it the connection is given up. The kernel's TCP tells neither.
+    /// how much of it the connection is given up; meanwhile says of the path what is to be said, when it is. The
+    /// kernel's TCP tells neither and cannot be told.
     pub fn watched<T>(
         &self,
         tell: impl Fn(Duration, Duration) + Sync,
+        reconfigure: &Reconfigure,
         work: impl FnOnce() -> T,
     ) -> T {
         let Over::Rrtp(session) = &self.over else { return work() };
@@ -316,11 +319,42 @@ impl Opened {
                     std::thread::park_timeout(std::time::Duration::from_millis(500));
                 }
             });
+            let telling = scope.spawn(|| self.reconfigured(session, reconfigure, &done));
             let worked = work();
             done.store(true, Ordering::SeqCst);
             watching.thread().unpark();
+            telling.thread().unpark();
             worked
         })
+    }
+
+    /// Tells whoever sends what is said of the path, each at its time, until it is done.
+    fn reconfigured(&self, session: &RrtpSession, reconfigure: &Reconfigure, done: &AtomicBool) {
+        let begun = Instant::now();
+        for (at, hints) in reconfigure.in_order() {
+            let at = std::time::Duration::from_nanos(at.as_nanos());
+            loop {
+                if done.load(Ordering::SeqCst) {
+                    return;
+                }
+                match at.checked_sub(begun.elapsed()) {
+                    Some(left) if !left.is_zero() => std::thread::park_timeout(left),
+                    _ => break,
+                }
+            }
+            match self.direction {
+                Direction::Put => session.reconfigure(&hints),
+                Direction::Get => self.reconfigure_server(session, hints),
+            }
+        }
+    }
+
+    fn reconfigure_server(&self, session: &RrtpSession, path: PathHints) {
+        if !session.is_connected() {
+            return;
+        }
+        // A connection that ends meanwhile says so to whoever moves files over it.
+        let _ = client::tune(session, Tuning { path, ..Tuning::default() });
     }
 
     /// What carried the files.

@@ -185,6 +185,26 @@ fn keys_are_kept_compared_and_forgotten_and_lists_of_clients_kept_to() {
     assert!(again.status.success() && text(&again.stderr).contains(&server.key));
 }
 
+/// What is said of the path in the midst of a transfer reaches who sends, the server or the client: at the rate told at
+/// first the file would take 24 s.
+#[test]
+fn who_sends_is_told_of_the_path_meanwhile() {
+    let homes = Homes::new();
+    let (root, client) = (homes.get("root"), homes.get("client"));
+    let content = bytes(300_000);
+    std::fs::write(root.join("f"), &content).unwrap();
+    let server = serve(&homes.get("server"), &root, &["--allow-put"]);
+    let url = |path: &str| format!("rrtp://{}/{path}", server.at);
+    let told = ["--protocol", "rrtp+brutal", "--rate", "100kbit/s", "--json", "--reconfigure"];
+    for args in [["get", &url("f"), "-o", "g"], ["put", "g", &url("h"), "--learn"]] {
+        let args = [&args[..], &told, &["300ms:rate=50Mbit/s"]].concat();
+        let json: serde_json::Value = serde_json::from_str(&succeeds(&client, &args)).unwrap();
+        let seconds = json["seconds"].as_f64().unwrap();
+        assert!(json["protocol"] == "rrtp+brutal" && (0.3..12.0).contains(&seconds), "{json}");
+    }
+    assert_eq!(std::fs::read(root.join("h")).unwrap(), content);
+}
+
 #[test]
 fn bad_input_is_one_line_and_leaves_nothing() {
     let homes = Homes::new();
@@ -202,6 +222,9 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         (&["get", "tcp://h/f", "--rate", "1Mbit/s"], "rrtp://"),
         (&["get", "rrtp://h/f", "--rate", "1"], "no unit"),
         (&["get", "rrtp://h/f", "--loss", "2"], "share"),
+        (&["get", "tcp://h/f", "--reconfigure", "1s:rate=1Mbit/s"], "--reconfigure is for rrtp"),
+        (&["get", "rrtp://h/f", "--reconfigure", "1s:rat=1Mbit/s"], "did you mean 'rate'?"),
+        (&["speed", "--down", "--reconfigure", "1s:rate=1Mbit/s"], "cannot be used with"),
         (&["get", "tcp://h/f", "-o", "-"], "name a file"),
         (&["get", "tcp://h/f", "-o", "no/such/"], "no such folder"),
         (&["get", "tcp://h/"], "-o DIR"),

@@ -9,7 +9,7 @@ use crate::stream::{Session, Stream};
 use crate::tokens::SavedTokens;
 use crate::until::Until;
 use narrows_base::Duration;
-use narrows_congestion::PathHints;
+use narrows_congestion::{HintSource, PathHints};
 use narrows_net::tap::Tap;
 use narrows_net::{
     ConnectOptions, Connection, Driver, EarlyData, Endpoint, Error as E, Options, ReceiveStream,
@@ -237,6 +237,18 @@ impl RrtpSession {
     /// What this end has learned of the path.
     pub fn learned(&self) -> PathHints {
         self.existing().map_or_else(PathHints::default, |current| current.connection.learned())
+    }
+
+    /// Whether there is a connection, alive or over.
+    pub fn is_connected(&self) -> bool {
+        self.existing().is_some()
+    }
+
+    /// Says what is known of the path from now on; nothing happens where there is no connection yet, or no more.
+    pub fn reconfigure(&self, hints: &PathHints) {
+        if let Some(current) = self.existing() {
+            let _ = current.connection.reconfigure(hints, HintSource::User);
+        }
     }
 
     /// For how long nothing has come from the server, and after how much of it the connection is

@@ -45,6 +45,7 @@ pub fn speed(bytes: u64, connections: usize, recorder: Arc<Recorder>) -> Speed {
     Speed {
         protocol: Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap(),
         hints: PathHints::default(),
+        reconfigurations: Vec::new(),
         rate_limit: None,
         suite: Suite::Aes256Gcm,
         connections,
