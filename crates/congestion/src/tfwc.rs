@@ -107,9 +107,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: "spread",
-            help: "probability that a send opportunity is left to the next, against phase effects",
-            kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 0.9, default: 0.0 },
-            origin: "S1 appendix C.1.2; .03 to .51 in the author's later code",
+            help: "probability that a window of 4 or more leaves a send opportunity to the next, against phase effects",
+            kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 0.9, default: 0.06 },
+            origin: "S1 appendix C.1.2, where it is for later; .03 to .51 in the author's later code",
         },
         Param {
             name: "initial-window",
@@ -119,8 +119,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
     ],
     status: Status::Differs(
-        "S1's loss intervals and windows by test; fairness on slow links depends on t0 \
-         (docs/sources.md)",
+        "S1's loss intervals and windows by test; on slow links a window and timer as TCP's, since S1's rate mode \
+         starves TCP (docs/sources.md)",
     ),
 };
 
@@ -134,6 +134,10 @@ pub const VARIABLES: &[Variable] = &[
     Variable::state("rate_mode", "what limits sending", &["a window", "a rate"]),
     Variable::new("rto_s", "s", "retransmission timeout"),
 ];
+
+/// The least window that leaves send opportunities out, once there was a loss: in a smaller one each costs a large part of a
+/// round trip.
+const SPREAD_FROM: f64 = 4.0;
 
 /// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
@@ -183,6 +187,8 @@ struct Tfwc {
     /// This send opportunity is left unused.
     deferred: bool,
     flight: u64,
+    /// Since when nothing has been acknowledged in order.
+    progress: Time,
     due: Time,
 }
 
@@ -223,6 +229,7 @@ impl Tfwc {
             credit: 0.0,
             deferred: false,
             flight: 0,
+            progress: Time::ZERO,
             due: Time::NEVER,
         }
     }
@@ -267,7 +274,8 @@ impl Tfwc {
         self.small.as_ref().map_or(self.clock.timeout(), SmallWindow::timeout)
     }
 
-    /// The timer runs from every send and every acknowledgement, while something is in flight.
+    /// The timer runs from every send and every acknowledgement, while something is in flight; with a small window as TCP's
+    /// from the last acknowledgement in order.
     fn arm(&mut self, now: Time) {
         if let Some(until) = self.small.as_ref().and_then(SmallWindow::silent_until) {
             self.due = until;
@@ -276,7 +284,8 @@ impl Tfwc {
         self.due = if self.dispersion.is_some() || self.flight == 0 {
             Time::NEVER
         } else {
-            now + self.timeout()
+            let from = if self.small.is_some() { self.progress } else { now };
+            (from + self.timeout()).max(now)
         };
     }
 
@@ -289,7 +298,16 @@ impl Tfwc {
 
     /// Takes a sample of the round trip; what replaces the window while the equation's is small.
     fn sample_and_replace_small_window(&mut self, ack: &Ack) {
-        let small = self.rate_mode();
+        let small = match (&self.small, self.phase) {
+            // A timer has expired: until a new packet has been timed, as TCP's.
+            (Some(tcp), Phase::SlowStart) => {
+                if !tcp.backs_off() {
+                    self.cwnd = bounded(tcp.cwnd().floor(), 1.0);
+                }
+                tcp.backs_off()
+            }
+            _ => self.rate_mode(),
+        };
         if self.as_tcp {
             // What is new in this acknowledgement, TCP's window times itself.
             let begun = self.small.take();
@@ -307,11 +325,20 @@ impl Tfwc {
 impl Controller for Tfwc {
     fn on_sent(&mut self, sent: &Sent) {
         self.flight = sent.outstanding;
+        if sent.outstanding <= 1 {
+            self.progress = sent.now;
+        }
+        if let Some(tcp) = &mut self.small {
+            tcp.on_sent(sent.now);
+        }
         self.arm(sent.now);
     }
 
     fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
         let struck = outcome.lost || outcome.marked;
+        if !outcome.lost {
+            self.progress = outcome.now;
+        }
         if let Some(tcp) = self.small.as_mut().filter(|_| struck) {
             let timeout = tcp.timeout();
             tcp.on_loss(outcome.sent, outcome.now, timeout);
@@ -350,7 +377,10 @@ impl Controller for Tfwc {
         self.sample_and_replace_small_window(ack);
         self.credit = 0.0;
         self.flight = ack.flight;
-        self.deferred = self.spread > 0.0 && self.random_key.chance(self.spread);
+        self.deferred = self.spread > 0.0
+            && self.phase == Phase::Equation
+            && self.window() >= SPREAD_FROM
+            && self.random_key.chance(self.spread);
         self.arm(ack.now);
     }
 
@@ -359,10 +389,21 @@ impl Controller for Tfwc {
             return;
         }
         self.clock.back_off();
-        if let Some(tcp) = &mut self.small
-            && !tcp.ends_silence()
-        {
-            tcp.on_timeout(now);
+        self.progress = now;
+        match &mut self.small {
+            Some(tcp) => {
+                if !tcp.ends_silence() {
+                    tcp.on_timeout(now);
+                }
+            }
+            None if self.as_tcp && self.phase == Phase::SlowStart => {
+                let clock = &self.clock;
+                let mut tcp =
+                    SmallWindow::new(self.cwnd, now, clock.timed(), 1.0, clock.kind_of_t0());
+                tcp.on_timeout(now);
+                self.small = Some(tcp);
+            }
+            None => {}
         }
         self.deferred = false;
         let cwnd = self.small.as_ref().map_or(self.cwnd, SmallWindow::cwnd);

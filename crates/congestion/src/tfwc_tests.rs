@@ -239,7 +239,7 @@ fn every_other_packet_lost_ends_in_rate_mode() {
 #[test]
 fn windows_at_periodic_losses() {
     for (period, equation, window) in [(100, 11.233, 11.0), (20, 3.686, 4.0)] {
-        let mut line = Line::new("tfwc(rate-mode=on)", move |n| n > 0 && n % period == 0);
+        let mut line = Line::new("tfwc(spread=0)", move |n| n > 0 && n % period == 0);
         line.until(20 * period);
         for packet in 20 * period..22 * period {
             line.until(packet);
@@ -265,7 +265,7 @@ fn windows_at_periodic_losses() {
 /// S1 appendix C.1.2, item 3, and equation 4.4's slope.
 #[test]
 fn the_window_doubles_before_the_first_loss_and_creeps_after_it() {
-    let mut line = Line::new("tfwc(rate-mode=on)", |n| n > 500 && n < 4000 && n % 100 == 0);
+    let mut line = Line::new("tfwc(spread=0)", |n| n > 500 && n < 4000 && n % 100 == 0);
     line.send();
     let mut windows = Vec::new();
     for _ in 0..6 {
@@ -400,10 +400,22 @@ fn deferral_delays_packets_and_loses_none() {
         line.until(5000);
         (line.now, line.ali())
     };
-    let (plain, ali) = run("tfwc");
+    let (plain, ali) = run("tfwc(spread=0)");
     let (spread, ali_spread) = run("tfwc(spread=0.5)");
     assert_eq!((ali, ali_spread), (100.0, 100.0));
     assert!(spread > plain && spread < plain + plain.since(Time::ZERO), "{spread:?} {plain:?}");
+}
+
+/// Neither a window below four nor the first slow start waits for another opportunity.
+#[test]
+fn only_larger_windows_defer() {
+    let run = |spec: &str| {
+        let mut line = Line::new(spec, |n| n > 100 && n % 15 == 0);
+        let opening = line.until(100).now;
+        let settled = line.until(1000).now;
+        (opening, line.until(3000).now.since(settled))
+    };
+    assert_eq!(run("tfwc(spread=0)"), run("tfwc(spread=0.5)"));
 }
 
 /// An application that sends less than the window does not make slow start grow it.
@@ -458,6 +470,51 @@ fn a_small_window_that_falls_silent_knows_when_to_go_on() {
     assert!(due >= now && due < now + Duration::from_secs(60), "{due:?}");
     t.on_tick(due);
     assert!(t.send_limits().cwnd >= 1.0);
+}
+
+/// TCP's timer runs from the last acknowledgement in order: packets that are sent meanwhile do not put it off.
+#[test]
+fn a_small_windows_timer_is_not_put_off_by_what_is_sent() {
+    let due_after = |spec: &str, small: bool| {
+        let mut t = tfwc(spec);
+        if small {
+            t.small = Some(t.small_window(Time::ZERO));
+        }
+        [1.0, 1.5].map(|s| {
+            t.on_sent(&Sent {
+                now: Time::from_secs_f64(s),
+                bytes: 1000,
+                outstanding: if s > 1.0 { 2 } else { 1 },
+                retransmission: false,
+                last_waiting: false,
+            });
+            t.next_tick().as_secs_f64()
+        })
+    };
+    assert_eq!(due_after("tfwc", true), [4.0, 4.0]);
+    assert_eq!(due_after("tfwc(rate-mode=on)", false), [4.0, 4.5], "S1's");
+}
+
+/// The first packet is lost: as TCP's, the timer stays doubled until a packet that was sent once has been timed. S1's is as
+/// new with the first acknowledgement. Where nothing was lost, slow start goes on.
+#[test]
+fn a_timer_that_expires_in_slow_start_backs_off_as_tcps() {
+    let after_an_expiry_and_a_report = |spec: &str| {
+        let mut line = Line::new(spec, |n| n == 0);
+        line.step();
+        assert_eq!(line.now.as_secs_f64(), 3.0);
+        line.step();
+        line.t.timeout()
+    };
+    assert_eq!(after_an_expiry_and_a_report("tfwc"), Duration::from_secs(6));
+    assert!(after_an_expiry_and_a_report("tfwc(rate-mode=on)") < Duration::from_secs(1));
+    let mut line = Line::new("tfwc", |_| false);
+    line.rtt = Duration::from_secs(4);
+    line.step();
+    assert!(line.t.small.is_some());
+    line.until(40);
+    assert!(line.t.small.is_none() && line.t.phase == Phase::SlowStart);
+    assert!(line.t.cwnd >= 4.0, "{}", line.t.cwnd);
 }
 
 proptest! {
