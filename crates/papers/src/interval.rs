@@ -3,7 +3,7 @@
 use narrows_lab::outcome::Estimate;
 
 /// How far a value is known.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Interval {
     /// It has no interval: a model, or one run.
     None,
@@ -14,7 +14,7 @@ pub enum Interval {
 }
 
 /// A value, and how far it is known.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Known {
     /// The value.
     pub value: f64,

@@ -1,7 +1,8 @@
 //! What a claim's measure gave over seeds, how sure that is, and how many seeds are run until it is.
 //!
 //! A claim is looked at after the seeds that its scenario asks for. Where the interval lies across an edge of
-//! the accepted range, more seeds are run: 10, 20, 40, 80 in all. Who looks several times finds something
+//! the accepted range, more seeds are run: 10, 20, 40, 80 in all, of a share of runs 20, 52, 80, since 52 good runs of
+//! as many are the fewest that show a share of 0.9. Who looks several times finds something
 //! by chance more often, so that each of n looks has an interval that misses with 5%/n (Bonferroni);
 //! all looks together are wrong with 5% at most.
 
@@ -10,11 +11,15 @@ use super::interval::{Interval, Known, Place, place};
 use super::stat::Stat;
 use narrows_lab::stats::{estimate_within, median_interval, wilson};
 
-/// Numbers of seeds at which a claim is looked at again.
-pub const STAGES: [usize; 4] = [10, 20, 40, 80];
+/// Numbers of seeds at which claims are looked at again.
+pub const STAGES: [usize; 5] = [10, 20, 40, 52, 80];
+/// Those of a mean or a median.
+const OF_A_VALUE: [usize; 4] = [10, 20, 40, 80];
+/// Those of a share of runs: 52 good ones of 52 are the fewest of which the interval, at three looks, begins at 0.9.
+const OF_A_SHARE: [usize; 3] = [20, 52, 80];
 
 /// What a claim's measure gave.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Measured {
     /// The value that is judged, with its interval.
     pub value: Known,
@@ -22,20 +27,23 @@ pub struct Measured {
     pub seeds: usize,
 }
 
-/// Fewer runs than these say nothing of a share of runs, nor one run of anything.
-const MIN_RUNS_OF_SHARE: usize = 20;
+fn is_share(claim: &Claim) -> bool {
+    claim.over_seeds == OverSeeds::Every || claim.measure.counts_runs()
+}
 
-/// The least number of seeds after which a claim may be decided.
+fn stages(claim: &Claim) -> &'static [usize] {
+    if is_share(claim) { &OF_A_SHARE } else { &OF_A_VALUE }
+}
+
+/// The least number of seeds after which a claim may be decided: fewer runs than twenty say nothing of a share, nor one
+/// run of anything.
 fn least(claim: &Claim) -> usize {
-    let share = claim.over_seeds == OverSeeds::Every || claim.measure.counts_runs();
-    if share { MIN_RUNS_OF_SHARE } else { 2 }
+    if is_share(claim) { OF_A_SHARE[0] } else { 2 }
 }
 
 /// How often a claim whose scenario asks for `first` seeds may be looked at.
 fn looks(claim: &Claim, first: usize) -> usize {
-    let least = least(claim);
-    let later = STAGES.iter().filter(|s| **s > first && **s >= least).count();
-    usize::from(first >= least) + later
+    usize::from(first >= least(claim)) + stages(claim).iter().filter(|s| **s > first).count()
 }
 
 /// Whether a claim needs the seeds of this stage.
@@ -44,7 +52,7 @@ pub fn wants(claim: &Claim, ours: &Measured, stage: usize) -> bool {
     let simulated = ours.seeds > 0;
     simulated
         && ours.seeds < stage
-        && stage >= least(claim)
+        && stages(claim).contains(&stage)
         && (few || place(claim.range(), ours.value) == Place::Across)
 }
 
@@ -118,6 +126,8 @@ mod tests {
         let every = claim(&format!("over_seeds = 'every'\n{JAIN}"));
         assert!(wants(&every, &of(&every, &[0.1; 10]), 20), "ten runs are few");
         assert!(!wants(&every, &of(&every, &[0.1; 10]), 10));
+        assert!(!wants(&every, &of(&every, &[0.5; 20]), 40), "a share has stages of its own");
+        assert!(wants(&every, &of(&every, &[0.5; 20]), 52));
     }
 
     #[test]
@@ -138,5 +148,9 @@ mod tests {
         let eighty = Measured::new(&nine, &[0.5; 80], 10).value;
         let Interval::Between(low, _) = eighty.interval else { panic!("{eighty:?}") };
         assert!(low > 0.9, "{eighty:?}: eighty of eighty are enough");
+        for (runs, enough) in [(OF_A_SHARE[1], Place::Inside), (OF_A_SHARE[1] - 1, Place::Across)] {
+            let all = Measured::new(&nine, &vec![0.5; runs], 10).value;
+            assert_eq!(place(nine.range(), all), enough, "{all:?}: the fewest that show 0.9");
+        }
     }
 }

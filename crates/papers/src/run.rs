@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Everything that an experiment's runs gave.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Observed {
     /// Per claim: what its measure gave.
     pub claims: Vec<Measured>,
@@ -25,7 +25,7 @@ pub struct Observed {
 }
 
 /// What is drawn of a line.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Points {
     /// Horizontal positions.
     pub x: Vec<f64>,
@@ -48,20 +48,37 @@ pub fn run(e: &Experiment, jobs: usize) -> Result<Observed, String> {
     Ok(Observed { claims, lines, digest: work.digest })
 }
 
-/// A number that changes if what an experiment simulates or measures does: of one seed of every
-/// scenario and value. It takes a small part of the time that [`run`] takes.
+/// What one seed of every scenario and value gives.
+#[derive(Clone, Copy, Debug)]
+pub struct Fingerprint {
+    /// A number that changes if what is simulated or measured does.
+    pub digest: u64,
+    /// About how many events [`run`] simulates.
+    pub events: u64,
+}
+
+/// One seed of every scenario and value, which takes a small part of the time that [`run`] takes; `seeds` are those of
+/// each claim, where they are known.
 ///
 /// # Errors
 /// What the simulator refuses, with the run's name.
-pub fn fingerprint(e: &Experiment, jobs: usize) -> Result<u64, String> {
+pub fn fingerprint(e: &Experiment, seeds: &[usize], jobs: usize) -> Result<Fingerprint, String> {
     let (all, _) = quantities(e);
     let mut work = Work::new(e, &all);
-    let places: BTreeSet<Place> = work.wanted.keys().copied().collect();
-    work.run_seeds(&places, 1, jobs)?;
+    let mut places: BTreeMap<Place, usize> =
+        work.wanted.keys().map(|p| (*p, work.scenarios_seeds(p))).collect();
+    work.run_seeds(&places.keys().copied().collect(), 1, jobs)?;
+    for (claim, seeds) in seeds.iter().enumerate() {
+        for place in work.places_of(claim) {
+            places.entry(place).and_modify(|most| *most = (*most).max(*seeds));
+        }
+    }
     let values = work.values.iter().flatten().map(|v| v.to_bits());
     let models = work.leaves.iter().filter(|leaf| leaf.model.is_some());
     let models = models.map(|leaf| leaf.modelled().to_bits());
-    Ok(values.chain(models).fold(work.digest, |all, value| mix(all ^ value)))
+    let digest = values.chain(models).fold(work.digest, |all, value| mix(all ^ value));
+    let events = work.events.iter().map(|(place, n)| n * places[place] as u64).sum();
+    Ok(Fingerprint { digest, events })
 }
 
 /// The claims' measures, then each panel's lines at each of their values; and where each line's are.
@@ -222,12 +239,15 @@ struct Work<'a> {
     values: Vec<Vec<f64>>,
     /// Of the first seeds.
     series: BTreeMap<Place, Vec<Table>>,
+    /// Of the first seeds.
+    events: BTreeMap<Place, u64>,
     /// Of all simulations.
     digest: u64,
 }
 
 struct Done {
     digest: u64,
+    events: u64,
     leaves: Vec<f64>,
     series: Vec<Table>,
 }
@@ -254,8 +274,8 @@ impl<'a> Work<'a> {
         // What was recorded is known; the check has read it once.
         let recorded = |leaf: &&Quantity| leaf.from_record(e).unwrap_or_default();
         let values = leaves.iter().map(recorded).collect();
-        let (seeds, series) = (BTreeMap::new(), BTreeMap::new());
-        Work { e, quantities, spans, leaves, wanted, seeds, values, series, digest: 0 }
+        let (seeds, series, events) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Work { e, quantities, spans, leaves, wanted, seeds, values, series, events, digest: 0 }
     }
 
     /// The simulations that a quantity is made of; none for a model.
@@ -291,15 +311,20 @@ impl<'a> Work<'a> {
                 .map_err(|e| format!("{} run {}: {e}", self.e.file.id, run.name))?;
         Ok(Done {
             digest: sample.digest,
+            events: sample.events,
             leaves: self.wanted[&place].iter().map(|i| self.leaves[*i].leaf(&sample)).collect(),
             series: if seed == 0 { sample.series } else { Vec::new() },
         })
     }
 
+    fn scenarios_seeds(&self, place: &Place) -> usize {
+        self.e.runs[place.run].plans[place.value].1.scenario.seeds as usize
+    }
+
     /// As many seeds as each scenario asks for.
     fn run_scenarios_seeds(&mut self, jobs: usize) -> Result<(), String> {
-        let seeds = |p: &Place| self.e.runs[p.run].plans[p.value].1.scenario.seeds as usize;
-        let wanted: Vec<(Place, usize)> = self.wanted.keys().map(|p| (*p, seeds(p))).collect();
+        let wanted: Vec<(Place, usize)> =
+            self.wanted.keys().map(|p| (*p, self.scenarios_seeds(p))).collect();
         self.run_up_to(&wanted, jobs)
     }
 
@@ -324,6 +349,7 @@ impl<'a> Work<'a> {
             self.seeds.insert(place, seed + 1);
             if seed == 0 {
                 self.series.insert(place, done.series);
+                self.events.insert(place, done.events);
             }
         }
         Ok(())

@@ -21,6 +21,8 @@ pub struct Place {
 pub struct Sample {
     /// The simulator's digest.
     pub digest: u64,
+    /// Events that it handled.
+    pub events: u64,
     /// Per group of flows: its name, and values in the order of [`MEASURES`].
     pub groups: Vec<(String, Vec<f64>)>,
     /// Time series.
@@ -49,7 +51,7 @@ impl Sample {
         let tables: Vec<Table> =
             all.filter_map(|group| response::over_time(plan, &result, group)).collect();
         result.series.extend(tables);
-        Ok(Sample { digest: result.digest, groups, series: result.series })
+        Ok(Sample { digest: result.digest, events: result.events, groups, series: result.series })
     }
 
     /// A measure of a group, of the first one if none is named.

@@ -268,6 +268,72 @@ fn a_small_experiment_runs_and_is_the_same_with_any_number_of_threads() {
     );
 }
 
+/// The numbers at the beginning of a text, and what lies between them.
+fn numbers(text: &str) -> Vec<f64> {
+    let parts = text.split(|c: char| c.is_whitespace() || "()".contains(c));
+    parts
+        .map_while(|p| match p {
+            "" | "to" | "±" | "at" | "least" | "most" => Some(None),
+            _ => p.parse().ok().map(Some),
+        })
+        .flatten()
+        .collect()
+}
+
+/// Of every claim that is published: its verdict read once more from the digits of its row, without what made it.
+#[test]
+fn what_is_published_is_judged_by_its_digits() {
+    let mut rows = 0;
+    for folder in experiment::folders(&root()).unwrap() {
+        let Ok(text) = std::fs::read_to_string(folder.join("result.json")) else { continue };
+        for j in serde_json::from_str::<Vec<judge::Judged>>(&text).unwrap() {
+            let ends = numbers(&j.accepted);
+            let (min, max) = match (&j.accepted, ends.as_slice()) {
+                (a, _) if a.ends_with(" in at least 0.9 of runs") => (0.9, f64::INFINITY),
+                (a, [min]) if a.starts_with("at least") => (*min, f64::INFINITY),
+                (a, [max]) if a.starts_with("at most") => (f64::NEG_INFINITY, *max),
+                (_, [min, max]) => (*min, *max),
+                other => panic!("{other:?}"),
+            };
+            let (low, high) = match (numbers(&j.ours).as_slice(), j.ours.contains('±')) {
+                ([v, half], true) => (v - half, v + half),
+                ([_, low, high], false) => (*low, *high),
+                // A value with its unit, which may begin with a number: "11 Mbit/s", "0.6 of 64 kbit/s".
+                ([v, ..], _) => (*v, *v),
+                other => panic!("{other:?}"),
+            };
+            let slack = 1e-9 * low.abs().max(high.abs());
+            let inside = low >= min - slack && high <= max + slack;
+            let outside = high < min || low > max;
+            let right = match j.verdict {
+                Verdict::Reproduced => inside,
+                Verdict::Differs | Verdict::Impossible => outside,
+                Verdict::Undecided => !inside && !outside,
+                Verdict::Given => !outside,
+            };
+            assert!(right, "{}: {j:#?}", folder.display());
+            assert!(j.why.is_some() || !outside, "what differs says why: {j:#?}");
+            rows += 1;
+        }
+    }
+    assert!(rows > 1000, "{rows}");
+}
+
+/// Where several flows share a queue and nothing is random, the order of simultaneous events decides whom it drops.
+#[test]
+fn no_claim_rests_on_the_order_of_simultaneous_events() {
+    for folder in experiment::folders(&root()).unwrap() {
+        let e = experiment::load(&folder).unwrap();
+        for run in &e.runs {
+            for (_, plan) in &run.plans {
+                let flows: usize = plan.scenario.flows.iter().map(|f| f.count).sum();
+                let name = format!("{} {}", e.file.id, run.name);
+                assert!(flows < 2 || plan.draws(), "{name}: give its flows a host-delay");
+            }
+        }
+    }
+}
+
 #[test]
 fn experiments_are_sorted_as_people_count() {
     let mut names = ["s2-f5", "s0-f3.10", "s0-f4.8", "ns2", "s0-f3.8"];

@@ -1,30 +1,34 @@
 //! What each experiment's pages were made from, so that `--check` runs again only what has changed.
 //!
 //! A fingerprint has two parts: what one seed of every scenario gives, which changes with the
-//! simulator and with what is measured, and the files of the folder, pages included. A change in
-//! how verdicts follow from what was measured is in neither; that is what the turns are for.
+//! simulator and with what is measured, and the files of the folder, pages included. What shows in other seeds only, or in
+//! how verdicts follow from what was measured, is in neither; that is what the turns are for: each commit draws
+//! other experiments, as many as a number of simulated events allows, and runs them wholly. The few that need more events than
+//! that by themselves are run wholly by `--check --all` only.
 
 use narrows_papers::{experiment, run};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const FILE: &str = "experiments/fingerprints.json";
-/// Every experiment is run by one in so many commits, also if nothing has changed.
-const TURNS: u64 = 5;
+/// Simulated events of the experiments whose turn it is: about a minute of a processor.
+const EVENTS_PER_TURN: u64 = 400_000_000;
 
 /// The fingerprints on record, and whose turn it is.
 pub struct Fingerprints {
     path: PathBuf,
     on_record: BTreeMap<String, Fingerprint>,
-    turn: u64,
+    in_turn: BTreeSet<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 struct Fingerprint {
     simulated: String,
     files: String,
+    /// About how many events the whole experiment simulates.
+    events: u64,
 }
 
 impl Fingerprints {
@@ -32,18 +36,20 @@ impl Fingerprints {
     /// A file that cannot be read or is something else.
     pub fn read(root: &Path) -> Result<Fingerprints, String> {
         let path = root.join(FILE);
-        let on_record = match std::fs::read_to_string(&path) {
+        let on_record: BTreeMap<String, Fingerprint> = match std::fs::read_to_string(&path) {
             Ok(text) => {
                 serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?
             }
             Err(_) => BTreeMap::new(),
         };
-        Ok(Fingerprints { path, on_record, turn: turn(root) })
+        let events = on_record.iter().map(|(id, f)| (id.as_str(), f.events));
+        let in_turn = turn(events, commit(root));
+        Ok(Fingerprints { path, on_record, in_turn })
     }
 
     /// Whether an experiment is to be run at this commit whether it has changed or not.
     pub fn in_turn(&self, id: &str) -> bool {
-        (number(blake3::hash(id.as_bytes()).as_bytes()) ^ self.turn).is_multiple_of(TURNS)
+        self.in_turn.contains(id)
     }
 
     /// Whether neither the folder's files nor what it simulates differ from what is on record.
@@ -52,15 +58,23 @@ impl Fingerprints {
     /// An experiment that cannot be read or run.
     pub fn still(&self, folder: &Path, id: &str, jobs: usize) -> Result<bool, String> {
         let Some(on_record) = self.on_record.get(id) else { return Ok(false) };
-        Ok(files(folder)? == on_record.files && simulated(folder, jobs)? == on_record.simulated)
+        Ok(files(folder)? == on_record.files
+            && text(&simulated(folder, &[], jobs)?) == on_record.simulated)
     }
 
-    /// Puts on record what an experiment is now, its pages written.
+    /// Puts on record what an experiment is now, its pages written and its claims judged by so many seeds each.
     ///
     /// # Errors
     /// An experiment that cannot be read or run.
-    pub fn put(&mut self, folder: &Path, id: &str, jobs: usize) -> Result<(), String> {
-        let now = Fingerprint { simulated: simulated(folder, jobs)?, files: files(folder)? };
+    pub fn put(
+        &mut self,
+        folder: &Path,
+        id: &str,
+        seeds: &[usize],
+        jobs: usize,
+    ) -> Result<(), String> {
+        let now = simulated(folder, seeds, jobs)?;
+        let now = Fingerprint { simulated: text(&now), files: files(folder)?, events: now.events };
         self.on_record.insert(id.to_string(), now);
         Ok(())
     }
@@ -76,8 +90,30 @@ impl Fingerprints {
     }
 }
 
-fn simulated(folder: &Path, jobs: usize) -> Result<String, String> {
-    Ok(format!("{:016x}", run::fingerprint(&experiment::load(folder)?, jobs)?))
+fn simulated(folder: &Path, seeds: &[usize], jobs: usize) -> Result<run::Fingerprint, String> {
+    run::fingerprint(&experiment::load(folder)?, seeds, jobs)
+}
+
+fn text(found: &run::Fingerprint) -> String {
+    format!("{:016x}", found.digest)
+}
+
+/// Whose turn it is: the first in an order that is another one for each commit, while their events are not too many.
+fn turn<'a>(events: impl Iterator<Item = (&'a str, u64)>, commit: u64) -> BTreeSet<String> {
+    let place = |id: &str| {
+        number(blake3::hash(&[id.as_bytes(), &commit.to_be_bytes()].concat()).as_bytes())
+    };
+    let mut all: Vec<(u64, &str, u64)> = events.map(|(id, n)| (place(id), id, n)).collect();
+    all.sort_unstable();
+    let mut left = EVENTS_PER_TURN;
+    let mut drawn = BTreeSet::new();
+    for (_, id, events) in all {
+        if events <= left {
+            left -= events;
+            drawn.insert(id.to_string());
+        }
+    }
+    drawn
 }
 
 /// Names and contents of a folder's files.
@@ -99,11 +135,41 @@ fn files(folder: &Path) -> Result<String, String> {
 }
 
 /// A number that differs from commit to commit; 0 where there is no repository.
-fn turn(root: &Path) -> u64 {
+fn commit(root: &Path) -> u64 {
     let git = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root).output();
     git.map_or(0, |out| number(blake3::hash(&out.stdout).as_bytes()))
 }
 
 fn number(bytes: &[u8; 32]) -> u64 {
     bytes.iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const M: u64 = 1_000_000;
+    const ALL: [(&str, u64); 5] =
+        [("a", 9 * M), ("b", 150 * M), ("c", 250 * M), ("d", 390 * M), ("huge", 2000 * M)];
+
+    /// However large it is, unless it is larger than a turn, an experiment comes to be run.
+    #[test]
+    fn what_fits_into_a_turn_comes_to_its_turn() {
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        for commit in 0..100 {
+            let drawn = turn(ALL.into_iter(), commit);
+            let events = ALL.iter().filter(|a| drawn.contains(a.0)).map(|a| a.1).sum::<u64>();
+            assert!(events <= EVENTS_PER_TURN, "{drawn:?}");
+            drawn.into_iter().for_each(|id| *seen.entry(id).or_default() += 1);
+        }
+        assert!(ALL[..4].iter().all(|a| seen[a.0] >= 15), "{seen:?}");
+        assert!(!seen.contains_key("huge"));
+    }
+
+    #[test]
+    fn another_commit_draws_others() {
+        let of = |commit| turn(ALL.into_iter(), commit);
+        assert_eq!(of(7), of(7));
+        assert!((0..20).any(|commit| of(commit) != of(7)));
+    }
 }
