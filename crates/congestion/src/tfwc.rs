@@ -390,20 +390,15 @@ impl Controller for Tfwc {
         }
         self.clock.back_off();
         self.progress = now;
-        match &mut self.small {
-            Some(tcp) => {
-                if !tcp.ends_silence() {
-                    tcp.on_timeout(now);
-                }
-            }
-            None if self.as_tcp && self.phase == Phase::SlowStart => {
-                let clock = &self.clock;
-                let mut tcp =
-                    SmallWindow::new(self.cwnd, now, clock.timed(), 1.0, clock.kind_of_t0());
+        if let Some(tcp) = &mut self.small {
+            if !tcp.ends_silence() {
                 tcp.on_timeout(now);
-                self.small = Some(tcp);
             }
-            None => {}
+        } else if self.as_tcp && self.phase == Phase::SlowStart {
+            let clock = &self.clock;
+            let mut tcp = SmallWindow::new(self.cwnd, now, clock.timed(), 1.0, clock.kind_of_t0());
+            tcp.on_timeout(now);
+            self.small = Some(tcp);
         }
         self.deferred = false;
         let cwnd = self.small.as_ref().map_or(self.cwnd, SmallWindow::cwnd);

@@ -56,8 +56,13 @@ fn kill_half_way(home: &Path, args: &[&str], dir: &Path, name: &str) {
 }
 
 fn serve(home: &Path, dir: &Path, flags: &[&str]) -> Server {
+    serve_with("rrtp+cubic", home, dir, flags)
+}
+
+/// With `rrtp` it sends with what clients ask for.
+fn serve_with(protocol: &str, home: &Path, dir: &Path, flags: &[&str]) -> Server {
     let mut child = narrows(home)
-        .args(["serve", "--listen", "127.0.0.1:0", "--protocol", "rrtp+cubic"])
+        .args(["serve", "--listen", "127.0.0.1:0", "--protocol", protocol])
         .args(flags)
         .arg(dir)
         .stdout(Stdio::piped())
@@ -193,7 +198,8 @@ fn who_sends_is_told_of_the_path_meanwhile() {
     let (root, client) = (homes.get("root"), homes.get("client"));
     let content = bytes(300_000);
     std::fs::write(root.join("f"), &content).unwrap();
-    let server = serve(&homes.get("server"), &root, &["--allow-put"]);
+    let flags = ["--allow-put", "--permit-rate-driven", "100Mbit/s"];
+    let server = serve_with("rrtp", &homes.get("server"), &root, &flags);
     let url = |path: &str| format!("rrtp://{}/{path}", server.at);
     let told = ["--protocol", "rrtp+brutal", "--rate", "100kbit/s", "--json", "--reconfigure"];
     for args in [["get", &url("f"), "-o", "g"], ["put", "g", &url("h"), "--learn"]] {
