@@ -78,13 +78,13 @@ fn range(x: &[f64]) -> (f64, f64) {
 #[test]
 fn periodic_losses_give_their_period_and_the_equations_window() {
     for (period, equation, cwnd) in [(100.0, 11.233, 11.0), (20.0, 3.686, 4.0)] {
-        let t = validation("tfwc(rate-mode=on)", &format!("periodic({period})"), 300.0);
+        let t = validation("tfwc(rate-mode=on,spread=0)", &format!("periodic({period})"), 300.0);
         assert_eq!(range(tail(&t, "mean_loss_interval")), (period, period));
         assert_eq!(range(tail(&t, "cwnd")), (cwnd, cwnd));
         assert!((mean(tail(&t, "equation_window")) - equation).abs() < 0.001);
         assert_eq!(range(tail(&t, "rate_mode")), (0.0, 0.0));
     }
-    let t = validation("tfwc(rate-mode=on)", "periodic(10)", 300.0);
+    let t = validation("tfwc(rate-mode=on,spread=0)", "periodic(10)", 300.0);
     assert_eq!(range(tail(&t, "mean_loss_interval")), (10.0, 10.0));
     assert_eq!(range(tail(&t, "rate_mode")), (1.0, 1.0));
     // Every RTT sqrt(2p/3) + .3 s x 3 sqrt(3p/8) p (1 + 32 p^2): 49 ms; nine of ten arrive.
@@ -96,10 +96,11 @@ fn periodic_losses_give_their_period_and_the_equations_window() {
 /// is one, because a round trip holds less than one packet then.
 #[test]
 fn adjacent_and_alternating_losses() {
-    let t = validation("tfwc(rate-mode=on)", "periodic(100)+periodic(100,offset=1)", 300.0);
+    let t =
+        validation("tfwc(rate-mode=on,spread=0)", "periodic(100)+periodic(100,offset=1)", 300.0);
     assert_eq!(range(tail(&t, "mean_loss_interval")), (100.0, 100.0));
     assert_eq!(range(tail(&t, "cwnd")), (11.0, 11.0));
-    let t = validation("tfwc(rate-mode=on)", "periodic(2)", 300.0);
+    let t = validation("tfwc(rate-mode=on,spread=0)", "periodic(2)", 300.0);
     assert_eq!(range(tail(&t, "mean_loss_interval")), (2.0, 2.0));
     let bps = mean(tail(&t, "throughput_bps"));
     assert!(bps > 0.0 && bps < 8000.0, "less than a packet a second: {bps}");
@@ -110,7 +111,11 @@ fn adjacent_and_alternating_losses() {
 #[test]
 fn losses_anywhere_in_their_blocks_average_the_block() {
     for (block, least, most) in [(100.0, 99.0, 102.0), (20.0, 19.8, 21.0), (10.0, 9.9, 11.0)] {
-        let t = validation("tfwc(rate-mode=on)", &format!("periodic({block},place=random)"), 600.0);
+        let t = validation(
+            "tfwc(rate-mode=on,spread=0)",
+            &format!("periodic({block},place=random)"),
+            600.0,
+        );
         let ali = mean(tail(&t, "mean_loss_interval"));
         assert!((least..most).contains(&ali), "{block}: {ali}");
     }
@@ -209,7 +214,7 @@ fn theta(protocol: &str, n: u32, mbps: f64, room: u64) -> f64 {
 /// half as many TCP flows the other way: theta is 0.50, 0.39 and 0.66 in rate mode.
 #[test]
 fn neither_tcp_nor_tfwc_starves() {
-    for protocol in ["tfwc", "tfwc(rate-mode=on)"] {
+    for protocol in ["tfwc", "tfwc(rate-mode=on,spread=0)"] {
         for (n, mbps, room) in [(1, 1.0, 5), (4, 1.0, 5), (4, 5.0, 14)] {
             let theta = theta(protocol, n, mbps, room);
             assert!(
@@ -225,7 +230,8 @@ fn neither_tcp_nor_tfwc_starves() {
 #[test]
 fn a_small_window_is_fair_where_rate_mode_starves_tcp() {
     for (n, mbps) in [(16, 0.2), (64, 1.0)] {
-        let (default, rate) = (theta("tfwc", n, mbps, 5), theta("tfwc(rate-mode=on)", n, mbps, 5));
+        let (default, rate) =
+            (theta("tfwc", n, mbps, 5), theta("tfwc(rate-mode=on,spread=0)", n, mbps, 5));
         assert!((0.35..0.65).contains(&default), "{n} and {n} at {mbps} Mbit/s: {default}");
         assert!(rate < 0.3, "{n} and {n} at {mbps} Mbit/s: {rate}");
     }
@@ -235,6 +241,6 @@ fn a_small_window_is_fair_where_rate_mode_starves_tcp() {
 /// starves TCP on a short queue.
 #[test]
 fn a_fine_clock_in_rate_mode_starves_tcp() {
-    let theta = theta("tfwc(rate-mode=on,t0=variance)", 4, 1.0, 5);
+    let theta = theta("tfwc(rate-mode=on,spread=0,t0=variance)", 4, 1.0, 5);
     assert!(theta < 0.15, "{theta}");
 }
