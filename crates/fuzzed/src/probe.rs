@@ -48,7 +48,11 @@ fn estimate(bytes: &[u8]) {
         let sent = (0..u64::from(packets)).map(|i| now.as_nanos() + i * gap).collect();
         let (start, spread) = (lie() << (lie() % 50), lie() << (lie() % 30));
         let arrivals: Vec<Arrival> = (0..lie() * 2)
-            .map(|i| Arrival { index: (i * lie()) as u32, at_ns: start + spread * lie() })
+            .map(|i| Arrival {
+                index: (i * lie()) as u32,
+                at_ns: start + spread * lie(),
+                ecn: lie() as u8,
+            })
             .collect();
         probe.on_train(&step, Observed::new(sent, &arrivals));
         now += step.train.length() + Duration::from_millis(1 + lie());

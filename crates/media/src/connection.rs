@@ -47,7 +47,8 @@ pub fn for_media(config: ConnectionConfig) -> Result<ConnectionConfig, Error> {
 /// # Errors
 /// The connection is over.
 pub async fn message(connection: &Connection) -> Result<(Time, Vec<u8>), narrows_net::Error> {
-    poll_fn(|context| connection.poll_message_with_time(context)).await
+    let message = poll_fn(|context| connection.poll_whole_message(context)).await?;
+    Ok((message.at, message.bytes))
 }
 
 /// Sleeps until then by a connection's clock; for `Time::NEVER`, for ever.

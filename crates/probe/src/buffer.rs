@@ -1,5 +1,6 @@
 //! The buffer: a load 1.2 times the rate until a queue overflows, stopped at the first burst of losses.
 
+use crate::ecn::CE;
 use crate::loss::Loss;
 use crate::rate::{FULL_BYTES, MAX_EXCESS};
 use crate::statistics::{Interval, quantile};
@@ -21,22 +22,36 @@ pub struct Buffer {
     pub managed: bool,
 }
 
-/// Says when a queue overflows, from the packets that arrive.
+/// When the receiver of a train stops it; zeros for never.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct StopAt {
+    /// So many runs of lost packets are among the last 48.
+    pub runs: u8,
+    /// So many packets were marked (ECN).
+    pub marks: u8,
+}
+
+/// Says when a queue overflows, or is managed, from the packets that arrive.
 #[derive(Clone, Debug)]
 pub struct OverflowWatch {
     missing: Vec<u32>,
     newest: Option<u32>,
-    most: usize,
+    marks: u8,
+    stop_at: StopAt,
 }
 
 impl OverflowWatch {
-    /// Stops at so many runs of lost packets among the last 48; 0 never does.
-    pub fn new(runs: u8) -> OverflowWatch {
-        OverflowWatch { missing: Vec::new(), newest: None, most: usize::from(runs) }
+    /// Of a train.
+    pub fn new(stop_at: StopAt) -> OverflowWatch {
+        OverflowWatch { missing: Vec::new(), newest: None, marks: 0, stop_at }
     }
-    /// A packet has arrived; whether it is time to stop.
-    pub fn on_arrival(&mut self, index: u32) -> bool {
-        if self.most == 0 {
+    /// A packet has arrived with this ECN field; whether it is time to stop.
+    pub fn on_arrival(&mut self, index: u32, ecn: u8) -> bool {
+        self.marks = self.marks.saturating_add(u8::from(ecn == CE));
+        if self.stop_at.marks > 0 && self.marks >= self.stop_at.marks {
+            return true;
+        }
+        if self.stop_at.runs == 0 {
             return false;
         }
         let next = self.newest.map_or(0, |n| n.saturating_add(1));
@@ -50,7 +65,7 @@ impl OverflowWatch {
         self.missing.retain(|m| newest - m <= WINDOW);
         // In order, but for what was held up and is not missing any more.
         let runs = self.missing.windows(2).filter(|w| w[1] - w[0] > 1).count();
-        runs + usize::from(!self.missing.is_empty()) >= self.most
+        runs + usize::from(!self.missing.is_empty()) >= usize::from(self.stop_at.runs)
     }
 }
 
@@ -70,12 +85,18 @@ pub(crate) fn train(rate: f64, longest: Duration, bytes: u64) -> Option<Train> {
     let packets = ((longest.as_secs_f64() / gap) as u64).min(bytes / u64::from(FULL_BYTES));
     let gap = Duration::from_secs_f64(gap);
     let packets = u32::try_from(packets).ok().filter(|n| *n >= 20)?;
-    Some(Train { purpose: Purpose::Fill, packets, bytes: FULL_BYTES, gap })
+    Some(Train { purpose: Purpose::Fill, packets, bytes: FULL_BYTES, gap, ce: 0 })
 }
 
 /// What the train says: `empty` is the usual delay without a queue, seconds by the same two clocks, of a packet
-/// without length.
-pub(crate) fn read(observed: &Observed, rate: f64, empty: f64, loss: &Loss) -> Option<Buffer> {
+/// without length. `marked` says that the queue marks packets, by ECN.
+pub(crate) fn read(
+    observed: &Observed,
+    rate: f64,
+    empty: f64,
+    loss: &Loss,
+    marked: bool,
+) -> Option<Buffer> {
     let transmission = f64::from(FULL_BYTES) * 8.0 / rate;
     let waits: Vec<(usize, f64)> = observed
         .delays()
@@ -95,6 +116,9 @@ pub(crate) fn read(observed: &Observed, rate: f64, empty: f64, loss: &Loss) -> O
     // The last packets count by themselves: a queue that has just become full has not dropped many.
     let late = lost.iter().filter(|i| **i + WINDOW as usize >= last).count();
     let overflows = late >= usize::from(stop_at(loss));
+    if marked {
+        return Some(Buffer { packets: Interval::at_least(reached), managed: true });
+    }
     if !overflows && lost.len() as f64 <= 2.0 + 2.0 * usual {
         return Some(Buffer { packets: Interval::at_least(reached), managed: false });
     }
@@ -113,23 +137,38 @@ pub(crate) fn read(observed: &Observed, rate: f64, empty: f64, loss: &Loss) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ecn::ECT0;
+
+    fn runs(runs: u8) -> StopAt {
+        StopAt { runs, marks: 0 }
+    }
+
+    #[test]
+    fn marks_stop_a_train_if_they_are_to() {
+        let marked = |stop_at| {
+            let mut watch = OverflowWatch::new(stop_at);
+            (0..100).find(|i| watch.on_arrival(*i, if i % 10 == 0 { CE } else { ECT0 }))
+        };
+        assert_eq!(marked(StopAt { runs: 5, marks: 3 }), Some(20));
+        assert_eq!(marked(runs(5)), None);
+    }
 
     #[test]
     fn a_burst_of_losses_stops_and_scattered_ones_do_not() {
-        let mut watch = OverflowWatch::new(5);
-        assert!((0..1000).filter(|i| i % 20 != 7).all(|i| !watch.on_arrival(i)));
-        let stopped = (1000..1100).filter(|i| i % 6 != 0).find(|i| watch.on_arrival(*i));
+        let mut watch = OverflowWatch::new(runs(5));
+        assert!((0..1000).filter(|i| i % 20 != 7).all(|i| !watch.on_arrival(i, ECT0)));
+        let stopped = (1000..1100).filter(|i| i % 6 != 0).find(|i| watch.on_arrival(*i, ECT0));
         assert!((1013..1050).contains(&stopped.unwrap()), "{stopped:?}");
-        let mut watch = OverflowWatch::new(5);
-        assert!((0..1000).filter(|i| i % 100 > 20).all(|i| !watch.on_arrival(i)), "a fade");
+        let mut watch = OverflowWatch::new(runs(5));
+        assert!((0..1000).filter(|i| i % 100 > 20).all(|i| !watch.on_arrival(i, ECT0)), "a fade");
     }
 
     #[test]
     fn a_leap_of_numbers_costs_nothing() {
-        let mut watch = OverflowWatch::new(200);
-        assert!(!watch.on_arrival(0));
-        watch.on_arrival(u32::MAX);
+        let mut watch = OverflowWatch::new(runs(200));
+        assert!(!watch.on_arrival(0, ECT0));
+        watch.on_arrival(u32::MAX, ECT0);
         assert!(watch.missing.len() <= WINDOW as usize);
-        assert!(!watch.on_arrival(1));
+        assert!(!watch.on_arrival(1, ECT0));
     }
 }

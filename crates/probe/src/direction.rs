@@ -1,6 +1,8 @@
 //! One direction of a path: which train comes next in each phase, and what all of them together say.
 
-use crate::buffer::{self, Buffer};
+use crate::buffer::{self, Buffer, StopAt};
+use crate::ecn::Ecn;
+use crate::frames::MAX_PACKETS;
 use crate::idle::{self, IdleDelay};
 use crate::loss::{self, Loss};
 use crate::policer::{self, Policer};
@@ -11,12 +13,18 @@ use narrows_base::Duration;
 
 /// The steady load, as a share of the rate.
 const LOAD: f64 = 0.85;
-/// Packets of the steady load: so many that a loss of one percent is known to a fifth.
-const PACKETS: f64 = 10_000.0;
+/// Packets of it per second: the more, the better losses are known, and so many a host sends in time.
+const PACKETS_PER_SECOND: f64 = 8_000.0;
 /// Packets that a busy host may send together behind a late timer; what waited longer had met a queue.
 const SLACK_PACKETS: f64 = 10.0;
-/// Bytes of the smallest packet of a load.
-const SMALLEST: u32 = 200;
+/// Bytes of the smallest packet of a load, the headers of IP and UDP and the seal included.
+const SMALLEST: u32 = 80;
+/// A load of fewer packets is not worth its round trip.
+const FEWEST: u32 = 20;
+/// The most that a load takes of the bytes that are left: others come behind it.
+const MAX_SHARE: f64 = 0.4;
+/// Losses are to be known to this share of them, or so many packets of all.
+const NEAR: (f64, f64) = (0.2, 0.002);
 
 /// Reordering: how often a packet comes late, and by how much.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -32,9 +40,10 @@ pub(crate) struct Direction {
     rate: RateSearch,
     rate_done: bool,
     idle: Option<IdleDelay>,
-    steady: Option<(Train, Observed)>,
-    below: Option<(Train, Observed)>,
+    /// Steady loads, in their order: the first look, a lower one if that called for it, and the second look.
+    loads: Vec<(Train, Observed)>,
     fill: Option<(Train, Observed)>,
+    ecn: Ecn,
 }
 
 impl Direction {
@@ -45,12 +54,10 @@ impl Direction {
             Purpose::Open | Purpose::Rate => self.rate.next(),
             Purpose::Idle if self.idle.is_some() => None,
             Purpose::Idle => Some(idle::train(self.bps()?, left)),
-            Purpose::Steady if self.steady.is_some() => None,
             Purpose::Steady => self.steady_train(left, bytes),
-            Purpose::Below if self.below.is_some() => None,
             Purpose::Below => {
-                let (train, observed) = self.steady.as_ref()?;
-                policer::below(train, observed, &self.loss()?)
+                let (train, observed) = self.loads.last()?;
+                policer::below(train, observed, &self.loss()?, left)
             }
             Purpose::Fill if self.fill.is_some() || self.policer().is_some() => None,
             Purpose::Fill => buffer::train(self.bps()?, left, bytes),
@@ -61,33 +68,39 @@ impl Direction {
         (fits || needed).then_some(train)
     }
 
-    /// The runs of lost packets among the last 48 at which a train stops; 0 for never.
-    pub fn stop_at(&self, train: &Train) -> u8 {
+    /// When the receiver of a train stops it.
+    pub fn stop_at(&self, train: &Train) -> StopAt {
         match (train.purpose, self.loss()) {
-            (Purpose::Fill, Some(loss)) => buffer::stop_at(&loss),
-            _ => 0,
+            (Purpose::Fill, Some(loss)) => {
+                StopAt { runs: buffer::stop_at(&loss), marks: self.ecn.stop_at() }
+            }
+            _ => StopAt::default(),
         }
+    }
+    pub fn ecn(&self) -> Ecn {
+        self.ecn
     }
 
     fn steady_train(&self, left: Duration, bytes: u64) -> Option<Train> {
-        let load = LOAD * self.bps()?;
-        let seconds = left.as_secs_f64();
-        let size = (load * seconds / 8.0 / PACKETS) as u32;
+        let carried = self.policer().map_or(f64::INFINITY, |p| p.rate.low);
+        let load = LOAD * self.bps()?.min(carried);
+        let size = (load / 8.0 / PACKETS_PER_SECOND) as u32;
         let size = size.clamp(SMALLEST, FULL_BYTES);
         let gap = f64::from(size) * 8.0 / load;
-        let most = (bytes / u64::from(size)) as f64;
-        let packets = (seconds / gap).min(PACKETS).min(most) as u32;
+        let most = (bytes as f64 * MAX_SHARE / f64::from(size)).floor();
+        let packets = (left.as_secs_f64() / gap).min(f64::from(MAX_PACKETS)).min(most) as u32;
         let gap = Duration::from_secs_f64(gap);
-        Some(Train { purpose: Purpose::Steady, packets, bytes: size, gap })
+        let train = Train { purpose: Purpose::Steady, packets, bytes: size, gap, ce: 0 };
+        (packets >= FEWEST).then_some(train)
     }
 
     /// What became of a train.
     pub fn on_train(&mut self, train: &Train, observed: Observed) {
+        self.ecn.add(train, &observed);
         match train.purpose {
             Purpose::Open | Purpose::Rate => self.rate.on_train(train, &observed),
             Purpose::Idle => self.idle = self.bps().and_then(|bps| idle::read(&observed, bps)),
-            Purpose::Steady => self.steady = Some((*train, observed)),
-            Purpose::Below => self.below = Some((*train, observed)),
+            Purpose::Steady | Purpose::Below => self.loads.push((*train, observed)),
             Purpose::Fill => {
                 self.rate.on_fill(train, &observed);
                 self.fill = Some((*train, observed));
@@ -112,30 +125,42 @@ impl Direction {
         let bps = self.bps().unwrap_or(1.0);
         1.2 * jitter + 0.001 + SLACK_PACKETS * f64::from(FULL_BYTES) * 8.0 / bps
     }
-    fn count(&self, load: &Option<(Train, Observed)>) -> Option<Loss> {
-        load.as_ref().map(|(_, observed)| loss::count(observed, self.no_queue()))
+    fn count<'a>(&self, loads: impl Iterator<Item = &'a Observed>) -> Loss {
+        loss::count(loads, self.no_queue())
     }
-    /// Losses of the highest load that no policer cut.
+    /// Losses of all loads that no policer cuts.
     pub fn loss(&self) -> Option<Loss> {
-        let steady = self.count(&self.steady);
-        match self.policer() {
-            Some(_) => self.count(&self.below),
-            None => steady,
-        }
+        self.loads.first()?;
+        let most = self.policer().map_or(f64::INFINITY, |p| p.rate.low);
+        let below = self.loads.iter().filter(|(train, observed)| observed.load(train) <= most);
+        Some(self.count(below.map(|l| &l.1)))
     }
+    /// How far losses are from being known well enough: 1 for just so, and more for less.
+    pub fn unknown(&self) -> f64 {
+        self.loss().map_or(1.0, |loss| {
+            let half = 0.5 * (loss.share.high - loss.share.low);
+            half / (NEAR.0 * loss.share.value).max(NEAR.1)
+        })
+    }
+    /// What a lower load tells of the one before it.
     pub fn policer(&self) -> Option<Policer> {
-        let (train, observed) = self.steady.as_ref()?;
-        let above = self.count(&self.steady)?;
-        policer::read(train, observed, &above, &self.count(&self.below)?)
+        self.loads.windows(2).find_map(|pair| {
+            let [(train, above), (after, below)] = pair else { return None };
+            if after.purpose != Purpose::Below {
+                return None;
+            }
+            let count = |observed| self.count(std::iter::once(observed));
+            policer::read(train, above, &count(above), &count(below))
+        })
     }
     pub fn reordering(&self) -> Option<Reordering> {
-        let (_, observed) = self.steady.as_ref()?;
-        let (late, n) = (observed.late, observed.count());
+        let loads = || self.loads.iter().map(|l| &l.1);
+        let (late, n) = loads().fold((0, 0), |(late, n), o| (late + o.late, n + o.count()));
         if late < 3 {
             return None;
         }
         // Of those that came late, how much later than the usual ones.
-        let delays: Vec<f64> = observed.delays().iter().map(|d| d.1).collect();
+        let delays: Vec<f64> = loads().flat_map(|o| o.delays()).map(|d| d.1).collect();
         let usual = quantile(&delays, 0.5);
         let share = f64::from(late) / n.max(1) as f64;
         let by = quantile(&delays, 1.0 - 0.5 * share) - usual;
@@ -143,10 +168,10 @@ impl Direction {
     }
     pub fn buffer(&self) -> Option<Buffer> {
         let (_, fill) = self.fill.as_ref()?;
-        let (train, steady) = self.steady.as_ref()?;
+        let (train, steady) = self.loads.last()?;
         let (bps, loss) = (self.bps()?, self.loss()?);
         let delays: Vec<f64> = steady.delays().iter().map(|d| d.1).collect();
         let empty = quantile(&delays, 0.5) - f64::from(train.bytes) * 8.0 / bps;
-        buffer::read(fill, bps, empty, &loss)
+        buffer::read(fill, bps, empty, &loss, self.ecn.queue_marks())
     }
 }

@@ -4,6 +4,7 @@
 //! who sends it says when it is over; who receives may stop it. Numbers are big-endian; reports have variable-length
 //! ones, differences from one arrival to the next.
 
+use crate::buffer::StopAt;
 use crate::train::Arrival;
 
 /// Packets of a train, at most.
@@ -60,8 +61,10 @@ pub struct TrainFrame {
     pub bytes: u16,
     /// From one to the next, ns.
     pub gap_ns: u64,
-    /// Runs of lost packets among the last 48 at which the receiver stops it; 0 for never.
-    pub stop_at: u8,
+    /// When the receiver stops it.
+    pub stop_at: StopAt,
+    /// The last so many leave with the ECN field CE.
+    pub ce: u16,
 }
 
 /// What is at the beginning of each packet of a train.
@@ -113,7 +116,8 @@ impl Frame {
                 rest.extend(train.packets.to_be_bytes());
                 rest.extend(train.bytes.to_be_bytes());
                 rest.extend(train.gap_ns.to_be_bytes());
-                rest.push(train.stop_at);
+                rest.extend([train.stop_at.runs, train.stop_at.marks]);
+                rest.extend(train.ce.to_be_bytes());
                 if matches!(self, Frame::Up(_)) { 1 } else { 2 }
             }
             Frame::Sent { train, packets } => {
@@ -129,9 +133,10 @@ impl Frame {
                 rest.extend(train.to_be_bytes());
                 let (mut index, mut at) = (0, 0);
                 for arrival in arrivals.iter().take(MAX_PACKETS as usize) {
-                    write_difference(&mut rest, index, u64::from(arrival.index));
+                    let place = u64::from(arrival.index) << 2 | u64::from(arrival.ecn & 3);
+                    write_difference(&mut rest, index, place);
                     write_difference(&mut rest, at, arrival.at_ns);
-                    (index, at) = (u64::from(arrival.index), arrival.at_ns);
+                    (index, at) = (place, arrival.at_ns);
                 }
                 5
             }
@@ -155,7 +160,8 @@ impl Frame {
                     packets: input.u32()?,
                     bytes: input.u16()?,
                     gap_ns: input.u64()?,
-                    stop_at: input.u8()?,
+                    stop_at: StopAt { runs: input.u8()?, marks: input.u8()? },
+                    ce: input.u16()?,
                 };
                 if kind == 1 { Frame::Up(train) } else { Frame::Down(train) }
             }
@@ -167,7 +173,8 @@ impl Frame {
                 while !input.0.is_empty() {
                     index = input.difference(index)?;
                     at_ns = input.difference(at_ns)?;
-                    arrivals.push(Arrival { index: u32::try_from(index).ok()?, at_ns });
+                    let ecn = (index & 3) as u8;
+                    arrivals.push(Arrival { index: u32::try_from(index >> 2).ok()?, at_ns, ecn });
                     if arrivals.len() > MAX_PACKETS as usize {
                         return None;
                     }
@@ -269,18 +276,20 @@ mod tests {
     use proptest::prelude::*;
 
     fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
-        let one = (0..MAX_PACKETS, 0..u64::MAX >> 1);
-        prop::collection::vec(one.prop_map(|(index, at_ns)| Arrival { index, at_ns }), 0..50)
+        let one = (0..MAX_PACKETS, 0..u64::MAX >> 1, 0u8..4);
+        let one = one.prop_map(|(index, at_ns, ecn)| Arrival { index, at_ns, ecn });
+        prop::collection::vec(one, 0..50)
     }
 
     fn frame() -> impl Strategy<Value = Frame> {
-        let train = (any::<(u32, u32, u16)>(), any::<(u64, u8)>()).prop_map(
-            |((train, packets, bytes), (gap_ns, stop_at))| TrainFrame {
+        let train = (any::<(u32, u32, u16)>(), any::<(u64, u8, u8, u16)>()).prop_map(
+            |((train, packets, bytes), (gap_ns, runs, marks, ce))| TrainFrame {
                 train,
                 packets,
                 bytes,
                 gap_ns,
-                stop_at,
+                stop_at: StopAt { runs, marks },
+                ce,
             },
         );
         prop_oneof![
@@ -332,8 +341,11 @@ mod tests {
 
     #[test]
     fn the_longest_report_fits() {
-        let far =
-            |i: u32| Arrival { index: i % 2 * (MAX_PACKETS - 1), at_ns: u64::from(i % 2) << 62 };
+        let far = |i: u32| Arrival {
+            index: i % 2 * (MAX_PACKETS - 1),
+            at_ns: u64::from(i % 2) << 62,
+            ecn: 3,
+        };
         let arrivals: Vec<Arrival> = (0..MAX_PACKETS).map(far).collect();
         let bytes = Frame::Report { train: 1, arrivals }.bytes();
         let mut reader = FrameReader::default();

@@ -6,6 +6,8 @@ use narrows_base::Duration;
 
 const PACKETS: u32 = 40;
 const FEWEST: u32 = 8;
+/// One of so many leaves marked (ECN).
+const CE_SHARE: u32 = 5;
 /// With the headers of IP and UDP.
 pub(crate) const SMALL_BYTES: u32 = 200;
 const MIN_GAP: f64 = 0.012;
@@ -29,7 +31,8 @@ pub(crate) fn train(rate: f64, left: Duration) -> Train {
     let gap = (APART * transmission).max(MIN_GAP);
     let packets = PACKETS.min((left.as_secs_f64() / gap) as u32).max(FEWEST);
     let gap = Duration::from_secs_f64(gap);
-    Train { purpose: Purpose::Idle, packets, bytes: SMALL_BYTES, gap }
+    let ce = packets / CE_SHARE;
+    Train { purpose: Purpose::Idle, packets, bytes: SMALL_BYTES, gap, ce }
 }
 
 /// `rate` in bits per second.

@@ -7,6 +7,7 @@
 
 mod buffer;
 mod direction;
+pub mod ecn;
 pub mod frames;
 mod idle;
 pub mod link_text;
@@ -18,7 +19,7 @@ pub mod simulated;
 mod statistics;
 mod train;
 
-pub use buffer::{Buffer, OverflowWatch};
+pub use buffer::{Buffer, OverflowWatch, StopAt};
 pub use direction::Reordering;
 pub use loss::Loss;
 pub use policer::Policer;

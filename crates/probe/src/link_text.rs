@@ -1,5 +1,6 @@
 //! An estimate as the text of `--link`.
 
+use crate::ecn::EcnVerdict;
 use crate::probe::{Estimate, WayEstimate};
 use crate::statistics::Interval;
 use std::fmt::Write as _;
@@ -34,7 +35,8 @@ fn write(out: &mut String, prefix: &str, way: &WayEstimate) {
         key("queue", if known { format!("{packets}p") } else { at_least(packets) });
         if buffer.managed {
             // The kind is not known; this one has no parameters that must be.
-            key("aqm", "codel".into());
+            let drops = way.ecn.verdict() != EcnVerdict::Unknown && !way.ecn.queue_marks();
+            key("aqm", if drops { "codel(ecn=off)" } else { "codel" }.into());
         }
     } else {
         key("queue", at_least(0.0));

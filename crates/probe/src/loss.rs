@@ -21,33 +21,53 @@ const RUNS: u32 = 5;
 /// … that are so long on average are no chance.
 const BURST: f64 = 1.5;
 
-/// Counts the losses of a steady load. Losses behind a packet that had waited longer than `queue_s` are left out, as
+/// What is counted of one load or several.
+#[derive(Default)]
+struct Counted {
+    packets: u32,
+    lost: u32,
+    runs: u32,
+    /// Packets behind a lost one, and those of them that were lost, too.
+    pairs: u32,
+    after_loss: u32,
+}
+
+impl Counted {
+    fn add(&mut self, observed: &Observed, queue_s: f64) {
+        let delays = observed.delays();
+        let least = delays.iter().map(|d| d.1).fold(f64::INFINITY, f64::min);
+        let mut by_index = vec![None; observed.sent.len()];
+        for (i, delay) in delays {
+            if let Some(place) = by_index.get_mut(i) {
+                *place = Some(delay - least);
+            }
+        }
+        let (mut waited, mut before) = (0.0, false);
+        for delay in by_index {
+            let gone = delay.is_none();
+            waited = delay.unwrap_or(waited);
+            if waited > queue_s {
+                before = false;
+                continue;
+            }
+            self.packets += 1;
+            self.lost += u32::from(gone);
+            self.runs += u32::from(gone && !before);
+            self.pairs += u32::from(before);
+            self.after_loss += u32::from(gone && before);
+            before = gone;
+        }
+    }
+}
+
+/// Counts the losses of steady loads. Losses behind a packet that had waited longer than `queue_s` are left out, as
 /// a queue's: with them, the load was more than the path carries at that time.
-pub(crate) fn count(observed: &Observed, queue_s: f64) -> Loss {
-    let delays = observed.delays();
-    let least = delays.iter().map(|d| d.1).fold(f64::INFINITY, f64::min);
-    let mut by_index = vec![None; observed.sent.len()];
-    for (i, delay) in delays {
-        if let Some(place) = by_index.get_mut(i) {
-            *place = Some(delay - least);
-        }
+pub(crate) fn count<'a>(loads: impl Iterator<Item = &'a Observed>, queue_s: f64) -> Loss {
+    let mut counted = Counted::default();
+    for observed in loads {
+        counted.add(observed, queue_s);
     }
-    let (mut packets, mut lost, mut runs, mut after_loss, mut pairs) = (0_u32, 0_u32, 0, 0, 0);
-    let (mut waited, mut before) = (0.0, false);
-    for delay in by_index {
-        let gone = delay.is_none();
-        waited = delay.unwrap_or(waited);
-        if waited > queue_s {
-            before = false;
-            continue;
-        }
-        packets += 1;
-        lost += u32::from(gone);
-        runs += u32::from(gone && !before);
-        pairs += u32::from(before);
-        after_loss += u32::from(gone && before);
-        before = gone;
-    }
+    let Counted { packets, lost, runs, pairs, after_loss } = counted;
     let (n, p) = (f64::from(packets.max(1)), f64::from(lost) / f64::from(packets.max(1)));
     // How alike neighbours are, as of a chain of two states: so many fewer independent packets.
     let again = f64::from(after_loss) / f64::from(pairs.max(1));
@@ -70,15 +90,19 @@ mod tests {
         let sent: Vec<u64> = (0..5000).map(|i| i * 1_000_000).collect();
         let arrived = sent.iter().enumerate();
         let arrived = arrived.map(|(i, s)| (!lost(i)).then(|| s + 10_000_000 + wait_ns(i)));
-        Observed { arrived: arrived.collect(), sent, late: 0 }
+        Observed { arrived: arrived.collect(), ecn: vec![0; sent.len()], sent, late: 0 }
+    }
+
+    fn one(observed: &Observed, queue_s: f64) -> Loss {
+        count(std::iter::once(observed), queue_s)
     }
 
     #[test]
     fn random_losses_are_no_bursts_and_runs_are() {
         let key = RandomKey::from_seed(3);
-        let random = count(&observed(|i| key.draw(i as u64) < 0.05, |_| 0), 1.0);
+        let random = one(&observed(|i| key.draw(i as u64) < 0.05, |_| 0), 1.0);
         assert!(random.burst.is_none() && random.share.holds(0.05), "{random:?}");
-        let runs = count(&observed(|i| i % 160 < 8, |_| 0), 1.0);
+        let runs = one(&observed(|i| i % 160 < 8, |_| 0), 1.0);
         assert!((7.9..8.1).contains(&runs.burst.unwrap()), "{runs:?}");
         let width = |l: &Loss| l.share.high - l.share.low;
         assert!(width(&runs) > 2.0 * width(&random), "bursts are fewer independent packets");
@@ -88,8 +112,8 @@ mod tests {
     fn losses_behind_a_queue_are_not_random() {
         let full = |i: usize| (1000..2000).contains(&i);
         let seen = observed(|i| full(i) && i % 2 == 0, |i| if full(i) { 20_000_000 } else { 0 });
-        let with = count(&seen, 0.005);
+        let with = one(&seen, 0.005);
         assert!(with.lost <= 1 && with.packets < 4100, "{with:?}");
-        assert_eq!(count(&seen, 1.0).lost, 500);
+        assert_eq!(one(&seen, 1.0).lost, 500);
     }
 }

@@ -2,7 +2,8 @@
 //! then on what arrives has the bucket's rate, and the rest is lost. A load below it loses nothing.
 
 use crate::loss::Loss;
-use crate::statistics::Interval;
+use crate::rate::MAX_RATE;
+use crate::statistics::{Interval, quantile};
 use crate::train::{Observed, Purpose, Train};
 use narrows_base::Duration;
 
@@ -20,18 +21,30 @@ const SUSPICIOUS: f64 = 0.02;
 /// The lower one, as a share of what arrived of the first.
 const BELOW: f64 = 0.7;
 const PACKETS: u32 = 600;
+/// Of fewer nothing is to be learned: a loss of [`SUSPICIOUS`] is one or two of them.
+const FEWEST: u32 = 60;
 const LONGEST: f64 = 1.0;
+/// Losses that are so many times as far apart as usual have a pause of the sender between them.
+const FAR: f64 = 10.0;
 
-/// The train that tells, if one is needed: by what arrived, since a host may have sent more slowly than it was to.
-pub(crate) fn below(steady: &Train, observed: &Observed, loss: &Loss) -> Option<Train> {
+/// The train that tells, if one is needed, and if there is time for it: by what arrived, since a host may have sent
+/// more slowly than it was to.
+pub(crate) fn below(
+    steady: &Train,
+    observed: &Observed,
+    loss: &Loss,
+    left: Duration,
+) -> Option<Train> {
     let (first, last) = (observed.sent.first()?, observed.sent.last()?);
     let arrived = observed.count();
     if loss.share.low < SUSPICIOUS || arrived < 10 {
         return None;
     }
     let gap = last.saturating_sub(*first) as f64 * 1e-9 / (arrived as f64 * BELOW);
-    let packets = PACKETS.min((LONGEST / gap) as u32).max(10);
-    Some(Train { purpose: Purpose::Below, packets, gap: Duration::from_secs_f64(gap), ..*steady })
+    let most = LONGEST.min(left.as_secs_f64()) / gap;
+    let packets = PACKETS.min(most as u32);
+    let gap = Duration::from_secs_f64(gap);
+    (packets >= FEWEST).then_some(Train { purpose: Purpose::Below, packets, gap, ..*steady })
 }
 
 /// The policer that explains why the lower load lost so much less.
@@ -47,26 +60,86 @@ pub(crate) fn read(
     let bits = f64::from(steady.bytes) * 8.0;
     let start = *observed.sent.first()?;
     let at = |i: usize| Some(observed.sent.get(i)?.saturating_sub(start) as f64 * 1e-9);
-    // While the bucket lasts nothing is lost but at random; the rest is a line of the policer's rate. What is lost at
+    // At each loss the bucket was empty, so that what passed from one to the next is what its rate gave meanwhile. Where
+    // they are far apart the sender had paused, and what would not fit into the bucket was never given. What is lost at
     // random below it has not taken tokens here, or has, if it is lost behind: a small share in either case.
-    let first = observed.arrived.iter().position(Option::is_none)?;
-    let last = observed.sent.len().checked_sub(1)?;
-    let from = first + (last - first) / 10;
-    let passed = observed.arrived.get(from..)?.iter().flatten().count() as f64;
-    let seconds = at(last)? - at(from)?;
+    let lost: Vec<usize> = (0..observed.sent.len())
+        .filter(|i| observed.arrived.get(*i).is_some_and(Option::is_none))
+        .collect();
+    let apart = |pair: &[usize]| Some(at(*pair.last()?)? - at(*pair.first()?)?);
+    let usual = quantile(&lost.windows(2).filter_map(apart).collect::<Vec<_>>(), 0.5);
+    let (mut passed, mut seconds) = (0.0, 0.0);
+    for pair in lost.windows(2) {
+        let apart = apart(pair)?;
+        if let [from, to] = pair
+            && apart <= FAR * usual.max(bits / MAX_RATE)
+        {
+            (passed, seconds) = (passed + (to - from - 1) as f64, seconds + apart);
+        }
+    }
     if passed < 10.0 || seconds <= 0.0 {
         return None;
     }
     let rate = passed * bits / seconds / (1.0 - below.share.value);
-    let mut held: f64 = 0.0;
-    let mut sum = 0.0;
+    // The most that passed beyond the rate, from whatever moment on.
+    let (mut sum, mut least, mut held): (f64, f64, f64) = (0.0, 0.0, 0.0);
     for (i, arrived) in observed.arrived.iter().enumerate() {
+        least = least.min(sum - rate * at(i)?);
         sum += if arrived.is_some() { bits } else { 0.0 };
-        held = held.max(sum - rate * at(i)?);
+        held = held.max(sum - rate * at(i)? - least);
     }
     let error = rate * (2.0 / passed).max(0.004);
     Some(Policer {
         rate: Interval { value: rate, low: rate - error, high: rate + error },
         burst: held / 8.0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loss::count;
+    use crate::statistics::wilson;
+
+    /// What passes a token bucket of 8 Mbit/s and 60 kB at 16 Mbit/s, by a host that stands still for 300 ms in the middle.
+    #[test]
+    fn a_host_that_stands_still_changes_neither_rate_nor_bucket() {
+        let gap = Duration::from_micros(200);
+        let train = Train { purpose: Purpose::Steady, packets: 6000, bytes: 400, gap, ce: 0 };
+        let (mut sent, mut arrived) = (Vec::new(), Vec::new());
+        let (mut tokens, mut before) = (60_000.0_f64, 0);
+        for i in 0..6000_u64 {
+            let at = i * gap.as_nanos() + if i >= 3000 { 300_000_000 } else { 0 };
+            tokens = (tokens + (at - before) as f64 * 1e-3).min(60_000.0);
+            before = at;
+            let passes = tokens >= 400.0;
+            tokens -= if passes { 400.0 } else { 0.0 };
+            sent.push(at);
+            arrived.push(passes.then_some(at + 10_000_000));
+        }
+        let ecn = vec![0; sent.len()];
+        let observed = Observed { sent, arrived, ecn, late: 0 };
+        let above = count(std::iter::once(&observed), 1.0);
+        let lower = below(&train, &observed, &above, Duration::from_secs(2)).unwrap();
+        assert!(lower.length() < Duration::from_secs(1));
+        let none = Loss { share: wilson(0.0, 600.0), packets: 600, lost: 0, burst: None };
+        let found = read(&train, &observed, &above, &none).unwrap();
+        assert!((found.rate.value / 8e6 - 1.0).abs() < 0.01, "{found:?}");
+        assert!((found.burst / 60e3 - 1.0).abs() < 0.05, "{found:?}");
+    }
+
+    /// The lower load is as short as the time that is left, and is left out only where it would say nothing.
+    #[test]
+    fn the_lower_load_fits_into_what_is_left() {
+        let gap = Duration::from_millis(2);
+        let train = Train { purpose: Purpose::Steady, packets: 1000, bytes: 400, gap, ce: 0 };
+        let sent: Vec<u64> = (0..1000).map(|i| i * gap.as_nanos()).collect();
+        let arrived = (0..1000).map(|i| (i % 2 == 0).then_some(i)).collect();
+        let observed = Observed { ecn: vec![0; 1000], sent, arrived, late: 0 };
+        let loss = count(std::iter::once(&observed), 1.0);
+        let of = |ms| below(&train, &observed, &loss, Duration::from_millis(ms));
+        assert!(of(500).unwrap().length() <= Duration::from_millis(500));
+        assert!(of(2_000).unwrap().length() <= Duration::from_secs(1));
+        assert!(of(100).is_none(), "too few packets to tell");
+    }
 }

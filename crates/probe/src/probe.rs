@@ -1,7 +1,8 @@
 //! The whole probe: both directions in turn, within their time and bytes.
 
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, StopAt};
 use crate::direction::{Direction, Reordering};
+use crate::ecn::Ecn;
 use crate::loss::Loss;
 use crate::policer::Policer;
 use crate::statistics::Interval;
@@ -29,8 +30,8 @@ pub struct Step {
     pub way: Way,
     /// What.
     pub train: Train,
-    /// It is stopped when so many runs of the last 48 packets are missing; 0 for never.
-    pub stop_at: u8,
+    /// When its receiver stops it.
+    pub stop_at: StopAt,
 }
 
 /// What is known of one direction.
@@ -46,6 +47,8 @@ pub struct WayEstimate {
     pub reordering: Option<Reordering>,
     /// A token bucket.
     pub policer: Option<Policer>,
+    /// What became of the packets' ECN fields.
+    pub ecn: Ecn,
     /// With a train that fills it.
     pub buffer: Option<Buffer>,
     /// Packets that were sent.
@@ -66,7 +69,7 @@ pub struct Estimate {
 }
 
 /// The phases in their order.
-const PHASES: [(Purpose, Way); 10] = [
+const PHASES: [(Purpose, Way); 14] = [
     (Purpose::Rate, Way::Up),
     (Purpose::Rate, Way::Down),
     (Purpose::Idle, Way::Up),
@@ -75,9 +78,17 @@ const PHASES: [(Purpose, Way); 10] = [
     (Purpose::Below, Way::Up),
     (Purpose::Steady, Way::Down),
     (Purpose::Below, Way::Down),
+    // A second look, of each direction according to what is not yet known of its losses.
+    (Purpose::Steady, Way::Up),
+    (Purpose::Below, Way::Up),
+    (Purpose::Steady, Way::Down),
+    (Purpose::Below, Way::Down),
     (Purpose::Fill, Way::Up),
     (Purpose::Fill, Way::Down),
 ];
+
+/// Where the second looks at losses begin among the phases.
+const SECOND_LOOKS: usize = 8;
 
 /// Seconds of the phases whose length does not depend on what is left, without their round trips.
 const RATE: f64 = 0.9;
@@ -85,34 +96,72 @@ const RATE_ROUND_TRIPS: f64 = 1.6;
 const IDLE: f64 = 0.6;
 /// Filling takes this share of what is left, if it is wanted; the steady load has the rest.
 const FILL: f64 = 0.45;
+/// The first looks at losses take this share of the steady load's time each; the second ones share the rest.
+const FIRST_LOOK: f64 = 0.3;
+/// A second look at one direction is not worth less of the time than this.
+const LEAST_SHARE: f64 = 0.15;
 /// Round trips of a handshake and of the last answer.
 const ENDS: f64 = 3.0;
 
-/// When each phase must be over, in seconds. What a phase does not need is left to the next.
-fn ends(rtt: f64, fill: bool) -> [f64; PHASES.len()] {
-    let total = (MAX_TIME.as_secs_f64() - ENDS * rtt).max(1.0);
-    let (rate, idle) = (RATE + RATE_ROUND_TRIPS * rtt, IDLE + rtt);
-    // On a path of many seconds nothing fits; each gets its share of what there is.
-    let scale = (0.7 * total / (2.0 * (rate + idle))).min(1.0);
-    let (rate, idle) = (rate * scale, idle * scale);
-    let rest = total - 2.0 * (rate + idle);
-    let fill = if fill { FILL * rest } else { 0.0 };
-    let steady = (rest - fill) / 2.0;
-    let mut ends = [total; PHASES.len()];
-    let mut end = 0.0;
-    for ((phase, _), place) in PHASES.iter().zip(&mut ends) {
-        end += match phase {
-            Purpose::Open | Purpose::Rate => rate,
-            Purpose::Idle => idle,
-            Purpose::Steady => steady,
-            Purpose::Below => 0.0,
-            Purpose::Fill => fill / 2.0,
-        };
-        // A look at a lower load takes its time from the phases behind it.
-        let below = if *phase == Purpose::Below { IDLE + rtt } else { 0.0 };
-        *place = (end + below).min(total);
+/// When the phases must be over, in seconds. What a phase does not need is left to those behind it.
+#[derive(Clone, Copy, Debug)]
+struct Schedule {
+    rtt: f64,
+    /// Of one direction, round trips included.
+    rate: f64,
+    idle: f64,
+    looks_over: f64,
+    total: f64,
+}
+
+impl Schedule {
+    fn new(rtt: f64, fill: bool) -> Schedule {
+        let total = (MAX_TIME.as_secs_f64() - ENDS * rtt).max(1.0);
+        let (rate, idle) = (RATE + RATE_ROUND_TRIPS * rtt, IDLE + rtt);
+        // On a path of many seconds nothing fits; each gets its share of what there is.
+        let scale = (0.7 * total / (2.0 * (rate + idle))).min(1.0);
+        let (rate, idle) = (rate * scale, idle * scale);
+        let rest = total - 2.0 * (rate + idle);
+        let fill = if fill { FILL * rest } else { 0.0 };
+        Schedule { rtt, rate, idle, looks_over: total - fill, total }
     }
-    ends
+
+    /// When a phase that begins now must be over; `unknown` is how far losses there and back are from being known.
+    fn end(&self, phase: usize, now: f64, unknown: [f64; 2]) -> f64 {
+        let looks = (self.looks_over - now).max(0.0);
+        let end = match PHASES.get(phase) {
+            Some((Purpose::Open | Purpose::Rate, Way::Up)) => self.rate,
+            Some((Purpose::Open | Purpose::Rate, Way::Down)) => 2.0 * self.rate,
+            Some((Purpose::Idle, Way::Up)) => 2.0 * self.rate + self.idle,
+            Some((Purpose::Idle, Way::Down)) => 2.0 * (self.rate + self.idle),
+            Some((Purpose::Steady, way)) => {
+                let share = match (phase < SECOND_LOOKS, way) {
+                    (true, Way::Up) => FIRST_LOOK,
+                    (true, Way::Down) => FIRST_LOOK / (1.0 - FIRST_LOOK),
+                    (false, Way::Up) => second_look(unknown),
+                    (false, Way::Down) => 1.0,
+                };
+                now + share * looks
+            }
+            // A look at a lower load takes its time from the phases behind it.
+            Some((Purpose::Below, _)) => now + IDLE + self.rtt,
+            Some((Purpose::Fill, Way::Up)) => now + 0.5 * (self.total - now),
+            Some((Purpose::Fill, Way::Down)) | None => self.total,
+        };
+        end.min(self.total)
+    }
+}
+
+/// The share of the way there in the time of the second looks. Intervals shrink with the root of the time, and both
+/// ways have had as much.
+fn second_look(unknown: [f64; 2]) -> f64 {
+    let [up, down] = unknown.map(|u| u * u);
+    let had = FIRST_LOOK / (1.0 - 2.0 * FIRST_LOOK);
+    match up / (up + down).max(f64::MIN_POSITIVE) * (1.0 + 2.0 * had) - had {
+        share if share < LEAST_SHARE => 0.0,
+        share if share > 1.0 - LEAST_SHARE => 1.0,
+        share => share,
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -128,8 +177,10 @@ pub struct Probe {
     began: Time,
     rtt: Duration,
     fill: bool,
-    ends: [f64; PHASES.len()],
+    schedule: Schedule,
     phase: usize,
+    /// When this phase must be over.
+    end: Option<Time>,
     ways: [Direction; 2],
     sent: [Sent; 2],
 }
@@ -138,13 +189,14 @@ impl Probe {
     /// `rtt` is about a round trip, from a handshake. With `fill` it makes queues overflow, once in each direction.
     pub fn new(now: Time, rtt: Duration, fill: bool) -> Probe {
         let sent = || Sent { packets: 0, bytes: 0 };
-        let ends = ends(rtt.as_secs_f64(), fill);
+        let schedule = Schedule::new(rtt.as_secs_f64(), fill);
         Probe {
             began: now,
             rtt,
             fill,
-            ends,
+            schedule,
             phase: 0,
+            end: None,
             ways: Default::default(),
             sent: [sent(), sent()],
         }
@@ -152,23 +204,30 @@ impl Probe {
 
     /// The next train; `None` when it is over.
     pub fn next(&mut self, now: Time) -> Option<Step> {
-        while let (Some((phase, way)), Some(end)) =
-            (PHASES.get(self.phase), self.ends.get(self.phase))
-        {
-            let end = self.began + Duration::from_secs_f64(*end);
+        while let Some((purpose, way)) = PHASES.get(self.phase) {
+            let end = *self.end.get_or_insert_with(|| {
+                let unknown = self.ways.each_ref().map(Direction::unknown);
+                let end =
+                    self.schedule.end(self.phase, now.since(self.began).as_secs_f64(), unknown);
+                self.began + Duration::from_secs_f64(end)
+            });
             // The train takes its round trip besides.
             let left = end.since(now + self.rtt);
-            let wanted = self.fill || *phase != Purpose::Fill;
+            let wanted = self.fill || *purpose != Purpose::Fill;
             if wanted && left > Duration::ZERO {
                 let bytes = MAX_BYTES.saturating_sub(self.sent[*way as usize].bytes);
-                if let Some(train) = self.ways[*way as usize].next(*phase, left, bytes) {
+                if let Some(train) = self.ways[*way as usize].next(*purpose, left, bytes) {
                     let stop_at = self.ways[*way as usize].stop_at(&train);
                     return Some(Step { way: *way, train, stop_at });
                 }
             }
-            self.phase += 1;
+            self.go_on();
         }
         None
+    }
+
+    fn go_on(&mut self) {
+        (self.phase, self.end) = (self.phase + 1, None);
     }
 
     /// What became of it; fewer packets than were to be sent, if it was stopped.
@@ -177,6 +236,9 @@ impl Probe {
         sent.packets += observed.sent.len() as u64;
         sent.bytes += observed.sent.len() as u64 * u64::from(step.train.bytes);
         self.ways[step.way as usize].on_train(&step.train, observed);
+        if matches!(step.train.purpose, Purpose::Steady | Purpose::Below) {
+            self.go_on();
+        }
     }
 
     /// How far it is, from 0 to 1.
@@ -194,6 +256,7 @@ impl Probe {
                 jitter: direction.idle().map(|i| i.jitter),
                 reordering: direction.reordering(),
                 policer: direction.policer(),
+                ecn: direction.ecn(),
                 buffer: direction.buffer(),
                 sent_packets: sent.packets,
                 sent_bytes: sent.bytes,

@@ -21,7 +21,7 @@ const USUAL_PACKETS: f64 = 88.0;
 const LONGEST: f64 = 0.25;
 
 /// Bits per second: no more is believed, whatever the other end reports.
-const MAX_RATE: f64 = 10e9;
+pub(crate) const MAX_RATE: f64 = 10e9;
 /// Once the rate is about known.
 const SMALL_EXCESS: f64 = 1.1;
 /// Packets that a train makes wait at its end.
@@ -53,7 +53,13 @@ impl RateSearch {
     pub fn next(&mut self) -> Option<Train> {
         let Some(estimate) = self.estimate else {
             let (packets, bytes) = (OPENING_PACKETS, FULL_BYTES);
-            return Some(Train { purpose: Purpose::Open, packets, bytes, gap: Duration::ZERO });
+            return Some(Train {
+                purpose: Purpose::Open,
+                packets,
+                bytes,
+                gap: Duration::ZERO,
+                ce: 0,
+            });
         };
         let narrow = self.interval().is_some_and(|i| i.high - i.value < NARROW * i.value);
         if self.found.len() >= MOST || self.found.len() >= FEWEST && narrow {
@@ -66,7 +72,7 @@ impl RateSearch {
         let bytes = (estimate * LONGEST / 8.0 / USUAL_PACKETS) as u32;
         let bytes = bytes.clamp(SHORT_BYTES, FULL_BYTES);
         let gap = Duration::from_secs_f64(f64::from(bytes) * 8.0 / (self.excess * estimate));
-        Some(Train { purpose: Purpose::Rate, packets, bytes, gap })
+        Some(Train { purpose: Purpose::Rate, packets, bytes, gap, ce: 0 })
     }
 
     /// What was seen of it.

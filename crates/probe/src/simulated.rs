@@ -7,6 +7,7 @@ pub use judge::{ENOUGH, Judged, judge};
 pub use links::{JudgedLink, LINKS};
 
 use crate::buffer::OverflowWatch;
+use crate::ecn::{CE, ECT0};
 use crate::probe::{Estimate, Probe, Step, Way};
 use crate::train::{Arrival, Observed};
 use narrows_base::{Duration, RandomKey, SpecError, Time};
@@ -17,6 +18,7 @@ use narrows_link::{Link, LinkConfig, LinkPacket};
 struct ProbePacket {
     index: u32,
     bytes: u32,
+    ecn: u8,
     random_key: u64,
 }
 
@@ -31,6 +33,15 @@ impl LinkPacket for ProbePacket {
         true
     }
     fn corrupt(&mut self) {}
+    fn is_ect(&self) -> bool {
+        self.ecn != 0
+    }
+    fn mark(&mut self) {
+        self.ecn = CE;
+    }
+    fn is_marked(&self) -> bool {
+        self.ecn == CE
+    }
 }
 
 /// A path of two links whose ends have clocks of their own.
@@ -44,6 +55,7 @@ pub struct SimulatedPath {
     drift: f64,
     /// Hosts send up to so much late.
     host_delay: Duration,
+    clears_ecn: bool,
 }
 
 impl SimulatedPath {
@@ -62,7 +74,15 @@ impl SimulatedPath {
             offset_ns: 7_000_000_000 + seed * 1_000_003,
             drift: 40e-6,
             host_delay: Duration::from_micros(60),
+            clears_ecn: false,
         })
+    }
+
+    /// Routers before the links clear ECN fields.
+    #[must_use]
+    pub fn clearing_ecn(mut self) -> SimulatedPath {
+        self.clears_ecn = true;
+        self
     }
 
     /// Probes it.
@@ -97,8 +117,8 @@ impl SimulatedPath {
             while link.next_timeout() <= until {
                 let at = link.next_timeout();
                 while let Some(packet) = link.poll(at, &mut ()) {
-                    arrivals.push((packet.index, at));
-                    if watch.on_arrival(packet.index) && stopped.is_never() {
+                    arrivals.push((packet.index, packet.ecn, at));
+                    if watch.on_arrival(packet.index, packet.ecn) && stopped.is_never() {
                         *stopped = at + back;
                     }
                 }
@@ -114,13 +134,19 @@ impl SimulatedPath {
             }
             let random_key = self.key.numbered(self.sent).bits();
             self.sent += 1;
-            let packet = ProbePacket { index, bytes: train.bytes, random_key };
+            let marked = index >= train.packets.saturating_sub(train.ce);
+            let ecn = match (self.clears_ecn, marked) {
+                (true, _) => 0,
+                (false, true) => CE,
+                (false, false) => ECT0,
+            };
+            let packet = ProbePacket { index, bytes: train.bytes, ecn, random_key };
             self.links[*way as usize].accept(at, packet, &mut ());
             sent.push(at);
         }
         // All that still comes within the patience of a real probe.
         drain(&mut self.links[*way as usize], last + Duration::from_secs(5), &mut stopped);
-        let over = arrivals.last().map_or(last, |a| a.1);
+        let over = arrivals.last().map_or(last, |a| a.2);
         let report = match way {
             Way::Up => over + back,
             Way::Down => over,
@@ -134,6 +160,7 @@ impl SimulatedPath {
     }
 }
 
-fn clocked(arrivals: &[(u32, Time)], clock: impl Fn(Time) -> u64) -> Vec<Arrival> {
-    arrivals.iter().map(|(index, at)| Arrival { index: *index, at_ns: clock(*at) }).collect()
+fn clocked(arrivals: &[(u32, u8, Time)], clock: impl Fn(Time) -> u64) -> Vec<Arrival> {
+    let each = arrivals.iter();
+    each.map(|(index, ecn, at)| Arrival { index: *index, at_ns: clock(*at), ecn: *ecn }).collect()
 }

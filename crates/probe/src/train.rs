@@ -30,6 +30,8 @@ pub struct Train {
     pub bytes: u32,
     /// From one packet to the next.
     pub gap: Duration,
+    /// The last so many leave with their ECN field set to CE, as a router would set it; the others with ECT(0).
+    pub ce: u32,
 }
 
 impl Train {
@@ -50,6 +52,8 @@ pub struct Arrival {
     pub index: u32,
     /// When it arrived.
     pub at_ns: u64,
+    /// Its ECN field.
+    pub ecn: u8,
 }
 
 /// What became of a train's packets.
@@ -59,6 +63,8 @@ pub struct Observed {
     pub sent: Vec<u64>,
     /// When each arrived, ns by the receiver's clock; `None` if it did not.
     pub arrived: Vec<Option<u64>>,
+    /// The ECN field of each that arrived.
+    pub ecn: Vec<u8>,
     /// How many arrived after a packet that was sent later.
     pub late: u32,
 }
@@ -67,15 +73,26 @@ impl Observed {
     /// Joins both sides' records. Arrivals of packets that were not sent, and second arrivals, do not count.
     pub fn new(sent: Vec<u64>, arrivals: &[Arrival]) -> Observed {
         let (mut arrived, mut late, mut newest) = (vec![None; sent.len()], 0, 0);
+        let mut ecn = vec![0; sent.len()];
         for arrival in arrivals {
             let Some(place) = arrived.get_mut(arrival.index as usize) else { continue };
             if place.is_none() {
                 *place = Some(arrival.at_ns);
+                if let Some(field) = ecn.get_mut(arrival.index as usize) {
+                    *field = arrival.ecn;
+                }
                 late += u32::from(arrival.index < newest);
                 newest = newest.max(arrival.index);
             }
         }
-        Observed { sent, arrived, late }
+        Observed { sent, arrived, ecn, late }
+    }
+    /// Bits per second that its packets made: a busy host sends more slowly than it is to.
+    pub fn load(&self, train: &Train) -> f64 {
+        let (Some(first), Some(last)) = (self.sent.first(), self.sent.last()) else { return 0.0 };
+        let seconds = last.saturating_sub(*first) as f64 * 1e-9;
+        let bits = f64::from(train.bytes) * 8.0 * (self.sent.len() as f64 - 1.0);
+        if seconds > 0.0 { bits / seconds } else { f64::INFINITY }
     }
     /// How many arrived.
     pub fn count(&self) -> usize {
@@ -111,10 +128,11 @@ mod tests {
 
     #[test]
     fn copies_and_strangers_do_not_count_and_late_packets_do() {
-        let arrival = |index, at_ns| Arrival { index, at_ns };
+        let arrival = |index, at_ns| Arrival { index, at_ns, ecn: 2 };
         let came = [arrival(0, 50), arrival(2, 60), arrival(1, 61), arrival(1, 70), arrival(9, 80)];
         let seen = Observed::new(vec![0, 10, 20, 30], &came);
         assert_eq!(seen.arrived, [Some(50), Some(61), Some(60), None]);
         assert_eq!((seen.late, seen.count()), (1, 3));
+        assert_eq!(seen.ecn, [2, 2, 2, 0]);
     }
 }

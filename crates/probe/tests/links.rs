@@ -1,6 +1,7 @@
 //! The estimates on twelve simulated links, ten seeds each: as near as they are to be.
 
 use narrows_link::LinkConfig;
+use narrows_probe::ecn::EcnVerdict;
 use narrows_probe::simulated::{Judged, LINKS, SimulatedPath, judge};
 use narrows_probe::{Estimate, FULL_BYTES};
 use narrows_scenario::Link;
@@ -50,6 +51,31 @@ fn without_filling_a_queue_the_rest_is_known_as_well() {
         assert!(judged.near, "{name}, seed {seed}: {judged:?}\n{}", estimate.link());
         assert!(estimate.up.buffer.is_none() && estimate.down.buffer.is_none());
     }
+}
+
+/// Whether a queue marks, or drops those that could be marked; and whether a mark would arrive at all.
+#[test]
+fn what_becomes_of_ecn_is_known() {
+    let probe = |aqm: &str, clears: bool| {
+        let (up, down) =
+            configs(&format!("10Mbit/s,20ms,queue=1000p,aqm={aqm},reverse-rate=2Mbit/s"));
+        let path = SimulatedPath::new(&up, &down, 1).unwrap();
+        let mut path = if clears { path.clearing_ecn() } else { path };
+        path.probe(true).unwrap()
+    };
+    let of =
+        |e: &Estimate| (e.up.ecn.verdict(), e.up.ecn.queue_marks(), e.up.buffer.unwrap().managed);
+    let marks = probe("codel", false);
+    assert_eq!(of(&marks), (EcnVerdict::Passes, true, true));
+    assert!(marks.link().contains("aqm=codel,"), "{}", marks.link());
+    // It is stopped by marks, as it would be by drops.
+    assert!(marks.up.ecn.filling.1 < 20 && marks.up.ecn.filling.0 < 3000, "{:?}", marks.up.ecn);
+    let drops = probe("codel(ecn=off)", false);
+    assert_eq!(of(&drops), (EcnVerdict::Passes, false, true));
+    assert!(drops.link().contains("aqm=codel(ecn=off)"), "{}", drops.link());
+    assert_eq!(of(&probe("codel", true)), (EcnVerdict::Cleared, false, true));
+    let full = probe("droptail", false);
+    assert_eq!(of(&full), (EcnVerdict::Passes, false, false));
 }
 
 /// What it prints is what the commands read.

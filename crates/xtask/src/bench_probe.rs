@@ -17,8 +17,9 @@ const END: &str = "<!-- end bench probe -->\n";
 const PROTOCOLS: [&str; 5] = ["reno", "cubic", "bbr", "vegas", "rrtp"];
 /// What `compare` may differ by.
 const ALIKE: f64 = 0.1;
-/// Of a comparison.
+/// Of a comparison, and its seeds.
 const SECONDS: u64 = 30;
+const COMPARED: u32 = 5;
 
 /// `bench probe`.
 ///
@@ -49,8 +50,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let text = format!(
         "| link | base RTT | rate there, back | loss there, back (points) | buffer there, back | intervals that hold \
          | MB sent |\n|---|---|---|---|---|---|---|\n{accuracy}\n\
-         Goodput by `compare` on the link that the first seed found, over that on the true one ({seeds} seeds, \
-         {SECONDS} s each):\n\n| link |{heads}\n|{lines}\n{compared}"
+         Goodput by `compare` on the link that a probe found, over that on the true one, {SECONDS} s each: the median of \
+         {seeds} probes, and where not all of them are within a tenth, how many are.\n\n| link |{heads}\n|{lines}\n{compared}"
     );
     print!("{text}");
     if write {
@@ -138,38 +139,45 @@ impl Row {
         );
     }
 
+    /// For each protocol the median ratio of all seeds' links, and how many of them are alike.
     fn compared(&self, out: &mut String) -> Result<(), String> {
-        let found = self.found.first().map(|f| f.0.link()).unwrap_or_default();
         let _ = write!(out, "| {} |", self.link.name);
         for protocol in PROTOCOLS {
-            let ratio = self.goodput(&found, protocol)? / self.goodput(self.link.link, protocol)?;
-            let far = (ratio - 1.0).abs() > ALIKE;
-            let text = if far { format!("**{ratio:.3}**") } else { format!("{ratio:.3}") };
-            let _ = write!(out, " {text} |");
+            let truth = self.goodput(self.link.link, protocol, COMPARED.max(self.seeds))?;
+            let each = self.found.iter().map(|(estimate, _)| {
+                Ok(self.goodput(&estimate.link(), protocol, COMPARED)? / truth)
+            });
+            let mut ratios = each.collect::<Result<Vec<f64>, String>>()?;
+            ratios.sort_by(f64::total_cmp);
+            let alike = ratios.iter().filter(|r| (*r - 1.0).abs() <= ALIKE).count();
+            let middle = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
+            let all = alike == ratios.len();
+            let text = if all { String::new() } else { format!(" (**{alike}**)") };
+            let _ = write!(out, " {middle:.3}{text} |");
         }
         out.push('\n');
         Ok(())
     }
 
-    /// Bytes, on average over the seeds.
-    fn goodput(&self, link: &str, protocol: &str) -> Result<f64, String> {
+    /// Bytes, on average over the seeds of a comparison.
+    fn goodput(&self, link: &str, protocol: &str, seeds: u32) -> Result<f64, String> {
         let question = Question {
             link: link.into(),
             protocols: protocol.into(),
             duration: Duration::from_secs(SECONDS),
-            seeds: self.seeds,
+            seeds,
             ..Question::default()
         };
         let wrong = |e: narrows_base::SpecError| format!("{link}: {e}");
         let (scenario, _) = question.scenario(Path::new("")).map_err(wrong)?;
         let plan = narrows_scenario::Plan::new(scenario).map_err(wrong)?;
         let mut sum = 0.0;
-        for seed in 1..=u64::from(self.seeds) {
+        for seed in 1..=u64::from(seeds) {
             let network = plan.network(0, seed, false);
             let result = narrows_sim::run(&network, &mut |_| true).map_err(|e| e.to_string())?;
             let flows = result.groups.first().map(|g| &g.flows[..]).unwrap_or_default();
             sum += flows.iter().map(|f| f.goodput_bytes as f64).sum::<f64>();
         }
-        Ok(sum / f64::from(self.seeds))
+        Ok(sum / f64::from(seeds))
     }
 }

@@ -1,6 +1,7 @@
 //! What a probe found, for readers and for programs.
 
 use narrows_net::probe::Probed;
+use narrows_probe::ecn::{Ecn, EcnVerdict};
 use narrows_probe::link_text::{percent, rate, shown, time};
 use narrows_probe::{Interval, WayEstimate};
 use serde_json::{Value, json};
@@ -51,12 +52,43 @@ fn lines(way: &WayEstimate) -> Vec<String> {
         }
         None => out.push("buffer not known: it was not filled (--fill)".into()),
     }
+    out.push(format!("ECN    {}", ecn(&way.ecn)));
     out.push(format!(
         "sent   {} packets, {:.2} MB",
         way.sent_packets,
         way.sent_bytes as f64 * 1e-6
     ));
     out
+}
+
+fn ecn(ecn: &Ecn) -> String {
+    let whole = ecn.capable + ecn.ce;
+    match ecn.verdict() {
+        EcnVerdict::Unknown => "not known: too few packets arrived".into(),
+        EcnVerdict::Cleared => {
+            format!("cleared on the way, of {} of {whole} packets: no mark arrives", ecn.cleared)
+        }
+        EcnVerdict::AlwaysMarked => format!(
+            "{} of {} packets arrive marked, with or without a queue: marks mean nothing here",
+            ecn.marked, ecn.capable
+        ),
+        EcnVerdict::MarksLost => {
+            format!(
+                "capable packets arrive so, but {} of {} marked ones lose the mark",
+                ecn.ce - ecn.ce_kept,
+                ecn.ce
+            )
+        }
+        EcnVerdict::Passes => {
+            let (filling, marked) = ecn.filling;
+            let queue = match (filling, ecn.queue_marks()) {
+                (0, _) => "whether a queue marks is not known (--fill)".into(),
+                (_, true) => format!("a queue marked {marked} of {filling} while it was filled"),
+                (_, false) => "the queue that was filled does not mark".into(),
+            };
+            format!("marks pass; {queue}")
+        }
+    }
 }
 
 pub fn json(probed: &Probed, link: &str) -> Value {
@@ -83,6 +115,15 @@ fn way(way: &WayEstimate) -> Value {
         "policer": way.policer.map(|p| json!({
             "rate_bps": interval(&p.rate), "burst_bytes": p.burst,
         })),
+        "ecn": json!({
+            "passes": match way.ecn.verdict() {
+                EcnVerdict::Unknown => None,
+                verdict => Some(verdict == EcnVerdict::Passes),
+            },
+            "queue_marks": (way.ecn.filling.0 > 0).then(|| way.ecn.queue_marks()),
+            "capable": way.ecn.capable, "marked": way.ecn.marked, "cleared": way.ecn.cleared,
+            "sent_marked": way.ecn.ce, "still_marked": way.ecn.ce_kept,
+        }),
         "buffer": way.buffer.map(|b| json!({
             "packets": interval(&b.packets), "managed": b.managed,
         })),

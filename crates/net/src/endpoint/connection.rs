@@ -8,7 +8,7 @@ use super::take_turn::{Kind, Turn};
 use crate::error::Error;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
-use narrows_transport::connection::Stats;
+use narrows_transport::connection::{ReceivedMessage, Stats};
 use narrows_transport::endpoint::Facts;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -141,6 +141,14 @@ impl Connection {
         self.hold.with(|m, _| m.newest_first(on))
     }
 
+    /// Sets the ECN field of the packets that carry data from now on, whatever the protocol would have.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn set_ecn_field(&self, field: u8) -> Result<(), Error> {
+        self.hold.with(|m, _| m.set_ecn_field(field))
+    }
+
     /// The next received message.
     ///
     /// # Errors
@@ -165,14 +173,14 @@ impl Connection {
         message.map_or(Poll::Pending, |m| Poll::Ready(Ok(m)))
     }
 
-    /// As [`poll_message`](Connection::poll_message), with the time at which the packet arrived by
-    /// [`now`](Connection::now): the system's time stamp of it, where there is one.
-    pub fn poll_message_with_time(
+    /// As [`poll_message`](Connection::poll_message), with the ECN field of the packet and the time at which it
+    /// arrived by [`now`](Connection::now): the system's time stamp of it, where there is one.
+    pub fn poll_whole_message(
         &self,
         context: &mut Context<'_>,
-    ) -> Poll<Result<(Time, Vec<u8>), Error>> {
+    ) -> Poll<Result<ReceivedMessage, Error>> {
         let message = self.hold.look(|machine, state| {
-            let message = machine.receive_message_with_time();
+            let message = machine.receive_whole_message();
             if message.is_none() {
                 state.polling.add(context.waker());
             }

@@ -108,6 +108,7 @@ impl Prober {
                 .max(HEADER as u16),
             gap_ns: step.train.gap.as_nanos(),
             stop_at: step.stop_at,
+            ce: u16::try_from(step.train.ce).unwrap_or(u16::MAX),
         };
         match step.way {
             Way::Up => self.up(&train),
@@ -161,12 +162,13 @@ impl Prober {
             match self.peer.wait(left)? {
                 None if all.is_some() => break,
                 None => return Err(ProbeError::Silent),
-                Some(Event::Packet(at, header)) if header.train == train.train => {
+                Some(Event::Packet(at, ecn, header)) if header.train == train.train => {
                     if let Some(stamp @ None) = stamps.get_mut(header.index as usize) {
                         *stamp = Some(header.sent_ns);
-                        arrivals.push(Arrival { index: header.index, at_ns: at.as_nanos() });
+                        let (index, at_ns) = (header.index, at.as_nanos());
+                        arrivals.push(Arrival { index, at_ns, ecn });
                     }
-                    if watch.on_arrival(header.index) && !stopped {
+                    if watch.on_arrival(header.index, ecn) && !stopped {
                         stopped = true;
                         self.peer.say(&Frame::Stop { train: train.train })?;
                     }

@@ -3,6 +3,7 @@
 use super::ProbeError;
 use crate::{Connection, ReceiveStream, SendStream, block_on_for};
 use narrows_base::{Duration, Time};
+use narrows_probe::ecn::{CE, ECT0};
 use narrows_probe::frames::{Frame, FrameReader, HEADER, Header, TrainFrame};
 use std::future::poll_fn;
 use std::pin::pin;
@@ -22,8 +23,8 @@ const CHUNK: usize = 16 << 10;
 #[derive(Debug)]
 pub(super) enum Event {
     Frame(Frame),
-    /// A packet of a train, and when it arrived.
-    Packet(Time, Header),
+    /// A packet of a train, when it arrived, and its ECN field.
+    Packet(Time, u8, Header),
 }
 
 pub(super) struct Peer {
@@ -51,10 +52,10 @@ impl Peer {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Event, ProbeError>> {
-        while let Poll::Ready(came) = self.connection.poll_message_with_time(context) {
-            let (at, message) = came?;
-            if let Some(header) = Header::read(&message) {
-                return Poll::Ready(Ok(Event::Packet(at, header)));
+        while let Poll::Ready(came) = self.connection.poll_whole_message(context) {
+            let message = came?;
+            if let Some(header) = Header::read(&message.bytes) {
+                return Poll::Ready(Ok(Event::Packet(message.at, message.ecn, header)));
             }
         }
         let mut chunk = [0; CHUNK];
@@ -79,6 +80,8 @@ impl Peer {
         let mut due = self.connection.now();
         let over = due + whole + MAX_DELAY;
         let mut sent = Vec::with_capacity(train.packets as usize);
+        let first_ce = train.packets.saturating_sub(u32::from(train.ce)) as usize;
+        self.connection.set_ecn_field(ECT0)?;
         while sent.len() < train.packets as usize {
             let now = self.connection.now();
             if now > over {
@@ -100,6 +103,9 @@ impl Peer {
             }
             let header =
                 Header { train: train.train, index: sent.len() as u32, sent_ns: now.as_nanos() };
+            if sent.len() == first_ce {
+                self.connection.set_ecn_field(CE)?;
+            }
             if let Some(place) = message.first_chunk_mut::<HEADER>() {
                 *place = header.bytes();
             }
@@ -111,6 +117,11 @@ impl Peer {
                 due = now;
             }
         }
+        // What the ends say to each other is not marked, and the last packet has left by then.
+        while self.connection.messages_waiting()? > 0 && self.connection.now() < over {
+            self.wait(LOOK)?;
+        }
+        self.connection.set_ecn_field(ECT0)?;
         Ok(sent)
     }
 }

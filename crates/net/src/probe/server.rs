@@ -4,7 +4,7 @@ use super::peer::{Event, Peer};
 use super::{APPLICATION, BUSY, MAX_SERVER_BYTES, OVERHEAD, ProbeError, ProbeGate, REFUSED};
 use crate::{Connection, block_on_for};
 use narrows_base::{Duration, Time};
-use narrows_probe::frames::{Frame, HEADER, MAX_PACKETS, TrainFrame};
+use narrows_probe::frames::{Frame, HEADER, Header, MAX_PACKETS, TrainFrame};
 use narrows_probe::{Arrival, MAX_TIME, OverflowWatch};
 
 /// The longest a probe may take, with what a loaded host adds.
@@ -68,8 +68,8 @@ impl Answering {
             }
             match self.peer.wait(MAX_TIME)? {
                 None => return Ok(()),
-                Some(Event::Packet(at, header)) => {
-                    if self.received.on_packet(at, header.train, header.index) {
+                Some(Event::Packet(at, ecn, header)) => {
+                    if self.received.on_packet(at, ecn, &header) {
                         self.peer.say(&Frame::Stop { train: header.train })?;
                     }
                 }
@@ -113,8 +113,8 @@ impl Answering {
         while !self.received.has_all(train, packets) {
             let left = until.since(self.peer.connection.now());
             match self.peer.wait(left)? {
-                Some(Event::Packet(at, header)) => {
-                    self.received.on_packet(at, header.train, header.index);
+                Some(Event::Packet(at, ecn, header)) => {
+                    self.received.on_packet(at, ecn, &header);
                 }
                 Some(Event::Frame(_)) => return Err(ProbeError::BadFrame),
                 None => break,
@@ -149,16 +149,17 @@ impl Received {
         Ok(())
     }
     /// Whether it is time to stop the train; once.
-    fn on_packet(&mut self, at: Time, train: u32, index: u32) -> bool {
+    fn on_packet(&mut self, at: Time, ecn: u8, header: &Header) -> bool {
+        let Header { train, index, .. } = *header;
         // Packets of an older train are too late.
         if train < self.train || index >= MAX_PACKETS {
             return false;
         }
         self.begin(train);
         if self.arrivals.len() < MAX_PACKETS as usize {
-            self.arrivals.push(Arrival { index, at_ns: at.as_nanos() });
+            self.arrivals.push(Arrival { index, at_ns: at.as_nanos(), ecn });
         }
-        let stop = self.watch.as_mut().is_some_and(|w| w.on_arrival(index));
+        let stop = self.watch.as_mut().is_some_and(|w| w.on_arrival(index, ecn));
         stop && !std::mem::replace(&mut self.stopped, true)
     }
     fn has_all(&self, train: u32, packets: u32) -> bool {

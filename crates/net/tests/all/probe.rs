@@ -11,8 +11,9 @@ use narrows_net::{
     ApplicationProtocols, ConnectOptions, Connection, Endpoint, Error, Options, Relay, SendStream,
     block_on,
 };
-use narrows_probe::FULL_BYTES;
+use narrows_probe::ecn::EcnVerdict;
 use narrows_probe::frames::{Frame, TrainFrame};
+use narrows_probe::{FULL_BYTES, StopAt};
 use narrows_transport::connection::{Closed, ConnectionConfig, Stats, Transmit};
 use narrows_transport::endpoint::{Clients, Handle, ServerKey};
 use narrows_transport::{Preset, Protocol};
@@ -96,6 +97,11 @@ fn a_path_through_the_relay_is_known_and_a_second_probe_is_told_busy() {
     let loss = e.up.loss.unwrap();
     assert!(loss.share.low < 0.035 && loss.share.high > 0.025, "{loss:?}");
     assert!(e.down.loss.unwrap().share.value < 0.01, "{:?}", e.down.loss);
+    // The relay hands ECN fields on, and so does loopback.
+    for way in [&e.up, &e.down] {
+        assert_eq!(way.ecn.verdict(), EcnVerdict::Passes, "{:?}", way.ecn);
+        assert_eq!((way.ecn.cleared, way.ecn.marked), (0, 0), "{:?}", way.ecn);
+    }
     assert!(probed.seconds < 11.0, "{}", probed.seconds);
     // Packets are as long as the schedule says, with the headers of IP and UDP.
     let lengths = lengths.0.lock().unwrap();
@@ -125,8 +131,14 @@ fn stranger(server: &Endpoint, key: [u8; 32], name: &str) -> (Connection, SendSt
 #[test]
 fn what_a_stranger_asks_for_beyond_a_probe_is_refused() {
     let (endpoint, key) = server(None);
-    let train =
-        |packets, bytes, gap_ns| TrainFrame { train: 1, packets, bytes, gap_ns, stop_at: 0 };
+    let train = |packets, bytes, gap_ns| TrainFrame {
+        train: 1,
+        packets,
+        bytes,
+        gap_ns,
+        stop_at: StopAt::default(),
+        ce: 0,
+    };
     let asks = [
         // 27 MB.
         Frame::Down(train(24_000, 1_080, 0)).bytes(),

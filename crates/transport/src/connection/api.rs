@@ -1,6 +1,6 @@
 //! The methods that an application calls on a connection.
 
-use super::{Closed, Connection, Stats};
+use super::{Closed, Connection, ReceivedMessage, Stats};
 use crate::Counters;
 use crate::streams::{Read, StreamError};
 use narrows_base::{Duration, Rate, Time};
@@ -99,12 +99,18 @@ impl Connection {
     }
     /// The next received message.
     pub fn receive_message(&mut self) -> Option<Vec<u8>> {
-        self.receive_message_with_time().map(|(_, message)| message)
+        self.inbox.pop().map(|message| message.bytes)
     }
 
-    /// The next received message, and when its packet arrived.
-    pub fn receive_message_with_time(&mut self) -> Option<(Time, Vec<u8>)> {
+    /// The next received message, and what is known of its packet.
+    pub fn receive_whole_message(&mut self) -> Option<ReceivedMessage> {
         self.inbox.pop()
+    }
+
+    /// Sets the ECN field (0 to 3) of the packets that carry data from now on, whatever the protocol would have; for
+    /// applications that measure what becomes of it.
+    pub fn set_ecn_field(&mut self, field: u8) {
+        self.ecn_field = Some(field & 3);
     }
 
     /// This end's own address has changed. A packet is sent at once so that the peer learns the new

@@ -175,11 +175,21 @@ impl Outbox {
     }
 }
 
+/// A received message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReceivedMessage {
+    /// When its packet arrived.
+    pub at: Time,
+    /// That packet's ECN field (0 to 3).
+    pub ecn: u8,
+    /// What it says.
+    pub bytes: Vec<u8>,
+}
+
 /// Received messages.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    /// When each arrived, and its bytes.
-    came: VecDeque<(Time, Vec<u8>)>,
+    came: VecDeque<ReceivedMessage>,
     held: usize,
     /// Whether an event must be reported.
     pub news: bool,
@@ -192,11 +202,11 @@ impl Inbox {
     pub fn new(held: usize) -> Inbox {
         Inbox { came: VecDeque::new(), held: held.max(1), news: false, bytes: 0 }
     }
-    pub fn push(&mut self, now: Time, message: &[u8]) {
+    pub fn push(&mut self, at: Time, ecn: u8, message: &[u8]) {
         if self.came.len() >= self.held {
             self.came.pop_front();
         }
-        self.came.push_back((now, message.to_vec()));
+        self.came.push_back(ReceivedMessage { at, ecn, bytes: message.to_vec() });
         self.bytes += message.len() as u64;
         self.news = true;
     }
@@ -204,7 +214,7 @@ impl Inbox {
     pub fn release_memory(&mut self) {
         self.came.shrink_to_fit();
     }
-    pub fn pop(&mut self) -> Option<(Time, Vec<u8>)> {
+    pub fn pop(&mut self) -> Option<ReceivedMessage> {
         self.came.pop_front()
     }
     pub fn len(&self) -> usize {
@@ -212,7 +222,7 @@ impl Inbox {
     }
     /// Bytes of waiting messages.
     pub fn memory(&self) -> usize {
-        self.came.iter().map(|(_, message)| message.len()).sum()
+        self.came.iter().map(|message| message.bytes.len()).sum()
     }
 }
 
@@ -243,9 +253,12 @@ mod tests {
     fn the_oldest_unread_message_goes() {
         let mut inbox = Inbox::new(2);
         for m in [b"a", b"b", b"c"] {
-            inbox.push(Time::from_nanos(u64::from(m[0])), m);
+            inbox.push(Time::from_nanos(u64::from(m[0])), m[0] % 4, m);
         }
-        let at = |m: &[u8]| Some((Time::from_nanos(u64::from(m[0])), m.to_vec()));
-        assert_eq!((inbox.pop(), inbox.pop(), inbox.pop()), (at(b"b"), at(b"c"), None));
+        let came = |m: &[u8]| {
+            let (at, ecn) = (Time::from_nanos(u64::from(m[0])), m[0] % 4);
+            Some(ReceivedMessage { at, ecn, bytes: m.to_vec() })
+        };
+        assert_eq!((inbox.pop(), inbox.pop(), inbox.pop()), (came(b"b"), came(b"c"), None));
     }
 }

@@ -37,7 +37,7 @@ pub(crate) use application::{NO_COMMON_PROTOCOL, refusal};
 pub use config::ConnectionConfig;
 pub use early::{Early, EarlyData};
 pub use event::{Closed, Event, Stats, Transmit};
-pub use messages::MessageError;
+pub use messages::{MessageError, ReceivedMessage};
 pub use new_connection::NewConnection;
 
 use crate::packet_receiver::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, PacketReceiver, ReceiverConfig};
@@ -101,6 +101,8 @@ pub struct Connection {
     /// Size on the wire of the full packet for which the controller was built.
     nominal_packet: u32,
     ecn: bool,
+    /// What the application wants the ECN field of data packets to be.
+    ecn_field: Option<u8>,
     max_message: u16,
     peers_message: u64,
     reset_token: Option<Box<[u8; 16]>>,
@@ -238,6 +240,7 @@ impl Connection {
             rto,
             nominal_packet,
             ecn: endpoint.ecn,
+            ecn_field: None,
             max_message: config.max_message.min(hello.max_message.min(65_535) as u16),
             peers_message: peers.max_message,
             reset_token: peers.reset_token.map(Box::new),

@@ -75,11 +75,12 @@ impl Connection {
     fn one(&mut self, to: std::net::SocketAddr, size: usize, ecn: bool) -> Transmit {
         self.datagrams_sent += 1;
         self.bytes_sent += size as u64;
-        let ecn = match (ecn, self.sender.controller().requirements().l4s) {
-            (false, _) => 0,
-            (true, true) => ECT1,
-            (true, false) if self.ecn => ECT0,
-            (true, false) => 0,
+        let ecn = match (ecn, self.ecn_field, self.sender.controller().requirements().l4s) {
+            (false, _, _) => 0,
+            (true, Some(field), _) => field,
+            (true, None, true) => ECT1,
+            (true, None, false) if self.ecn => ECT0,
+            (true, None, false) => 0,
         };
         Transmit { to, size, segment: size, ecn }
     }

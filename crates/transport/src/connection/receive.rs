@@ -66,7 +66,7 @@ impl Connection {
                         frame,
                         Frame::Report(_) | Frame::Padding(_) | Frame::Close { .. }
                     );
-                    self.on_frame(now, from, &frame);
+                    self.on_frame(now, from, ecn, &frame);
                 }
                 Err(malformed) => self.fault(now, 1, malformed.what),
             }
@@ -97,7 +97,7 @@ impl Connection {
     }
 
     #[inline]
-    pub(super) fn on_frame(&mut self, now: Time, from: SocketAddr, frame: &Frame<'_>) {
+    pub(super) fn on_frame(&mut self, now: Time, from: SocketAddr, ecn: u8, frame: &Frame<'_>) {
         if let Frame::Close { code, reason } = *frame {
             return self.on_close(now, code, reason);
         }
@@ -109,7 +109,7 @@ impl Connection {
             Frame::Datagram(message) if message.len() > usize::from(self.max_message) => {
                 self.fault(now, 1, "a message longer than permitted");
             }
-            Frame::Datagram(message) => self.inbox.push(now, message),
+            Frame::Datagram(message) => self.inbox.push(now, ecn, message),
             Frame::PathChallenge(data) => self.path.on_challenge(from, data),
             Frame::PathResponse(data) => {
                 let before = self.path.remote();

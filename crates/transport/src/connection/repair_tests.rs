@@ -198,7 +198,7 @@ impl Connection {
         let Ok((_, frames)) = Frames::read(opened.payload) else { return };
         for frame in frames.flatten() {
             if matches!(frame, Frame::Stream { .. } | Frame::Datagram(_)) {
-                self.on_frame(now, from, &frame);
+                self.on_frame(now, from, 0, &frame);
             }
         }
     }
