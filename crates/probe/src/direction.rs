@@ -14,7 +14,7 @@ use narrows_base::Duration;
 /// The steady load, as a share of the rate.
 const LOAD: f64 = 0.85;
 /// Packets of it per second: the more, the better losses are known, and so many a host sends in time.
-const PACKETS_PER_SECOND: f64 = 8_000.0;
+const PACKETS_PER_SECOND: f64 = 12_000.0;
 /// Packets that a busy host may send together behind a late timer; what waited longer had met a queue.
 const SLACK_PACKETS: f64 = 10.0;
 /// Bytes of the smallest packet of a load, the headers of IP and UDP and the seal included.
@@ -24,7 +24,7 @@ const FEWEST: u32 = 20;
 /// The most that a load takes of the bytes that are left: others come behind it.
 const MAX_SHARE: f64 = 0.4;
 /// Losses are to be known to this share of them, or so many packets of all.
-const NEAR: (f64, f64) = (0.2, 0.002);
+const NEAR: (f64, f64) = (0.2, 0.001);
 
 /// Reordering: how often a packet comes late, and by how much.
 #[derive(Clone, Copy, PartialEq, Debug)]

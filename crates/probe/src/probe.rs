@@ -78,26 +78,28 @@ const PHASES: [(Purpose, Way); 14] = [
     (Purpose::Below, Way::Up),
     (Purpose::Steady, Way::Down),
     (Purpose::Below, Way::Down),
+    (Purpose::Fill, Way::Up),
+    (Purpose::Fill, Way::Down),
     // A second look, of each direction according to what is not yet known of its losses.
     (Purpose::Steady, Way::Up),
     (Purpose::Below, Way::Up),
     (Purpose::Steady, Way::Down),
     (Purpose::Below, Way::Down),
-    (Purpose::Fill, Way::Up),
-    (Purpose::Fill, Way::Down),
 ];
 
 /// Where the second looks at losses begin among the phases.
-const SECOND_LOOKS: usize = 8;
+const SECOND_LOOKS: usize = 10;
 
 /// Seconds of the phases whose length does not depend on what is left, without their round trips.
 const RATE: f64 = 0.9;
 const RATE_ROUND_TRIPS: f64 = 1.6;
 const IDLE: f64 = 0.6;
-/// Filling takes this share of what is left, if it is wanted; the steady load has the rest.
+/// Filling takes this share of what is left at most, if it is wanted; the steady load has the rest.
 const FILL: f64 = 0.45;
-/// The first looks at losses take this share of the steady load's time each; the second ones share the rest.
+/// The first looks at losses take this share of the steady load's time each; the second ones share what is left at the end.
 const FIRST_LOOK: f64 = 0.3;
+/// A first look is to last so many round trips.
+const LEAST_ROUND_TRIPS: f64 = 3.0;
 /// A second look at one direction is not worth less of the time than this.
 const LEAST_SHARE: f64 = 0.15;
 /// Round trips of a handshake and of the last answer.
@@ -110,7 +112,9 @@ struct Schedule {
     /// Of one direction, round trips included.
     rate: f64,
     idle: f64,
-    looks_over: f64,
+    /// The first look at one direction.
+    first_look: f64,
+    fill_over: f64,
     total: f64,
 }
 
@@ -123,40 +127,40 @@ impl Schedule {
         let (rate, idle) = (rate * scale, idle * scale);
         let rest = total - 2.0 * (rate + idle);
         let fill = if fill { FILL * rest } else { 0.0 };
-        Schedule { rtt, rate, idle, looks_over: total - fill, total }
+        // Where round trips would take most of it, there is one look each.
+        let looks = rest - fill;
+        let two = FIRST_LOOK * looks > LEAST_ROUND_TRIPS * rtt;
+        let first_look = if two { FIRST_LOOK * looks } else { 0.5 * looks };
+        let fill_over = total - (looks - 2.0 * first_look);
+        Schedule { rtt, rate, idle, first_look, fill_over, total }
     }
 
     /// When a phase that begins now must be over; `unknown` is how far losses there and back are from being known.
     fn end(&self, phase: usize, now: f64, unknown: [f64; 2]) -> f64 {
-        let looks = (self.looks_over - now).max(0.0);
         let end = match PHASES.get(phase) {
             Some((Purpose::Open | Purpose::Rate, Way::Up)) => self.rate,
             Some((Purpose::Open | Purpose::Rate, Way::Down)) => 2.0 * self.rate,
             Some((Purpose::Idle, Way::Up)) => 2.0 * self.rate + self.idle,
             Some((Purpose::Idle, Way::Down)) => 2.0 * (self.rate + self.idle),
-            Some((Purpose::Steady, way)) => {
-                let share = match (phase < SECOND_LOOKS, way) {
-                    (true, Way::Up) => FIRST_LOOK,
-                    (true, Way::Down) => FIRST_LOOK / (1.0 - FIRST_LOOK),
-                    (false, Way::Up) => second_look(unknown),
-                    (false, Way::Down) => 1.0,
-                };
-                now + share * looks
+            Some((Purpose::Steady, _)) if phase < SECOND_LOOKS => now + self.first_look,
+            Some((Purpose::Steady, Way::Up)) => {
+                let left = (self.total - now).max(f64::MIN_POSITIVE);
+                now + left * second_look(self.first_look / left, unknown)
             }
+            Some((Purpose::Steady, Way::Down)) | None => self.total,
             // A look at a lower load takes its time from the phases behind it.
             Some((Purpose::Below, _)) => now + IDLE + self.rtt,
-            Some((Purpose::Fill, Way::Up)) => now + 0.5 * (self.total - now),
-            Some((Purpose::Fill, Way::Down)) | None => self.total,
+            Some((Purpose::Fill, Way::Up)) => now + 0.5 * (self.fill_over - now),
+            Some((Purpose::Fill, Way::Down)) => self.fill_over,
         };
         end.min(self.total)
     }
 }
 
-/// The share of the way there in the time of the second looks. Intervals shrink with the root of the time, and both
-/// ways have had as much.
-fn second_look(unknown: [f64; 2]) -> f64 {
+/// The share of the way there in the time of the second looks. Intervals shrink with the root of the time, and each
+/// way has had `had` times what is left.
+fn second_look(had: f64, unknown: [f64; 2]) -> f64 {
     let [up, down] = unknown.map(|u| u * u);
-    let had = FIRST_LOOK / (1.0 - 2.0 * FIRST_LOOK);
     match up / (up + down).max(f64::MIN_POSITIVE) * (1.0 + 2.0 * had) - had {
         share if share < LEAST_SHARE => 0.0,
         share if share > 1.0 - LEAST_SHARE => 1.0,
