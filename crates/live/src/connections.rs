@@ -1,7 +1,7 @@
 //! Real connections on the page, of rrtp or of the kernel's TCP: which of them are shown, and their figures as the columns of
 //! tracks.
 
-use crate::explain::{Explainer, Sample};
+use crate::explain::{Explainer, Sample, is_same};
 use crate::feed::history::{LEVEL_ROWS, Merge};
 use crate::feed::packets::PacketKind;
 use crate::feed::{Column, Event, Kind, MAX_PACKET_FLOWS, Mark, Run, TrackSpec, Update};
@@ -12,9 +12,6 @@ use std::sync::Arc;
 
 /// Connections that are shown at the same time.
 pub const MAX_SHOWN: usize = 100;
-/// More are looked at in turns, so that looking costs no more.
-const MANY: usize = 32;
-const TURNS: u64 = 3;
 /// Tracks of connections: those that are over stay until their place is needed.
 const MAX_TRACKS: usize = 128;
 /// New tracks of one sample: a server may be asked for thousands of connections a second.
@@ -24,7 +21,7 @@ const MAX_WAITING: usize = 256;
 /// Before the first round trip a controller's pacing rate is no limit: that is not drawn.
 const MAX_SHOWN_BPS: f64 = 100e9;
 /// Columns of a controller.
-const MAX_WATCHED: usize = 24;
+pub const MAX_WATCHED: usize = 24;
 /// Looks at which a connection is not there until it is over without having said so: its end is told a little later than
 /// it has gone.
 const MISSED: u8 = 2;
@@ -122,9 +119,6 @@ pub struct Connections {
     free: VecDeque<usize>,
     /// Connections so far.
     number: u64,
-    /// Looks so far, and whether there are many.
-    turn: u64,
-    many: bool,
 }
 
 #[derive(Debug)]
@@ -143,6 +137,8 @@ struct Track {
     explainer: Explainer,
     before: Figures,
     at_us: i64,
+    /// The newest sample's columns.
+    row: Vec<f32>,
 }
 
 impl Connections {
@@ -157,8 +153,6 @@ impl Connections {
             tracks: 0,
             free: VecDeque::new(),
             number: 0,
-            turn: 0,
-            many: false,
         }
     }
 
@@ -177,18 +171,12 @@ impl Connections {
         for opened in self.waiting.drain(..room.min(self.waiting.len())) {
             self.shown.insert(opened.key, Shown { opened, track: None, missed: 0 });
         }
-        self.turn += 1;
-        self.many = self.shown.len() > MANY;
     }
 
     /// The connections of this endpoint that are to be looked at now.
     pub fn wanted(&self, endpoint: usize) -> Vec<u64> {
-        let wanted = self.shown.keys().filter(|key| key.0 == endpoint && self.is_due(**key));
-        wanted.map(|key| key.1).collect()
-    }
-
-    fn is_due(&self, key: Key) -> bool {
-        !self.many || key.1.wrapping_add(self.turn).is_multiple_of(TURNS)
+        let wanted = self.shown.range((endpoint, 0)..=(endpoint, u64::MAX));
+        wanted.map(|(key, _)| key.1).collect()
     }
 
     /// What was seen of them, and which of them have ended. Those that were wanted and not seen, twice, are over, too. One
@@ -202,10 +190,8 @@ impl Connections {
             self.give_whole_track(*key, now_us, &ended.last);
         }
         let here: BTreeSet<Key> = seen.iter().map(|s| s.0).collect();
-        let due: BTreeSet<Key> = self.shown.keys().copied().filter(|k| self.is_due(*k)).collect();
         for (key, shown) in &mut self.shown {
-            let missed = u8::from(due.contains(key));
-            shown.missed = if here.contains(key) { 0 } else { shown.missed.saturating_add(missed) };
+            shown.missed = if here.contains(key) { 0 } else { shown.missed.saturating_add(1) };
         }
         let gone: Vec<Key> = self
             .shown
@@ -285,7 +271,8 @@ impl Connections {
             }
         };
         let explainer = (self.make)();
-        let track = Track { place, watched: names, explainer, before: *figures, at_us: now_us };
+        let (before, at_us, row) = (*figures, now_us, Vec::new());
+        let track = Track { place, watched: names, explainer, before, at_us, row };
         if let Some(shown) = self.shown.get_mut(&key) {
             shown.track = Some(track);
         }
@@ -335,12 +322,13 @@ impl Track {
         ];
         // Mostly they come in the order of the first time.
         let of = |(i, name): (usize, &&'static str)| {
-            let found = watched.get(i).filter(|w| w.0 == *name);
+            let found = watched.get(i).filter(|w| is_same(w.0, name));
             found.or_else(|| watched.iter().find(|w| w.0 == *name)).map_or(f64::NAN, |w| w.1)
         };
-        let own = own.into_iter();
-        let row = own.chain(self.watched.iter().enumerate().map(of)).map(|x| x as f32);
-        update.row(self.place, &row.collect::<Vec<_>>());
+        self.row.clear();
+        self.row.extend(own.map(|x| x as f32));
+        self.row.extend(self.watched.iter().enumerate().map(of).map(|x| x as f32));
+        update.row(self.place, &self.row);
         if lost > 0 {
             // Which packets they were is not told; they are among the oldest in flight.
             update.packet(self.place, now_us, acked, PacketKind::Lost);

@@ -100,8 +100,8 @@ fn connections_without_end_stay_bounded() {
         connections.sample(round as i64 * 16_667, seen, &BTreeMap::new());
         let frame: Value = serde_json::from_str(&cursor.frame(&feed).unwrap()).unwrap();
         let tracks = frame["tracks"].as_array().cloned().unwrap_or_default();
-        // Four an update, and each waits for its turn.
-        assert!(tracks.len() <= 12, "a frame tells of few new ones: {}", tracks.len());
+        // Four an update.
+        assert!(tracks.len() <= 4, "a frame tells of few new ones: {}", tracks.len());
         names.extend(tracks.iter().map(|t| t["name"].to_string()));
     }
     let frame = all(&feed);
@@ -120,7 +120,8 @@ fn a_hundred_are_shown_at_a_time() {
         connections.admit(vec![opened(n)]);
     }
     assert_eq!(connections.shown.len(), MAX_SHOWN);
-    assert!(connections.wanted(1).len() <= MAX_SHOWN / 3 + 1, "many are looked at in turns");
+    assert_eq!(connections.wanted(1).len(), MAX_SHOWN);
+    assert!(connections.wanted(0).is_empty() && connections.wanted(2).is_empty());
     let seen = |from: u64| (from..100).map(|n| (key(n), figures(1), Vec::new())).collect();
     connections.sample(1, seen(0), &BTreeMap::new());
     assert_eq!(connections.shown.len(), MAX_SHOWN);

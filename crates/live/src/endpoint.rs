@@ -1,7 +1,7 @@
 //! Endpoints on the page: the connections of a real socket, looked at 60 times a second. Only figures are taken: no byte of
 //! what passes, no key.
 
-use crate::connections::{Connections, Ended, Figures, Key, Opened};
+use crate::connections::{Connections, Ended, Figures, Key, MAX_WATCHED, Opened};
 use crate::feed::{Phase, Run};
 use narrows_base::Time;
 use narrows_net::Clock;
@@ -107,7 +107,7 @@ impl Shared {
                 let wanted: Vec<Handle> =
                     connections.wanted(number).into_iter().map(Handle).collect();
                 let alive = observer.these(&wanted, |_, connection| {
-                    let mut watched = Vec::new();
+                    let mut watched = Vec::with_capacity(MAX_WATCHED);
                     connection.watch(&mut |name, value| watched.push((name, value)));
                     let key = (number, connection.handle.0);
                     seen.push((key, figures(&connection.stats()), watched));

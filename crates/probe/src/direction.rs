@@ -18,13 +18,14 @@ const PACKETS_PER_SECOND: f64 = 12_000.0;
 /// Packets that a busy host may send together behind a late timer; what waited longer had met a queue.
 const SLACK_PACKETS: f64 = 10.0;
 /// Bytes of the smallest packet of a load, the headers of IP and UDP and the seal included.
-const SMALLEST: u32 = 80;
+const SMALLEST: f64 = 80.0;
 /// A load of fewer packets is not worth its round trip.
 const FEWEST: u32 = 20;
-/// The most that a load takes of the bytes that are left: others come behind it.
-const MAX_SHARE: f64 = 0.4;
-/// Losses are to be known to this share of them, or so many packets of all.
-const NEAR: (f64, f64) = (0.2, 0.001);
+/// The most that the first look takes of the bytes that may be sent.
+const FIRST_SHARE: f64 = 0.4;
+/// Losses are to be known to this share of them, and no better than to so many packets of all; where none was seen, to
+/// so many.
+const NEAR: (f64, f64, f64) = (0.2, 0.0003, 0.001);
 
 /// Reordering: how often a packet comes late, and by how much.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -84,13 +85,19 @@ impl Direction {
     fn steady_train(&self, left: Duration, bytes: u64) -> Option<Train> {
         let carried = self.policer().map_or(f64::INFINITY, |p| p.rate.low);
         let load = LOAD * self.bps()?.min(carried);
-        let size = (load / 8.0 / PACKETS_PER_SECOND) as u32;
-        let size = size.clamp(SMALLEST, FULL_BYTES);
-        let gap = f64::from(size) * 8.0 / load;
-        let most = (bytes as f64 * MAX_SHARE / f64::from(size)).floor();
-        let packets = (left.as_secs_f64() / gap).min(f64::from(MAX_PACKETS)).min(most) as u32;
-        let gap = Duration::from_secs_f64(gap);
-        let train = Train { purpose: Purpose::Steady, packets, bytes: size, gap, ce: 0 };
+        let size = (load / 8.0 / PACKETS_PER_SECOND).clamp(SMALLEST, f64::from(FULL_BYTES));
+        let gap = size * 8.0 / load;
+        let packets = (left.as_secs_f64() / gap).min(f64::from(MAX_PACKETS));
+        // The first look is for policers, too, and keeps its load; others come behind it. The second one counts losses:
+        // shorter packets are as many.
+        let (packets, size) = if self.loads.is_empty() {
+            (packets.min(FIRST_SHARE * bytes as f64 / size), size)
+        } else {
+            let size = size.min(bytes as f64 / packets).max(SMALLEST);
+            (packets.min(bytes as f64 / size), size)
+        };
+        let (packets, bytes, gap) = (packets as u32, size as u32, Duration::from_secs_f64(gap));
+        let train = Train { purpose: Purpose::Steady, packets, bytes, gap, ce: 0 };
         (packets >= FEWEST).then_some(train)
     }
 
@@ -139,7 +146,7 @@ impl Direction {
     pub fn unknown(&self) -> f64 {
         self.loss().map_or(1.0, |loss| {
             let half = 0.5 * (loss.share.high - loss.share.low);
-            half / (NEAR.0 * loss.share.value).max(NEAR.1)
+            half / if loss.lost > 0 { (NEAR.0 * loss.share.value).max(NEAR.1) } else { NEAR.2 }
         })
     }
     /// What a lower load tells of the one before it.

@@ -71,34 +71,36 @@ impl History {
     pub fn push(&mut self, time_us: i64, row: &[f32]) {
         self.pushed += 1;
         let width = self.merges.len();
-        let padded = row.iter().copied().chain(std::iter::repeat(f32::NAN)).take(width);
-        self.put(0, time_us, padded.collect());
+        let Some(first) = self.levels.first_mut() else { return };
+        first.times.push_back(time_us);
+        // Slices are copied whole: this is done for every flow 60 times a second.
+        first.values.extend(row.get(..width).unwrap_or(row));
+        first.values.extend(std::iter::repeat_n(f32::NAN, width.saturating_sub(row.len())));
+        if first.times.len() > self.rows {
+            self.merge();
+        }
     }
 
-    fn put(&mut self, at: usize, time_us: i64, row: Vec<f32>) {
-        let (mut at, mut time_us, mut row) = (at, time_us, row);
-        loop {
-            if at == self.levels.len() {
+    /// Makes one row of the two oldest ones of each level that is too long.
+    fn merge(&mut self) {
+        let width = self.merges.len();
+        for at in 0..MAX_LEVELS {
+            let Some(level) = self.levels.get_mut(at).filter(|l| l.times.len() > self.rows) else {
+                return;
+            };
+            level.times.pop_front();
+            // The time of a merged row is the later one: counts cover the time up to it.
+            let Some(time_us) = level.times.pop_front() else { return };
+            let both: Vec<f32> = level.values.drain(..2 * width).collect();
+            let (older, later) = both.split_at(width);
+            if at + 1 == self.levels.len() && at + 1 < MAX_LEVELS {
                 self.levels.push(Level::default());
             }
-            let width = row.len();
-            let Some(level) = self.levels.get_mut(at) else { return };
-            level.times.push_back(time_us);
-            level.values.extend(row);
-            if level.times.len() <= self.rows {
-                return;
-            }
-            level.times.pop_front();
-            let older: Vec<f32> = level.values.drain(..width).collect();
-            let later: Vec<f32> = level.values.drain(..width).collect();
-            // The time of a merged row is the later one: counts cover the time up to it.
-            let Some(later_time) = level.times.pop_front() else { return };
-            if at + 1 == MAX_LEVELS {
-                return;
-            }
-            let merged = self.merges.iter().zip(older.into_iter().zip(later));
-            row = merged.map(|(merge, (a, b))| merge.apply(a, b)).collect();
-            (at, time_us) = (at + 1, later_time);
+            // What is older than the last level is forgotten.
+            let Some(next) = self.levels.get_mut(at + 1) else { return };
+            next.times.push_back(time_us);
+            let pairs = self.merges.iter().zip(older.iter().zip(later));
+            next.values.extend(pairs.map(|(merge, (a, b))| merge.apply(*a, *b)));
         }
     }
 
