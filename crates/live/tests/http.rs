@@ -4,7 +4,7 @@ use narrows_base::Duration;
 use narrows_link::Change;
 use narrows_live::Live;
 use narrows_live::controls::{ChangingLink, Controls, LinkControls};
-use narrows_live::feed::{About, Event, Feed, Kind, Mark, Phase};
+use narrows_live::feed::{About, Event, Feed, Kind, Mark, Phase, TrackSpec};
 use narrows_scenario::Link;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -190,14 +190,13 @@ fn a_port_in_use_is_an_error() {
     assert!(TcpStream::connect(at).is_err());
 }
 
-/// The page as it stands in a browser that had so long before the command ended.
-fn shown(chromium: &str, seconds: u64) -> String {
-    let (live, _, address, token) = page();
+/// A page as it stands in a browser that had so long before the command ended.
+fn shown(chromium: &str, live: Live, seconds: u64) -> String {
     let profile = tempfile::tempdir().unwrap();
     let browser = Command::new(chromium)
         .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000"])
         .args(["--dump-dom", &format!("--user-data-dir={}", profile.path().display())])
-        .arg(format!("http://{address}/?token={token}"))
+        .arg(live.url())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -208,18 +207,22 @@ fn shown(chromium: &str, seconds: u64) -> String {
     String::from_utf8_lossy(&browser.wait_with_output().unwrap().stdout).into_owned()
 }
 
+fn chromium() -> Option<&'static str> {
+    let found = |name: &&str| {
+        Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success())
+    };
+    let chromium = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(found);
+    if chromium.is_none() {
+        eprintln!("skipped: there is no Chromium to try the page with");
+    }
+    chromium
+}
+
 /// In a browser the page draws what it was told: its scripts run under its own policy, the event list is there, and
 /// what strangers could have named is text.
 #[test]
 fn a_browser_shows_the_run() {
-    let found = |name: &&str| {
-        Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success())
-    };
-    let Some(chromium) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(found)
-    else {
-        eprintln!("skipped: there is no Chromium to try the page with");
-        return;
-    };
+    let Some(chromium) = chromium() else { return };
     // How long a browser needs depends on what else runs: one that was not given enough is given more.
     let parts = [
         "cwnd 40.0 → 28.0 packets",
@@ -231,13 +234,69 @@ fn a_browser_shows_the_run() {
     ];
     let mut missing = Vec::new();
     for seconds in [3, 10, 40] {
-        let page = shown(chromium, seconds);
+        let page = shown(chromium, page().0, seconds);
         missing = parts.into_iter().filter(|part| !page.contains(part)).collect();
         if missing.is_empty() {
             return;
         }
     }
     panic!("the page lacks {missing:?}");
+}
+
+/// Two real connections and the simulations of them.
+fn page_with_simulation() -> Live {
+    let feed = Feed::new("narrows speed --test");
+    let run = feed.begin(about()).unwrap();
+    for (name, simulated) in
+        [("connection.1", false), ("connection.2", false), ("beside.1", true), ("beside.2", true)]
+    {
+        let cwnd = narrows_live::feed::Column {
+            name: "cwnd",
+            unit: "packets",
+            meaning: "window".into(),
+            merge: narrows_live::feed::history::Merge::Mean,
+        };
+        let spec = TrackSpec { simulated, ..TrackSpec::new(Kind::Flow, name, vec![cwnd]) };
+        run.add(spec).unwrap();
+    }
+    for n in 1..100 {
+        run.update(n * 10_000, |u| (0..4).for_each(|t| u.row(t, &[10.0 + t as f32])));
+    }
+    run.end(Phase::Done);
+    Live::open("127.0.0.1:0".parse().unwrap(), feed, None).unwrap()
+}
+
+/// The simulation of a connection is drawn over it: in the same chart, in its colour, in short dashes.
+#[test]
+fn a_browser_lays_simulations_over_what_they_simulate() {
+    let Some(chromium) = chromium() else { return };
+    // What a button says of a flow's line: its colour and dashes.
+    let line = |page: &str, name: &str| -> Option<(String, String)> {
+        let (before, _) = page.split_once(&format!("{name}</button>"))?;
+        let button = before.rsplit("<button").next()?;
+        let value = |name: &str| {
+            let (_, rest) = button.split_once(&format!("{name}=\""))?;
+            rest.split('"').next().map(String::from)
+        };
+        Some((value("stroke")?, value("stroke-dasharray").unwrap_or_default()))
+    };
+    let mut seen = String::new();
+    for seconds in [3, 10, 40] {
+        seen = shown(chromium, page_with_simulation(), seconds);
+        if !seen.contains("beside.2 13") {
+            continue;
+        }
+        let all = "cwnd, packets: connection.1 10, connection.2 11, beside.1 12, beside.2 13";
+        assert!(seen.contains(all), "not all are in one chart");
+        let of = |name| line(&seen, name).unwrap();
+        let (real, other) = (of("connection.1"), of("connection.2"));
+        let (beside, beside_other) = (of("beside.1"), of("beside.2"));
+        assert!(real.0 == beside.0 && other.0 == beside_other.0 && real.0 != other.0, "colours");
+        assert_eq!((beside.1.as_str(), beside_other.1.as_str()), ("3 3", "3 3"));
+        assert_ne!(real.1, "3 3");
+        return;
+    }
+    panic!("the simulations are not drawn: {}", &seen[..seen.len().min(500)]);
 }
 
 /// Twelve pages that never read, while an hour of updates is played: the next one is told that there are too many, the run
