@@ -4,6 +4,7 @@
     python3 tools/tunnel/measure_tun.py target/release/narrows 20Mbit/s,25ms,loss=10% [seconds]
 
 Both ends and `narrows link` (needs root), which loses each way, are on this machine. A flow is counted from its connection on.
+Beside it 40 bytes are echoed over UDP ten times a second, where there is a way for datagrams: p50 and p95 of the second half.
 """
 
 import os, shlex, socket, subprocess, sys, tempfile, threading, time
@@ -27,11 +28,53 @@ def far(narrows, folder):
             threading.Thread(target=flood, args=(listener.accept()[0],), daemon=True).start()
 
     threading.Thread(target=accept, daemon=True).start()
+    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    datagrams.bind(("0.0.0.0", PORT))
+
+    def echo():
+        while True:
+            said, who = datagrams.recvfrom(2000)
+            datagrams.sendto(said, who)
+
+    threading.Thread(target=echo, daemon=True).start()
     subprocess.run(
         [narrows, "tunnel", "serve", "--listen", f"0.0.0.0:{TUNNEL}", "--clients", f"{folder}/clients"]
         + ["--identity", f"{folder}/server.key", "--log", f"{folder}/far.log", "--tun", "10.77.0.0/24"]
         + ["--allow", "10.77.0.1:*", f"127.0.0.1:{PORT}"]
     )
+
+
+class Echoes(threading.Thread):
+    """Echoes of datagrams until it is told to stop."""
+
+    def __init__(self, to):
+        super().__init__(daemon=True)
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.connect(to)
+        self.socket.settimeout(0.1)
+        self.stop, self.took = False, []
+        self.start()
+
+    def run(self):
+        due = time.monotonic()
+        while not self.stop:
+            if time.monotonic() >= due:
+                due += 0.1
+                self.socket.send(f"{time.monotonic():.6f}".ljust(40).encode())
+            try:
+                left = float(self.socket.recv(100))
+                self.took.append(time.monotonic() - left)
+            except (TimeoutError, ConnectionError):
+                pass
+
+    def told(self):
+        self.stop = True
+        self.join()
+        late = sorted(self.took[len(self.took) // 2 :])
+        if not late:
+            return "no echo"
+        at = lambda q: 1e3 * late[int(q * (len(late) - 1))]
+        return f"echo p50 {at(0.5):.0f} ms, p95 {at(0.95):.0f} ms ({len(late)})"
 
 
 def near(narrows, folder, key, seconds):
@@ -46,6 +89,7 @@ def near(narrows, folder, key, seconds):
     # The path's MTU is found by then.
     time.sleep(5)
     for name, to in [("--tun", ("10.77.0.1", PORT)), ("--tcp", ("127.0.0.1", INSIDE)), ("no tunnel", (at, PORT))]:
+        echoes = None if name == "--tcp" else Echoes(to)
         begun, came = time.monotonic(), 0
         sock = socket.create_connection(to)
         sock.settimeout(0.1)
@@ -55,7 +99,8 @@ def near(narrows, folder, key, seconds):
             except TimeoutError:
                 pass
         sock.close()
-        print(f"{name}: {came * 8e-6 / seconds:.2f} Mbit/s", flush=True)
+        beside = f"; {echoes.told()}" if echoes else ""
+        print(f"{name}: {came * 8e-6 / seconds:.2f} Mbit/s{beside}", flush=True)
         # What was under way is over.
         time.sleep(5)
     tunnel.terminate()

@@ -10,6 +10,7 @@
 //! | file | what |
 //! |---|---|
 //! | [`packet`] | what of a packet's headers is read |
+//! | `queue` | which packets wait for the connection, and which are marked or dropped |
 //! | [`halves`] | a packet that is longer than a message |
 //! | [`too_big`] | what its sender is told |
 //! | [`given`] | who has which address |
@@ -22,6 +23,7 @@ pub mod given;
 pub mod halves;
 pub mod near;
 pub mod packet;
+mod queue;
 pub mod too_big;
 
 use crate::request::HEAD;

@@ -159,7 +159,7 @@ impl FarTun {
         let sink = incoming.clone();
         let goal = Goal::Packets(Box::new(move |message| sink.take(message)));
         let Some(flow) = Flows::add(flows, stream, goal) else { return (None, false) };
-        let outgoing = Outgoing::new(connection.clone(), flow);
+        let Some(outgoing) = Outgoing::new(connection.clone(), flow) else { return (None, false) };
         let seat = Arc::new(Seat { given, outgoing, replaced: Notify::new() });
         self.sit(&seat);
         let looks = async {
@@ -172,6 +172,7 @@ impl FarTun {
             () = over => false,
             () = seat.replaced.notified() => true,
             () = looks => false,
+            () = seat.outgoing.run() => false,
         };
         self.leave(&seat);
         (incoming.dropped(), is_replaced)

@@ -167,7 +167,9 @@ impl NearTun {
         let sink = incoming.clone();
         let back = Back::Packets(Box::new(move |message| sink.take(message)));
         let Some(flow) = Flows::add(&link.flows, send.id(), back) else { return pending().await };
-        let outgoing = Outgoing::new(link.connection().clone(), flow);
+        let Some(outgoing) = Outgoing::new(link.connection().clone(), flow) else {
+            return pending().await;
+        };
         let active = Arc::new(Active { given, outgoing });
         tunnel.tell(&format!(
             "packets: {} has {}; the server has {}",
@@ -182,6 +184,7 @@ impl NearTun {
                 tunnel.tell("packets: another connection with this key has taken the address; none are carried here");
             },
             done = self.looks(&active) => done?,
+            () = active.outgoing.run() => {}
         }
         drop(_guard);
         pending().await

@@ -19,6 +19,10 @@ pub struct Packet {
     /// The destination's port of TCP or UDP. Zero where there is none to be seen: other protocols, IPv6 extension headers, and
     /// fragments but the first.
     pub port: u16,
+    /// Protocol and both ports, where they are to be seen: with the addresses, whose packet it is.
+    pub inside: (u8, u32),
+    /// Its ECN field.
+    pub ecn: u8,
     /// Routers may split it: IPv4 without "don't fragment".
     pub may_be_split: bool,
     /// It is not the first of several fragments.
@@ -57,6 +61,8 @@ fn four(bytes: &[u8]) -> Option<Packet> {
         source: address(12)?,
         destination: address(16)?,
         port: port(protocol, inside),
+        inside: (protocol, ports(protocol, inside)),
+        ecn: bytes.get(1)? & 3,
         may_be_split: fragment & 0x4000 == 0,
         is_later_fragment,
         is_error: protocol == ICMP && matches!(inside.first(), Some(3 | 11 | 12)),
@@ -74,10 +80,50 @@ fn six(bytes: &[u8]) -> Option<Packet> {
         source: address(8)?,
         destination: address(24)?,
         port: port(protocol, inside),
+        inside: (protocol, ports(protocol, inside)),
+        ecn: bytes.get(1)? >> 4 & 3,
         may_be_split: false,
         is_later_fragment: false,
         is_error: protocol == ICMP6 && inside.first().is_some_and(|kind| *kind < 128),
     })
+}
+
+fn ports(protocol: u8, inside: &[u8]) -> u32 {
+    let has_ports = protocol == TCP || protocol == UDP;
+    let both = inside.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+    both.filter(|_| has_ports).unwrap_or(0)
+}
+
+/// Sets the ECN field of a packet to CE (RFC 3168 section 5).
+pub(super) fn mark(bytes: &mut [u8]) {
+    let version = bytes.first().map(|byte| byte >> 4);
+    let header = bytes.first().map_or(0, |byte| usize::from(byte & 0xf) * 4);
+    match (version, bytes.get_mut(1)) {
+        (Some(4), Some(field)) => *field |= 3,
+        (Some(6), Some(field)) => *field |= 3 << 4,
+        _ => return,
+    }
+    if version == Some(4)
+        && let Some(header) = bytes.get_mut(..header)
+        && let Some(place) = header.get_mut(10..12)
+    {
+        place.fill(0);
+        let sum = checksum(header);
+        if let Some(place) = header.get_mut(10..12) {
+            place.copy_from_slice(&sum.to_be_bytes());
+        }
+    }
+}
+
+/// The Internet checksum (RFC 1071).
+pub(super) fn checksum(bytes: &[u8]) -> u16 {
+    let (words, rest) = bytes.as_chunks::<2>();
+    let mut sum: u64 = words.iter().map(|word| u64::from(u16::from_be_bytes(*word))).sum();
+    sum += rest.first().map_or(0, |byte| u64::from(*byte) << 8);
+    while sum > 0xffff {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    !(sum as u16)
 }
 
 fn port(protocol: u8, inside: &[u8]) -> u16 {
@@ -121,9 +167,33 @@ pub(crate) mod tests {
         prop_oneof![four, six]
     }
 
+    #[test]
+    fn a_mark_leaves_the_rest_as_it_is() {
+        let (a, b) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let before = packet(a, b, UDP, &[0, 9, 0, 22, 0, 0]);
+        let mut marked = before.clone();
+        mark(&mut marked);
+        assert_eq!((Packet::read(&marked).unwrap().ecn, checksum(&marked[..20])), (3, 0));
+        assert!(before[2..10] == marked[2..10] && before[12..] == marked[12..]);
+        let before = packet(
+            std::net::Ipv6Addr::LOCALHOST.into(),
+            std::net::Ipv6Addr::LOCALHOST.into(),
+            UDP,
+            &[1; 9],
+        );
+        let mut marked = before.clone();
+        mark(&mut marked);
+        assert_eq!(Packet::read(&marked).unwrap().ecn, 3);
+        assert!(before[0] == marked[0] && before[2..] == marked[2..]);
+        for strange in [&[][..], &[0x4f], &[0x4f, 0, 0], &[0x60]] {
+            mark(&mut strange.to_vec());
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_a_packet_or_none(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            mark(&mut bytes.clone());
             if let Some(packet) = Packet::read(&bytes) {
                 prop_assert_eq!(packet.source.is_ipv4(), bytes[0] >> 4 == 4);
                 prop_assert_eq!(packet.source.is_ipv4(), packet.destination.is_ipv4());

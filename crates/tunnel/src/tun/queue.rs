@@ -1,8 +1,180 @@
 //! Packets that wait for the connection: FQ-CoDel (RFC 8290), so that no flow fills the tunnel with a queue of its own. It
-//! marks packets of flows that know ECN where it would drop others.
+//! marks packets of flows that know ECN where it drops others.
 
 use super::packet::{Packet, mark};
-use narrows_base::{Duration, ParamValue, RandomKey, Rate, Spec, Time};
+use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
 use narrows_link::queue::{self, Discipline, QueueObserver, QueuedPacket};
 use narrows_link::{LinkConfig, QueueConfig};
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+
+/// CoDel's interval is to be the longest usual RTT, and its target a twentieth of that (RFC 8289 sections 4.3 and 4.4).
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_INTERVAL: Duration = Duration::from_secs(1);
+const TARGET_SHARE: f64 = 0.05;
+/// Packets that may wait, of at most [`MAX_MTU`](super::MAX_MTU) bytes.
+const LIMIT: u32 = 1000;
+const FLOWS: u32 = 256;
+
+/// What waits.
+pub(super) struct PacketQueue {
+    discipline: Box<dyn Discipline>,
+    packets: HashMap<u32, Vec<u8>>,
+    next: u32,
+    hasher: RandomState,
+}
+
+/// Forgets what is dropped.
+struct Dropping<'a>(&'a mut HashMap<u32, Vec<u8>>);
+
+impl QueueObserver for Dropping<'_> {
+    fn dropped(&mut self, packet: &QueuedPacket) {
+        self.0.remove(&packet.number());
+    }
+    fn marked(&mut self, _: &QueuedPacket) {}
+}
+
+impl PacketQueue {
+    /// For a path with about this RTT.
+    pub fn new(rtt: Duration) -> Option<PacketQueue> {
+        let interval = rtt.clamp(MIN_INTERVAL, MAX_INTERVAL).as_secs_f64();
+        let target = TARGET_SHARE * interval;
+        let text =
+            format!("fq-codel(target={target}s,interval={interval}s,flows={FLOWS},limit={LIMIT})");
+        let queue = QueueConfig { aqm: Spec::parse(&text).ok(), ..QueueConfig::default() };
+        // The rate that serves it is whatever the connection's controller permits: no part of FQ-CoDel.
+        let link =
+            LinkConfig { queue, ..LinkConfig::plain(Rate::from_bps(1_000_000), Duration::ZERO) };
+        let discipline = queue::build(&link, RandomKey::from_seed(0)).ok()?;
+        Some(PacketQueue {
+            discipline,
+            packets: HashMap::new(),
+            next: 0,
+            hasher: RandomState::new(),
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.discipline.waiting() == 0
+    }
+
+    /// A packet waits from now on, or takes the place of another.
+    pub fn push(&mut self, now: Time, packet: &Packet, bytes: &[u8]) {
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.packets.insert(number, bytes.to_vec());
+        let flow = self.hasher.hash_one((packet.source, packet.destination, packet.inside));
+        let mut queued = QueuedPacket::new(number, bytes.len() as u32, flow);
+        queued.ect = packet.ecn != 0;
+        queued.l4s = packet.ecn & 1 != 0;
+        queued.marked = packet.ecn == 3;
+        self.discipline.enqueue(now, queued, false, &mut Dropping(&mut self.packets));
+    }
+
+    /// The next packet that has not waited longer than this.
+    pub fn pop(&mut self, now: Time, longest: Duration) -> Option<Vec<u8>> {
+        loop {
+            let next = self.discipline.dequeue(now, &mut Dropping(&mut self.packets));
+            let (came, queued) = next?;
+            let Some(mut bytes) = self.packets.remove(&queued.number()) else { continue };
+            if now.since(came) > longest {
+                continue;
+            }
+            if queued.marked {
+                mark(&mut bytes);
+            }
+            return Some(bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::packet::tests::packet;
+    use super::*;
+
+    const TCP: u8 = 6;
+    /// What the path carries: a packet of 1000 bytes each millisecond.
+    const MS: Duration = Duration::from_millis(1);
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + MS.saturating_mul(ms)
+    }
+
+    /// A packet of a flow that left at a millisecond.
+    fn sent(port: u16, ms: u64, ecn: u8) -> Vec<u8> {
+        let ports = [&port.to_be_bytes()[..], &[0, 80]].concat();
+        let inside = [&ports[..], &ms.to_be_bytes(), &[0; 968]].concat();
+        let mut bytes = packet([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), TCP, &inside);
+        bytes[1] = ecn;
+        bytes
+    }
+    fn left(bytes: &[u8]) -> (u16, u64, u8) {
+        let port = u16::from_be_bytes([bytes[20], bytes[21]]);
+        (port, u64::from_be_bytes(bytes[24..32].try_into().unwrap()), bytes[1] & 3)
+    }
+    fn push(queue: &mut PacketQueue, ms: u64, bytes: &[u8]) {
+        queue.push(at(ms), &Packet::read(bytes).unwrap(), bytes);
+    }
+
+    /// A flow that sends a tenth more than the path carries, for twenty seconds, and one that says something ten times a
+    /// second. Returns the longest waits of either in the second half, packets that came, and those that were marked.
+    fn run(ecn: u8) -> (u64, u64, u64, u64) {
+        let mut queue = PacketQueue::new(Duration::from_millis(50)).unwrap();
+        let (mut bulk, mut sparse, mut came, mut marked) = (0, 0, 0, 0);
+        for ms in 0..20_000 {
+            push(&mut queue, ms, &sent(1, ms, ecn));
+            if ms % 10 == 0 {
+                push(&mut queue, ms, &sent(1, ms, ecn));
+            }
+            if ms % 100 == 50 {
+                push(&mut queue, ms, &sent(2, ms, ecn));
+            }
+            let Some(bytes) = queue.pop(at(ms), Duration::from_millis(500)) else { continue };
+            let (port, then, field) = left(&bytes);
+            came += 1;
+            marked += u64::from(field == 3);
+            if ms > 10_000 {
+                let longest = if port == 1 { &mut bulk } else { &mut sparse };
+                *longest = (*longest).max(ms - then);
+            }
+        }
+        assert!(
+            queue.packets.len() == queue.discipline.waiting(),
+            "nothing is kept of what was dropped"
+        );
+        (bulk, sparse, came, marked)
+    }
+
+    /// Without management it would wait for the half second after which packets are dropped.
+    #[test]
+    fn a_flow_that_sends_too_much_does_not_stand_in_a_queue_of_its_own() {
+        let (bulk, sparse, came, marked) = run(0);
+        assert!(bulk < 200 && sparse <= 3, "{bulk} ms and {sparse} ms");
+        assert!(came > 19_900 && marked == 0, "the path is full: {came}");
+        // A flow that knows ECN is told, and nothing of it is lost, as long as there is room.
+        let (_, sparse, _, marked) = run(2);
+        assert!(sparse <= 3 && marked > 100, "{marked} marked");
+    }
+
+    #[test]
+    fn what_waited_too_long_is_not_sent() {
+        let mut queue = PacketQueue::new(MS).unwrap();
+        for ms in 0..10 {
+            push(&mut queue, ms, &sent(1, ms, 0));
+        }
+        let next = queue.pop(at(104), MS.saturating_mul(99)).unwrap();
+        assert_eq!(left(&next).1, 5);
+        while queue.pop(at(104), MS.saturating_mul(99)).is_some() {}
+        assert!(queue.is_empty() && queue.packets.is_empty());
+    }
+
+    #[test]
+    fn what_waits_is_bounded() {
+        let mut queue = PacketQueue::new(MS).unwrap();
+        for n in 0..5_000_u16 {
+            push(&mut queue, 0, &sent(n, 0, 0));
+        }
+        assert!(queue.packets.len() <= LIMIT as usize && !queue.is_empty());
+    }
+}

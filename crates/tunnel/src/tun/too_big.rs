@@ -1,7 +1,7 @@
 //! What the sender of a packet is told that is too long for the path: "fragmentation needed" (RFC 1191 section 4), "packet
 //! too big" (RFC 4443 section 3.2).
 
-use super::packet::Packet;
+use super::packet::{Packet, checksum};
 use std::net::IpAddr;
 
 /// Bytes of such an answer at most (RFC 1812 section 4.3.2.3, RFC 4443 section 2.4).
@@ -52,17 +52,6 @@ fn put(bytes: &mut [u8], at: usize, value: u16) {
     if let Some(place) = bytes.get_mut(at..at + 2) {
         place.copy_from_slice(&value.to_be_bytes());
     }
-}
-
-/// The Internet checksum (RFC 1071).
-fn checksum(bytes: &[u8]) -> u16 {
-    let (words, rest) = bytes.as_chunks::<2>();
-    let mut sum: u64 = words.iter().map(|word| u64::from(u16::from_be_bytes(*word))).sum();
-    sum += rest.first().map_or(0, |byte| u64::from(*byte) << 8);
-    while sum > 0xffff {
-        sum = (sum >> 16) + (sum & 0xffff);
-    }
-    !(sum as u16)
 }
 
 #[cfg(test)]
