@@ -39,6 +39,8 @@ pub struct LinkOptions {
     /// Whether the kernel may hand over super-frames, which are split here; otherwise it splits them itself. The
     /// packets on the link are the same.
     pub super_frames: bool,
+    /// The longest packet, at both ends.
+    pub mtu: u32,
     /// Who watches it.
     pub tap: Option<Arc<dyn LinkTap>>,
 }
@@ -48,7 +50,8 @@ impl LinkOptions {
     pub fn new(there: LinkConfig, back: LinkConfig) -> LinkOptions {
         let changes = [Vec::new(), Vec::new()];
         let (name, clock) = ("bottleneck".into(), Clock::new());
-        LinkOptions { there, back, seed: 1, name, changes, clock, super_frames: true, tap: None }
+        let (super_frames, mtu, tap) = (true, MTU, None);
+        LinkOptions { there, back, seed: 1, name, changes, clock, super_frames, mtu, tap }
     }
 }
 
@@ -89,8 +92,8 @@ impl EmulatedLink {
         let there = way(&options.there, &options.name)?;
         let back = way(&options.back, &format!("{}.back", options.name))?;
         let slot = Slot::take()?;
-        let (tun_a, end_a) = end(a, &slot, End::A, options.super_frames)?;
-        let (tun_b, end_b) = end(b, &slot, End::B, options.super_frames)?;
+        let (tun_a, end_a) = end(a, &slot, End::A, &options)?;
+        let (tun_b, end_b) = end(b, &slot, End::B, &options)?;
         let (tun_a, tun_b) = (Arc::new(tun_a), Arc::new(tun_b));
         let clock = options.clock;
         let numbers = [LossNumbers::there(options.seed, 0), LossNumbers::back(options.seed, 0)];
@@ -248,13 +251,13 @@ fn end(
     namespace: &Namespace,
     slot: &Slot,
     end: End,
-    super_frames: bool,
+    options: &LinkOptions,
 ) -> Result<(Tun, LinkEnd), Error> {
     let number = if end == End::A { 0 } else { 1 };
     let name = slot.interface(number);
     namespace.enter(|| {
-        let tun = Tun::create(&name, super_frames)?;
-        interface::up_tun(&name, MTU)?;
+        let tun = Tun::create(&name, options.super_frames)?;
+        interface::up_tun(&name, options.mtu)?;
         let mut addresses = Vec::new();
         for (address, prefix) in slot.addresses(number) {
             match interface::add_address(&name, address, prefix) {

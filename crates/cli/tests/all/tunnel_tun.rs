@@ -67,11 +67,15 @@ fn net() -> Option<Net> {
 
 impl Net {
     fn near(&self) -> Near {
+        self.near_with_mtu(1500)
+    }
+
+    fn near_with_mtu(&self, mtu: u32) -> Near {
         let namespace = Namespace::create("near").unwrap();
         let loss = LossSpec::parse_all("2%").unwrap();
         let plain = LinkConfig::plain(Rate::from_bps(50_000_000), Duration::from_millis(5));
         let config = LinkConfig { loss, ..plain };
-        let options = LinkOptions::new(config.clone(), config);
+        let options = LinkOptions { mtu, ..LinkOptions::new(config.clone(), config) };
         let link = EmulatedLink::between(&namespace, &self.far, options).unwrap();
         let server = *link.b().addresses.iter().find(|address| address.is_ipv4()).unwrap();
         Near { namespace, server, _link: link }
@@ -287,6 +291,33 @@ fn a_default_route_leaves_the_tunnels_own_way() {
     }
     drop(client);
     assert!(!has_way(&near.namespace, "192.0.2.1:9"));
+}
+
+/// Over a path of shorter packets a long one that may not be split is answered, so that its sender learns how long they may
+/// be: with its next one the kernel does so.
+#[test]
+fn senders_learn_what_the_path_carries() {
+    let Some(net) = net() else { return };
+    let near = net.near_with_mtu(1400);
+    let server = net.serve(&net.clients(&["one"]), "0", &ALL);
+    let _client = net.connect("one", &near, &server, &[]);
+    for (own, other) in [(four(2), four(1)), (six(2), six(1))] {
+        for (from, at, to, there) in
+            [(&net.far, other, &near.namespace, own), (&near.namespace, own, &net.far, other)]
+        {
+            let receiving = to.enter(|| UdpSocket::bind((there, 0)).unwrap()).unwrap();
+            receiving.set_read_timeout(Some(std::time::Duration::from_millis(50))).unwrap();
+            let sending = from.enter(|| UdpSocket::bind((at, 0)).unwrap()).unwrap();
+            let mut bytes = [0; 2000];
+            // 1400 bytes with its headers: more than a message has room for, and less than the server's interface takes.
+            let came = (0..200).any(|_| {
+                let _ = sending.send_to(&[7; 1352], receiving.local_addr().unwrap());
+                receiving.recv_from(&mut bytes).is_ok_and(|(n, from)| n == 1352 && from.ip() == at)
+            });
+            assert!(came, "from {at}");
+        }
+    }
+    transfer(&net.far, &near.namespace, four(2), 300_000);
 }
 
 /// Where only TCP is answered packets pass, too.
