@@ -84,7 +84,7 @@ fn ecn(ecn: &Ecn) -> String {
             let queue = match (filling, ecn.queue_marks()) {
                 (0, _) => "whether a queue marks is not known (--fill)".into(),
                 (_, true) => format!("a queue marked {marked} of {filling} while it was filled"),
-                (_, false) => "the queue that was filled does not mark".into(),
+                (_, false) => "none was set while a queue was filled".into(),
             };
             format!("marks pass; {queue}")
         }
