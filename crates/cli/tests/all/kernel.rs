@@ -2,7 +2,8 @@
 //! says why it was skipped.
 
 use narrows_emulator::Namespace;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -152,6 +153,38 @@ fn both_ends_of_a_commands_connections_have_it_and_the_exit_code_is_passed_on() 
     assert_eq!(out.status.code(), Some(137));
     assert!(!has("nw_ends"), "unloaded at the end");
     assert_eq!(status("nw_ends"), serde_json::Value::Null);
+}
+
+/// The page shows the kernel's own connections, as their acknowledgements come.
+#[test]
+fn the_kernels_connections_are_on_the_page() {
+    let Some(_one) = possible() else { return };
+    let script =
+        format!("{CONNECTION}accepted.sendall(bytes(99999)); import sys; sys.stdin.read()");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_narrows"))
+        .args(["kernel", "run", "rrtp", "--live", "--", "python3", "-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let line = lines.find(|line| line.contains("token=")).unwrap();
+    let (_, url) = line.split_once("http://").unwrap();
+    let (address, token) = url.trim().split_once("/?token=").unwrap();
+    let mut page = TcpStream::connect(address).unwrap();
+    page.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    write!(page, "GET /events?token={token} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    let (mut told, mut part) = (String::new(), [0; 4096]);
+    let wanted = ["\"name\":\"connection.1\"", "acknowledgements come", "\"cwnd\""];
+    while !wanted.iter().all(|part| told.contains(part)) {
+        let n = page.read(&mut part).unwrap();
+        assert!(n > 0, "{told}");
+        told += &String::from_utf8_lossy(&part[..n]);
+    }
+    // The command ends with its input.
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
 }
 
 /// In another network namespace, too, and one run within another: the inner one's choice counts.

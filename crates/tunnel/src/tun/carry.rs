@@ -116,8 +116,9 @@ impl<T> Outgoing<T> {
         let packet = 8.0 * (f64::from(stats.datagram) + HEADERS);
         let by_window = stats.window * packet / stats.srtt.as_secs_f64();
         let rate = stats.rate.map_or(by_window, |rate| by_window.min(rate.as_bps() as f64));
-        // Not a number before the first round trip: the least.
-        let most = (rate * IN_CONNECTION / packet).max(LEAST).min(MOST);
+        let most = rate * IN_CONNECTION / packet;
+        // It is not a number before the first round trip.
+        let most = if most.is_nan() { LEAST } else { most.clamp(LEAST, MOST) };
         self.most.store(most as usize, Ordering::Relaxed);
     }
 
