@@ -252,4 +252,5 @@ def main():
                         file.write(json.dumps({"link": link, "loss": loss, "what": name, "offered_bytes": offered_bytes} | r) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

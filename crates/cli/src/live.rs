@@ -10,6 +10,7 @@ use narrows_live::endpoint::EndpointLive;
 use narrows_live::feed::{About, Feed, Run};
 use narrows_live::link::LinkLive;
 use narrows_live::{Listening, Live};
+use narrows_net::Clock;
 use narrows_net::tap::{self, Tap};
 use narrows_scenario::link_direction::LinkDirection;
 use std::sync::Arc;
@@ -111,6 +112,7 @@ pub fn connections(run: Arc<Run>, protocol: &str) -> Result<EndpointLive, Failur
 /// The connections of an endpoint on a page of their own.
 pub struct ShownConnections {
     page: Live,
+    run: Arc<Run>,
     ends: EndpointLive,
 }
 
@@ -129,7 +131,18 @@ impl ShownConnections {
         let run = feed.begin(About { name, detail, real: true, end_s: None });
         let run = run.ok_or_else(|| Failure::Outside("--live: no room".into()))?;
         let Some(page) = live.open(Some(&feed), None)? else { return Ok(None) };
-        Ok(Some(ShownConnections { page, ends: connections(run, protocol)? }))
+        let ends = connections(run.clone(), protocol)?;
+        Ok(Some(ShownConnections { page, run, ends }))
+    }
+
+    /// What is shown, for tracks of something else beside the connections.
+    pub fn run(&self) -> Arc<Run> {
+        self.run.clone()
+    }
+
+    /// Times count from this clock's zero.
+    pub fn by(&self, clock: Clock) {
+        self.ends.by(clock);
     }
 
     /// For the endpoint, beside what else observes it.
@@ -139,7 +152,7 @@ impl ShownConnections {
 
     /// What is shown is over; the page stays until Ctrl-C.
     pub fn finish(shown: Option<Self>) {
-        let Some(ShownConnections { page, ends }) = shown else { return };
+        let Some(ShownConnections { page, ends, .. }) = shown else { return };
         drop(ends);
         stay(Some(page));
     }

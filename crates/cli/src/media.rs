@@ -1,11 +1,13 @@
 //! `narrows media`: live media from a local UDP port to another machine's, within a latency budget.
 
 mod groups;
+mod on_page;
 mod values;
 
 use self::groups::{GroupReceiveArgs, GroupSendArgs};
 use self::values::{Layer, latency, layer, list, port};
 use crate::failure::Failure;
+use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Level, Log};
 use crate::terminal::{STOP, catch_interrupt, note, print, print_json, print_json_line};
 use crate::transfer::{client_key, known_servers, pin, server_key};
@@ -52,6 +54,10 @@ and leaves by what its path carries (S4); nothing is sealed:
   narrows media send --multicast site --max-total 2Mbit/s \\
     --layer 5000:500kbit/s --layer 5002:1Mbit/s
   narrows media receive --multicast site --to 5004,5006
+
+--live opens a page with frame delays, late frames, and the encoder's rate beside
+what the controller permits; it shows no key and nothing of the media:
+  narrows media receive --clients friends.txt --to 5004 --live
 
 --protocol on the sender chooses what paces it: rrtp, tfrc, tfwc, tear,
 tear-wireless, scream, rrtp+bbr and so on. The rate that an encoder should have
@@ -103,6 +109,8 @@ pub struct Receive {
     pub log: Option<PathBuf>,
     #[command(flatten)]
     pub group: GroupReceiveArgs,
+    #[command(flatten)]
+    pub live: LiveArgs,
 }
 
 #[derive(Args, Debug)]
@@ -149,6 +157,8 @@ pub struct Send {
     pub group: GroupSendArgs,
     #[command(flatten)]
     pub transport: Transport,
+    #[command(flatten)]
+    pub live: LiveArgs,
 }
 
 /// `narrows media`.
@@ -205,7 +215,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
     let latency = told("latency", a.latency, file.latency.as_ref(), latency)?;
     if let Some(base) = a.group.group.multicast {
         let log = Log::of_known(a.log.as_deref())?;
-        return groups::receive(&a.group, base, to, latency, a.json, &log);
+        return groups::receive(&a.group, base, to, latency, a.json, &log, &a.live);
     }
     let Some(clients) = a.clients.as_ref().or(file.clients.as_ref()) else {
         return Err(input(
@@ -239,7 +249,10 @@ fn receive(a: &Receive) -> Result<(), Failure> {
     };
     let permit = Permit::Own;
     let tell = Box::new(tell);
-    let options = ReceiveOptions { identity, clients, to, latency, config, permit, tell };
+    let (page, observer) = on_page::of_receiver(&a.live, config.protocol.label())?;
+    let tap = ShownConnections::beside(page.as_ref(), None);
+    let options =
+        ReceiveOptions { identity, clients, to, latency, config, permit, tell, tap, observer };
     catch_interrupt();
     let ready = |at| {
         let line = format!("Receiving media\n  rrtp://{name}@{at}\n  for {}\n", places.join(", "));
@@ -274,6 +287,11 @@ fn send(a: &Send) -> Result<(), Failure> {
         return Err(Failure::Input(format!("--layer: {MAX_LAYERS} layers at most")));
     }
     if let Some(base) = a.group.group.multicast {
+        if a.live.live.is_some() {
+            return Err(input(
+                "--live: of what is sent to groups nobody reports, so there is nothing to see; media receive --multicast has --live",
+            ));
+        }
         return groups::send(&a.group, base, &layers, a.json);
     }
     let Some(url) = a.url.as_ref().or(file.receiver.as_ref()) else {
@@ -308,6 +326,7 @@ fn send(a: &Send) -> Result<(), Failure> {
         None => known.get(&server)?,
     };
     let says_rates = a.rate_lines;
+    let (page, on_state) = on_page::of_sender(&a.live, config.protocol.label())?;
     let options = SendOptions {
         host: url.host.clone(),
         port: url.port,
@@ -329,6 +348,8 @@ fn send(a: &Send) -> Result<(), Failure> {
             }
         }),
         tell: Box::new(move |line| log.line(Level::Info, "media", line)),
+        tap: ShownConnections::beside(page.as_ref(), None),
+        on_state,
     };
     catch_interrupt();
     let is_quiet = a.rate_lines || a.json;

@@ -137,6 +137,8 @@ pub enum Kind {
     Flow,
     /// One direction of a link.
     Link,
+    /// Media that a connection, or a group, carries.
+    Media,
 }
 
 /// A column of a track.
@@ -193,6 +195,10 @@ pub enum Mark {
     Link,
     /// A connection was opened or is over.
     Connection,
+    /// Frames, or packets of media, were late or dropped.
+    Frames,
+    /// Layers were added or dropped.
+    Layers,
 }
 
 /// What a track is, and what is kept of it.
@@ -270,6 +276,12 @@ impl Run {
 }
 
 impl State {
+    /// The events that are kept, the oldest first.
+    #[cfg(test)]
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
+        self.events.iter().map(|(_, event)| event)
+    }
+
     fn new_track(&mut self, spec: TrackSpec) -> Track {
         let TrackSpec { kind, name, columns, simulated, rows } = spec;
         let merges = columns.iter().map(|c| c.merge).collect();
@@ -288,6 +300,10 @@ pub struct Update<'a> {
 }
 
 impl Update<'_> {
+    /// When it is.
+    pub fn time_us(&self) -> i64 {
+        self.time_us
+    }
     /// A track's sample: its columns in order.
     pub fn row(&mut self, track: usize, row: &[f32]) {
         let time_us = self.time_us;

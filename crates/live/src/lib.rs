@@ -2,7 +2,8 @@
 //! packets, and why a controller did what it did.
 //!
 //! A run writes into a [`Feed`](feed::Feed) and never waits; [`Live`] serves it to browsers that know the token.
-//! Simulations are observed by [`simulation`], relays and emulated links by [`link`], real connections by [`endpoint`].
+//! Simulations are observed by [`simulation`], relays and emulated links by [`link`], real connections by [`endpoint`],
+//! media by [`media`].
 
 pub mod board;
 pub mod connections;
@@ -11,6 +12,7 @@ pub mod endpoint;
 pub mod explain;
 pub mod feed;
 pub mod link;
+pub mod media;
 pub mod simulation;
 
 mod page;

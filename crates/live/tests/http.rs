@@ -5,6 +5,8 @@ use narrows_link::Change;
 use narrows_live::Live;
 use narrows_live::controls::{ChangingLink, Controls, LinkControls};
 use narrows_live::feed::{About, Event, Feed, Kind, Mark, Phase, TrackSpec};
+use narrows_live::media::sending::{Sending, SendingLive};
+use narrows_net::Clock;
 use narrows_scenario::Link;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -41,6 +43,17 @@ fn page() -> (Live, Arc<Noted>, String, String) {
     run.track(Kind::Flow, "main.0", vec![cwnd]).unwrap();
     for n in 1..100 {
         run.update(n * 10_000, |u| u.row(0, &[n as f32]));
+    }
+    let media = SendingLive::new(run.clone(), Clock::new());
+    for dropped_by_rate in [0, 3, 3] {
+        let (connected, told_bps, waiting_s) = (true, 2e6, 0.04);
+        media.show(&Sending {
+            connected,
+            told_bps,
+            waiting_s,
+            dropped_by_rate,
+            ..Sending::default()
+        });
     }
     let (title, why) = ("cwnd 40.0 → 28.0 packets".into(), vec!["The queue dropped it.".into()]);
     run.update(1_000_000, |u| {
@@ -231,6 +244,9 @@ fn a_browser_shows_the_run() {
         "20 Mbit/s",
         // A chart, in words for those who do not see it.
         "aria-label=\"cwnd, packets: ",
+        // Of media what waits, what was dropped, and why.
+        "aria-label=\"Wait of packets before they leave, ms: ",
+        "3 packets dropped before their deadline",
     ];
     let mut missing = Vec::new();
     for seconds in [3, 10, 40] {

@@ -4,6 +4,7 @@ use crate::connection;
 use crate::flow::State;
 use crate::group_run::{self, GroupReceive, GroupSend};
 use crate::measures::Measures;
+use crate::playing::Observer;
 use crate::rate_http;
 use crate::receive::{ReceiveOptions, Server};
 use crate::send::{SendOptions, Sending};
@@ -107,7 +108,8 @@ pub fn send_to_groups(
     runtime()?.block_on(group_run::send(options, ready, stopped(stop)))
 }
 
-/// Receives from groups until it is stopped; the measures, if something came. `tell` is told what happens.
+/// Receives from groups until it is stopped; the measures, if something came. `tell` is told what happens, `observer` what
+/// is known meanwhile.
 ///
 /// # Errors
 /// As of [`group_run::receive`].
@@ -115,9 +117,10 @@ pub fn receive_from_groups(
     options: &GroupReceive,
     ready: impl FnOnce() -> Result<(), Error>,
     tell: impl Fn(&str),
+    observer: Option<&Observer>,
     stop: &AtomicBool,
 ) -> Result<Option<Measures>, Error> {
-    runtime()?.block_on(group_run::receive(options, ready, tell, stopped(stop)))
+    runtime()?.block_on(group_run::receive(options, ready, tell, observer, stopped(stop)))
 }
 
 async fn listen(port: u16) -> Result<TcpListener, Error> {

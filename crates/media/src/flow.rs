@@ -36,6 +36,8 @@ pub struct State {
     pub connected: bool,
     /// How long the oldest packet waits to leave, in ms.
     pub waiting_ms: f64,
+    /// How long one may wait before it is dropped, in ms.
+    pub longest_wait_ms: f64,
     /// Round-trip time, in ms.
     pub rtt_ms: f64,
     /// Packets that left.
@@ -218,6 +220,7 @@ impl<'a> Flow<'a> {
             sent: self.sent as u64,
             connected: true,
             waiting_ms: known.waited.as_secs_f64() * 1e3,
+            longest_wait_ms: known.longest_wait.as_secs_f64() * 1e3,
             rtt_ms: stats.srtt.as_secs_f64() * 1e3,
             packets: sent.parts,
             repeated: sent.repeats,

@@ -3,8 +3,9 @@
 
 use crate::group_packet::{Head, data, read_packet};
 use crate::packet::{HEAD, extended, of_layer};
+use crate::playing::{Looks, Playing};
 use crate::shown::Layers;
-use narrows_base::{Duration, Packet, RandomKey, Spec, Time};
+use narrows_base::{Duration, Packet, RandomKey, Rate, Spec, Time};
 use narrows_congestion::{Feedback, PathHints};
 use narrows_transport::datagram::header::{self, Data as Fields};
 use narrows_transport::layers::MAX_LAYERS;
@@ -77,6 +78,14 @@ impl GroupReceiver {
     /// The layers, and what came of them.
     pub fn layers(&self) -> &Layers {
         &self.layers
+    }
+    /// What observers are told now, if a sender is heard.
+    pub fn look(&mut self, looks: &mut Looks, now: Time) -> Option<Playing> {
+        let heard = self.heard.as_ref()?;
+        looks.of(heard.session);
+        let playing = looks.look(now, &mut self.layers, self.latency, Duration::ZERO);
+        let tear = Some(Rate::from_bps_f64(heard.tear.rate()));
+        Some(Playing { tear, ..playing })
     }
     /// Packets that were none, of another sender, or of strange numbers.
     pub fn refused(&self) -> u64 {

@@ -5,6 +5,7 @@ use crate::group::{Interface, group, hearing, sending, set_member};
 use crate::group_receiver::{Change, GroupReceiver};
 use crate::group_sender::GroupSender;
 use crate::measures::Measures;
+use crate::playing::{Looks, Observer};
 use crate::sender::Sent;
 use narrows_base::{Duration, Rate, Time};
 use narrows_files::{Error, Kind};
@@ -109,7 +110,7 @@ fn session() -> u64 {
     now.map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// Receives until `stop` is ready; the measures, if something came.
+/// Receives until `stop` is ready; the measures, if something came. `observer` is told what is known meanwhile.
 ///
 /// # Errors
 /// The system cannot join these groups.
@@ -117,6 +118,7 @@ pub async fn receive(
     options: &GroupReceive,
     ready: impl FnOnce() -> Result<(), Error>,
     tell: impl Fn(&str),
+    observer: Option<&Observer>,
     stop: impl Future<Output = ()>,
 ) -> Result<Option<Measures>, Error> {
     let bad = |line| Error::new(Kind::Input, format!("--multicast {line}"));
@@ -145,7 +147,7 @@ pub async fn receive(
         last: Time::ZERO,
     };
     tokio::select! {
-        () = end.run(tell) => {}
+        () = end.run(tell, observer) => {}
         () = stop => {}
     }
     let lasted = end.first.map(|first| end.last.since(first));
@@ -165,8 +167,9 @@ struct Listening<'a> {
 }
 
 impl Listening<'_> {
-    async fn run(&mut self, tell: impl Fn(&str)) {
+    async fn run(&mut self, tell: impl Fn(&str), observer: Option<&Observer>) {
         let mut buffer = vec![0; MAX_DATAGRAM];
+        let mut looks = Looks::new(0, self.clock.now());
         loop {
             for _ in 0..64 {
                 let Ok((length, from)) = self.socket.try_recv_from(&mut buffer) else { break };
@@ -174,6 +177,7 @@ impl Listening<'_> {
                 let bytes = buffer.get_mut(..length).unwrap_or_default();
                 let change = self.receiver.on_packet(now, from.ip(), bytes);
                 self.on_change(change, &tell);
+                looks.on_packet(now);
                 self.first.get_or_insert(now);
                 self.last = now;
             }
@@ -186,10 +190,18 @@ impl Listening<'_> {
                     let _ = out.try_send(&datagram);
                 }
             }
-            let next = wait(now, self.receiver.next_timeout());
+            let mut next = self.receiver.next_timeout();
+            if let Some(observer) = observer {
+                if looks.is_due(now)
+                    && let Some(playing) = self.receiver.look(&mut looks, now)
+                {
+                    observer(&playing);
+                }
+                next = next.min(looks.next());
+            }
             tokio::select! {
                 _ = self.socket.readable() => {}
-                () = sleep(next) => {}
+                () = sleep(wait(now, next)) => {}
             }
         }
     }

@@ -21,6 +21,7 @@
 //! | send to and receive from groups | [`group_run`], [`group`], with [`group_sender`], [`group_receiver`] and [`group_packet`], which have no clock |
 //! | read flags from a file | [`config`] |
 //! | print measures | [`measures`] |
+//! | observe a stream while it goes on | [`playing`], [`flow::State`] |
 //!
 //! `docs/media.md` says what the command does with it.
 
@@ -43,6 +44,7 @@ pub mod measures;
 pub mod meter;
 pub mod missing;
 pub mod packet;
+pub mod playing;
 pub mod quality;
 pub mod rate_http;
 pub mod receive;

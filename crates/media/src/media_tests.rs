@@ -61,6 +61,8 @@ pub(super) async fn far() -> Far {
                 }
             });
         }),
+        tap: None,
+        observer: None,
     };
     let bound = Server::bind("127.0.0.1:0".parse().unwrap(), options).await.unwrap();
     let (at, stop) = (bound.address(), Arc::new(tokio::sync::Notify::new()));
@@ -122,6 +124,8 @@ impl Far {
                 layers: layers.iter().map(|rate| Rate::from_bps(*rate)).collect(),
                 on_rate: Box::new(|_| ()),
                 tell: Box::new(move |line| lines.lock().unwrap().push(line.into())),
+                tap: None,
+                on_state: None,
             },
         );
         (sending, at, told)

@@ -20,6 +20,8 @@ pub struct Meter {
     broken_since: bool,
     /// Mean interval of whole frames.
     interval: Option<Duration>,
+    /// The longest delay of whole frames since it was asked for.
+    longest: Option<Duration>,
 }
 
 /// Counters of frames.
@@ -98,6 +100,7 @@ impl Meter {
             return;
         }
         self.frames.add(frame.took);
+        self.longest = self.longest.max(Some(frame.took));
         let since = self.last_whole.replace(frame.stamp).map(|last| frame.stamp.since(last));
         let was_broken = std::mem::take(&mut self.broken_since);
         match (since, self.interval) {
@@ -125,6 +128,10 @@ impl Meter {
     /// The same of whole frames.
     pub fn frame_delay(&self, share: f64) -> Option<Duration> {
         self.frames.percentile(share)
+    }
+    /// The longest delay of frames that became whole since the last call.
+    pub fn take_longest_frame(&mut self) -> Option<Duration> {
+        self.longest.take()
     }
 }
 

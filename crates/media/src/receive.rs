@@ -3,17 +3,20 @@
 use crate::connection::{self, for_media, message, until};
 use crate::hello::{Answer, HELLO, read_hello, status};
 use crate::measures::Measures;
+use crate::playing::{Looks, Observer};
 use crate::shown::Layers;
 use narrows_base::text::shown;
 use narrows_base::{Duration, Time};
 use narrows_files::access::AllowList;
 use narrows_files::{Error, Identity, Kind, key};
+use narrows_net::tap::Tap;
 use narrows_net::{Connection, Endpoint, Options, ReceiveStream, SendStream};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, EndpointLimits, Permit};
 use narrows_wire::StaticKey;
 use narrows_wire::noise::PublicKey;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as Wait;
 use tokio::net::UdpSocket;
@@ -66,6 +69,10 @@ pub struct ReceiveOptions {
     pub permit: Permit,
     /// Told what happens.
     pub tell: Box<dyn Fn(&Event) + Send + Sync>,
+    /// What observes the endpoint.
+    pub tap: Option<Arc<dyn Tap>>,
+    /// Told what is known while a stream comes.
+    pub observer: Option<Observer>,
 }
 
 /// A listening receiver.
@@ -79,6 +86,9 @@ struct Shared {
     outs: Vec<UdpSocket>,
     latency: Option<Duration>,
     tell: Box<dyn Fn(&Event) + Send + Sync>,
+    observer: Option<Observer>,
+    /// Streams so far.
+    streams: AtomicU64,
     /// Who sends.
     current: Mutex<Option<(PublicKey, Connection)>>,
 }
@@ -89,7 +99,8 @@ impl Server {
     /// # Errors
     /// Nobody may come; or the address is not ours, taken, or not permitted.
     pub async fn bind(address: SocketAddr, options: ReceiveOptions) -> Result<Server, Error> {
-        let ReceiveOptions { identity, clients, to, latency, config, permit, tell } = options;
+        let ReceiveOptions { identity, clients, to, latency, config, permit, tell, tap, observer } =
+            options;
         if clients.is_empty() {
             return Err(Error::new(Kind::Input, "--clients: no key is listed, so nobody may come"));
         }
@@ -108,12 +119,13 @@ impl Server {
         let key = StaticKey::new(*identity.private())
             .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
         let listed = Clients::Listed(clients.keys().copied().collect());
-        let mut options = Options::server(key, listed, for_media(config)?);
+        let mut options = Options::server(key, listed, for_media(config)?).tapped(tap);
         options.permit = permit;
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let endpoint = Endpoint::bind(address, options)
             .map_err(|e| Error::new(Kind::Local, format!("--listen: {e}")))?;
-        let shared = Shared { outs, latency, tell, current: Mutex::default() };
+        let (streams, current) = (AtomicU64::new(0), Mutex::default());
+        let shared = Shared { outs, latency, tell, observer, streams, current };
         Ok(Server { endpoint, shared: Arc::new(shared) })
     }
 
@@ -222,6 +234,8 @@ struct Stream<'a> {
     connection: &'a Connection,
     latency: Duration,
     layers: Layers,
+    /// If somebody observes it.
+    looks: Option<Looks>,
     /// When the first media came, and the last.
     first: Option<Time>,
     last: Time,
@@ -235,7 +249,9 @@ impl<'a> Stream<'a> {
         layers: usize,
     ) -> Stream<'a> {
         let layers = Layers::new(layers, latency);
-        Stream { shared, connection, latency, layers, first: None, last: Time::ZERO }
+        let number = shared.streams.fetch_add(1, Ordering::Relaxed);
+        let looks = shared.observer.as_ref().map(|_| Looks::new(number, connection.now()));
+        Stream { shared, connection, latency, layers, looks, first: None, last: Time::ZERO }
     }
 
     fn measures(&self) -> Option<Measures> {
@@ -258,12 +274,15 @@ impl<'a> Stream<'a> {
                     break;
                 }
             }
-            let wake = self.layers.next_timeout().min(next_status);
+            let wake = self.layers.next_timeout().min(next_status).min(self.look(now));
             tokio::select! {
                 came = message(self.connection) => match came {
                     Ok((arrival, mut message)) => {
                         self.first.get_or_insert(arrival);
                         self.last = self.last.max(arrival);
+                        if let Some(looks) = &mut self.looks {
+                            looks.on_packet(arrival);
+                        }
                         self.layers.on_message(arrival, &mut message);
                     }
                     Err(_) => break,
@@ -275,6 +294,18 @@ impl<'a> Stream<'a> {
         }
         self.drain().await;
         let _ = send.finish();
+    }
+
+    /// Tells the observer, if it is time; when the next look is due.
+    fn look(&mut self, now: Time) -> Time {
+        let (Some(looks), Some(tell)) = (&mut self.looks, &self.shared.observer) else {
+            return Time::NEVER;
+        };
+        if looks.is_due(now) {
+            let rtt = self.connection.stats().srtt;
+            tell(&looks.look(now, &mut self.layers, self.latency, rtt));
+        }
+        looks.next()
     }
 
     fn act(&mut self, now: Time) {

@@ -123,6 +123,11 @@ impl Receiver {
         &self.meter
     }
 
+    /// As of [`Meter::take_longest_frame`].
+    pub fn take_longest_frame(&mut self) -> Option<Duration> {
+        self.meter.take_longest_frame()
+    }
+
     /// A message arrived then.
     pub fn on_message(&mut self, arrival: Time, message: &[u8]) {
         match read(message) {

@@ -7,6 +7,7 @@ use crate::hello::{Answer, STATUS, hello, read_status};
 use crate::receiver::Received;
 use narrows_base::{Duration, Rate};
 use narrows_files::{Error, Identity, Kind, key};
+use narrows_net::tap::Tap;
 use narrows_net::{
     ConnectOptions, Connection, Endpoint, Error as NetError, Options, ReceiveStream, SendStream,
 };
@@ -55,6 +56,10 @@ pub struct SendOptions {
     pub on_rate: Box<dyn Fn(Rate) + Send + Sync>,
     /// Told a line when something happens that people should know.
     pub tell: Box<dyn Fn(&str) + Send + Sync>,
+    /// What observes the endpoint of each connection.
+    pub tap: Option<Arc<dyn Tap>>,
+    /// Told what is known 20 times a second, while there is a connection, and when it is lost.
+    pub on_state: Option<Box<dyn Fn(&State) + Send + Sync>>,
 }
 
 /// The sending end.
@@ -94,7 +99,11 @@ impl Sending {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut state);
+        if let Some(on_state) = &self.options.on_state {
+            on_state(&state);
+        }
     }
 
     /// Connects and sends, and does so again whenever the connection is lost.
@@ -167,7 +176,8 @@ impl Sending {
     }
 
     async fn connect(&self) -> Result<(Connection, Endpoint), Error> {
-        let SendOptions { host, port, config, identity, patience, judge, tell, .. } = &self.options;
+        let SendOptions { host, port, config, identity, patience, judge, tell, tap, .. } =
+            &self.options;
         let unknown = || {
             let line = format!("{}: no such host", narrows_files::error::shown(host));
             Error::new(Kind::Unreachable, line)
@@ -180,7 +190,7 @@ impl Sending {
         };
         let local = |e: String| Error::new(Kind::Local, e);
         let ours = StaticKey::new(*identity.private()).map_err(|e| local(e.to_string()))?;
-        let options = Options::client(ours, for_media(config.clone())?);
+        let options = Options::client(ours, for_media(config.clone())?).tapped(tap.clone());
         let endpoint =
             Endpoint::bind((any, 0).into(), options).map_err(|e| local(e.to_string()))?;
         let expected = *self.key.lock().unwrap_or_else(PoisonError::into_inner);

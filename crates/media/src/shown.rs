@@ -66,6 +66,11 @@ impl Layers {
         self.receivers.iter().fold(first, |sum, one| sum.and(&one.received()))
     }
 
+    /// As of the base layer's [`Meter::take_longest_frame`](crate::meter::Meter::take_longest_frame).
+    pub fn take_longest_frame(&mut self) -> Option<Duration> {
+        self.receivers.first_mut()?.take_longest_frame()
+    }
+
     /// A message arrived then.
     pub fn on_message(&mut self, arrival: Time, message: &mut [u8]) {
         let layer = take_layer(message).filter(|layer| *layer < self.receivers.len());

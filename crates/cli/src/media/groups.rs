@@ -1,7 +1,9 @@
 //! `narrows media --multicast`: layers to groups of IP multicast, and from them.
 
 use crate::failure::Failure;
+use crate::live::LiveArgs;
 use crate::log::{Level, Log};
+use crate::media::on_page;
 use crate::media::values::Layer;
 use crate::terminal::{STOP, catch_interrupt, note, print, print_json, print_json_line};
 use crate::transport::rate;
@@ -127,7 +129,9 @@ pub fn receive(
     latency: Option<Duration>,
     json: bool,
     log: &Log,
+    live: &LiveArgs,
 ) -> Result<(), Failure> {
+    let (_page, observer) = on_page::of_receiver(live, "IP multicast")?;
     let options = GroupReceive {
         base,
         interface: a.group.interface.unwrap_or_default(),
@@ -139,7 +143,8 @@ pub fn receive(
     let places: Vec<_> = options.to.iter().map(SocketAddr::to_string).collect();
     let ready = || say(json, &format!("receiving from {base} on, for {}", places.join(", ")));
     let tell = |line: &str| log.line(Level::Info, "media", line);
-    let measures = blocking::receive_from_groups(&options, ready, tell, &STOP)?;
+    let observer = observer.as_ref();
+    let measures = blocking::receive_from_groups(&options, ready, tell, observer, &STOP)?;
     match measures {
         None => say(json, "nothing came")?,
         Some(measures) if json => {

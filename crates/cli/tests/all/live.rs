@@ -1,9 +1,11 @@
 //! `--live` on commands with real connections: what a browser is told of them, and what it is not.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// For what a page must have said by then.
@@ -177,6 +179,48 @@ fn a_tunnels_pages_show_no_key_and_no_payload() {
     for (page, name) in [(&far, "\"name\":\"127.0.0.1:"), (&near, "\"name\":\"connection.1\"")] {
         let seen = page.events_until(&[name, "\"mark\":\"connection\"", "throughput_bps"]);
         for hidden in [key, &own, "secretclients", "secretquestion", "secretanswer", &page.token] {
+            assert!(hidden.len() > 10 && !seen.contains(hidden), "{hidden}");
+        }
+    }
+}
+
+/// Of media either end's page has frames and rates, and nothing of who sends what.
+#[test]
+fn pages_of_media_show_no_key_and_no_payload() {
+    let home = tempfile::tempdir().unwrap();
+    let (server, client) = (home.path().join("server"), home.path().join("client"));
+    for folder in [&server, &client] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let own = narrows(&client).arg("key").output().unwrap();
+    std::fs::write(server.join("secretclients"), &own.stdout).unwrap();
+    let own = String::from_utf8_lossy(&own.stdout).trim().to_string();
+    let player = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = player.local_addr().unwrap().to_string();
+    let args = ["media", "receive", "--listen", "127.0.0.1:0", "--clients", "secretclients"];
+    let far = start(&server, &[&args[..], &["--to", &to]].concat(), Some("rrtp://"));
+    let url = far.printed.lines().find(|l| l.contains("rrtp://")).unwrap().trim().to_string();
+    let (key, _) = url.strip_prefix("rrtp://").unwrap().split_once('@').unwrap();
+    let near = start(&client, &["media", "send", &url, "--from", "0"], Some("from 127"));
+    let from =
+        near.printed.lines().find_map(|l| l.trim().strip_prefix("from ")).unwrap().to_string();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let encoder = std::thread::spawn(move || {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        while !stopped.load(Ordering::SeqCst) {
+            socket.send_to(b"secretpicture", &from).unwrap();
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+    let received =
+        far.events_until(&["\"kind\":\"media\"", "frame_delay_s", "a stream begins", "opened by"]);
+    let sent =
+        near.events_until(&["\"kind\":\"media\"", "told_bps", "pacing_bps", "bandwidth_bps"]);
+    stop.store(true, Ordering::SeqCst);
+    encoder.join().unwrap();
+    for (page, seen) in [(&far, received), (&near, sent)] {
+        for hidden in [key, &own, "secretclients", "secretpicture", &to, &page.token] {
             assert!(hidden.len() > 10 && !seen.contains(hidden), "{hidden}");
         }
     }

@@ -170,7 +170,11 @@ impl Cursor {
 fn described(n: usize, t: &Track) -> Value {
     let column = |c: &Column| json!({ "name": c.name, "unit": c.unit, "meaning": c.meaning });
     let columns: Vec<Value> = t.columns.iter().map(column).collect();
-    let kind = if t.kind == Kind::Flow { "flow" } else { "link" };
+    let kind = match t.kind {
+        Kind::Flow => "flow",
+        Kind::Link => "link",
+        Kind::Media => "media",
+    };
     json!({ "n": n, "kind": kind, "name": t.name, "simulated": t.simulated, "columns": columns })
 }
 
@@ -181,6 +185,8 @@ fn event(e: &Event) -> Value {
         Mark::Timeout => "timeout",
         Mark::Link => "link",
         Mark::Connection => "connection",
+        Mark::Frames => "frames",
+        Mark::Layers => "layers",
     };
     json!({ "t": e.time_us, "track": e.track, "mark": mark, "title": e.title, "why": e.why })
 }

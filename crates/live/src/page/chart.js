@@ -27,12 +27,12 @@ function sample({ colour, dash = [], width = 2, symbol }) {
   svg.setAttribute("viewBox", "0 0 22 10");
   svg.setAttribute("aria-hidden", "true");
   const path = document.createElementNS(SVG, "path");
-  const shapes = { cross: "M7 1l8 8M15 1l-8 8", ring: "M11 1.5a3.5 3.5 0 1 0 .01 0z", up: "M11 1l4 7h-8z", dot: "M11 3.4a1.6 1.6 0 1 0 .01 0z" };
+  const shapes = { cross: "M7 1l8 8M15 1l-8 8", ring: "M11 1.5a3.5 3.5 0 1 0 .01 0z", up: "M11 1l4 7h-8z", square: "M7.5 1.5h7v7h-7z", dot: "M11 3.4a1.6 1.6 0 1 0 .01 0z" };
   path.setAttribute("d", symbol ? shapes[symbol] : "M0 5h22");
   path.setAttribute("stroke", colour);
   path.setAttribute("stroke-width", symbol ? 1.8 : width);
   path.setAttribute("stroke-dasharray", dash.join(" "));
-  path.setAttribute("fill", symbol === "dot" || symbol === "up" ? colour : "none");
+  path.setAttribute("fill", ["dot", "up", "square"].includes(symbol) ? colour : "none");
   svg.append(path);
   return svg;
 }
@@ -106,7 +106,8 @@ class Chart {
     const room = this.spec.range ? 0 : (this.spec.room?.() ?? 0.06) * (top - low);
     const y = (v) => plot.y + plot.h - (v - low) / (top + room - low) * plot.h;
     c.clearRect(0, 0, width, height);
-    this.axes(c, view, plot, low, top + room, x, y);
+    // Where there are marks alone nothing is measured.
+    this.axes(c, view, plot, low, lines.length ? top + room : NaN, x, y);
     c.save();
     c.beginPath();
     c.rect(plot.x, plot.y - 2, plot.w, plot.h + 3);
@@ -210,6 +211,8 @@ class Chart {
     } else if (mark.symbol === "ring") {
       c.arc(px, py, 3.2, 0, 7);
       c.stroke();
+    } else if (mark.symbol === "square") {
+      c.fillRect(px - 3.5, py - 3.5, 7, 7);
     } else if (mark.symbol === "up") {
       c.moveTo(px, py - 4);
       c.lineTo(px + 4, py + 3);

@@ -30,7 +30,7 @@ const has = (name) => drawnFlows().some(({ track }) => columnOf(track, name)?.so
 const COUNTS = [["queue_drops", "cross"], ["link_losses", "ring"], ["drops", "cross"], ["losses", "ring"], ["lost", "up"]];
 const seesLosses = ({ track }) => columnOf(track, "queue_drops") !== null;
 const markRows = () => {
-  const flows = drawnFlows(), told = flows.filter(seesLosses);
+  const flows = plays() ? [] : drawnFlows(), told = flows.filter(seesLosses);
   return (told.some(({ track }) => !track.simulated) ? [] : links().filter(({ track }) => !track.simulated)).concat(flows);
 };
 function lossMarks() {
@@ -52,12 +52,59 @@ function lossMarks() {
   return marks;
 }
 
+// Of media: what is late or lost, in a row for each kind.
+const media = () => store.of("media").map(({ track }) => track);
+const MEDIA_COUNTS = [["stalls", "square", "the picture stood", 1], ["late_frames", "cross", "frame late", 1], ["delayed", "up", "handed out after its time", 5],
+  ["dropped", "cross", "dropped before its deadline", 1], ["late", "ring", "late at the receiver", 3]];
+const mediaCounts = (track) => MEDIA_COUNTS.filter(([name]) => columnOf(track, name)).map(([name, symbol, label, slot]) => ({ name, symbol, label, colour: colourOf(slot) }));
+function mediaMarks() {
+  const [from, to] = view.window, gap = (to - from) / 400, marks = [];
+  for (const track of media()) {
+    mediaCounts(track).forEach(({ name, symbol, colour }, row) => {
+      const counts = columnOf(track, name);
+      let last = -Infinity;
+      for (let i = firstAt(track.t, from); i < track.t.length && track.t[i] <= to; i += 1) {
+        if (!(counts[i] > 0) || track.t[i] - last <= gap) continue;
+        marks.push({ t: track.t[i], row, colour, symbol });
+        last = track.t[i];
+      }
+    });
+  }
+  return marks;
+}
+const mediaLine = (name, scale, style) => media().flatMap((track) => lineOf(track, name, scale, style));
+// Whoever receives media sends requests alone: their window and pacing rate would be taken for those of the media.
+const plays = () => media().some((track) => columnOf(track, "frame_delay_s"));
+// To whoever sends them nothing comes but requests.
+const sends = () => media().length > 0 && !plays();
+const frameChart = {
+  title: () => (plays() ? "Frame delay beyond the path's shortest" : "Wait of packets before they leave"), unit: "ms", height: 150,
+  lines: () => [
+    ...mediaLine("latency_s", 1e3, grey({ dash: [6, 4], step: true, label: "latency allowed" })),
+    ...mediaLine("longest_wait_s", 1e3, grey({ dash: [6, 4], step: true, label: "longest wait allowed" })),
+    ...mediaLine("frame_delay_s", 1e3, { colour: ink.strong, width: 1.4, gaps: false, label: "frame delay" }),
+    ...mediaLine("waiting_s", 1e3, { colour: ink.strong, width: 1.4, area: true, label: "oldest packet's wait" }),
+  ],
+  marks: mediaMarks, room: () => 0.3,
+  keys: () => [
+    { colour: ink.strong, label: plays() ? "longest of each 50 ms" : "oldest packet" },
+    { colour: ink.quiet, dash: [6, 4], label: plays() ? "latency allowed" : "longest wait allowed" },
+    ...media().flatMap(mediaCounts),
+  ],
+};
+const layerChart = {
+  title: () => "Layers", height: 90,
+  lines: () => (media().some((track) => columnOf(track, "layers")?.some((x) => x > 1))
+    ? mediaLine("layers", 1, { colour: ink.strong, step: true, width: 1.8, label: "layers" }) : []),
+};
+
 const DIRECTION_DASH = [[], [6, 4]];
 // What is simulated beside something real has the colour of that, and short dashes.
 const BESIDE = [3, 3];
 const directionStyle = (track, i) => ({ dash: track.simulated ? BESIDE : DIRECTION_DASH[i % 2] });
 const queueChart = {
-  title: () => (links().length ? "Queue, and whom it drops, packets" : "Losses"), height: 150,
+  title: () => (links().length ? "Queue, and whom it drops, packets" : "Losses"),
+  get height() { return links().length ? 150 : 48; },
   lines: () => links().flatMap(({ track }, i) => lineOf(track, "queue", 1,
     { colour: ink.strong, ...directionStyle(track, i), area: i === 0, width: 1.4, label: track.name })),
   marks: lossMarks, room: () => 0.12 + 0.07 * Math.min(8, markRows().length),
@@ -69,6 +116,8 @@ const queueChart = {
     ...(markRows().some(({ track }) => columnOf(track, "lost")) ? [{ colour: ink.text, symbol: "up", label: "found lost by the sender" }] : []),
   ],
 };
+// Of one flow beside media, whose lines have the text's colour, the legend has its colour.
+const keyInk = () => (media().length && drawnFlows().length === 1 ? colourOf(slotOf(drawnFlows()[0].n)) : ink.text);
 const rateChart = {
   title: () => "Rates", unit: "Mbit/s", height: 165,
   lines: () => [
@@ -77,27 +126,34 @@ const rateChart = {
     ...(drawnFlows().length ? [] : links().flatMap(({ track }, i) => lineOf(track, "throughput_bps", 1e-6,
       { colour: ink.strong, dash: DIRECTION_DASH[i % 2], label: track.name }).map(smoothed))),
     ...perFlow((track, style) => [
-      ...lineOf(track, "throughput_bps", 1e-6, { ...style, width: 1.1, alpha: 0.75, label: `${track.name} arrives` }).map(smoothed),
-      ...(track.simulated ? [] : lineOf(track, "bandwidth_bps", 1e-6, { ...style, dash: [6, 4], width: 1.6 })),
-      ...lineOf(track, "pacing_bps", 1e-6, { ...style, width: 1.8 }),
+      ...(sends() ? [] : lineOf(track, "throughput_bps", 1e-6, { ...style, width: 1.1, alpha: 0.75, label: `${track.name} arrives` }).map(smoothed)),
+      ...(track.simulated || plays() ? [] : lineOf(track, "bandwidth_bps", 1e-6, { ...style, dash: [6, 4], width: 1.6 })),
+      ...(plays() ? [] : lineOf(track, "pacing_bps", 1e-6, { ...style, width: 1.8 })),
     ]),
+    ...mediaLine("source_bps", 1e-6, { colour: ink.text, width: 1.1, label: "the encoder sends" }),
+    ...mediaLine("told_bps", 1e-6, { colour: ink.text, width: 1.8, step: true, dash: [2, 3], label: "told to the encoder" }),
+    ...mediaLine("played_bps", 1e-6, { colour: ink.text, width: 1.6, label: "media handed out" }).map(smoothed),
+    ...mediaLine("tear_bps", 1e-6, { colour: ink.text, width: 1.6, dash: [6, 4], label: "TEAR's rate" }),
   ],
   keys: () => [
-    ...(has("pacing_bps") ? [{ colour: ink.text, label: "pacing rate" }] : []),
-    ...(has("bandwidth_bps") ? [{ colour: ink.text, dash: [6, 4], label: "bandwidth estimate" }] : []),
-    ...(drawnFlows().length ? [{ colour: ink.text, width: 1, label: "arrives" }] : links().map(({ track }, i) =>
+    ...(has("pacing_bps") && !plays() ? [{ colour: keyInk(), label: "pacing rate" }] : []),
+    ...(has("bandwidth_bps") && !plays() ? [{ colour: keyInk(), dash: [6, 4], label: "bandwidth estimate" }] : []),
+    ...(sends() ? [] : drawnFlows().length ? [{ colour: keyInk(), width: 1, label: "arrives" }] : links().map(({ track }, i) =>
       ({ colour: ink.strong, dash: DIRECTION_DASH[i % 2], label: `arrives ${track.name}` }))),
     ...(links().length ? [{ colour: ink.quiet, dash: [2, 3], label: "the link's rate" }] : []),
     ...(beside() ? [{ colour: ink.text, dash: BESIDE, label: "simulated" }] : []),
+    ...[["told_bps", [2, 3], 2, "told to the encoder"], ["source_bps", [], 1, "the encoder sends"], ["played_bps", [], 1.6, "media handed out"],
+      ["tear_bps", [6, 4], 1.6, "TEAR's rate"]].filter(([name]) => mediaLine(name, 1, {}).length)
+      .map(([, dash, width, label]) => ({ colour: ink.text, dash, width, label })),
   ],
 };
 const windowChart = {
   title: () => "cwnd", unit: "packets", height: 150,
-  lines: () => perFlow((track, style) => [
+  lines: () => (plays() ? [] : perFlow((track, style) => [
     ...(track.simulated ? [] : lineOf(track, "in_flight", 1, { ...style, width: 1, alpha: 0.5 })),
     ...(track.simulated ? [] : lineOf(track, "ssthresh", 1, { ...style, dash: [2, 3], width: 1.2 })),
     ...lineOf(track, "cwnd", 1, { ...style, width: 1.8 }),
-  ]),
+  ])),
   keys: () => [
     { colour: ink.text, label: "cwnd" },
     ...(beside() ? [{ colour: ink.text, dash: BESIDE, label: "simulated" }] : []),
@@ -120,7 +176,7 @@ const sequenceChart = {
   title: () => `Sequence of ${sequenceTrack()?.name ?? ""}`, unit: "packet numbers", height: 230,
   lines: () => {
     const track = sequenceTrack();
-    if (!track || !columnOf(track, "sent")) return [];
+    if (!track || !columnOf(track, "sent") || plays()) return [];
     return [
       ...lineOf(track, "sent", 1, { colour: packetInk(0), width: 1, label: "sent" }),
       ...lineOf(track, "acked", 1, { colour: packetInk(1), width: 1, step: true, label: "acknowledged" }),
@@ -142,7 +198,7 @@ const sequenceChart = {
     return [Math.max(0, low - room), high + room];
   },
   marks: () => {
-    if (store.packets.track !== sequence) return [];
+    if (store.packets.track !== sequence || plays()) return [];
     const { p } = store.packets, [from, to] = view.window, points = [];
     const colours = [0, 1, 2, 3, 4].map(packetInk);
     // Dots only where they can be told apart from the lines.
@@ -164,11 +220,12 @@ const sequenceChart = {
   },
 };
 
-const MARKS = { slower: "▼", state: "◆", timeout: "■", link: "⚑", connection: "●" };
+const MARKS = { slower: "▼", state: "◆", timeout: "■", link: "⚑", connection: "●", frames: "✕", layers: "≡" };
 const laneChart = {
   title: () => "Events", height: 46, always: true, lines: () => [], range: () => [0, 1],
   keys: () => [["▼", "slowed down"], ["◆", "controller's state"], ["■", "timeout"], ["⚑", "link changed"],
-    ...(store.events.some((e) => e.mark === "connection") ? [["●", "connection"]] : [])]
+    ...[["connection", "connection"], ["frames", "frames or packets of media"], ["layers", "layers"]]
+      .filter(([mark]) => store.events.some((e) => e.mark === mark)).map(([mark, label]) => [MARKS[mark], label])]
     .map(([sign, label]) => ({ label: `${sign} ${label}` })),
 };
 
@@ -195,9 +252,10 @@ class Lane extends Chart {
   }
 }
 const markInk = (event) => (event.mark === "link" || !drawn?.has(event.track) ? ink.text : colourOf(slotOf(event.track)));
-const visibleEvents = () => store.events.filter((e) => e.mark === "link" || drawn === null || drawn.has(e.track));
+const visibleEvents = () => store.events.filter((e) => e.mark === "link" || store.tracks[e.track]?.kind === "media"
+  || (drawn === null || drawn.has(e.track)) && (e.mark === "connection" || !plays()));
 
 const area = byId("charts");
 const charts = [new Lane(area, laneChart),
-  ...[queueChart, rateChart, windowChart, rttChart, sequenceChart].map((spec) => new Chart(area, spec))];
+  ...[frameChart, layerChart, queueChart, rateChart, windowChart, rttChart, sequenceChart].map((spec) => new Chart(area, spec))];
 charts[0].box.classList.add("lane");

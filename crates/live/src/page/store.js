@@ -1,8 +1,10 @@
 // What the server told of one run: tracks with their rows, packets, events. Bounded, however long the run is.
 
 const MAX_ROWS = 8000, MAX_PACKETS = 40000, MAX_EVENTS = 2000;
-const SUMS = new Set(["drops", "losses", "marks", "queue_drops", "link_losses", "timeouts", "retransmissions", "lost"]);
-const LASTS = new Set(["acked", "sent", "capacity_bps"]);
+const SUMS = new Set(["drops", "losses", "marks", "queue_drops", "link_losses", "timeouts", "retransmissions", "lost",
+  "late_frames", "missed", "repaired", "delayed", "stalls", "dropped", "repeated", "late"]);
+const LASTS = new Set(["acked", "sent", "capacity_bps", "told_bps", "layers", "latency_s", "longest_wait_s"]);
+const MOST = new Set(["queue_max", "frame_delay_s", "waiting_s"]);
 
 class Store {
   constructor() { this.clear(); }
@@ -59,7 +61,7 @@ class Store {
         if (a === null || b === null) merged.push(a ?? b);
         else if (SUMS.has(name)) merged.push(a + b);
         else if (LASTS.has(name)) merged.push(b);
-        else if (name === "queue_max") merged.push(Math.max(a, b));
+        else if (MOST.has(name)) merged.push(Math.max(a, b));
         else merged.push((a + b) / 2);
       }
       track.c[n] = merged.concat(column.slice(half));

@@ -1,0 +1,105 @@
+//! Media on the page: frames, and why some were late. Either end tells its figures some times a second; no byte of what
+//! is carried is among them.
+//!
+//! [`sending`] is of the end that sends, [`playing`] of the one that receives.
+
+pub mod playing;
+pub mod sending;
+
+use crate::feed::history::Merge;
+use crate::feed::{Column, Event, Kind, Mark, Run, Update};
+use std::collections::BTreeMap;
+
+/// What goes on is told of again after so long; what has not been seen for so long is another time (a receiver counts once a
+/// second).
+const AGAIN_US: i64 = 5_000_000;
+const OVER_US: i64 = 2_000_000;
+
+/// A column of a track of media: name, unit, meaning.
+type Columns<'a> = &'a [(&'static str, &'static str, &'static str, Merge)];
+
+/// A new track of media in this run; `None` if there are too many.
+fn track(run: &Run, columns: Columns<'_>) -> Option<usize> {
+    let columns = columns.iter().map(|&(name, unit, meaning, merge)| {
+        let meaning = meaning.to_string();
+        Column { name, unit, meaning, merge }
+    });
+    run.track(Kind::Media, "media", columns.collect())
+}
+
+/// Things that happen many times a second, told of once, and again while they last.
+#[derive(Debug, Default)]
+struct Counts {
+    known: BTreeMap<&'static str, Known>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    seen_us: i64,
+    told_us: i64,
+    untold: u64,
+}
+
+impl Counts {
+    /// So many more of these now; the number that is to be told of, if it is time, and whether they go on since the last
+    /// time that they were.
+    fn count(&mut self, what: &'static str, now_us: i64, more: u64) -> Option<(u64, bool)> {
+        if more == 0 {
+            return None;
+        }
+        let first = Known { seen_us: i64::MIN, told_us: i64::MIN, untold: 0 };
+        let known = self.known.entry(what).or_insert(first);
+        let goes_on = now_us.saturating_sub(known.seen_us) < OVER_US;
+        let untold = if goes_on { known.untold } else { 0 };
+        (known.seen_us, known.untold) = (now_us, untold + more);
+        if goes_on && now_us.saturating_sub(known.told_us) < AGAIN_US {
+            return None;
+        }
+        known.told_us = now_us;
+        Some((std::mem::take(&mut known.untold), goes_on))
+    }
+}
+
+/// Something happened to this track.
+fn tell(update: &mut Update<'_>, track: usize, mark: Mark, title: String, why: Vec<String>) {
+    let time_us = update.time_us();
+    update.event(Event { time_us, track, mark, title, why });
+}
+
+/// How many of a thing: `1 packet`, `2 packets`, `3 more packets`.
+fn number(n: u64, of: &str, are_more: bool) -> String {
+    let more = if are_more { "more " } else { "" };
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{n} {more}{of}{plural}")
+}
+
+fn mbit(bps: f64) -> String {
+    format!("{:.2} Mbit/s", bps * 1e-6)
+}
+
+fn ms(seconds: f64) -> String {
+    format!("{:.0} ms", seconds * 1e3)
+}
+
+/// What a rate of bytes is in bit/s over a time in microseconds.
+fn bits(bytes: u64, over_us: i64) -> f64 {
+    if over_us > 0 { bytes as f64 * 8e6 / over_us as f64 } else { f64::NAN }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_on_is_told_of_at_its_beginning_and_every_five_seconds() {
+        let mut counts = Counts::default();
+        let mut told = Vec::new();
+        for now in (0..12_000_000).step_by(100_000) {
+            told.extend(counts.count("late", now, 1).map(|(n, goes_on)| (now, n, goes_on)));
+        }
+        assert_eq!(told, [(0, 1, false), (5_000_000, 50, true), (10_000_000, 50, true)]);
+        assert_eq!(counts.count("late", 13_000_000, 0), None);
+        // It had stopped; what was not told of before is no part of this.
+        assert_eq!(counts.count("late", 14_000_000, 2), Some((2, false)));
+    }
+}

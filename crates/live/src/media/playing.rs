@@ -1,0 +1,265 @@
+//! The end that receives: how long frames took, which were late, and when the picture stood.
+
+use super::{Columns, Counts, bits, mbit, ms, number, tell, track};
+use crate::feed::history::Merge;
+use crate::feed::{Mark, Run};
+use narrows_net::Clock;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What caused a late frame happened within the latency and so long before.
+const BEFORE_US: i64 = 1_000_000;
+/// Looks that are kept for that, at most.
+const MAX_RECENT: usize = 1024;
+/// Nothing for so long is worth a sentence, s.
+const LONG_QUIET_S: f64 = 0.1;
+
+const COLUMNS: Columns<'static> = &[
+    (
+        "frame_delay_s",
+        "s",
+        "longest delay of a frame since the sample before, beyond the path's shortest time",
+        Merge::Max,
+    ),
+    ("latency_s", "s", "the latency that is allowed", Merge::Last),
+    ("late_frames", "frames", "frames of which something was not there in time", Merge::Sum),
+    ("missed", "packets", "packets that were not there in time", Merge::Sum),
+    ("repaired", "packets", "packets that were asked for and came in time", Merge::Sum),
+    ("delayed", "packets", "packets handed out after their time", Merge::Sum),
+    ("stalls", "", "times that the picture stood", Merge::Sum),
+    ("played_bps", "bit/s", "media handed out", Merge::Mean),
+    ("layers", "", "layers that are there", Merge::Last),
+    ("tear_bps", "bit/s", "the rate by which groups are joined and left", Merge::Mean),
+];
+
+/// What a receiver knows of its stream. Counters are those since the stream began.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Playing {
+    /// Which stream.
+    pub stream: u64,
+    /// The latency that is allowed, s.
+    pub latency_s: f64,
+    /// Longest delay of a frame since the figures before, s; NaN if none became whole.
+    pub frame_delay_s: f64,
+    /// Frames of which something was not there in time.
+    pub late_frames: u64,
+    /// Packets that were not there in time.
+    pub missed: u64,
+    /// Of them those that came afterwards.
+    pub came_late: u64,
+    /// Packets that were asked for and came in time.
+    pub repaired: u64,
+    /// Packets handed out after their time.
+    pub delayed: u64,
+    /// How often the picture stood, and for how many seconds in all.
+    pub stalls: u64,
+    /// ... seconds.
+    pub frozen_s: f64,
+    /// Bytes handed out.
+    pub bytes: u64,
+    /// The longest time without a packet since the figures before, s.
+    pub quiet_s: f64,
+    /// Round-trip time, s; zero if it is not known.
+    pub rtt_s: f64,
+    /// Layers that are there, of how many.
+    pub layers: usize,
+    /// ... of so many.
+    pub of: usize,
+    /// The rate by which groups are joined and left, bit/s; NaN where there are none.
+    pub tear_bps: f64,
+}
+
+/// Shows a receiver's streams.
+#[derive(Debug)]
+pub struct PlayingLive {
+    run: Arc<Run>,
+    clock: Clock,
+    track: Option<usize>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The last figures of this stream, the oldest first.
+    recent: VecDeque<(i64, Playing)>,
+    counts: Counts,
+}
+
+impl PlayingLive {
+    /// In this run, by its clock.
+    pub fn new(run: Arc<Run>, clock: Clock) -> PlayingLive {
+        let track = track(&run, COLUMNS);
+        PlayingLive { run, clock, track, known: Mutex::default() }
+    }
+
+    /// The figures of now.
+    pub fn show(&self, now: &Playing) {
+        self.show_at((self.clock.now().as_nanos() / 1000) as i64, now);
+    }
+
+    fn show_at(&self, now_us: i64, now: &Playing) {
+        let Some(track) = self.track else { return };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = &mut *known;
+        self.run.update(now_us, |update| {
+            let last = known.recent.back().copied();
+            let Some((then_us, before)) = last.filter(|(_, last)| last.stream == now.stream) else {
+                known.recent.clear();
+                known.recent.push_back((now_us, *now));
+                let layers =
+                    if now.of > 1 { format!(" in {} layers", now.of) } else { String::new() };
+                let why = format!("It comes{layers}, with a latency of {}.", ms(now.latency_s));
+                return tell(update, track, Mark::Connection, "a stream begins".into(), vec![why]);
+            };
+            let since = |of: fn(&Playing) -> u64| of(now).saturating_sub(of(&before));
+            let row = [
+                now.frame_delay_s,
+                now.latency_s,
+                since(|p| p.late_frames) as f64,
+                since(|p| p.missed) as f64,
+                since(|p| p.repaired) as f64,
+                since(|p| p.delayed) as f64,
+                since(|p| p.stalls) as f64,
+                bits(since(|p| p.bytes), now_us - then_us),
+                now.layers as f64,
+                now.tear_bps,
+            ];
+            update.row(track, &row.map(|x| x as f32));
+            let window_us = (now.latency_s * 1e6) as i64 + BEFORE_US;
+            while known.recent.len() >= MAX_RECENT
+                || known.recent.get(1).is_some_and(|(at, _)| *at < now_us - window_us)
+            {
+                known.recent.pop_front();
+            }
+            known.recent.push_back((now_us, *now));
+            let Known { recent, counts } = known;
+            let stalls = since(|p| p.stalls);
+            if stalls > 0 {
+                let stood = now.frozen_s - before.frozen_s;
+                let title = format!("the picture stood for {stood:.2} s");
+                tell(update, track, Mark::Frames, title, why_late(recent));
+            }
+            if let Some((n, more)) = counts.count("late", now_us, since(|p| p.late_frames)) {
+                let title = format!("{} late", number(n, "frame", more));
+                tell(update, track, Mark::Frames, title, why_late(recent));
+            }
+            if let Some((n, more)) = counts.count("delayed", now_us, since(|p| p.delayed)) {
+                let title = format!("{} handed out after their time", number(n, "packet", more));
+                let mut why = vec![
+                    "All that was sent before came as late, so it still goes out, in order.".into(),
+                ];
+                why.extend(quiet(recent));
+                tell(update, track, Mark::Frames, title, why);
+            }
+            if now.of > 1 && now.layers != before.layers && before.layers > 0 {
+                let title = format!("layers {} → {} of {}", before.layers, now.layers, now.of);
+                tell(update, track, Mark::Layers, title, why_layers(&before, now));
+            }
+        });
+    }
+}
+
+fn why_layers(before: &Playing, now: &Playing) -> Vec<String> {
+    let mut why = vec![match now.layers {
+        0 => "Nothing has come for a second.".into(),
+        n if n < before.layers => format!("Nothing of layer {} has come for a second.", n + 1),
+        n => format!("Layer {n} comes."),
+    }];
+    if now.tear_bps.is_finite() {
+        why.push(format!(
+            "The rate by which groups are joined and left is {}.",
+            mbit(now.tear_bps)
+        ));
+    }
+    why
+}
+
+/// A pause in which nothing came, if there was a long one.
+fn quiet(recent: &VecDeque<(i64, Playing)>) -> Option<String> {
+    let longest = recent.iter().map(|(_, p)| p.quiet_s).fold(0.0, f64::max);
+    (longest >= LONG_QUIET_S).then(|| {
+        format!("Nothing at all arrived for {}: the path, or the sender, stood still.", ms(longest))
+    })
+}
+
+/// What is known of why frames were late, the cause first.
+fn why_late(recent: &VecDeque<(i64, Playing)>) -> Vec<String> {
+    let (Some((from_us, first)), Some((to_us, last))) = (recent.front(), recent.back()) else {
+        return Vec::new();
+    };
+    let since = |of: fn(&Playing) -> u64| of(last).saturating_sub(of(first));
+    let (missed, afterwards, repaired) =
+        (since(|p| p.missed), since(|p| p.came_late), since(|p| p.repaired));
+    let mut why: Vec<String> = quiet(recent).into_iter().collect();
+    let seconds = (to_us - from_us) as f64 * 1e-6;
+    let packets = number(missed, "packet", false);
+    let were = if missed == 1 { "was" } else { "were" };
+    why.push(match afterwards {
+        0 => format!("In the last {seconds:.1} s {packets} {were} not there in time."),
+        n => format!(
+            "In the last {seconds:.1} s {packets} {were} not there in time; {n} came afterwards."
+        ),
+    });
+    if repaired > 0 {
+        why.push(format!("{repaired} more were asked for again and came in time."));
+    }
+    if last.rtt_s > 0.0 {
+        let fit = (last.latency_s / last.rtt_s).floor();
+        let repeats = number(fit as u64, "repeat", false);
+        why.push(format!(
+            "A repeat takes a round trip, {} now; the latency of {} has time for {repeats}.",
+            ms(last.rtt_s),
+            ms(last.latency_s)
+        ));
+    }
+    why
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feed::{About, Feed};
+
+    fn live() -> (Arc<Run>, PlayingLive) {
+        let about = About { name: "m".into(), detail: String::new(), real: true, end_s: None };
+        let run = Feed::new("test").begin(about).unwrap();
+        (run.clone(), PlayingLive::new(run, Clock::new()))
+    }
+    fn playing() -> Playing {
+        let (latency_s, rtt_s) = (0.3, 0.08);
+        Playing { latency_s, rtt_s, layers: 1, of: 1, tear_bps: f64::NAN, ..Playing::default() }
+    }
+
+    #[test]
+    fn late_frames_are_told_of_with_what_was_seen_before() {
+        let (run, live) = live();
+        let mut now = playing();
+        for n in 0..100 {
+            now.quiet_s = if n == 90 { 0.24 } else { 0.02 };
+            if n == 95 {
+                (now.late_frames, now.missed, now.came_late, now.repaired) = (2, 3, 1, 4);
+            }
+            live.show_at(50_000 * n, &now);
+        }
+        let state = run.read();
+        let events: Vec<_> = state.events().collect();
+        assert_eq!(events.len(), 2, "{events:?}");
+        assert_eq!((events[1].title.as_str(), events[1].mark), ("2 frames late", Mark::Frames));
+        let why = events[1].why.join(" ");
+        for part in ["for 240 ms", "3 packets were not", "1 came afterwards", "4 more", "3 repeats"]
+        {
+            assert!(why.contains(part), "{part}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_new_stream_counts_from_its_own_beginning() {
+        let (run, live) = live();
+        live.show_at(0, &Playing { late_frames: 7, missed: 9, bytes: 1 << 20, ..playing() });
+        live.show_at(50_000, &Playing { stream: 1, late_frames: 9, ..playing() });
+        live.show_at(100_000, &Playing { stream: 1, late_frames: 9, ..playing() });
+        let state = run.read();
+        let titles: Vec<_> = state.events().map(|e| e.title.as_str()).collect();
+        assert_eq!(titles, ["a stream begins", "a stream begins"]);
+    }
+}

@@ -1,0 +1,287 @@
+//! The end that sends: the encoder's rate beside what the controller permits, what waits, and why packets were dropped.
+
+use super::{Columns, Counts, mbit, ms, number, tell, track};
+use crate::feed::history::Merge;
+use crate::feed::{Mark, Run};
+use narrows_net::Clock;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A rate below this part of its highest of the last second is an event.
+const FALL: f64 = 0.8;
+const FALL_US: i64 = 1_000_000;
+/// Rates that are kept for that, at most.
+const MAX_RECENT: usize = 64;
+/// What has waited for this part of the time that it may makes the encoder's rate fall.
+const QUEUE: f64 = 0.25;
+
+const WHY_MORE: &str = "The rate that media may have has sufficed for one more for a second; or nothing has waited for long, and one more is tried.";
+
+const COLUMNS: Columns<'static> = &[
+    ("told_bps", "bit/s", "what the encoder is told to send", Merge::Last),
+    ("source_bps", "bit/s", "what the encoder sends", Merge::Mean),
+    ("waiting_s", "s", "how long the oldest packet waits here", Merge::Max),
+    ("longest_wait_s", "s", "how long one may wait before it is dropped", Merge::Last),
+    ("dropped", "packets", "packets dropped before their deadline", Merge::Sum),
+    ("repeated", "packets", "packets sent again", Merge::Sum),
+    ("late", "packets", "packets that were not there in time, as the receiver says", Merge::Sum),
+    ("layers", "", "layers that are sent", Merge::Last),
+];
+
+/// What a sender knows. Counters are those since it is connected.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sending {
+    /// Whether there is a connection; without one nothing is shown.
+    pub connected: bool,
+    /// What the encoder is told, bit/s.
+    pub told_bps: f64,
+    /// What it sends, bit/s.
+    pub source_bps: f64,
+    /// What the controller permits, headers included, bit/s; zero if that is not known.
+    pub permitted_bps: f64,
+    /// How long the oldest packet waits here, s.
+    pub waiting_s: f64,
+    /// How long one may wait, s.
+    pub longest_wait_s: f64,
+    /// Packets dropped since the controller's rate did not suffice,
+    pub dropped_by_rate: u64,
+    /// since its window did not,
+    pub dropped_by_window: u64,
+    /// since nothing was heard of the other end,
+    pub dropped_by_silence: u64,
+    /// since this end did not run.
+    pub dropped_by_suspension: u64,
+    /// Packets sent again.
+    pub repeated: u64,
+    /// Packets that were not there in time, as the receiver says.
+    pub late: u64,
+    /// Layers that are sent.
+    pub layers: usize,
+}
+
+impl Sending {
+    fn dropped(&self) -> u64 {
+        self.dropped_by_rate
+            + self.dropped_by_window
+            + self.dropped_by_silence
+            + self.dropped_by_suspension
+    }
+}
+
+/// Shows a sender.
+#[derive(Debug)]
+pub struct SendingLive {
+    run: Arc<Run>,
+    clock: Clock,
+    track: Option<usize>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    before: Option<Sending>,
+    /// The figures when packets that were dropped were told of last.
+    told: Sending,
+    /// The rates that the encoder was told within the last second.
+    rates: VecDeque<(i64, f64)>,
+    counts: Counts,
+}
+
+impl SendingLive {
+    /// In this run, by its clock.
+    pub fn new(run: Arc<Run>, clock: Clock) -> SendingLive {
+        let track = track(&run, COLUMNS);
+        SendingLive { run, clock, track, known: Mutex::default() }
+    }
+
+    /// The figures of now.
+    pub fn show(&self, now: &Sending) {
+        self.show_at((self.clock.now().as_nanos() / 1000) as i64, now);
+    }
+
+    fn show_at(&self, now_us: i64, now: &Sending) {
+        let Some(track) = self.track else { return };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = &mut *known;
+        if !now.connected {
+            (known.before, known.told) = (None, Sending::default());
+            known.rates.clear();
+            return;
+        }
+        // Counters begin anew with each connection.
+        let before = known.before.replace(*now).unwrap_or_default();
+        self.run.update(now_us, |update| {
+            let since = |of: fn(&Sending) -> u64| of(now).saturating_sub(of(&before));
+            let row = [
+                now.told_bps,
+                now.source_bps,
+                now.waiting_s,
+                now.longest_wait_s,
+                since(Sending::dropped) as f64,
+                since(|s| s.repeated) as f64,
+                since(|s| s.late) as f64,
+                now.layers as f64,
+            ];
+            update.row(track, &row.map(|x| x as f32));
+            while known.rates.len() >= MAX_RECENT
+                || known.rates.front().is_some_and(|(at, _)| *at < now_us - FALL_US)
+            {
+                known.rates.pop_front();
+            }
+            let highest = known.rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+            if now.told_bps < FALL * highest {
+                let title = format!("encoder's rate {:.2} → {}", highest * 1e-6, mbit(now.told_bps));
+                tell(update, track, Mark::Slower, title, why_slower(now));
+                known.rates.clear();
+            }
+            known.rates.push_back((now_us, now.told_bps));
+            if let Some((n, more)) = known.counts.count("dropped", now_us, since(Sending::dropped)) {
+                let title = format!("{} dropped before their deadline", number(n, "packet", more));
+                let why = why_dropped(if more { &known.told } else { &before }, now);
+                tell(update, track, Mark::Frames, title, why);
+                known.told = *now;
+            }
+            if let Some((n, more)) = known.counts.count("late", now_us, since(|s| s.late)) {
+                let title = format!("{} late at the receiver", number(n, "packet", more));
+                let why = vec![
+                    "So it says, once a second; its own page (media receive --live) shows the frames."
+                        .into(),
+                    format!("Since the beginning {} were dropped here.", now.dropped()),
+                ];
+                tell(update, track, Mark::Frames, title, why);
+            }
+            if before.layers > 0 && now.layers != before.layers {
+                let title = format!("layers {} → {}", before.layers, now.layers);
+                let why = match now.layers > before.layers {
+                    true => vec![WHY_MORE.into()],
+                    false => why_slower(now),
+                };
+                tell(update, track, Mark::Layers, title, why);
+            }
+        });
+    }
+}
+
+/// What decides on the encoder's rate, and on layers.
+fn why_slower(now: &Sending) -> Vec<String> {
+    let mut why = Vec::new();
+    let waits = format!(
+        "The oldest packet waits {} here, of {} that it may.",
+        ms(now.waiting_s),
+        ms(now.longest_wait_s)
+    );
+    let is_queue = now.waiting_s > QUEUE * now.longest_wait_s;
+    if is_queue {
+        why.push(format!("{waits} So less is to come."));
+    }
+    if now.permitted_bps > 0.0 {
+        why.push(format!(
+            "The controller permits {}; media get that less headers, repeats and a reserve.",
+            mbit(now.permitted_bps)
+        ));
+    }
+    if !is_queue {
+        why.push(waits);
+    }
+    why.push(format!("The encoder sends {}.", mbit(now.source_bps)));
+    why
+}
+
+/// Why packets were dropped since `told`: the main cause, and what was the rate then.
+fn why_dropped(told: &Sending, now: &Sending) -> Vec<String> {
+    let since = |of: fn(&Sending) -> u64| of(now).saturating_sub(of(told));
+    let causes = [
+        (since(|s| s.dropped_by_rate), "the controller's pacing rate is lower than the media's"),
+        (
+            since(|s| s.dropped_by_window),
+            "as much was in flight as the controller's window permits",
+        ),
+        (
+            since(|s| s.dropped_by_silence),
+            "nothing came from the other end for longer than a round trip",
+        ),
+        (since(|s| s.dropped_by_suspension), "this end did not run for a moment"),
+    ];
+    let mut why: Vec<(u64, String)> = causes
+        .into_iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, cause)| {
+            (n, format!("{} had waited too long because {cause}.", number(n, "packet", false)))
+        })
+        .collect();
+    why.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
+    let mut why: Vec<String> = why.into_iter().map(|(_, line)| line).collect();
+    why.push(format!(
+        "The encoder sends {} where {} are told to it.",
+        mbit(now.source_bps),
+        mbit(now.told_bps)
+    ));
+    why
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feed::{About, Feed};
+
+    fn shown(all: impl IntoIterator<Item = Sending>) -> Vec<(Mark, String, String)> {
+        let about = About { name: "m".into(), detail: String::new(), real: true, end_s: None };
+        let run = Feed::new("test").begin(about).unwrap();
+        let live = SendingLive::new(run.clone(), Clock::new());
+        for (n, now) in all.into_iter().enumerate() {
+            live.show_at(50_000 * n as i64, &now);
+        }
+        let state = run.read();
+        state.events().map(|e| (e.mark, e.title.clone(), e.why.join(" "))).collect()
+    }
+    fn sending() -> Sending {
+        let (told_bps, source_bps, permitted_bps) = (4e6, 3.9e6, 5e6);
+        let (connected, longest_wait_s, layers) = (true, 0.2, 3);
+        Sending {
+            connected,
+            told_bps,
+            source_bps,
+            permitted_bps,
+            longest_wait_s,
+            layers,
+            ..Sending::default()
+        }
+    }
+
+    #[test]
+    fn a_rate_that_falls_says_why_and_one_that_creeps_says_nothing() {
+        let mut told_bps = 4e6;
+        let creeping = (0..200).map(|_| {
+            told_bps *= 0.995;
+            Sending { told_bps, ..sending() }
+        });
+        assert!(shown(creeping).is_empty());
+        let falls = [sending(), Sending { told_bps: 2e6, waiting_s: 0.12, ..sending() }];
+        let events = shown(falls);
+        assert_eq!(
+            (events[0].0, events[0].1.as_str()),
+            (Mark::Slower, "encoder's rate 4.00 → 2.00 Mbit/s")
+        );
+        assert!(
+            events[0].2.starts_with("The oldest packet waits 120 ms here, of 200 ms"),
+            "{events:?}"
+        );
+    }
+
+    #[test]
+    fn drops_are_told_with_their_main_cause_first() {
+        let after = Sending { dropped_by_rate: 1, dropped_by_silence: 5, layers: 2, ..sending() };
+        let lost = Sending::default();
+        // A connection that begins anew counts from nothing.
+        let events = shown([sending(), after, lost, sending(), sending()]);
+        let titles: Vec<_> = events.iter().map(|e| e.1.as_str()).collect();
+        assert_eq!(titles, ["6 packets dropped before their deadline", "layers 3 → 2"]);
+        assert!(
+            events[0].2.starts_with("5 packets had waited too long because nothing came"),
+            "{events:?}"
+        );
+        assert!(
+            events[0].2.contains("1 packet had waited too long because the controller's pacing")
+        );
+    }
+}
