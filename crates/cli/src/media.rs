@@ -1,26 +1,29 @@
 //! `narrows media`: live media from a local UDP port to another machine's, within a latency budget.
 
+mod far_end;
 mod groups;
 mod on_page;
 mod values;
 
+use self::far_end::{FarEnd, Words, coming, connected};
 use self::groups::{GroupReceiveArgs, GroupSendArgs};
 use self::values::{Layer, latency, layer, list, port};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Level, Log};
 use crate::terminal::{STOP, catch_interrupt, note, print, print_json, print_json_line};
-use crate::transfer::{client_key, known_servers, pin, server_key};
-use crate::transport::{Hints, Transport, address, rate};
+use crate::transport::{Hints, Transport, rate};
 use clap::{Args, Subcommand};
 use narrows_base::{Duration, Rate, Spec};
-use narrows_files::access::AllowList;
-use narrows_files::{Error, Kind, Scheme, Url, error, key};
-use narrows_media::blocking;
+use narrows_files::{Error, Kind, key};
+use narrows_media::blocking::{self, Ready, Receiver};
 use narrows_media::config::{self, ReceiveFile, SendFile};
+use narrows_media::dial::Peer;
 use narrows_media::encoder::Range;
-use narrows_media::receive::{Event, ReceiveOptions};
-use narrows_media::send::SendOptions;
+use narrows_media::inlet::{Event, Outs};
+use narrows_media::outlet::Media;
+use narrows_media::receive::ReceiveOptions;
+use narrows_media::send::Offer;
 use narrows_transport::endpoint::Permit;
 use narrows_transport::layers::MAX_LAYERS;
 use narrows_transport::protocol::{Family, STREAM_PREFIX, find};
@@ -42,6 +45,10 @@ Examples:
   narrows media send rrtp://KEY@host:47472 --from 5000 --latency 300ms
   ffmpeg -re -i clip.mp4 -c copy -f mpegts 'udp://127.0.0.1:5000?pkt_size=1316'
   ffplay 'udp://127.0.0.1:5004'
+
+A receiver that cannot be reached, behind a NAT say, connects to the sender:
+  narrows media send --listen 0.0.0.0:47473 --clients viewers.txt --from 5000
+  narrows media receive rrtp://KEY@host:47473 --to 5004
 
 Layers of one stream (simulcast, or a scalable encoder) come to a port each; the
 path's rate decides which are sent, and the base layer is kept last:
@@ -71,18 +78,21 @@ pub struct MediaArgs {
 
 #[derive(Subcommand, Debug)]
 pub enum MediaCommand {
-    /// Let senders on a list come, one at a time, and hand out their media to a UDP port
+    /// Let senders on a list come, one at a time, or connect to one, and hand out the media to a UDP port
     Receive(Box<Receive>),
-    /// Send what comes to a UDP port here to such a receiver
+    /// Send what comes to a UDP port here to such a receiver, or to one that connects
     Send(Box<Send>),
 }
 
 #[derive(Args, Debug)]
 pub struct Receive {
+    /// Connect to this sender (media send --listen) instead of listening, as rrtp://[KEY@]HOST:PORT
+    #[arg(value_name = "URL", conflicts_with_all = ["multicast", "listen", "clients"])]
+    pub url: Option<String>,
     /// Where to listen, HOST:PORT; port 0 takes a free one [default: 127.0.0.1:47472]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Let senders come whose key is in this file (needed, but for --multicast)
+    /// Let senders come whose key is in this file (needed, where none is connected to)
     #[arg(long, value_name = "FILE", conflicts_with = "multicast")]
     pub clients: Option<PathBuf>,
     /// Where media go, on loopback unless an address is given; of a stream in layers, where each goes, the base layer first,
@@ -92,7 +102,7 @@ pub struct Receive {
     /// At least this latency, though a sender says less
     #[arg(long, value_name = "TIME", value_parser = latency)]
     pub latency: Option<Duration>,
-    /// listen, clients, to and latency from this TOML file; what is a flag, too, is the flag's
+    /// sender (the URL) or listen and clients, to and latency from this TOML file; what is a flag, too, is the flag's
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print the measures of each stream as JSON, in one line
@@ -101,7 +111,7 @@ pub struct Receive {
     /// End with the first stream
     #[arg(long)]
     pub once: bool,
-    /// This receiver's key [default: server.key in the folder that `narrows key` names]
+    /// This receiver's key [default: server.key in the folder that `narrows key` names; client.key, if it connects]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
     /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
@@ -116,8 +126,14 @@ pub struct Receive {
 #[derive(Args, Debug)]
 pub struct Send {
     /// The receiver, as rrtp://[KEY@]HOST:PORT
-    #[arg(value_name = "URL", conflicts_with = "multicast")]
+    #[arg(value_name = "URL", conflicts_with_all = ["multicast", "listen"])]
     pub url: Option<String>,
+    /// Instead: let receivers on a list connect at this HOST:PORT, one at a time; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", conflicts_with = "multicast")]
+    pub listen: Option<String>,
+    /// With --listen (needed): let receivers come whose key is in this file
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    pub clients: Option<PathBuf>,
     /// Where a program sends its media to, on loopback unless an address is given [default: 127.0.0.1:5000]
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
     pub from: Option<SocketAddr>,
@@ -141,13 +157,13 @@ pub struct Send {
     /// Answer HTTP requests (GET /) at this port of loopback with that rate and more, as JSON; 0 takes a free one
     #[arg(long, value_name = "PORT")]
     pub rate_http: Option<u16>,
-    /// receiver (the URL), from or layers, latency, min-rate and max-rate from this TOML file; what is a flag, too, is the flag's
+    /// receiver (the URL) or listen and clients, from or layers, latency, min-rate and max-rate from this TOML file; what is a flag, too, is the flag's
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print what was sent as JSON at the end
     #[arg(long)]
     pub json: bool,
-    /// This sender's key [default: client.key in the folder that `narrows key` names]
+    /// This sender's key [default: client.key in the folder that `narrows key` names; server.key with --listen]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
     /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
@@ -171,6 +187,20 @@ pub fn media(a: &MediaArgs) -> Result<(), Failure> {
         MediaCommand::Send(a) => send(a),
     }
 }
+
+/// What the two commands say of the other end.
+const RECEIVES: Words = Words {
+    command: "media receive",
+    peer: "a sender",
+    come_to: "send",
+    listen: "127.0.0.1:47472",
+};
+const SENDS: Words = Words {
+    command: "media send",
+    peer: "a receiver",
+    come_to: "receive",
+    listen: "127.0.0.1:47473",
+};
 
 fn from_file<T: Default + config::File>(file: Option<&Path>) -> Result<T, Failure> {
     Ok(file.map_or(Ok(T::default()), |file| config::load(file).map_err(|e| e.at("--config")))?)
@@ -217,20 +247,19 @@ fn receive(a: &Receive) -> Result<(), Failure> {
         let log = Log::of_known(a.log.as_deref())?;
         return groups::receive(&a.group, base, to, latency, a.json, &log, &a.live);
     }
-    let Some(clients) = a.clients.as_ref().or(file.clients.as_ref()) else {
-        return Err(input(
-            "media receive: --clients FILE is missing: the keys of those who may send, one per line",
-        ));
-    };
-    let clients = AllowList::load(clients).map_err(|e| e.at("--clients"))?;
-    let listen = a.listen.as_deref().or(file.listen.as_deref()).unwrap_or("127.0.0.1:47472");
-    let listen = address("--listen", listen)?;
-    let log = Arc::new(Log::of_known(a.log.as_deref())?);
-    let identity = server_key(a.identity.as_deref())?;
-    let name = key::text(identity.public());
     // What it sends itself is little: requests for what is missing.
     let hints = Hints { rate: None, rtt: None, loss: None, limit: None };
     let config = Transport { protocol: "rrtp".into(), hints }.connection()?;
+    let identity = a.identity.as_deref();
+    let listens = a.listen.is_some() || a.clients.is_some();
+    let end = match a.url.as_ref().or(file.sender.as_ref().filter(|_| !listens)) {
+        Some(url) => connected(url, RECEIVES, identity, config.clone())?,
+        None => {
+            let listen = a.listen.as_ref().or(file.listen.as_ref());
+            coming(listen, a.clients.as_ref().or(file.clients.as_ref()), RECEIVES, identity)?
+        }
+    };
+    let log = Arc::new(Log::of_known(a.log.as_deref())?);
     let (json, once) = (a.json, a.once);
     let tell = move |event: &Event| match event {
         Event::Line { is_warning, sender, line } => {
@@ -247,24 +276,34 @@ fn receive(a: &Receive) -> Result<(), Failure> {
             }
         }
     };
-    let permit = Permit::Own;
     let tell = Box::new(tell);
     let (page, observer) = on_page::of_receiver(&a.live, config.protocol.label())?;
     let tap = ShownConnections::beside(page.as_ref(), None);
-    let options =
-        ReceiveOptions { identity, clients, to, latency, config, permit, tell, tap, observer };
+    let outs = Outs { to, latency, tell, observer };
     catch_interrupt();
-    let ready = |at| {
-        let line = format!("Receiving media\n  rrtp://{name}@{at}\n  for {}\n", places.join(", "));
-        // What is printed with --json is JSON.
+    // What is printed with --json is JSON.
+    let say = |line: String| {
         if json {
-            note(&line.split_whitespace().collect::<Vec<_>>().join(" "))
-        } else {
-            print(&line).map_err(|_| silent())?
+            note(&line.split_whitespace().collect::<Vec<_>>().join(" "));
+            return Ok(());
         }
-        Ok(())
+        print(&line).map_err(|_| silent())
     };
-    Ok(blocking::receive(listen, options, ready, &STOP)?)
+    let places = places.join(", ");
+    match end {
+        FarEnd::At(sender) => {
+            let ready = || say(format!("Receiving media\n  for {places}\n"));
+            Ok(blocking::view(outs, Peer { tap, ..*sender }, ready, &STOP)?)
+        }
+        FarEnd::Comes { at, clients, identity } => {
+            let name = key::text(identity.public());
+            let ready =
+                |at| say(format!("Receiving media\n  rrtp://{name}@{at}\n  for {places}\n"));
+            let permit = Permit::Own;
+            let options = ReceiveOptions { identity, clients, config, permit, tap };
+            Ok(blocking::receive(at, outs, options, ready, &STOP)?)
+        }
+    }
 }
 
 /// A protocol for media paces over sockets as `rrtp+NAME` does.
@@ -294,15 +333,6 @@ fn send(a: &Send) -> Result<(), Failure> {
         }
         return groups::send(&a.group, base, &layers, a.json);
     }
-    let Some(url) = a.url.as_ref().or(file.receiver.as_ref()) else {
-        return Err(input("media send: the receiver is missing: rrtp://[KEY@]HOST:PORT"));
-    };
-    let (url, shown) = (Url::read(url)?, error::shown(url));
-    if url.scheme != Scheme::Rrtp || !url.path.is_root() || url.port == 0 {
-        return Err(Failure::Input(format!(
-            "'{shown}': a receiver of media is named as rrtp://[KEY@]HOST:PORT, without a path"
-        )));
-    }
     let from = told("from", a.from, file.from.as_ref(), port)?;
     let all: u64 = layers.iter().fold(0, |sum, layer| sum.saturating_add(layer.rate.as_bps()));
     let latency = told("latency", a.latency, file.latency.as_ref(), latency)?;
@@ -318,23 +348,25 @@ fn send(a: &Send) -> Result<(), Failure> {
     let protocol = over_sockets(&a.transport.protocol);
     let transport = Transport { protocol, hints: a.transport.hints.clone() };
     let config = transport.connection()?;
-    let log = Log::of_known(a.log.as_deref())?;
-    let identity = client_key(a.identity.as_deref())?;
-    let (known, server) = (known_servers()?, url.server());
-    let key = match url.key {
-        Some(key) => Some(key),
-        None => known.get(&server)?,
+    let identity = a.identity.as_deref();
+    let receiver = a.url.as_ref().or(file.receiver.as_ref().filter(|_| a.listen.is_none()));
+    let end = match (receiver, a.listen.as_ref().or(file.listen.as_ref())) {
+        (Some(url), _) => connected(url, SENDS, identity, config.clone())?,
+        (None, Some(listen)) => {
+            let clients = a.clients.as_ref().or(file.clients.as_ref());
+            coming(Some(listen), clients, SENDS, identity)?
+        }
+        (None, None) => {
+            return Err(input(
+                "media send: the receiver is missing: rrtp://[KEY@]HOST:PORT, or --listen for one that connects",
+            ));
+        }
     };
+    let log = Log::of_known(a.log.as_deref())?;
     let says_rates = a.rate_lines;
     let (page, on_state) = on_page::of_sender(&a.live, config.protocol.label())?;
-    let options = SendOptions {
-        host: url.host.clone(),
-        port: url.port,
-        key,
-        judge: Box::new(move |found| pin(&known, &server, found)),
-        identity,
-        config,
-        patience: Duration::from_secs(10),
+    let tap = ShownConnections::beside(page.as_ref(), None);
+    let media = Media {
         latency: latency.unwrap_or(Duration::from_millis(300)),
         encoder,
         layers: match &layers[..] {
@@ -348,16 +380,26 @@ fn send(a: &Send) -> Result<(), Failure> {
             }
         }),
         tell: Box::new(move |line| log.line(Level::Info, "media", line)),
-        tap: ShownConnections::beside(page.as_ref(), None),
         on_state,
+    };
+    let (receiver, name) = match end {
+        FarEnd::At(receiver) => (Receiver::At(Peer { tap, ..*receiver }), String::new()),
+        FarEnd::Comes { at, clients, identity } => {
+            let name = key::text(identity.public());
+            (Receiver::Comes(at, Offer { identity, clients, config, tap }), name)
+        }
     };
     catch_interrupt();
     let is_quiet = a.rate_lines || a.json;
-    let ready = |at: &[SocketAddr], http: Option<SocketAddr>| {
-        let at: Vec<_> = at.iter().map(SocketAddr::to_string).collect();
-        let at = at.join(", ");
-        let rate = http.map_or(String::new(), |at| format!("  the encoder's rate: http://{at}/\n"));
-        let line = format!("Sending media\n  from {at}\n{rate}");
+    let ready = |ready: &Ready<'_>| {
+        let from: Vec<_> = ready.from.iter().map(SocketAddr::to_string).collect();
+        let from = from.join(", ");
+        let said = |at: Option<SocketAddr>, say: &dyn Fn(SocketAddr) -> String| {
+            at.map_or(String::new(), |at| format!("  {}\n", say(at)))
+        };
+        let rate = said(ready.rate, &|at| format!("the encoder's rate: http://{at}/"));
+        let listens = said(ready.listens, &|at| format!("rrtp://{name}@{at}"));
+        let line = format!("Sending media\n  from {from}\n{listens}{rate}");
         if is_quiet {
             note(&line.split_whitespace().collect::<Vec<_>>().join(" "))
         } else {
@@ -369,7 +411,7 @@ fn send(a: &Send) -> Result<(), Failure> {
         [] => vec![from.unwrap_or((Ipv4Addr::LOCALHOST, 5000).into())],
         layers => layers.iter().map(|layer| layer.from).collect(),
     };
-    let state = blocking::send(&from, a.rate_http, options, ready, &STOP)?;
+    let state = blocking::send(&from, a.rate_http, media, receiver, ready, &STOP)?;
     if a.json {
         return print_json(&serde_json::to_value(&state).unwrap_or_default());
     }

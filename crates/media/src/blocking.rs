@@ -1,16 +1,20 @@
 //! Both ends for programs without a runtime: each makes one, and returns when it is stopped.
 
 use crate::connection;
+use crate::dial::Peer;
 use crate::flow::State;
 use crate::group_run::{self, GroupReceive, GroupSend};
+use crate::inlet::Outs;
 use crate::measures::Measures;
+use crate::outlet::Media;
 use crate::playing::Observer;
 use crate::rate_http;
-use crate::receive::{ReceiveOptions, Server};
-use crate::send::{SendOptions, Sending};
+use crate::receive::{ReceiveOptions, Server, Viewing};
+use crate::send::{Offer, Offering, Sending};
 use crate::sender::Sent;
 use narrows_files::{Error, Kind};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -30,19 +34,20 @@ async fn stopped(stop: &AtomicBool) {
     }
 }
 
-/// Receives until it is stopped. `ready` is told where it listens.
+/// Receives from senders that connect until it is stopped. `ready` is told where it listens.
 ///
 /// # Errors
 /// What keeps it from listening.
 pub fn receive(
     address: SocketAddr,
+    outs: Outs,
     options: ReceiveOptions,
     ready: impl FnOnce(SocketAddr) -> Result<(), Error>,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
     let runtime = runtime()?;
     let done = runtime.block_on(async {
-        let server = Server::bind(address, options).await?;
+        let server = Server::bind(address, outs, options).await?;
         ready(server.address())?;
         server.run(stopped(stop)).await;
         Ok(())
@@ -51,16 +56,57 @@ pub fn receive(
     done
 }
 
+/// Receives from a sender, connected again whenever the connection is lost, until it is stopped. `ready` is told when it
+/// begins.
+///
+/// # Errors
+/// What another attempt to connect would not change.
+pub fn view(
+    outs: Outs,
+    sender: Peer,
+    ready: impl FnOnce() -> Result<(), Error>,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let runtime = runtime()?;
+    let done = runtime.block_on(async {
+        let viewing = Viewing::new(outs, sender).await?;
+        ready()?;
+        viewing.run(stopped(stop)).await
+    });
+    // A lookup that hangs keeps nobody.
+    runtime.shutdown_background();
+    done
+}
+
+/// Whom a sender sends to.
+pub enum Receiver {
+    /// One that it connects to.
+    At(Peer),
+    /// One that connects to this address.
+    Comes(SocketAddr, Offer),
+}
+
+/// Where a sender is, once it is ready.
+pub struct Ready<'a> {
+    /// Where it takes media from, one for each layer.
+    pub from: &'a [SocketAddr],
+    /// Where the rate is said over HTTP.
+    pub rate: Option<SocketAddr>,
+    /// Where it listens for receivers.
+    pub listens: Option<SocketAddr>,
+}
+
 /// Sends what comes to these addresses, one for each layer, until it is stopped, and returns what was known at the end.
-/// `ready` is told where it takes media from, and where the rate is said, if it is to be said at `rate_http`, a port of loopback.
+/// The rate is said over HTTP, if it is to be said at `http`, a port of loopback.
 ///
 /// # Errors
 /// A port is taken; or what another attempt to connect would not change.
 pub fn send(
     from: &[SocketAddr],
     http: Option<u16>,
-    options: SendOptions,
-    ready: impl FnOnce(&[SocketAddr], Option<SocketAddr>) -> Result<(), Error>,
+    media: Media,
+    receiver: Receiver,
+    ready: impl FnOnce(&Ready<'_>) -> Result<(), Error>,
     stop: &AtomicBool,
 ) -> Result<State, Error> {
     let runtime = runtime()?;
@@ -76,24 +122,66 @@ pub fn send(
             None => None,
             Some(port) => Some(listen(port).await?),
         };
-        let said_at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
-        let sending = Sending::new(sockets, options);
+        let rate = listener.as_ref().and_then(|listener| listener.local_addr().ok());
+        let sender = match receiver {
+            Receiver::At(peer) => Sender::Connects(Sending::new(sockets, media, peer)),
+            Receiver::Comes(address, offer) => {
+                Sender::Listens(Arc::new(Offering::bind(address, sockets, media, offer)?))
+            }
+        };
         if let Some(listener) = listener {
-            let asked = sending.clone();
+            let asked = sender.clone();
             let state = move || serde_json::to_string(&asked.state()).unwrap_or_default();
             tokio::spawn(rate_http::serve(listener, state));
         }
-        ready(&at, said_at)?;
+        ready(&Ready { from: &at, rate, listens: sender.listens() })?;
         let ended = tokio::select! {
-            ended = sending.keep() => ended,
+            ended = sender.run() => ended,
             () = stopped(stop) => Ok(()),
         };
-        sending.leave();
-        ended.map(|()| sending.state())
+        sender.leave();
+        ended.map(|()| sender.state())
     });
     // A lookup that hangs keeps nobody.
     runtime.shutdown_background();
     done
+}
+
+/// Either of the two.
+#[derive(Clone)]
+enum Sender {
+    Connects(Arc<Sending>),
+    Listens(Arc<Offering>),
+}
+
+impl Sender {
+    fn state(&self) -> State {
+        match self {
+            Sender::Connects(one) => one.state(),
+            Sender::Listens(one) => one.state(),
+        }
+    }
+    fn listens(&self) -> Option<SocketAddr> {
+        match self {
+            Sender::Connects(_) => None,
+            Sender::Listens(one) => Some(one.address()),
+        }
+    }
+    async fn run(&self) -> Result<(), Error> {
+        match self {
+            Sender::Connects(one) => one.keep().await,
+            Sender::Listens(one) => {
+                one.run().await;
+                Ok(())
+            }
+        }
+    }
+    fn leave(&self) {
+        match self {
+            Sender::Connects(one) => one.leave(),
+            Sender::Listens(one) => one.leave(),
+        }
+    }
 }
 
 /// Sends to groups until it is stopped, and returns what was sent. `ready` is told where it takes media from.

@@ -13,6 +13,8 @@ const MAX_FILE: u64 = 1_000_000;
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReceiveFile {
+    /// The sender's URL, if this end connects.
+    pub sender: Option<String>,
     /// `--listen`
     pub listen: Option<String>,
     /// `--clients`
@@ -27,8 +29,12 @@ pub struct ReceiveFile {
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct SendFile {
-    /// The receiver's URL.
+    /// The receiver's URL, if this end connects.
     pub receiver: Option<String>,
+    /// `--listen`
+    pub listen: Option<String>,
+    /// `--clients`
+    pub clients: Option<PathBuf>,
     /// `--from`
     pub from: Option<String>,
     /// `--layer`; several between commas

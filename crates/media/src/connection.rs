@@ -1,6 +1,5 @@
 //! How the connections of both ends behave, and the local sockets beside them.
 
-use crate::hello::APPLICATION;
 use narrows_base::{Duration, Time};
 use narrows_files::{Error, Kind};
 use narrows_net::{ApplicationProtocols, Connection};
@@ -23,12 +22,13 @@ pub const MAX_DATAGRAM: usize = 65_535;
 /// The code of connections whose end was stopped.
 pub const STOPPED: u64 = 256;
 
-/// A connection with media: its peers send messages and one small stream.
+/// A connection with media, of [`PUSH`](crate::hello::PUSH) or [`PULL`](crate::hello::PULL): its peers send messages and one
+/// small stream.
 ///
 /// # Errors
 /// If the name of the application protocol were none.
-pub fn for_media(config: ConnectionConfig) -> Result<ConnectionConfig, Error> {
-    let applications = ApplicationProtocols::new([APPLICATION])
+pub fn for_media(config: ConnectionConfig, application: &str) -> Result<ConnectionConfig, Error> {
+    let applications = ApplicationProtocols::new([application])
         .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
     let limits = Limits { data: 1 << 16, stream: 1 << 16, both: 1, one_way: 0 };
     Ok(ConnectionConfig {

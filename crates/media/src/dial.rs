@@ -2,6 +2,7 @@
 
 use crate::connection::for_media;
 use narrows_base::Duration;
+use narrows_base::text::shown as escaped;
 use narrows_files::error::shown;
 use narrows_files::{Error, Identity, Kind, key};
 use narrows_net::tap::Tap;
@@ -11,7 +12,8 @@ use narrows_transport::endpoint::ServerKey;
 use narrows_wire::StaticKey;
 use narrows_wire::noise::PublicKey;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration as Wait;
 use tokio::net::lookup_host;
 use tokio::time::sleep;
@@ -73,16 +75,18 @@ pub struct Dialler {
     key: Mutex<Option<PublicKey>>,
     /// Of the present connection.
     endpoint: Mutex<Option<Endpoint>>,
+    is_leaving: AtomicBool,
 }
 
 impl Dialler {
     /// For this application protocol.
     pub fn new(peer: Peer, application: &'static str) -> Dialler {
         let key = Mutex::new(peer.key);
-        Dialler { peer, application, key, endpoint: Mutex::default() }
+        let (endpoint, is_leaving) = (Mutex::default(), AtomicBool::new(false));
+        Dialler { peer, application, key, endpoint, is_leaving }
     }
 
-    /// Connects, and does so again whenever the connection is lost.
+    /// Connects, and does so again whenever the connection is lost, until this end [leaves](Dialler::leave).
     ///
     /// # Errors
     /// What another attempt would not change: the peer has another key, refuses this one, or speaks another version.
@@ -91,7 +95,7 @@ impl Dialler {
         loop {
             let ended = match purpose.meanwhile(self.connect()).await {
                 Ok((connection, endpoint)) => {
-                    *self.endpoint.lock().unwrap_or_else(PoisonError::into_inner) = Some(endpoint);
+                    *self.endpoint() = Some(endpoint);
                     let (at, began) = (connection.remote(), connection.now());
                     let at = at.map_or("the other end".into(), |at| at.to_string());
                     purpose.tell(&format!("connected to {at}"));
@@ -100,8 +104,13 @@ impl Dialler {
                         (pause, told) = (MIN_PAUSE, String::new());
                     }
                     connection.close(0, "");
+                    *self.endpoint() = None;
+                    if self.is_leaving.load(Ordering::SeqCst) {
+                        return Ok(());
+                    }
                     match ended {
                         Ended::Lost(why) => {
+                            let why = escaped(&why);
                             Ended::Lost(format!("the connection to {at} is lost ({why})"))
                         }
                         other => other,
@@ -126,12 +135,18 @@ impl Dialler {
         }
     }
 
-    /// Tells the other end that this one goes.
-    pub fn leave(&self) {
-        let endpoint = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(endpoint) = endpoint {
+    fn endpoint(&self) -> MutexGuard<'_, Option<Endpoint>> {
+        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the other end that this one goes; whether there was a connection.
+    pub fn leave(&self) -> bool {
+        self.is_leaving.store(true, Ordering::SeqCst);
+        let endpoint = self.endpoint().take();
+        endpoint.is_some_and(|endpoint| {
             endpoint.leave(0, "");
-        }
+            true
+        })
     }
 
     async fn connect(&self) -> Result<(Connection, Endpoint), Error> {
@@ -182,11 +197,9 @@ fn refused(e: &NetError, identity: &Identity) -> Error {
             let line = format!("{address} has another key than expected ({found} now)");
             return Error::new(Kind::WrongKey, line);
         }
-        NetError::NoCommonProtocol { address, .. } => {
-            let line = format!(
-                "{address} is no end of media that this one can connect to: a sender connects to `media receive`, \
-                 a receiver to `media send --listen`"
-            );
+        NetError::NoCommonProtocol { .. } => {
+            let line = "what listens there is not the other end of this: a sender connects to `media receive`, a receiver to \
+                        `media send --listen`";
             return Error::new(Kind::Version, line);
         }
         NetError::Version { .. } | NetError::UnknownProtocol { .. } => Kind::Version,

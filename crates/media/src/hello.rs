@@ -10,8 +10,10 @@ use crate::receiver::Received;
 use narrows_base::Duration;
 use narrows_transport::layers::MAX_LAYERS;
 
-/// Name of the application protocol.
-pub const APPLICATION: &str = "narrows-media/1";
+/// The application protocol where the sender connects, and
+pub const PUSH: &str = "narrows-media/1";
+/// where the receiver does. The two ends say the same to each other, whoever has connected.
+pub const PULL: &str = "narrows-media-pull/1";
 /// Bytes of the first words.
 pub const HELLO: usize = 8;
 /// Bytes of a status.

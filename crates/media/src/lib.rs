@@ -16,8 +16,9 @@
 //!
 //! | to | see |
 //! |---|---|
-//! | send | [`send`], [`flow`], with [`rate_http`] for encoders that ask |
-//! | receive | [`receive`] |
+//! | connect, and connect again | [`dial`] |
+//! | send | [`send`], [`outlet`], [`flow`], with [`rate_http`] for encoders that ask |
+//! | receive | [`receive`], [`inlet`] |
 //! | send to and receive from groups | [`group_run`], [`group`], with [`group_sender`], [`group_receiver`] and [`group_packet`], which have no clock |
 //! | read flags from a file | [`config`] |
 //! | print measures | [`measures`] |
@@ -29,6 +30,7 @@ pub mod blocking;
 pub mod clock;
 pub mod config;
 pub mod connection;
+pub mod dial;
 pub mod encoder;
 pub mod flow;
 pub mod frames;
@@ -39,10 +41,12 @@ pub mod group_run;
 pub mod group_sender;
 pub mod hello;
 pub mod histogram;
+pub mod inlet;
 pub mod layered;
 pub mod measures;
 pub mod meter;
 pub mod missing;
+pub mod outlet;
 pub mod packet;
 pub mod playing;
 pub mod quality;
@@ -58,5 +62,7 @@ pub mod waiting;
 mod layer_tests;
 #[cfg(test)]
 mod media_tests;
+#[cfg(test)]
+mod pull_tests;
 #[cfg(test)]
 mod virtual_tests;

@@ -1,11 +1,14 @@
 //! Both ends in one process, over loopback: hostile peers, and peers that vanish.
 
 use crate::connection::for_media;
+use crate::dial::Peer;
 use crate::encoder::Range;
-use crate::hello::{Answer, hello};
+use crate::hello::{Answer, PUSH, hello};
+use crate::inlet::{Event, Outs};
+use crate::outlet::Media;
 use crate::packet::{Data, ask};
-use crate::receive::{Event, ReceiveOptions, Server};
-use crate::send::{SendOptions, Sending};
+use crate::receive::{ReceiveOptions, Server};
+use crate::send::Sending;
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_files::access::AllowList;
 use narrows_files::{Error, Identity, Kind, key};
@@ -21,7 +24,7 @@ use std::time::Duration as Wait;
 use tokio::net::UdpSocket;
 use tokio::time::sleep;
 
-fn config() -> ConnectionConfig {
+pub(super) fn config() -> ConnectionConfig {
     connection(Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap())
 }
 
@@ -49,10 +52,13 @@ pub(super) async fn far() -> Far {
     let options = ReceiveOptions {
         identity: server.clone(),
         clients: AllowList::read(&key::text(client.public())).unwrap(),
-        to: vec![player.local_addr().unwrap(), second.local_addr().unwrap()],
-        latency: None,
         config: config(),
         permit: Permit::Own,
+        tap: None,
+    };
+    let outs = Outs {
+        to: vec![player.local_addr().unwrap(), second.local_addr().unwrap()],
+        latency: None,
         tell: Box::new(move |event| {
             lines.lock().unwrap().push(match event {
                 Event::Line { line, .. } => line.clone(),
@@ -61,10 +67,9 @@ pub(super) async fn far() -> Far {
                 }
             });
         }),
-        tap: None,
         observer: None,
     };
-    let bound = Server::bind("127.0.0.1:0".parse().unwrap(), options).await.unwrap();
+    let bound = Server::bind("127.0.0.1:0".parse().unwrap(), outs, options).await.unwrap();
     let (at, stop) = (bound.address(), Arc::new(tokio::sync::Notify::new()));
     let stopped = stop.clone();
     tokio::spawn(async move { bound.run(stopped.notified()).await });
@@ -81,7 +86,7 @@ impl Far {
     /// A sender that follows no rule but the transport's.
     async fn connect(&self) -> (Endpoint, Connection) {
         let key = StaticKey::new(*self.client.private()).unwrap();
-        let config = for_media(config()).unwrap();
+        let config = for_media(config(), PUSH).unwrap();
         let options = Options::client(key, config.clone());
         let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
         let how = ConnectOptions::new(ServerKey::Is(*self.server.public()), config);
@@ -109,26 +114,35 @@ impl Far {
             sockets.push(UdpSocket::bind("127.0.0.1:0").await.unwrap());
         }
         let at = sockets.iter().map(|socket| socket.local_addr().unwrap()).collect();
-        let sending = Sending::new(
-            sockets,
-            SendOptions {
-                host: through.ip().to_string(),
-                port: through.port(),
-                key: Some(*self.server.public()),
-                judge: Box::new(|_| Ok(())),
-                identity: identity.clone(),
-                config: config(),
-                patience: Duration::from_secs(10),
-                latency: LATENCY,
-                encoder: Range { least: Rate::from_bps(300_000), most: Rate::from_bps(8_000_000) },
-                layers: layers.iter().map(|rate| Rate::from_bps(*rate)).collect(),
-                on_rate: Box::new(|_| ()),
-                tell: Box::new(move |line| lines.lock().unwrap().push(line.into())),
-                tap: None,
-                on_state: None,
-            },
-        );
-        (sending, at, told)
+        let media = media(layers, lines);
+        let receiver = peer(through, &self.server, identity);
+        (Sending::new(sockets, media, receiver), at, told)
+    }
+}
+
+/// Layers with these rates; what people are told goes into `lines`.
+pub(super) fn media(layers: &[u64], lines: Lines) -> Media {
+    Media {
+        latency: LATENCY,
+        encoder: Range { least: Rate::from_bps(300_000), most: Rate::from_bps(8_000_000) },
+        layers: layers.iter().map(|rate| Rate::from_bps(*rate)).collect(),
+        on_rate: Box::new(|_| ()),
+        tell: Box::new(move |line| lines.lock().unwrap().push(line.into())),
+        on_state: None,
+    }
+}
+
+/// The other end, which has this key and is there.
+pub(super) fn peer(at: SocketAddr, its: &Identity, identity: &Identity) -> Peer {
+    Peer {
+        host: at.ip().to_string(),
+        port: at.port(),
+        key: Some(*its.public()),
+        judge: Box::new(|_| Ok(())),
+        identity: identity.clone(),
+        config: config(),
+        patience: Duration::from_secs(10),
+        tap: None,
     }
 }
 

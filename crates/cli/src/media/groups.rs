@@ -68,6 +68,20 @@ fn interface(text: &str) -> Result<Interface, String> {
     })
 }
 
+/// The interface, which is named otherwise for IPv6 than for IPv4.
+fn interface_for(a: &GroupArgs, base: SocketAddr) -> Result<Interface, Failure> {
+    let line = match (a.interface, base) {
+        (Some(Interface::Address(_)), SocketAddr::V6(_)) => {
+            "--interface: for a group of IPv6 it is an interface's number, as `ip link` shows it first"
+        }
+        (Some(Interface::Number(_)), SocketAddr::V4(_)) => {
+            "--interface: for a group of IPv4 it is an address of this machine, as 192.168.1.5"
+        }
+        (interface, _) => return Ok(interface.unwrap_or_default()),
+    };
+    Err(Failure::Input(line.into()))
+}
+
 /// Sends layers to groups.
 ///
 /// # Errors
@@ -95,7 +109,7 @@ pub fn send(
     }
     let options = GroupSend {
         base,
-        interface: a.group.interface.unwrap_or_default(),
+        interface: interface_for(&a.group, base)?,
         ttl: a.ttl.unwrap_or(1),
         layers: layers.iter().map(|layer| (layer.from, layer.rate)).collect(),
         total,
@@ -131,10 +145,11 @@ pub fn receive(
     log: &Log,
     live: &LiveArgs,
 ) -> Result<(), Failure> {
+    let interface = interface_for(&a.group, base)?;
     let (_page, observer) = on_page::of_receiver(live, "IP multicast")?;
     let options = GroupReceive {
         base,
-        interface: a.group.interface.unwrap_or_default(),
+        interface,
         to,
         latency: latency.unwrap_or(Duration::from_millis(300)),
         rtt: a.rtt.unwrap_or(Duration::from_millis(100)),

@@ -32,10 +32,14 @@ fn run(home: &Path, args: &[&str]) -> Output {
     narrows(home).args(args).output().unwrap()
 }
 
-fn start(home: &Path, args: &[&str], until: &str) -> Running {
+fn spawn(home: &Path, args: &[&str]) -> Running {
     let mut child = narrows(home).args(args).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap());
-    let mut running = Running { child, lines, last: String::new() };
+    Running { child, lines, last: String::new() }
+}
+
+fn start(home: &Path, args: &[&str], until: &str) -> Running {
+    let mut running = spawn(home, args);
     running.wait_for(until);
     running
 }
@@ -147,6 +151,33 @@ fn a_second_sender_waits_until_the_first_is_gone() {
     drop((first, second));
 }
 
+/// A receiver behind a NAT connects; the sender says its rates all the same.
+#[test]
+fn a_receiver_that_connects_plays_what_the_sender_is_given() {
+    let (far, near) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(near.path().join("viewers"), run(far.path(), &["key"]).stdout).unwrap();
+    let args = ["media", "send", "--listen", "127.0.0.1:0", "--clients", "viewers"];
+    let args = [&args[..], &["--from", "0", "--latency", "200ms"]].concat();
+    let mut sender = start(near.path(), &args, "from 127");
+    let encoder = UdpSocket::bind("127.0.0.1:0").unwrap();
+    encoder.connect(sender.last.trim_start_matches("from ")).unwrap();
+    sender.wait_for("rrtp://");
+    let player = UdpSocket::bind("127.0.0.1:0").unwrap();
+    player.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let to = player.local_addr().unwrap().to_string();
+    let args = ["media", "receive", &sender.last, "--to", &to, "--json"];
+    let mut receiver = spawn(far.path(), &args);
+    let expected: Vec<_> =
+        (1..=20).flat_map(|frame| (0..3).map(move |packet| rtp(frame, packet))).collect();
+    assert_eq!(play(&encoder, &player), expected);
+    // Stopped, it says what it measured.
+    drop(Command::new("kill").args(["-INT", &receiver.child.id().to_string()]).status());
+    receiver.wait_for("late_packets");
+    let measures: serde_json::Value = serde_json::from_str(&receiver.last).unwrap();
+    assert_eq!(measures["late_packets"], 0);
+    assert!(receiver.child.wait().unwrap().success());
+}
+
 #[test]
 fn what_cannot_work_is_one_line_and_exit_code_2() {
     let home = tempfile::tempdir().unwrap();
@@ -190,7 +221,31 @@ fn what_cannot_work_is_one_line_and_exit_code_2() {
             vec!["media", "send", "--multicast", "site", "--max-total", "1Mbit/s"],
             "the layers are missing",
         ),
+        (
+            vec!["media", "receive", "--multicast", "ff15::1", "--interface", "10.0.0.1"],
+            "an interface's number",
+        ),
+        (vec!["media", "receive", "--multicast", "site", "--interface", "2"], "an address"),
         (vec!["media", "send"], "the receiver is missing"),
+        (vec!["media", "send", "--listen", "127.0.0.1:0"], "--clients"),
+        (vec!["media", "send", "--listen", "127.0.0.1:0", "--clients", "empty"], "nobody may come"),
+        (send(&["--listen", "127.0.0.1:0"]), "--listen"),
+        (vec!["media", "receive", "rrtp://host:1", "--clients", "one"], "--clients"),
+        (vec!["media", "receive", "rrtp://host:1/path"], "a sender of media"),
+        (
+            vec![
+                "media",
+                "send",
+                "--multicast",
+                "site",
+                "--layer",
+                "0:1Mbit/s",
+                "--max-total",
+                "2Mbit/s",
+                "--live",
+            ],
+            "nobody reports",
+        ),
         (vec!["media", "send", "tcp://host:1/"], "rrtp://"),
         (vec!["media", "send", "rrtp://host:1/path"], "without a path"),
     ] {

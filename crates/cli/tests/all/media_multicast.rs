@@ -1,5 +1,5 @@
-//! One sender of layers, a switch that forwards groups to those who joined them, and three receivers behind links of 0.3, 1
-//! and 3 Mbit/s, each in a network namespace that the test makes. Needs root, iproute2, and a kernel with bridges.
+//! One sender of layers, a switch that forwards groups to those who joined them, and receivers behind links of 0.3, 1 and 3
+//! Mbit/s (of IPv6 the last alone), each in a network namespace that the test makes. Needs root, iproute2, and a kernel with bridges.
 
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
@@ -38,10 +38,12 @@ fn ip(line: &str) -> Result<(), String> {
 }
 
 impl Networks {
-    fn new() -> Result<Networks, String> {
-        let prefix = format!("narrows-mc{}", std::process::id());
+    /// With a sender and these receivers behind their links; `short` tells the tests' networks apart.
+    fn new(short: &str, receivers: &[(&str, &str)]) -> Result<Networks, String> {
+        let prefix = format!("narrows-{short}{}", std::process::id());
         let mut all = Networks { prefix, names: Vec::new(), children: Vec::new() };
-        for name in ["switch", "s", "a", "b", "c"] {
+        let ends: Vec<&str> = std::iter::once("s").chain(receivers.iter().map(|r| r.0)).collect();
+        for name in std::iter::once("switch").chain(ends.iter().copied()) {
             let name = format!("{}{name}", all.prefix);
             ip(&format!("netns add {name}"))?;
             all.names.push(name);
@@ -54,19 +56,37 @@ impl Networks {
              mcast_last_member_count 1"
         ))?;
         ip(&format!("-n {p}switch link set br0 up"))?;
-        for (n, name) in ["s", "a", "b", "c"].into_iter().enumerate() {
+        for (n, name) in ends.into_iter().enumerate() {
             let port = format!("to-{name}");
             ip(&format!("-n {p}switch link add {port} type veth peer name eth0 netns {p}{name}"))?;
             ip(&format!("-n {p}switch link set {port} master br0 up"))?;
             ip(&format!("-n {p}{name} addr add 10.78.0.{}/24 dev eth0", n + 1))?;
+            ip(&format!("-n {p}{name} addr add fd00:78::{}/64 dev eth0 nodad", n + 1))?;
             ip(&format!("-n {p}{name} link set eth0 up"))?;
             ip(&format!("-n {p}{name} link set lo up"))?;
         }
-        for (name, rate) in RECEIVERS {
+        for (name, rate) in receivers {
             let queue = format!("tbf rate {rate} burst 3000 limit 30000");
             ip(&format!("netns exec {p}switch tc qdisc add dev to-{name} root {queue}"))?;
         }
         Ok(all)
+    }
+
+    /// The number of an end's interface.
+    fn interface(&self, place: &str) -> String {
+        let mut command = Command::new("ip");
+        command.args(["-n", &format!("{}{place}", self.prefix), "-o", "link", "show", "eth0"]);
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        said.split(':').next().unwrap().to_string()
+    }
+
+    /// A source of media in the sender's namespace.
+    fn encode(&mut self) -> Result<(), String> {
+        let mut source = Command::new("ip");
+        source.args(["netns", "exec", &format!("{}s", self.prefix), "python3", "-c", SOURCE]);
+        let child = source.spawn().map_err(|e| e.to_string())?;
+        self.children.push(child);
+        Ok(())
     }
 
     /// A command of ours in this namespace, and the lines of its error stream.
@@ -110,9 +130,13 @@ while True:
     time.sleep(max(0, begun + frame / 100 - time.monotonic()))
 "#;
 
+fn until(lines: &Receiver<String>, part: &str) {
+    while !lines.recv_timeout(Duration::from_secs(180)).expect(part).contains(part) {}
+}
+
 #[test]
 fn each_receiver_is_in_as_many_groups_as_its_link_carries() {
-    let mut all = match Networks::new() {
+    let mut all = match Networks::new("mc", &RECEIVERS) {
         Ok(all) => all,
         Err(why) => return eprintln!("skipped: {why}"),
     };
@@ -130,15 +154,9 @@ fn each_receiver_is_in_as_many_groups_as_its_link_carries() {
          --layer 5002:400kbit/s --layer 5004:1400kbit/s --json",
     );
     assert!(said.recv().unwrap().contains("sending 3 layers"));
-    let mut source = Command::new("ip");
-    source.args(["netns", "exec", &format!("{}s", all.prefix), "python3", "-c", SOURCE]);
-    match source.spawn() {
-        Ok(child) => all.children.push(child),
-        Err(e) => return eprintln!("skipped: {e}"),
+    if let Err(why) = all.encode() {
+        return eprintln!("skipped: {why}");
     }
-    let until = |lines: &Receiver<String>, part: &str| {
-        while !lines.recv_timeout(Duration::from_secs(180)).expect(part).contains(part) {}
-    };
     until(&ends[2].1, "joined: 3 layers");
     until(&ends[1].1, "joined: 2 layers");
     std::thread::sleep(Duration::from_secs(10));
@@ -155,4 +173,29 @@ fn each_receiver_is_in_as_many_groups_as_its_link_carries() {
     assert!(means[0] < means[1] + 0.3 && means[0].max(means[1]) < means[2], "{means:?}");
     let sent: Value = serde_json::from_str(&all.end(sender)).unwrap();
     assert!(sent["packets"].as_u64() > Some(1000), "{sent}");
+}
+
+/// The same by IPv6, whose groups are joined by an interface's number: the switch forwards a group once it was joined.
+#[test]
+fn groups_of_ipv6_are_joined_as_the_link_permits() {
+    let mut all = match Networks::new("m6", &RECEIVERS[2..]) {
+        Ok(all) => all,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let group = "--multicast [ff15::4e57]:47480 --interface";
+    let at = all.interface("c");
+    let (end, heard) = all.start("c", &format!("media receive {group} {at} --to 5004,5006 --json"));
+    let at = all.interface("s");
+    let layers = "--max-total 1Mbit/s --layer 5000:200kbit/s --layer 5002:400kbit/s";
+    let (sender, said) = all.start("s", &format!("media send {group} {at} {layers} --json"));
+    assert!(said.recv().unwrap().contains("sending 2 layers"));
+    if let Err(why) = all.encode() {
+        return eprintln!("skipped: {why}");
+    }
+    until(&heard, "joined: 2 layers");
+    std::thread::sleep(Duration::from_secs(2));
+    let measures: Value = serde_json::from_str(&all.end(end)).unwrap();
+    let came = |layer: usize| measures["layers"][layer]["packets"].as_u64().unwrap();
+    assert!(came(0) > 20 && came(1) > 20, "{measures}");
+    all.end(sender);
 }

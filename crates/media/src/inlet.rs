@@ -1,0 +1,266 @@
+//! What is received, whichever end has connected: the media of one connection, and the sockets where they are handed out.
+
+use crate::connection::{self, message, until};
+use crate::hello::{Answer, HELLO, read_hello, status};
+use crate::measures::Measures;
+use crate::playing::{Looks, Observer};
+use crate::shown::Layers;
+use narrows_base::{Duration, Time};
+use narrows_files::{Error, Kind};
+use narrows_net::{Connection, ReceiveStream, SendStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration as Wait;
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+
+/// A sender has so long to say what it sends.
+const ASKING: Wait = Wait::from_secs(10);
+/// How often the sender is told what came.
+const STATUS_EVERY: Duration = Duration::from_secs(1);
+
+/// What is to be told to people.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Event {
+    /// A line for the log; whether something broke, and whom it is about.
+    Line {
+        /// Whether something was refused or broke.
+        is_warning: bool,
+        /// Whom it is about.
+        sender: String,
+        /// What happened.
+        line: String,
+    },
+    /// A stream is over.
+    Over(Box<Measures>),
+}
+
+/// Where media go, and who is told of them.
+pub struct Outs {
+    /// Where the media of each layer go, the base layer first.
+    pub to: Vec<SocketAddr>,
+    /// At least this latency, whatever a sender says.
+    pub latency: Option<Duration>,
+    /// Told what happens.
+    pub tell: Box<dyn Fn(&Event) + Send + Sync>,
+    /// Told what is known while a stream comes.
+    pub observer: Option<Observer>,
+}
+
+/// From connections to programs.
+pub struct Inlet {
+    /// One for each layer that is handed out.
+    outs: Vec<UdpSocket>,
+    latency: Option<Duration>,
+    tell: Box<dyn Fn(&Event) + Send + Sync>,
+    observer: Option<Observer>,
+    /// Streams so far.
+    streams: AtomicU64,
+}
+
+/// What a sender has said.
+pub struct Said {
+    send: SendStream,
+    receive: ReceiveStream,
+    latency: Duration,
+    layers: usize,
+}
+
+impl Inlet {
+    /// With sockets to these places.
+    ///
+    /// # Errors
+    /// The system has none for them.
+    pub async fn new(outs: Outs) -> Result<Inlet, Error> {
+        let Outs { to, latency, tell, observer } = outs;
+        let mut outs = Vec::new();
+        for to in to {
+            let any: IpAddr = match to {
+                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            };
+            let out = connection::bind("--to", (any, 0).into()).await?;
+            out.connect(to)
+                .await
+                .map_err(|e| Error::new(Kind::Local, format!("--to {to}: {e}")))?;
+            outs.push(out);
+        }
+        Ok(Inlet { outs, latency, tell, observer, streams: AtomicU64::new(0) })
+    }
+
+    /// People are told.
+    pub fn event(&self, event: &Event) {
+        (self.tell)(event);
+    }
+    /// They are told a line about this sender.
+    pub fn line(&self, is_warning: bool, sender: &str, line: &str) {
+        let line = format!("{sender}: {line}");
+        self.event(&Event::Line { is_warning, sender: sender.into(), line });
+    }
+
+    /// What the sender says first; `None` if it says nothing that a sender of media says.
+    pub async fn asked(&self, sender: &str, connection: &Connection) -> Option<Said> {
+        let said = timeout(ASKING, first_words(connection)).await.ok().flatten();
+        if said.is_none() {
+            self.line(true, sender, "said nothing that a sender of media says");
+        }
+        said
+    }
+
+    /// Receives what a sender has said until the connection is over.
+    pub async fn stream(&self, sender: &str, connection: &Connection, said: Said) {
+        let Said { mut send, receive, latency, layers } = said;
+        let latency = self.latency.map_or(latency, |least| latency.max(least));
+        let ms = latency.as_nanos() / 1_000_000;
+        let what = match (layers, self.outs.len()) {
+            (1, _) => "sends".into(),
+            (layers, ports) if layers > ports => {
+                format!("sends {layers} layers, of which {ports} have a port (--to) to go to")
+            }
+            (layers, _) => format!("sends {layers} layers"),
+        };
+        self.line(false, sender, &format!("{what}, with a latency of {ms} ms"));
+        if send.send_all(&[Answer::Come.code()]).await.is_ok() {
+            let mut stream = Stream::new(self, connection, latency, layers);
+            stream.run(send, receive).await;
+            if let Some(measures) = stream.measures() {
+                self.event(&Event::Over(Box::new(measures)));
+            }
+        }
+    }
+}
+
+impl Said {
+    /// Another sends: it is told so.
+    pub async fn busy(mut self) {
+        let _ = self.send.send_last(&[Answer::Busy.code()]).await;
+    }
+}
+
+/// What a sender says first, on its stream.
+async fn first_words(connection: &Connection) -> Option<Said> {
+    let (mut send, mut receive) = connection.accept_bi().await.ok()?;
+    let (mut words, mut filled) = ([0; HELLO], 0);
+    while let Some(into) = words.get_mut(filled..).filter(|into| !into.is_empty()) {
+        filled += receive.receive(into).await.ok().filter(|n| *n > 0)?;
+    }
+    let Some(said) = read_hello(words) else {
+        let _ = send.send_last(&[Answer::Bad.code()]).await;
+        return None;
+    };
+    let (latency, layers) = said;
+    Some(Said { send, receive, latency, layers })
+}
+
+/// A stream that comes.
+struct Stream<'a> {
+    inlet: &'a Inlet,
+    connection: &'a Connection,
+    latency: Duration,
+    layers: Layers,
+    /// If somebody observes it.
+    looks: Option<Looks>,
+    /// When the first media came, and the last.
+    first: Option<Time>,
+    last: Time,
+}
+
+impl<'a> Stream<'a> {
+    fn new(
+        inlet: &'a Inlet,
+        connection: &'a Connection,
+        latency: Duration,
+        layers: usize,
+    ) -> Stream<'a> {
+        let layers = Layers::new(layers, latency);
+        let number = inlet.streams.fetch_add(1, Ordering::Relaxed);
+        let looks = inlet.observer.as_ref().map(|_| Looks::new(number, connection.now()));
+        Stream { inlet, connection, latency, layers, looks, first: None, last: Time::ZERO }
+    }
+
+    fn measures(&self) -> Option<Measures> {
+        let first = self.first?;
+        Some(Measures::of(&self.layers, self.latency, self.last.since(first)))
+    }
+
+    /// Until the connection is over, or the sender ends its stream.
+    async fn run(&mut self, mut send: SendStream, mut receive: ReceiveStream) {
+        let mut next_status = self.connection.now() + STATUS_EVERY;
+        let mut byte = [0];
+        loop {
+            let now = self.connection.now();
+            self.act(now);
+            if next_status <= now {
+                next_status = now + STATUS_EVERY;
+                self.layers.look(now);
+                // Few bytes into a window that nobody fills: it does not wait.
+                if send.send_all(&status(&self.layers.received())).await.is_err() {
+                    break;
+                }
+            }
+            let wake = self.layers.next_timeout().min(next_status).min(self.look(now));
+            tokio::select! {
+                came = message(self.connection) => match came {
+                    Ok((arrival, mut message)) => {
+                        self.first.get_or_insert(arrival);
+                        self.last = self.last.max(arrival);
+                        if let Some(looks) = &mut self.looks {
+                            looks.on_packet(arrival);
+                        }
+                        self.layers.on_message(arrival, &mut message);
+                    }
+                    Err(_) => break,
+                },
+                // The sender says nothing more on it.
+                _ = receive.receive(&mut byte) => break,
+                () = until(self.connection, wake) => {}
+            }
+        }
+        self.drain().await;
+        let _ = send.finish();
+    }
+
+    /// Tells the observer, if it is time; when the next look is due.
+    fn look(&mut self, now: Time) -> Time {
+        let (Some(looks), Some(tell)) = (&mut self.looks, &self.inlet.observer) else {
+            return Time::NEVER;
+        };
+        if looks.is_due(now) {
+            let rtt = self.connection.stats().srtt;
+            tell(&looks.look(now, &mut self.layers, self.latency, rtt));
+        }
+        looks.next()
+    }
+
+    fn act(&mut self, now: Time) {
+        self.release(now);
+        let rtt = self.connection.stats().srtt;
+        while let Some(request) = self.layers.ask(now, rtt) {
+            // Of no use once it could have been repeated twice; what waits longer is asked for again.
+            let _ = self.connection.send_message(&request, self.latency);
+        }
+    }
+
+    fn release(&mut self, now: Time) {
+        while let Some((layer, datagram)) = self.layers.release(now) {
+            if let Some(out) = self.inlet.outs.get(layer) {
+                // A full socket, or a player that is not there yet: the datagram is lost.
+                let _ = out.try_send(&datagram);
+            }
+        }
+    }
+
+    /// What is held is handed out at its time, though nothing more comes.
+    async fn drain(&mut self) {
+        let end = self.connection.now() + self.latency + Duration::from_secs(1);
+        loop {
+            let now = self.connection.now();
+            self.release(now);
+            let due = self.layers.due();
+            if due.is_never() || now >= end {
+                return;
+            }
+            until(self.connection, due.min(end)).await;
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Receivers that connect to a sender, over loopback.
+
+use crate::connection::for_media;
+use crate::hello::PULL;
+use crate::inlet::{Event, Outs};
+use crate::media_tests::{Lines, config, media, peer};
+use crate::receive::Viewing;
+use crate::send::{Offer, Offering, Sending};
+use narrows_files::access::AllowList;
+use narrows_files::{Identity, Kind, key};
+use narrows_net::{ConnectOptions, Endpoint, Options};
+use narrows_transport::endpoint::ServerKey;
+use narrows_wire::StaticKey;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration as Wait;
+use tokio::net::UdpSocket;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+/// A sender for these clients, and what its people are told.
+struct Near {
+    at: SocketAddr,
+    identity: Identity,
+    from: SocketAddr,
+    log: Lines,
+}
+
+async fn near(clients: &[&Identity]) -> Near {
+    let identity = Identity::generate().unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let (from, log) = (socket.local_addr().unwrap(), Lines::default());
+    let list: Vec<_> = clients.iter().map(|client| key::text(client.public())).collect();
+    let clients = AllowList::read(&list.join("\n")).unwrap();
+    let offer = Offer { identity: identity.clone(), clients, config: config(), tap: None };
+    let media = media(&[8_000_000], log.clone());
+    let offering = Offering::bind("127.0.0.1:0".parse().unwrap(), vec![socket], media, offer);
+    let offering = offering.unwrap();
+    let at = offering.address();
+    tokio::spawn(async move { offering.run().await });
+    Near { at, identity, from, log }
+}
+
+fn is_told(lines: &Lines, part: &str) -> bool {
+    lines.lock().unwrap().iter().any(|line| line.contains(part))
+}
+async fn wait_for(lines: &Lines, part: &str) {
+    while !is_told(lines, part) {
+        sleep(Wait::from_millis(5)).await;
+    }
+}
+
+/// A receiver that connects, with a player behind it.
+struct View {
+    player: UdpSocket,
+    log: Lines,
+    stop: Arc<Notify>,
+    task: JoinHandle<Result<(), narrows_files::Error>>,
+}
+
+async fn view(near: &Near, identity: &Identity) -> View {
+    let player = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let (log, stop) = (Lines::default(), Arc::new(Notify::new()));
+    let lines = log.clone();
+    let outs = Outs {
+        to: vec![player.local_addr().unwrap()],
+        latency: None,
+        tell: Box::new(move |event| {
+            lines.lock().unwrap().push(match event {
+                Event::Line { line, .. } => line.clone(),
+                Event::Over(measures) => format!("{} datagrams", measures.datagrams),
+            });
+        }),
+        observer: None,
+    };
+    let viewing = Viewing::new(outs, peer(near.at, &near.identity, identity)).await.unwrap();
+    let stopped = stop.clone();
+    let task = tokio::spawn(async move { viewing.run(stopped.notified()).await });
+    View { player, log, stop, task }
+}
+
+/// Sends until something has come out.
+async fn played(near: &Near, player: &UdpSocket) {
+    let (encoder, mut byte) = (UdpSocket::bind("127.0.0.1:0").await.unwrap(), [0; 100]);
+    loop {
+        encoder.send_to(b"media", near.from).await.unwrap();
+        sleep(Wait::from_millis(5)).await;
+        if let Ok(length) = player.try_recv(&mut byte) {
+            assert_eq!(&byte[..length], b"media");
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_connects_gets_the_media_and_another_when_it_is_gone() {
+    let (first, second) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let near = near(&[&first, &second]).await;
+    let one = view(&near, &first).await;
+    played(&near, &one.player).await;
+    let two = view(&near, &second).await;
+    wait_for(&two.log, "another receives").await;
+    wait_for(&near.log, "refused, since another receives").await;
+    assert!(two.player.try_recv(&mut [0; 9]).is_err());
+    // It hands out what it holds, and says what it measured.
+    one.stop.notify_one();
+    one.task.await.unwrap().unwrap();
+    assert!(is_told(&one.log, "datagrams"), "{:?}", one.log);
+    played(&near, &two.player).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_is_started_again_takes_its_own_place() {
+    let client = Identity::generate().unwrap();
+    let near = near(&[&client]).await;
+    let one = view(&near, &client).await;
+    played(&near, &one.player).await;
+    one.task.abort();
+    let again = view(&near, &client).await;
+    played(&near, &again.player).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_not_on_the_list_gets_nothing_and_one_line() {
+    let near = near(&[&Identity::generate().unwrap()]).await;
+    let stranger = view(&near, &Identity::generate().unwrap()).await;
+    let e = stranger.task.await.unwrap().unwrap_err();
+    assert!(e.kind == Kind::Refused && e.line.contains("list of clients lacks"), "{e}");
+    assert!(!is_told(&near.log, "receives") && stranger.player.try_recv(&mut [0; 9]).is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_that_connects_to_a_sender_is_told_what_belongs_together() {
+    let client = Identity::generate().unwrap();
+    let near = near(&[&client]).await;
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let media = media(&[8_000_000], Lines::default());
+    let sending = Sending::new(vec![socket], media, peer(near.at, &near.identity, &client));
+    let e = sending.keep().await.unwrap_err();
+    assert!(e.kind == Kind::Version && e.line.contains("`media send --listen`"), "{e}");
+}
+
+/// One on the list that answers nothing, or nonsense, holds the place for as long as an answer may take, and no longer than its
+/// connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_talks_nonsense_gives_its_place_to_the_next() {
+    let (hostile, client) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let near = near(&[&hostile, &client]).await;
+    let key = StaticKey::new(*hostile.private()).unwrap();
+    let config = for_media(config(), PULL).unwrap();
+    let options = Options::client(key, config.clone());
+    let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
+    let how = ConnectOptions::new(ServerKey::Is(*near.identity.public()), config);
+    let connection = endpoint.connect(near.at, how).await.unwrap();
+    let (mut send, _receive) = connection.accept_bi().await.unwrap();
+    send.send_all(&[0xff]).await.unwrap();
+    wait_for(&near.log, "is gone").await;
+    let one = view(&near, &client).await;
+    played(&near, &one.player).await;
+}
