@@ -416,8 +416,8 @@ fn send(a: &Send) -> Result<(), Failure> {
         return print_json(&serde_json::to_value(&state).unwrap_or_default());
     }
     let line = format!(
-        "{} packets sent, {} repeated, {} dropped after waiting too long, {} late at the receiver",
-        state.packets, state.repeated, state.dropped, state.late
+        "{} packets sent, {} repeated, {} of repair, {} dropped after waiting too long, {} late at the receiver",
+        state.packets, state.repeated, state.repairs, state.dropped, state.late
     );
     let line = match from.len() {
         1 => line,

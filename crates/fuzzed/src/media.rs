@@ -6,6 +6,7 @@ use narrows_media::frames::Frames;
 use narrows_media::hello::{HELLO, LATENCIES, STATUS, read_hello, read_status, status};
 use narrows_media::layered::Layered;
 use narrows_media::packet::{Message, ask, read};
+use narrows_media::repair;
 use narrows_media::sender::Path;
 use narrows_media::shown::Layers;
 
@@ -22,6 +23,8 @@ pub fn run(bytes: &[u8]) {
     if let Some((words, _)) = bytes.split_first_chunk::<STATUS>() {
         assert_eq!(status(&read_status(words)), words);
     }
+    let repair = repair::read(bytes);
+    assert!(repair.is_none_or(|repair| usize::from(repair.parts) <= repair::MAX_PARTS));
     Frames::default().on_datagram(bytes);
     let _ = narrows_media::rate_http::judge(bytes);
     exchange(bytes);
@@ -32,6 +35,8 @@ fn exchange(mut bytes: &[u8]) {
     let delay = Duration::from_millis(100);
     let (mut receiver, mut sender) = (Layers::new(2, delay), Layered::new(&[1e6, 1e6], delay));
     let (mut now, mut came, mut out) = (Time::ZERO, 0, 0);
+    // No repeat is in time, and packets are lost: the sender makes repairs.
+    let path = Path { srtt: delay + delay, min_rtt: delay + delay, loss: 0.1 };
     while let Some((length, rest)) = bytes.split_first() {
         let (message, rest) = rest.split_at(rest.len().min((*length).into()));
         bytes = rest;
@@ -44,7 +49,8 @@ fn exchange(mut bytes: &[u8]) {
             out += datagram.len();
         }
         while receiver.ask(now, Duration::ZERO).is_some() {}
-        while sender.next(now, Path::default()).is_some() {}
+        sender.end_blocks(now, path);
+        while sender.next(now, path).is_some() {}
     }
     while let Some((_, datagram)) = receiver.release(now + Duration::from_secs(60)) {
         out += datagram.len();

@@ -18,6 +18,8 @@ const RATE_EVERY: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_millis(1);
 /// What waits in the connection is to leave within about so long: what waits here can still be overtaken by repeats.
 const IN_CONNECTION: f64 = 0.006;
+/// The share of lost packets is a mean over so many seconds.
+const LOSS_GAIN: f64 = 1.0 / 4.0;
 /// IP and UDP headers of a packet.
 const HEADERS: f64 = 28.0;
 /// People are told of dropped packets so often.
@@ -44,6 +46,8 @@ pub struct State {
     pub packets: u64,
     /// Packets that left again.
     pub repeated: u64,
+    /// Packets of repair.
+    pub repairs: u64,
     /// Packets that waited too long here, and were dropped.
     pub dropped: u64,
     /// The same by the main cause of their waiting.
@@ -86,8 +90,12 @@ pub struct Flow<'a> {
     dropped: Dropped,
     /// Counters a second ago, and the shares since.
     second: (Time, Sent),
+    /// Repeats and repairs for each part.
     repeats: f64,
     sent: f64,
+    /// Packets that the connection had sent, and found lost; and the share of lost ones lately.
+    packets: (u64, u64),
+    loss: f64,
 }
 
 impl<'a> Flow<'a> {
@@ -111,6 +119,8 @@ impl<'a> Flow<'a> {
             second: (now, Sent::default()),
             repeats: 0.0,
             sent: 0.0,
+            packets: (0, 0),
+            loss: 0.0,
         }
     }
 
@@ -130,6 +140,7 @@ impl<'a> Flow<'a> {
             if let Some((cause, lasted)) = waited {
                 self.sender.on_waited(cause, lasted);
             }
+            self.sender.end_blocks(now, self.path(&stats));
             if let Err(e) = self.hand_over(now, &stats) {
                 return e;
             }
@@ -138,6 +149,7 @@ impl<'a> Flow<'a> {
                 self.update_rate(now, &stats);
             }
             let look = if self.sender.is_waiting() { now + LOOK } else { Time::NEVER };
+            let look = look.min(self.sender.block_ends());
             tokio::select! {
                 () = readable(self.through.sockets) => self.on_datagrams(&mut buffer),
                 came = message(self.through.connection) => match came {
@@ -168,7 +180,7 @@ impl<'a> Flow<'a> {
 
     /// Hands to the connection what can leave soon.
     fn hand_over(&mut self, now: Time, stats: &Stats) -> Result<(), NetError> {
-        let path = Path { srtt: stats.srtt, min_rtt: stats.min_rtt };
+        let path = self.path(stats);
         let rate = permitted(stats).map_or(f64::INFINITY, |rate| rate.as_bps() as f64);
         let packet = 8.0 * (f64::from(stats.datagram) + HEADERS);
         let most = (rate * IN_CONNECTION / packet).clamp(2.0, 64.0) as usize;
@@ -185,16 +197,32 @@ impl<'a> Flow<'a> {
         Ok(())
     }
 
+    fn path(&self, stats: &Stats) -> Path {
+        Path { srtt: stats.srtt, min_rtt: stats.min_rtt, loss: self.loss }
+    }
+
+    /// Once a second: packets that the connection has sent, and found lost.
+    fn on_losses(&mut self, sent: u64, lost: u64) {
+        let before = std::mem::replace(&mut self.packets, (sent, lost));
+        let (sent, lost) = (sent.saturating_sub(before.0), lost.saturating_sub(before.1));
+        if sent > 0 {
+            let share = (lost as f64 / sent as f64).min(0.5);
+            self.loss += LOSS_GAIN * (share - self.loss);
+        }
+    }
+
     fn update_rate(&mut self, now: Time, stats: &Stats) {
         let sent = self.sender.sent();
         let gone = now.since(self.second.0);
         if gone >= Duration::from_secs(1) {
             let (_, before) = std::mem::replace(&mut self.second, (now, sent));
             let parts = (sent.parts - before.parts).max(1) as f64;
-            self.repeats = (sent.repeats - before.repeats) as f64 / parts;
+            let more = sent.repeats + sent.repairs - before.repeats - before.repairs;
+            self.repeats = more as f64 / parts;
+            self.on_losses(stats.counters.sent, stats.counters.lost);
             self.sent = (sent.bytes - before.bytes) as f64 * 8.0 / gone.as_secs_f64();
         }
-        let path = Path { srtt: stats.srtt, min_rtt: stats.min_rtt };
+        let path = self.path(stats);
         let known = Known {
             permitted: permitted(stats),
             sent: Rate::from_bps_f64(self.sent),
@@ -224,6 +252,7 @@ impl<'a> Flow<'a> {
             rtt_ms: stats.srtt.as_secs_f64() * 1e3,
             packets: sent.parts,
             repeated: sent.repeats,
+            repairs: sent.repairs,
             dropped: sent.dropped.all(),
             dropped_by: sent.dropped,
             expired: stats.counters.expired,

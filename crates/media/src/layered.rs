@@ -44,6 +44,14 @@ impl Layered {
     pub fn is_waiting(&self) -> bool {
         self.layers.iter().any(Sender::is_waiting)
     }
+    /// When a block of parts that are repaired together is to end, if one has begun.
+    pub fn block_ends(&self) -> Time {
+        self.layers.iter().map(Sender::block_ends).min().unwrap_or(Time::NEVER)
+    }
+    /// That time has come, perhaps.
+    pub fn end_blocks(&mut self, now: Time, path: Path) {
+        self.layers.iter_mut().for_each(|layer| layer.end_block(now, path));
+    }
     /// How long the oldest has waited that has not left.
     pub fn oldest_wait(&self, now: Time) -> Duration {
         self.layers.iter().map(|layer| layer.oldest_wait(now)).max().unwrap_or_default()
@@ -111,7 +119,8 @@ mod tests {
     use super::*;
     use crate::packet::{Asked, ask};
 
-    const PATH: Path = Path { srtt: Duration::from_millis(20), min_rtt: Duration::from_millis(20) };
+    const PATH: Path =
+        Path { srtt: Duration::from_millis(20), min_rtt: Duration::from_millis(20), loss: 0.0 };
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Duration::from_millis(ms)

@@ -9,6 +9,7 @@
 //! | know why packets waited, and were dropped | [`waiting`] |
 //! | hold packets until their time, and ask for what is missing | [`receiver`], [`missing`], [`clock`] |
 //! | know delays, late frames and stalls | [`meter`], [`histogram`], [`frames`] |
+//! | restore what is lost where a repeat would come too late | [`repair`] |
 //! | tell an encoder its rate | [`encoder`] |
 //! | read the format | [`packet`], [`hello`] |
 //!
@@ -53,6 +54,7 @@ pub mod quality;
 pub mod rate_http;
 pub mod receive;
 pub mod receiver;
+pub mod repair;
 pub mod send;
 pub mod sender;
 pub mod shown;

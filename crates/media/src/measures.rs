@@ -29,6 +29,8 @@ pub struct Measures {
     pub delayed_packets: u64,
     /// Packets that were lost, asked for, and there in time.
     pub repaired_packets: u64,
+    /// Packets that were lost and restored from packets of repair.
+    pub restored_packets: u64,
     /// Half of the packets took at most so long.
     pub packet_delay_p50_ms: Option<f64>,
     /// 95 of 100 did.
@@ -93,6 +95,7 @@ impl Measures {
             came_afterwards: received.came_late,
             delayed_packets: received.delayed,
             repaired_packets: received.repaired,
+            restored_packets: received.restored,
             packet_delay_p50_ms: ms(meter.packet_delay(0.5)),
             packet_delay_p95_ms: ms(meter.packet_delay(0.95)),
             packet_delay_p999_ms: ms(meter.packet_delay(0.999)),
@@ -138,7 +141,7 @@ impl Measures {
         let ms = |ms: Option<f64>| ms.map_or("-".into(), |ms| format!("{ms:.1}"));
         format!(
             "  {:.1} s, {:.2} Mbit/s, {} datagrams\n  \
-             packets: {} of {} late ({:.3}%), {} repaired in time, {} delayed\n  \
+             packets: {} of {} late ({:.3}%), {} repaired in time, {} restored, {} delayed\n  \
              packet delay p50 {} ms, p95 {} ms, p99.9 {} ms, of {} allowed\n  \
              frames: {} of {} late ({:.3}%), delay p50 {} ms, p95 {} ms\n  \
              stalls: {} ({:.2} a minute), frozen {:.1} s\n{}",
@@ -149,6 +152,7 @@ impl Measures {
             self.packets,
             share(self.late_packets, self.packets),
             self.repaired_packets,
+            self.restored_packets,
             self.delayed_packets,
             ms(self.packet_delay_p50_ms),
             ms(self.packet_delay_p95_ms),

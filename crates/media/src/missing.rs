@@ -101,6 +101,11 @@ impl Missing {
         Was::Asked
     }
 
+    /// A packet was restored from others, which says nothing of how long packets and repeats take; whether it was missing.
+    pub fn on_restored(&mut self, number: u64) -> bool {
+        self.gaps.remove(&number).is_some()
+    }
+
     /// Nothing below this number is waited for any more; returns how many were.
     pub fn give_up(&mut self, below: u64) -> u64 {
         let rest = self.gaps.split_off(&below);

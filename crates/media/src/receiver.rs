@@ -5,6 +5,7 @@ use crate::clock::{PathClock, Stamped};
 use crate::meter::{Meter, Part};
 use crate::missing::{MAX_MISSING, Missing, Was};
 use crate::packet::{Data, Message, ask, extended, read};
+use crate::repair::{self, Restorer};
 use narrows_base::{Duration, Time};
 use std::collections::BTreeMap;
 
@@ -27,6 +28,8 @@ pub struct Received {
     pub delayed: u64,
     /// Parts that were asked for and came in time.
     pub repaired: u64,
+    /// Parts that were restored from packets of repair.
+    pub restored: u64,
     /// Parts that came twice.
     pub duplicates: u64,
     /// Messages that were none, parts with strange stamps, and those for which there was no room.
@@ -46,6 +49,7 @@ impl Received {
             came_late: self.came_late + other.came_late,
             delayed: self.delayed + other.delayed,
             repaired: self.repaired + other.repaired,
+            restored: self.restored + other.restored,
             duplicates: self.duplicates + other.duplicates,
             refused: self.refused + other.refused,
             datagrams: self.datagrams + other.datagrams,
@@ -83,6 +87,7 @@ pub struct Receiver {
     held: BTreeMap<u64, Held>,
     bytes: usize,
     missing: Missing,
+    restorer: Restorer,
     /// The number behind the highest that has come.
     ahead: Option<u64>,
     /// The number behind the last that was released.
@@ -106,6 +111,7 @@ impl Receiver {
             held: BTreeMap::new(),
             bytes: 0,
             missing: Missing::default(),
+            restorer: Restorer::default(),
             ahead: None,
             released: None,
             whole: None,
@@ -130,13 +136,39 @@ impl Receiver {
 
     /// A message arrived then.
     pub fn on_message(&mut self, arrival: Time, message: &[u8]) {
-        match read(message) {
-            Some(Message::Data(data)) => self.on_data(arrival, &data),
-            _ => self.received.refused += 1,
+        let restored = match (read(message), repair::read(message), self.ahead) {
+            (Some(Message::Data(data)), ..) => {
+                let number = self.number(&data);
+                self.on_data(arrival, number, &data, false);
+                self.restorer.on_part(number, message)
+            }
+            // Without any part there is nothing to restore from.
+            (None, Some(repair), Some(ahead)) => {
+                self.restorer.on_repair(extended(repair.first, ahead), &repair)
+            }
+            _ => {
+                self.received.refused += 1;
+                return;
+            }
+        };
+        for (number, message) in restored {
+            match read(&message) {
+                Some(Message::Data(data)) if data.number == number as u32 => {
+                    self.on_data(arrival, number, &data, true);
+                }
+                _ => self.received.refused += 1,
+            }
         }
     }
 
-    fn on_data(&mut self, arrival: Time, data: &Data<'_>) {
+    fn number(&self, data: &Data<'_>) -> u64 {
+        match self.ahead {
+            None => u64::from(data.number) + (1 << 32),
+            Some(ahead) => extended(data.number, ahead),
+        }
+    }
+
+    fn on_data(&mut self, arrival: Time, number: u64, data: &Data<'_>, is_restored: bool) {
         let took = match self.clock.on_packet(arrival, data.stamp) {
             Stamped::After(took) => took,
             Stamped::Strange => {
@@ -148,11 +180,14 @@ impl Receiver {
                 Duration::ZERO
             }
         };
-        let number = match self.ahead {
-            None => u64::from(data.number) + (1 << 32),
-            Some(ahead) => extended(data.number, ahead),
-        };
         let ahead = self.ahead.unwrap_or(number);
+        if is_restored {
+            // What was not missing any more has come, or was given up.
+            if !self.missing.on_restored(number) && number < ahead {
+                return;
+            }
+            self.received.restored += 1;
+        }
         if self.released.is_some_and(|released| number < released) {
             match self.missing.on_arrival(arrival, number) {
                 Was::GivenUp => self.received.came_late += 1,
@@ -169,7 +204,7 @@ impl Receiver {
                 self.missing.on_gap(arrival, ahead..number, data.stamp);
             }
             self.ahead = Some(number + 1);
-        } else {
+        } else if !is_restored {
             match self.missing.on_arrival(arrival, number) {
                 // The first packets may come in any order.
                 Was::There if self.released.is_none() && !self.held.contains_key(&number) => {}

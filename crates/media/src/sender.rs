@@ -3,6 +3,7 @@
 
 use crate::frames::{Format, Frames};
 use crate::packet::{Asked, Data, HEAD, MAX_PARTS, Message, extended, read};
+use crate::repair::{self, Protector};
 use crate::waiting::{Cause, Dropped, Waits};
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
@@ -22,12 +23,14 @@ const LAST_APART: Duration = Duration::from_millis(6);
 const GRACE: Duration = Duration::from_millis(500);
 
 /// What the connection knows of the path.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Path {
     /// Smoothed round-trip time; zero if it is not known.
     pub srtt: Duration,
     /// The shortest.
     pub min_rtt: Duration,
+    /// The share of packets that are lost, lately.
+    pub loss: f64,
 }
 
 /// Counters since the beginning.
@@ -41,6 +44,8 @@ pub struct Sent {
     pub parts: u64,
     /// Parts that left again.
     pub repeats: u64,
+    /// Packets of repair.
+    pub repairs: u64,
     /// Parts that waited too long, so that they were dropped before they left.
     pub dropped: Dropped,
     /// Datagrams that were empty or too long.
@@ -55,6 +60,7 @@ impl Sent {
             bytes: self.bytes + other.bytes,
             parts: self.parts + other.parts,
             repeats: self.repeats + other.repeats,
+            repairs: self.repairs + other.repairs,
             dropped: self.dropped.and(&other.dropped),
             refused: self.refused + other.refused,
         }
@@ -106,6 +112,11 @@ pub struct Sender {
     /// What is repeated once more then.
     again: VecDeque<(Time, u64)>,
     credit: f64,
+    protector: Protector,
+    /// Packets of repair that wait to leave, and when they became complete.
+    repairs: VecDeque<(Time, Vec<u8>)>,
+    /// Messages may be so long.
+    max_message: usize,
     waits: Waits,
     sent: Sent,
 }
@@ -123,6 +134,9 @@ impl Sender {
             repeats: VecDeque::new(),
             again: VecDeque::new(),
             credit: REPEATS_AT_FIRST,
+            protector: Protector::default(),
+            repairs: VecDeque::new(),
+            max_message: 0,
             waits: Waits::default(),
             sent: Sent::default(),
         }
@@ -138,7 +152,24 @@ impl Sender {
     }
     /// Whether something waits to leave.
     pub fn is_waiting(&self) -> bool {
-        self.unsent < self.next_number || !self.repeats.is_empty() || !self.again.is_empty()
+        self.unsent < self.next_number
+            || !self.repeats.is_empty()
+            || !self.again.is_empty()
+            || !self.repairs.is_empty()
+    }
+    /// When a block of parts that are repaired together is to end, if one has begun.
+    pub fn block_ends(&self) -> Time {
+        self.protector.closes()
+    }
+    /// That time has come, perhaps.
+    pub fn end_block(&mut self, now: Time, path: Path) {
+        if self.protector.closes() <= now {
+            let repairs = self.protector.close(path.loss);
+            self.queue_repairs(now, repairs);
+        }
+    }
+    fn queue_repairs(&mut self, now: Time, repairs: Vec<Vec<u8>>) {
+        self.repairs.extend(repairs.into_iter().map(|repair| (now, repair)));
     }
     /// What waits has waited so long for this cause.
     pub fn on_waited(&mut self, cause: Cause, lasted: Duration) {
@@ -166,6 +197,7 @@ impl Sender {
     /// A datagram has come from the program; messages may be so long now.
     pub fn on_datagram(&mut self, now: Time, datagram: &[u8], max_message: usize) {
         self.forget(now);
+        self.max_message = max_message;
         let room = max_message.saturating_sub(HEAD);
         let parts = datagram.len().div_ceil(room.max(1));
         if datagram.is_empty() || parts > MAX_PARTS || room == 0 {
@@ -273,6 +305,13 @@ impl Sender {
                 return Some(leaving);
             }
         }
+        while let Some((complete, message)) = self.repairs.pop_front() {
+            let age = now.since(complete);
+            if age < self.latency {
+                self.sent.repairs += 1;
+                return Some(Leaving { message, expiry: left(self.latency, age) });
+            }
+        }
         let (longest, most_grace) = (self.longest_wait(path), GRACE.min(self.latency));
         let stood_still = self.waits.stood_still();
         while self.unsent < self.next_number {
@@ -292,12 +331,24 @@ impl Sender {
             }
             kept.has_left = true;
             let leaving = kept.leaving(left(longest, age));
+            let (number, stamp) = (kept.number, kept.stamp);
+            self.protect(now, number, &leaving.message, stamp, path);
             self.unsent += 1;
             self.sent.parts += 1;
             self.credit = (self.credit + REPEATS * bytes as f64).min(REPEATS_AT_ONCE);
             return Some(leaving);
         }
         None
+    }
+
+    /// Where a repeat would come too late, packets of repair follow.
+    fn protect(&mut self, now: Time, number: u64, message: &[u8], stamp: Time, path: Path) {
+        let fits = message.len() + repair::OVERHEAD <= self.max_message;
+        if !fits || !repair::pays(self.latency, path.srtt, path.loss) {
+            return;
+        }
+        let repairs = self.protector.on_part(number, message, stamp, self.latency, path.loss);
+        self.queue_repairs(now, repairs);
     }
 
     fn queue_repeat(&mut self, number: u64) {

@@ -4,7 +4,8 @@ use super::*;
 use crate::packet::ask;
 
 const LATENCY: Duration = Duration::from_millis(200);
-const PATH: Path = Path { srtt: Duration::from_millis(40), min_rtt: Duration::from_millis(40) };
+const PATH: Path =
+    Path { srtt: Duration::from_millis(40), min_rtt: Duration::from_millis(40), loss: 0.0 };
 
 fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
@@ -106,7 +107,8 @@ fn memory_is_bounded_if_nothing_leaves() {
 /// One packet each 5 ms, none leaves for 150 ms, then all do that still may; with the cause of their waiting.
 fn after_a_pause(cause: Cause) -> (u64, Dropped) {
     let mut sender = Sender::new(Duration::from_millis(100));
-    let path = Path { srtt: Duration::from_millis(10), min_rtt: Duration::from_millis(10) };
+    let path =
+        Path { srtt: Duration::from_millis(10), min_rtt: Duration::from_millis(10), loss: 0.0 };
     let at = |ms| Time::ZERO + Duration::from_millis(ms);
     for ms in 0..150 {
         if ms % 5 == 0 {
@@ -129,7 +131,8 @@ fn what_waited_since_the_path_stood_still_leaves_and_what_waited_for_the_rate_is
 fn a_repeat_that_cannot_be_asked_for_again_leaves_twice() {
     for (age, times) in [(20, 1), (60, 2)] {
         let mut sender = Sender::new(Duration::from_millis(100));
-        let path = Path { srtt: Duration::from_millis(50), min_rtt: Duration::from_millis(50) };
+        let path =
+            Path { srtt: Duration::from_millis(50), min_rtt: Duration::from_millis(50), loss: 0.0 };
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
         sender.on_datagram(at(0), b"media", 100);
         assert!(sender.next(at(0), path).is_some());

@@ -23,6 +23,8 @@ struct Network {
     order: u64,
     random: RandomStream,
     sent: usize,
+    /// The share of losses that the sender knows of.
+    known_loss: f64,
 }
 
 impl Network {
@@ -38,6 +40,7 @@ impl Network {
             order: 0,
             random: RandomKey::from_seed(seed).stream(),
             sent: 0,
+            known_loss: 0.0,
         }
     }
 
@@ -63,6 +66,8 @@ impl Network {
 
 struct Outcome {
     received: Received,
+    /// Bytes sent for each byte of media, without headers below ours.
+    sent: f64,
     repeats: u64,
     dropped: u64,
     late_frames: u64,
@@ -73,7 +78,7 @@ struct Outcome {
 /// A minute of `rate` by an encoder that sends 25 frames a second, each at once.
 fn minute(mut network: Network, latency: Duration, rate: f64) -> Outcome {
     let (mut sender, mut receiver) = (Sender::new(latency), Receiver::new(latency));
-    let path = Path { srtt: RTT, min_rtt: RTT };
+    let path = Path { srtt: RTT, min_rtt: RTT, loss: network.known_loss };
     let (mut now, mut next_frame, mut number) = (Time::ZERO, Time::ZERO, 0u64);
     let end = Time::ZERO + Duration::from_secs(60);
     let mut delays = (Duration::ZERO, Duration::MAX);
@@ -91,6 +96,7 @@ fn minute(mut network: Network, latency: Duration, rate: f64) -> Outcome {
             }
             number += 1;
         }
+        sender.end_block(now, path);
         // As much at once as a connection takes.
         while network.free <= now + Duration::from_millis(5) {
             let Some(leaving) = sender.next(now, path) else { break };
@@ -121,6 +127,7 @@ fn minute(mut network: Network, latency: Duration, rate: f64) -> Outcome {
     assert!(known <= all && known + 20 > all, "{known} of {all}");
     Outcome {
         received,
+        sent: network.sent as f64 / sent.bytes as f64,
         repeats: sent.repeats,
         dropped: sent.dropped.all(),
         late_frames: counts.late_frames,
@@ -140,6 +147,7 @@ fn losses_are_repaired_within_the_latency_and_packets_leave_evenly() {
         let outcome = minute(Network::new(loss, row, FAST, 1), LATENCY, 4e6);
         let Received { parts, missed, repaired, .. } = outcome.received;
         let late = missed as f64 / (parts + missed) as f64;
+        println!("{loss} {row}: late {missed} of {}, bytes {:.3}", parts + missed, outcome.sent);
         assert!(late <= most_late && repaired > 0, "{loss} {row}: {late}, {repaired} repaired");
         // Each loss costs about one repeat, and few repeats are for nothing.
         let repeats = outcome.repeats as f64 / parts as f64;
@@ -179,4 +187,34 @@ fn an_outage_costs_no_more_than_itself() {
     let outcome = minute(network, LATENCY, 4e6);
     let Received { missed, parts, .. } = outcome.received;
     assert!((missed as f64) < 0.02 * parts as f64, "{missed} of {parts}");
+}
+
+/// Where a round trip takes longer than the latency no repeat is in time: packets of repair take the late packets down, most
+/// where losses are single.
+#[test]
+fn repairs_restore_what_no_repeat_could() {
+    let budget = Duration::from_millis(45);
+    let run = |loss: f64, row: f64, known_loss: f64| {
+        let network = Network { known_loss, ..Network::new(loss, row, FAST, 1) };
+        let outcome = minute(network, budget, 4e6);
+        let Received { parts, missed, .. } = outcome.received;
+        (missed as f64 / (parts + missed) as f64, outcome.sent)
+    };
+    for (loss, row, most_late, most_bytes) in
+        [(0.01, 1.0, 0.003, 1.16), (0.05, 1.0, 0.005, 1.36), (0.05, 4.0, 0.04, 1.36)]
+    {
+        let ((without, bytes), (with, more)) = (run(loss, row, 0.0), run(loss, row, loss));
+        let said = format!("{loss} {row}: late {without:.4} {with:.4}, bytes {bytes:.3} {more:.3}");
+        println!("{said}");
+        assert!((without / loss - 1.0).abs() < 0.2 && with < most_late, "{said}");
+        assert!(more < most_bytes, "{said}");
+    }
+}
+
+/// With time for a repeat nothing is spent on them.
+#[test]
+fn there_are_no_repairs_where_a_repeat_is_in_time() {
+    let network = Network { known_loss: 0.05, ..Network::new(0.05, 1.0, FAST, 1) };
+    let outcome = minute(network, LATENCY, 4e6);
+    assert_eq!(outcome.received.restored, 0);
 }
