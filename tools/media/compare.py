@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`narrows media` beside SRT in live mode, through the same emulated link, with the same latency.
 
-    python3 tools/media/compare.py target/debug/narrows [--seconds 60] [--links lte,wifi,i,ii] [--losses 1%,5%]
+    python3 tools/media/compare.py target/debug/narrows [--seconds 60] [--links lte,wifi,i,ii,narrow] [--losses 1%,5%]
                                    [--protocol rrtp] [--only narrows|srt|adaptive] [--seed 1]
 
 A source sends MPEG-TS with 25 frames a second, each datagram with its number and time; a sink counts what comes out.
@@ -19,6 +19,7 @@ LINKS = {
     "lte": ("12Mbit/s,30ms,queue=500p,reverse-rate=5Mbit/s", 0.030, 12e6, 4e6, 1e6, 8e6),
     "wifi": ("11Mbit/s,5ms,queue=100p", 0.005, 11e6, 4e6, 1e6, 8e6),
     "i": ("20Mbit/s,25ms,queue=125kB", 0.025, 20e6, 4e6, 1e6, 8e6),
+    "narrow": ("4Mbit/s,25ms,queue=50kB", 0.025, 4e6, 2e6, 0.5e6, 8e6),
     "ii": ("1.5Mbit/s,250ms,queue=93.75kB", 0.250, 1.5e6, 0.6e6, 0.3e6, 1.2e6),
 }
 FPS, TS, EACH = 25, 188, 7

@@ -64,6 +64,9 @@ pub struct State {
     pub left_out: u64,
 }
 
+/// Told what is known.
+pub type OnState = Box<dyn Fn(&State) + Send + Sync>;
+
 /// What a flow goes through, and who is told of it.
 pub struct Through<'a> {
     /// Where programs send the media of each layer to, the base layer first.

@@ -3,7 +3,7 @@
 use crate::connection::readable;
 use crate::dial::Ended;
 use crate::encoder::{EncoderRate, Range};
-use crate::flow::{Flow, State, Through};
+use crate::flow::{Flow, OnState, State, Through};
 use crate::hello::{Answer, STATUS, hello, read_status};
 use crate::receiver::Received;
 use narrows_base::{Duration, Rate};
@@ -30,7 +30,7 @@ pub struct Media {
     /// Told a line when something happens that people should know.
     pub tell: Box<dyn Fn(&str) + Send + Sync>,
     /// Told what is known 20 times a second, while there is a connection, and when it is lost.
-    pub on_state: Option<Box<dyn Fn(&State) + Send + Sync>>,
+    pub on_state: Option<OnState>,
 }
 
 /// From programs' sockets into connections.

@@ -5,12 +5,9 @@ use crate::live::{LiveArgs, ShownConnections};
 use narrows_base::{Duration, Rate};
 use narrows_live::media::playing::{Playing, PlayingLive};
 use narrows_live::media::sending::{Sending, SendingLive};
-use narrows_media::flow::State;
+use narrows_media::flow::{OnState, State};
 use narrows_media::playing::{self, Observer};
 use narrows_net::Clock;
-
-/// Told what a sender knows.
-type OnState = Box<dyn Fn(&State) + Send + Sync>;
 
 /// The page of a sender, if one is wanted, and what it is to be told.
 ///
