@@ -62,8 +62,8 @@ and leaves by what its path carries (S4); nothing is sealed:
     --layer 5000:500kbit/s --layer 5002:1Mbit/s
   narrows media receive --multicast site --to 5004,5006
 
---live opens a page with frame delays, late frames, and the encoder's rate beside
-what the controller permits; it shows no key and nothing of the media:
+--live opens a page with frame delays, late frames, and the encoder's rate next
+to what the controller permits; it shows no key and nothing of the media:
   narrows media receive --clients friends.txt --to 5004 --live
 
 --protocol on the sender chooses what paces it: rrtp, tfrc, tfwc, tear,

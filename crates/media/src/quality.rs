@@ -4,7 +4,7 @@
 //! A layer *is ahead* by the latency, less what it has waited here and less a round trip, in which what is lost can be
 //! repeated. Ours, since a transport that was not used to its limit does not know it: a layer is added once the rate has
 //! sufficed for a second; one that had to be dropped within ten seconds was a failed experiment, and the next try waits twice
-//! as long, from 5 s to a minute (as in `narrows_transport::multicast::join`); and a highest layer that waits too long to
+//! as long, from 20 s to a minute (as in `narrows_transport::multicast::join`); and a highest layer that waits too long to
 //! be in time is dropped, whatever the rate is said to be. A controller permits little more than is used (RFC 7661), and a
 //! layer may need more than that: where nothing has waited for 5 s, the next layer is tried, and for its first seconds
 //! judged by what waits alone. The base layer goes first, so it does not pay for that.
@@ -23,6 +23,8 @@ const UNDER_WAY: Duration = Duration::from_millis(20);
 const STEADY: Duration = Duration::from_secs(1);
 const EXPERIMENT: Duration = Duration::from_secs(10);
 const SHORTEST_WAIT: Duration = Duration::from_secs(5);
+/// After one that failed the next comes no sooner: each changes the picture twice.
+const FAILED_WAIT: Duration = Duration::from_secs(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Nothing waits longer than this share of the latency for so long, and the next layer is tried; so long by what waits.
 const IDLE_SHARE: f64 = 0.1;
@@ -142,8 +144,8 @@ impl Quality {
             }
             LayerChange::Dropped => {
                 let failed = self.added.take().is_some_and(|at| now.since(at) <= EXPERIMENT);
-                let wait = if failed { self.wait.saturating_mul(2) } else { SHORTEST_WAIT };
-                self.wait = wait.min(LONGEST_WAIT);
+                let longer = self.wait.saturating_mul(2).max(FAILED_WAIT);
+                self.wait = if failed { longer.min(LONGEST_WAIT) } else { SHORTEST_WAIT };
                 self.retry = now + self.wait;
             }
         }
@@ -196,8 +198,11 @@ mod tests {
 
     #[test]
     fn a_layer_that_comes_too_late_is_tried_more_and_more_rarely() {
+        // One change in ten seconds at most, the first minute included.
+        let (_, changes) = played(60, |_| 50e6, |active| active == 3);
+        assert!(changes <= 6, "{changes}");
         let (all, changes) = played(300, |_| 50e6, |active| active == 3);
-        assert!(all.iter().all(|active| *active >= 1) && changes <= 24, "{changes}");
+        assert!(all.iter().all(|active| *active >= 1) && changes <= 15, "{changes}");
         assert!(all.iter().filter(|active| **active == 2).count() > all.len() * 9 / 10);
     }
 
