@@ -129,10 +129,10 @@ impl SendingLive {
                 known.rates.pop_front();
             }
             let highest = known.rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-            if now.told_bps < FALL * highest {
+            let falls = u64::from(now.told_bps < FALL * highest);
+            if known.counts.count("slower", now_us, falls).is_some() {
                 let title = format!("encoder's rate {:.2} → {}", highest * 1e-6, mbit(now.told_bps));
                 tell(update, track, Mark::Slower, title, why_slower(now));
-                known.rates.clear();
             }
             known.rates.push_back((now_us, now.told_bps));
             if let Some((n, more)) = known.counts.count("dropped", now_us, since(Sending::dropped)) {
