@@ -21,6 +21,12 @@ const RECEIVE_BUFFER: usize = 4 << 20;
 pub const MAX_DATAGRAM: usize = 65_535;
 /// The code of connections whose end was stopped.
 pub const STOPPED: u64 = 256;
+/// The code of those that are closed for a newer one of the same peer.
+pub const REPLACED: u64 = 257;
+/// The code of those whose end says nothing that a sender of media says.
+pub const REFUSED: u64 = 258;
+/// The code of receivers' connections that are closed since another receives.
+pub const BUSY: u64 = 259;
 
 /// A connection with media, of [`PUSH`](crate::hello::PUSH) or [`PULL`](crate::hello::PULL): its peers send messages and one
 /// small stream.

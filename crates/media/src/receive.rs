@@ -1,7 +1,7 @@
 //! The receiving end: lets senders on a list come, one at a time, or connects to a sender, and hands out what comes to local
 //! UDP ports.
 
-use crate::connection::{self, for_media};
+use crate::connection::{REFUSED, REPLACED, STOPPED, for_media};
 use crate::dial::{Dialler, Ended, Peer, Use};
 use crate::hello::{PULL, PUSH};
 use crate::inlet::{Event, Inlet, Outs};
@@ -25,9 +25,6 @@ use tokio::time::timeout;
 const GOING: Wait = Wait::from_secs(2);
 /// Connections at the same time.
 const MAX_CONNECTIONS: usize = 64;
-/// The code of connections that are closed for a newer one of the same sender, or since another sends.
-const REPLACED: u64 = 257;
-const REFUSED: u64 = 258;
 /// Streams have so long to hand out what they hold: the longest latency, and a little.
 const DRAINING: Wait = Wait::from_secs(32);
 
@@ -101,7 +98,7 @@ impl Server {
             () = accept => {}
             () = stop => {}
         }
-        self.endpoint.leave(connection::STOPPED, "the receiver was stopped");
+        self.endpoint.leave(STOPPED, "the receiver was stopped");
         // They notice that their connections are over, and hand out what they hold.
         let all = async { while streams.join_next().await.is_some() {} };
         let _ = timeout(DRAINING, all).await;

@@ -1,6 +1,6 @@
 //! The sending end: it connects to a receiver, or lets receivers on a list connect to it, one at a time.
 
-use crate::connection::{STOPPED, for_media};
+use crate::connection::{BUSY, REPLACED, STOPPED, for_media};
 use crate::dial::{Dialler, Ended, Peer, Use};
 use crate::flow::State;
 use crate::hello::{PULL, PUSH};
@@ -20,9 +20,6 @@ use tokio::net::UdpSocket;
 
 /// Connections at the same time: the receiver's, and such as are refused.
 const MAX_CONNECTIONS: usize = 16;
-/// The codes of connections that are closed for a newer one of the same receiver, and since another receives.
-const REPLACED: u64 = 257;
-const BUSY: u64 = 259;
 
 /// Sends to a receiver that it connects to.
 pub struct Sending {

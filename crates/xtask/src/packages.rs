@@ -16,8 +16,8 @@ const BOUNDS: [(&str, usize); 4] = [
     // controllers and what reads eBPF objects and fits them to the running kernel: aya-obj, object and what these need.
     // One is its own options, which the Python package has, too, one the estimates of `narrows probe`; three are the
     // tunnel and what it needs, eight the live page and its HTTP server: hyper with what that needs, and tokio's sockets.
-    // One is the ends of media, which have no dependency that the others had not.
-    ("narrows-cli", 166),
+    // Four are the ends of media and the erasure code of their packets of repair, with what that needs.
+    ("narrows-cli", 169),
 ];
 
 /// Holds the dependencies to their bounds.
