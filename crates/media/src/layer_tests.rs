@@ -67,6 +67,8 @@ async fn a_layer_is_dropped_with_the_links_rate_and_added_again() {
     until_told(&told, "added: 2 of 2", 1).await;
     comes(&far.player, 0).await;
     comes(&far.second, 1).await;
+    // A layer that is dropped sooner was a failed experiment, after which the next comes later.
+    sleep(Wait::from_secs(10)).await;
     change(Rate::from_bps(1_000_000));
     until_told(&told, "dropped: 1 of 2", 1).await;
     comes(&far.player, 0).await;

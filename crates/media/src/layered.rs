@@ -12,7 +12,8 @@ use narrows_transport::layers::LayerChange;
 pub struct Layered {
     layers: Vec<Sender>,
     quality: Quality,
-    /// Parts of the highest layer that had been dropped at the last look.
+    /// Parts of the highest layer that had been dropped for the controller's limits at the last look: that a path, or an end,
+    /// stood still says nothing of what it carries.
     dropped: u64,
     /// Datagrams of layers that are not sent.
     left_out: u64,
@@ -101,7 +102,8 @@ impl Layered {
         let waited: Vec<Duration> =
             self.layers.iter().map(|layer| layer.oldest_wait(now)).collect();
         let active = self.quality.active();
-        let dropped = self.layers.get(active - 1).map_or(0, |layer| layer.sent().dropped.all());
+        let dropped =
+            self.layers.get(active - 1).map_or(0, |layer| layer.sent().dropped.by_limits());
         let was_dropped = dropped > std::mem::replace(&mut self.dropped, dropped);
         let seen = Seen { rate, srtt, packet, waited: &waited, was_dropped };
         let change = self.quality.update(now, &seen)?;
@@ -109,7 +111,8 @@ impl Layered {
         for layer in self.layers.iter_mut().skip(active) {
             layer.discard_waiting();
         }
-        self.dropped = self.layers.get(active - 1).map_or(0, |layer| layer.sent().dropped.all());
+        self.dropped =
+            self.layers.get(active - 1).map_or(0, |layer| layer.sent().dropped.by_limits());
         Some(change)
     }
 }

@@ -101,6 +101,11 @@ impl Dropped {
         }
     }
 
+    /// Those for which the controller did not permit enough, where nothing stood still.
+    pub fn by_limits(&self) -> u64 {
+        self.rate + self.window
+    }
+
     /// All.
     pub fn all(&self) -> u64 {
         self.rate + self.window + self.silence + self.suspended
