@@ -45,6 +45,10 @@ pub const REPORT_SPACING: u8 = 0x47;
 /// The extension by which a server gives a client an address token ([`crate::token`]) for its next handshake.
 pub const TOKEN: u8 = 0x48;
 
+/// Extension: the XOR of what earlier packets carried, as [`Repair`](crate::Repair) reads it, from which a lost one is
+/// rebuilt.
+pub const REPAIR: u8 = 0x49;
+
 /// The longest reason of a CLOSE, in bytes.
 pub const MAX_REASON_BYTES: usize = 255;
 
@@ -191,6 +195,11 @@ impl<'a> Frames<'a> {
         let mut source = Source::new(payload);
         let prelude = Prelude::read(&mut source)?;
         Ok((prelude, Frames(source)))
+    }
+
+    /// The bytes of the frames that were not read yet.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.0.rest()
     }
 
     /// Frames without a prelude, as in an EARLY-START.

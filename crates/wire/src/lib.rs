@@ -26,6 +26,7 @@ pub mod packet;
 pub mod params;
 pub mod prelude;
 pub mod prf;
+pub mod repair;
 pub mod report;
 pub mod reset;
 pub mod seal;
@@ -43,6 +44,7 @@ pub use noise::{ClientHandshake, Established, HandshakeError, ServerHandshake, S
 pub use packet::Packet;
 pub use params::{Hello, Params};
 pub use prelude::Prelude;
+pub use repair::Repair;
 pub use report::{Reason, Report, Run};
 pub use seal::{OpenError, Opener, SealError, Sealer};
 pub use token::{Token, TokenSecrets};

@@ -52,12 +52,16 @@ pub struct Params {
     pub controller: String,
     /// Client: the application protocols that it offers.
     pub applications: ApplicationProtocols,
+    /// Number of the latest packets that this endpoint keeps in order to rebuild a lost one from REPAIR frames; 0: it
+    /// takes and sends none.
+    pub repair: u64,
 }
 
 const OFFERED: u8 = 8;
 const RESET_TOKEN: u8 = 9;
 const CONTROLLER: u8 = 10;
 const APPLICATIONS: u8 = 11;
+const REPAIR: u8 = 12;
 
 impl Hello {
     /// Writes the hello.
@@ -77,11 +81,7 @@ impl Hello {
             p.max_message,
         ];
         for (kind, number) in (1u8..).zip(numbers) {
-            if number > 0 {
-                sink.byte(kind)?;
-                sink.byte(crate::bytes::varint_len(number) as u8)?;
-                sink.varint(number)?;
-            }
+            write_number(sink, kind, number)?;
         }
         if let Some(version) = p.offered {
             sink.put(&[OFFERED, 4])?;
@@ -103,7 +103,7 @@ impl Hello {
             sink.byte(APPLICATIONS)?;
             p.applications.write(sink)?;
         }
-        Ok(())
+        write_number(sink, REPAIR, p.repair)
     }
 
     /// Reads a hello.
@@ -143,11 +143,20 @@ impl Hello {
                     p.controller = value.iter().map(|b| char::from(*b)).collect();
                 }
                 APPLICATIONS => p.applications = ApplicationProtocols::read(value)?,
+                REPAIR => p.repair = whole(value)?,
                 _ => {}
             }
         }
         Ok(Hello { connection, params: p })
     }
+}
+
+fn write_number(sink: &mut Sink<'_>, kind: u8, number: u64) -> Result<(), BufferFull> {
+    if number == 0 {
+        return Ok(());
+    }
+    sink.put(&[kind, crate::bytes::varint_len(number) as u8])?;
+    sink.varint(number)
 }
 
 fn whole(value: &[u8]) -> Result<u64, Malformed> {
@@ -176,14 +185,14 @@ mod tests {
         fn hellos_come_back(
             id in any::<u32>(), n in prop::array::uniform7(0u64..1 << 62), shift in 0u32..62,
             offered in any::<Option<u32>>(), reset_token in any::<Option<[u8; 16]>>(),
-            controller in "[ -~]{0,128}", names in prop::collection::btree_set("[!-+\\--~]{1,20}", 0..6), cut in any::<prop::sample::Index>(),
+            controller in "[ -~]{0,128}", names in prop::collection::btree_set("[!-+\\--~]{1,20}", 0..6), repair in 0u64..1000, cut in any::<prop::sample::Index>(),
             corrupt in any::<(prop::sample::Index, u8)>(),
         ) {
             let [a, b, c, d, e, f, g] = n.map(|x| x >> shift);
             let hello = Hello { connection: ConnectionId(id), params: Params {
                 idle_timeout_ms: a, max_datagram: b, max_data: c, max_stream: d,
                 max_streams_both: e, max_streams_one: f, max_message: g, offered, reset_token, controller,
-                applications: ApplicationProtocols::new(names).unwrap(),
+                applications: ApplicationProtocols::new(names).unwrap(), repair,
             } };
             let mut buffer = [0; MAX_HELLO_BYTES];
             let mut sink = Sink::new(&mut buffer);

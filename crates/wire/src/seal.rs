@@ -342,6 +342,10 @@ impl Opener {
         Ok(Opened { number, payload })
     }
 
+    /// Whether a packet with this number was not opened yet and is not too old.
+    pub fn is_new(&self, number: u64) -> bool {
+        self.replay.is_new(number)
+    }
     /// The highest number opened.
     #[inline]
     pub fn highest(&self) -> Option<u64> {

@@ -5,7 +5,7 @@
 
 use crate::bytes::Sink;
 use crate::cookie::CookieSecrets;
-use crate::frame::{NEW_PATH, SKIPPED, UNCOUNTED};
+use crate::frame::{NEW_PATH, REPAIR, SKIPPED, UNCOUNTED};
 use crate::header::ConnectionId;
 use crate::keys::Secret;
 use crate::noise::{ClientHandshake, ServerHandshake, StaticKey};
@@ -65,6 +65,7 @@ fn handshake(v: &mut Vectors, suite: Suite) {
             reset_token: Some(token),
             controller: "rrtp".into(),
             applications: Default::default(),
+            repair: 0,
         },
     };
     let client_hello = Hello {
@@ -201,6 +202,8 @@ fn frames(v: &mut Vectors) {
         ("SKIPPED", Frame::Extension { kind: SKIPPED, body: &[1] }),
         ("NEW_PATH", Frame::Extension { kind: NEW_PATH, body: &[1] }),
         ("UNCOUNTED", Frame::Extension { kind: UNCOUNTED, body: &[1] }),
+        // Of the packets 9 and 7 numbers below, with a PING and nothing.
+        ("REPAIR", Frame::Extension { kind: REPAIR, body: &[9, 1, 0b101, 0, 1] }),
     ];
     let prelude = Prelude { stamp: 1_000_000, distance: 300 };
     for (name, frame) in all {

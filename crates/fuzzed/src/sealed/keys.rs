@@ -22,6 +22,7 @@ pub fn permits() -> Params {
         max_streams_both: 8,
         max_streams_one: 8,
         max_message: 1400,
+        repair: 128,
         applications: application(),
         ..Params::default()
     }

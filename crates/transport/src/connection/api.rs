@@ -202,6 +202,9 @@ impl Connection {
             datagram: self.datagram() as u16,
             refused: self.refused,
             unproved: self.unproved,
+            repairs_sent: self.repairs.as_ref().map_or(0, |r| r.outgoing.sent.0),
+            repair_bytes: self.repairs.as_ref().map_or(0, |r| r.outgoing.sent.1),
+            rebuilt: self.repairs.as_ref().map_or(0, |r| r.incoming.count),
             radio_losses: self.sender.radio_losses(),
         }
     }
@@ -225,6 +228,7 @@ impl Connection {
             + self.receiver.memory()
             + self.receiver.received().memory()
             + self.nonces.memory()
+            + self.repairs.as_ref().map_or(0, |repairs| repairs.memory())
     }
     /// The controller's variables, for time series.
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

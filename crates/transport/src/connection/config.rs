@@ -56,6 +56,10 @@ impl ConnectionConfig {
     pub(crate) fn knows(&self, label: &str) -> bool {
         label.is_empty() || announced::find(label, &self.protocol, &self.custom).is_some()
     }
+    /// What this end says of repair packets in the handshake: how many packets it keeps to rebuild others.
+    pub(crate) fn repair(&self) -> u64 {
+        if self.protocol.datagram().repair { super::repair::MAX_GROUP } else { 0 }
+    }
     /// What is known about the path, from `hints` or from the protocol's parameters.
     pub fn path_hints(&self) -> PathHints {
         let (here, by_name) = (self.hints, self.protocol.hints());

@@ -132,6 +132,12 @@ pub struct Stats {
     /// Reports that were ignored because they covered packets whose nonces had been dropped. Zero if the peer reports
     /// only packets that still concern this end.
     pub unproved: u64,
+    /// Repair packets sent, where the path loses much and nothing else waits to be sent.
+    pub repairs_sent: u64,
+    /// Their bytes, including IP and UDP headers.
+    pub repair_bytes: u64,
+    /// Lost packets of the peer's that its repair packets rebuilt.
+    pub rebuilt: u64,
     /// Losses that the peer's receiver attributed to the radio link.
     pub radio_losses: u64,
 }

@@ -3,7 +3,7 @@
 //!
 //! The [packet sender](crate::packet_sender) sends the data of streams and messages (`payload_source`, `packets`);
 //! `receive` parses packets, `report_frame` encodes what the `packet_receiver` reports, `path` follows the peer's
-//! address, `mtu` finds the datagram size, `close` ends the connection. Each end begins with a PING, so that the peer
+//! address, `mtu` finds the datagram size, `repair` rebuilds lost packets, `close` ends the connection. Each end begins with a PING, so that the peer
 //! knows that its handshake arrived.
 //!
 //! The controller's packet sizes are those on the wire: UDP payload plus 28 bytes of UDP and IPv4 headers. A controller
@@ -28,6 +28,7 @@ mod path;
 mod path_change;
 mod payload;
 mod receive;
+mod repair;
 mod report_frame;
 mod timers;
 mod token;
@@ -61,6 +62,7 @@ use outgoing_token::OutgoingToken;
 use path::PeerPath;
 use path_change::{ControllerSetup, PathChanges};
 use payload::ConnectionPayload;
+use repair::Repairs;
 use report_frame::PeerClock;
 use std::net::SocketAddr;
 
@@ -119,6 +121,8 @@ pub struct Connection {
     /// What the server gave for the next handshake, until it is taken.
     token: Option<Box<Token>>,
     early: Option<EarlyState>,
+    /// Repair packets, if both ends take them.
+    repairs: Option<Box<Repairs>>,
     idle_timeout: Duration,
     keep_alive: Duration,
     last_received: Time,
@@ -258,6 +262,7 @@ impl Connection {
             agreement: Box::new(Agreement::new(side, &config.applications, &peers.applications)),
             token: None,
             early,
+            repairs: Repairs::new(hello.repair, peers.repair),
             idle_timeout,
             keep_alive: config.keep_alive,
             last_received: now,

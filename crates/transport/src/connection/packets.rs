@@ -69,10 +69,11 @@ impl Connection {
         if let Some(size) = self.mtu_probe(now, buffer) {
             return Some(self.one(self.path.remote(), size, false));
         }
-        self.transmit_data(now, buffer, segments)
+        let data = self.transmit_data(now, buffer, segments);
+        data.or_else(|| self.transmit_repair(now, buffer))
     }
 
-    fn one(&mut self, to: std::net::SocketAddr, size: usize, ecn: bool) -> Transmit {
+    pub(super) fn one(&mut self, to: std::net::SocketAddr, size: usize, ecn: bool) -> Transmit {
         self.datagrams_sent += 1;
         self.bytes_sent += size as u64;
         let ecn = match (ecn, self.ecn_field, self.sender.controller().requirements().l4s) {
@@ -87,7 +88,9 @@ impl Connection {
 
     fn transmit_data(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
         self.sender.payload_source_mut().messages.expire(now);
-        let (full, mut used, mut segment) = (self.datagram(), 0, 0);
+        let (mut used, mut segment) = (0, 0);
+        let full = self.datagram();
+        let full = full - self.left_for_repair(full);
         for _ in 0..segments.max(1) {
             let most = if used == 0 { full } else { segment };
             let end = (used + most).min(buffer.len());
@@ -124,7 +127,7 @@ impl Connection {
     }
     /// Whether a packet of data may leave.
     #[inline]
-    fn may_send(&mut self, now: Time) -> bool {
+    pub(super) fn may_send(&mut self, now: Time) -> bool {
         if let Some(held) = self.held_until.filter(|_| !self.sender.is_forced()) {
             // A rate that rose meanwhile counts at once.
             let due = self.sender.next_pace().map_or(held, |due| held.min(due + self.hold()));
@@ -189,11 +192,8 @@ impl Connection {
         let Some(end) = space.len().checked_sub(TAG_BYTES) else { return 0 };
         let Some(area) = space.get_mut(head..end) else { return 0 };
         let Some(mut writer) = self.begin(now, area) else { return 0 };
-        if data && self.sender.not_in_flight_below() > self.sender.skipped_below() {
-            let mut bytes = [0; 8];
-            let body = number_bytes(self.sender.not_in_flight_below(), &mut bytes);
-            // At the beginning of a packet there is room.
-            let _ = writer.frame(&Frame::Extension { kind: UNCOUNTED, body });
+        if data {
+            self.say_uncounted(&mut writer);
         }
         let reported = self.receiver.should_piggyback(now)
             && report_frame::write(&mut self.receiver, now, &mut writer);
@@ -213,16 +213,30 @@ impl Connection {
             length = writer.len();
         }
         let apart = frames.last().filter(|_| writer.apart() > 0);
+        let written = head + length - writer.apart();
         let size = head + length + TAG_BYTES;
         frames.size = size as u16;
         let bytes = size as u32 + UDP_OVERHEAD;
         if asks {
+            self.keep_for_repair(now, space.get(head..written), &frames, apart);
             let again = self.sender.payload_source_mut().repays(&frames);
             self.sender.sent(now, bytes, frames, again);
         } else {
             self.sender.sent_not_in_flight(now, bytes, frames, false);
         }
         if self.seal(number, acked, space.get_mut(..size), apart) { size } else { 0 }
+    }
+
+    /// How many numbers directly below do not count, if the frame that says what was left out does not say it.
+    #[inline]
+    pub(super) fn say_uncounted(&self, writer: &mut FrameWriter<'_>) {
+        let below = self.sender.not_in_flight_below();
+        if below > self.sender.skipped_below() {
+            let mut bytes = [0; 8];
+            let body = number_bytes(below, &mut bytes);
+            // At the beginning of a packet there is room, and behind a repair it may be left out.
+            let _ = writer.frame(&Frame::Extension { kind: UNCOUNTED, body });
+        }
     }
 
     /// Writes a report behind the last of what waits, if anything came and there is room: an answer is the best
@@ -237,7 +251,7 @@ impl Connection {
 
     /// What begins every payload: the prelude, and which numbers below were left out.
     #[inline]
-    fn begin<'b>(&self, now: Time, area: &'b mut [u8]) -> Option<FrameWriter<'b>> {
+    pub(super) fn begin<'b>(&self, now: Time, area: &'b mut [u8]) -> Option<FrameWriter<'b>> {
         let number = self.sender.next_number();
         let prelude = Prelude::new(now, number, self.sender.least_unacked());
         let mut writer = FrameWriter::new(area, prelude).ok()?;
@@ -405,7 +419,7 @@ impl Connection {
 
     /// `apart` is the piece of a stream that still lies in its buffer.
     #[inline]
-    fn seal(
+    pub(super) fn seal(
         &mut self,
         number: u64,
         acked: Option<u64>,

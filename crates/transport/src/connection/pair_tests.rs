@@ -1,10 +1,9 @@
 //! Two connections and a little network between them, in virtual time: sealed bytes, seeded loss,
 //! duplicates, reordering, a rate, a queue, an MTU, outages, a change of address.
 
-use super::repair_tests::RepairModel;
+use super::repair_tests::Losses;
 use super::{Connection, ConnectionConfig, Event};
 use crate::endpoint::NewConnection;
-use crate::packet_sender::PayloadSource;
 use crate::streams::{Limits, Read, Side, StreamEvent};
 use crate::{Preset, Protocol};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
@@ -90,8 +89,8 @@ pub(crate) struct Pair {
     overtaken: [Option<((Time, u64), u32)>; 2],
     /// When either direction's link is free.
     free: [Time; 2],
-    /// Packets that repair losses, in a model.
-    pub repair: Option<RepairModel>,
+    /// Losses of the client's packets only, instead of the network's.
+    pub losses: Option<Losses>,
     random: RandomStream,
 }
 
@@ -129,6 +128,7 @@ pub(crate) fn params(config: &ConnectionConfig) -> Params {
         reset_token: Some([9; 16]),
         controller: config.protocol.label().into(),
         applications: config.applications.clone(),
+        repair: config.repair(),
         ..Params::default()
     }
 }
@@ -211,7 +211,7 @@ impl Pair {
             order: 0,
             overtaken: [None; 2],
             free: [now; 2],
-            repair: None,
+            losses: None,
             random: RandomKey::from_seed(seed).stream(),
         }
     }
@@ -227,9 +227,7 @@ impl Pair {
         let mut buffer = vec![0; 64 * 1024];
         for _ in 0..10_000 {
             let (now, segments) = (self.now, self.segments);
-            let Some(t) = self.end(side).transmit(now, &mut buffer, segments) else {
-                return self.send_repair(side);
-            };
+            let Some(t) = self.end(side).transmit(now, &mut buffer, segments) else { return };
             assert!(t.size > 0 && t.segment <= t.size);
             let count = t.size.div_ceil(t.segment);
             for datagram in buffer[..t.size].chunks(t.segment) {
@@ -243,18 +241,6 @@ impl Pair {
             }
         }
         panic!("{side:?} sends without end at {:?}", self.now);
-    }
-
-    /// Where a model repairs what this end sends: the packets that do so, once nothing else waits.
-    fn send_repair(&mut self, side: Side) {
-        let Some(mut repair) = self.repair.take_if(|repair| repair.side == side) else { return };
-        let sender = &mut self.end(side).sender;
-        if sender.payload_source_mut().is_empty() {
-            let (net, now) = (self.net, self.now);
-            let free = &mut self.free[usize::from(side == Side::Server)];
-            repair.on_nothing_waiting(now, &net, &mut self.random, free);
-        }
-        self.repair = Some(repair);
     }
 
     /// Puts a packet on the way, or not.
@@ -271,9 +257,8 @@ impl Pair {
         let start = (*free).max(self.now);
         *free = start + Duration::from_secs_f64(size as f64 * 8.0 / rate);
         let mut at = *free + net.delay;
-        let model = self.repair.as_mut().filter(|repair| repair.side == side);
-        let is_lost = match model {
-            Some(repair) => repair.on_packet(self.now, &flying, at, &mut self.random),
+        let is_lost = match &mut self.losses {
+            Some(losses) => side == Side::Client && losses.draw(at, &mut self.random),
             None => self.random.chance(net.loss),
         };
         if is_lost || self.now < self.outage_until {
@@ -345,9 +330,7 @@ impl Pair {
                 self.flush(side);
             }
             let arrival = self.flying.keys().next().map_or(Time::NEVER, |k| k.0);
-            let repaired = self.repair.as_ref().map_or(Time::NEVER, RepairModel::next_repaired);
-            let due = self.client.next_timeout().min(self.server.next_timeout());
-            let due = due.min(arrival).min(repaired);
+            let due = self.client.next_timeout().min(self.server.next_timeout()).min(arrival);
             if due > until {
                 self.now = until;
                 return false;
@@ -359,13 +342,6 @@ impl Pair {
                 let key = *key;
                 let flying = self.flying.remove(&key).unwrap();
                 self.hand(flying);
-            }
-            while let Some(mut flying) =
-                self.repair.as_mut().and_then(|repair| repair.take_repaired(self.now))
-            {
-                let (now, from) = (self.now, flying.from);
-                let side = if flying.to == self.server_at { Side::Server } else { Side::Client };
-                self.end(side).receive_repaired(now, from, &mut flying.bytes);
             }
             for side in [Side::Client, Side::Server] {
                 let now = self.now;

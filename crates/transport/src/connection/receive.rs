@@ -7,7 +7,7 @@ use crate::packet_receiver::ReceivedPacket;
 use crate::packet_sender::{AckReport, ForwardTime, MARKS};
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::{
-    APPLICATION, CONTROLLER, NEW_PATH, REPORT_SPACING, SKIPPED, TOKEN, UNCOUNTED, number,
+    APPLICATION, CONTROLLER, NEW_PATH, REPAIR, REPORT_SPACING, SKIPPED, TOKEN, UNCOUNTED, number,
 };
 use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{Frame, Frames, Report, prelude};
@@ -15,6 +15,27 @@ use std::net::SocketAddr;
 
 /// The ECN bits of a packet that a router marked: CE.
 const CE: u8 = 3;
+
+/// What a packet says of the peer's choices. An MTU probe says nothing of them; every other packet with streams,
+/// messages or a PING would.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Said {
+    is_probe: bool,
+    carries: bool,
+    is_named: bool,
+    has_application: bool,
+}
+
+impl Said {
+    /// One of its frames; `size` of its datagram.
+    #[inline]
+    pub fn note(&mut self, frame: &Frame<'_>, size: usize) {
+        self.is_probe |= matches!(frame, Frame::Padding(_)) && size > USUAL_DATAGRAM as usize;
+        self.is_named |= matches!(frame, Frame::Extension { kind: CONTROLLER, .. });
+        self.has_application |= matches!(frame, Frame::Extension { kind: APPLICATION, .. });
+        self.carries |= matches!(frame, Frame::Stream { .. } | Frame::Datagram(_) | Frame::Ping);
+    }
+}
 
 impl Connection {
     /// A short packet for this connection arrived; it is opened in place. Returns whether it was
@@ -43,15 +64,20 @@ impl Connection {
             return true;
         };
         let (mut ack_eliciting, mut uncounted) = (false, 0);
-        // An MTU probe says nothing of what the peer chose; every other packet with streams, messages or a PING would.
-        let (mut is_probe, mut carries) = (false, false);
-        let (mut is_named, mut has_application) = (false, false);
+        let (mut said, mut repair) = (Said::default(), None);
+        let was_rebuilt =
+            self.repairs.as_ref().is_some_and(|r| r.incoming.was_rebuilt(opened.number));
+        let bytes = frames.bytes();
         for frame in frames {
-            is_probe |= matches!(frame, Ok(Frame::Padding(_))) && size > USUAL_DATAGRAM as usize;
-            is_named |= matches!(frame, Ok(Frame::Extension { kind: CONTROLLER, .. }));
-            has_application |= matches!(frame, Ok(Frame::Extension { kind: APPLICATION, .. }));
-            carries |= matches!(frame, Ok(Frame::Stream { .. } | Frame::Datagram(_) | Frame::Ping));
+            if let Ok(frame) = &frame {
+                said.note(frame, size);
+            }
             match frame {
+                Ok(Frame::Extension { kind: REPAIR, body }) if self.is_open() => {
+                    (ack_eliciting, repair) = (true, Some(body));
+                }
+                // It was handed over; streams know themselves what they have.
+                Ok(Frame::Datagram(_)) if was_rebuilt => ack_eliciting = true,
                 Ok(Frame::Extension { kind: SKIPPED | UNCOUNTED, body }) => {
                     uncounted = uncounted.max(number(body).unwrap_or(0));
                 }
@@ -71,14 +97,14 @@ impl Connection {
                 Err(malformed) => self.fault(now, 1, malformed.what),
             }
         }
-        if carries && !is_probe {
-            if !is_named {
-                // It sends with what its parameters say.
-                self.on_unknown(now);
-            }
-            if !has_application {
-                self.on_no_application(now);
-            }
+        self.on_said(now, &said);
+        if let Some(repairs) = self.repairs.as_mut().filter(|_| ack_eliciting) {
+            let frames = (repair.is_none() && !was_rebuilt).then_some(bytes);
+            let rtt = self.sender.rtt().srtt();
+            repairs.incoming.on_packet(now, opened.number, uncounted, frames, rtt);
+        }
+        if let Some(body) = repair.filter(|_| self.is_open()) {
+            self.on_repair(now, from, opened.number, body);
         }
         if self.is_open() {
             let came = ReceivedPacket {
@@ -94,6 +120,19 @@ impl Connection {
             self.receiver.on_packet(now, &came, self.sender.rtt().srtt());
         }
         true
+    }
+
+    /// All that a packet says of what the peer sends with, and for what, has been read.
+    pub(super) fn on_said(&mut self, now: Time, said: &Said) {
+        if said.carries && !said.is_probe {
+            if !said.is_named {
+                // It sends with what its parameters say.
+                self.on_unknown(now);
+            }
+            if !said.has_application {
+                self.on_no_application(now);
+            }
+        }
     }
 
     #[inline]

@@ -65,6 +65,9 @@ impl Connection {
         self.sender.release_memory();
         self.nonces.release_memory();
         self.inbox.release_memory();
+        if let Some(repairs) = &mut self.repairs {
+            repairs.release_memory();
+        }
         let payload_source = self.sender.payload_source_mut();
         payload_source.streams.release_memory();
         payload_source.messages.release_memory();

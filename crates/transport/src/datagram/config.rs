@@ -46,6 +46,9 @@ pub struct DatagramConfig {
     pub window_pacing: bool,
     /// Whether data packets are ECN-capable.
     pub ecn: bool,
+    /// Whether repair packets follow the tail of what is sent on paths that lose much, and lost packets are rebuilt from
+    /// the peer's, if the peer does so, too. Over sockets only.
+    pub repair: bool,
     /// A reliable stream if true; otherwise media, which are not retransmitted.
     pub reliable: bool,
     /// Who has a stream's lost bytes sent again.
@@ -102,6 +105,7 @@ impl DatagramConfig {
             credit: Duration::from_millis(1),
             window_pacing: true,
             ecn: false,
+            repair: true,
             reliable: false,
             recovery: StreamRecovery::default(),
             expiry: Duration::from_secs(1),

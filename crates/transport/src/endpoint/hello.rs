@@ -35,5 +35,6 @@ pub(super) fn params(config: &ConnectionConfig) -> Params {
         reset_token: None,
         controller: if is_sayable(label) { label.to_string() } else { String::new() },
         applications: config.applications.clone(),
+        repair: config.repair(),
     }
 }

@@ -220,6 +220,11 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn flight(&self) -> u64 {
         self.ledger.in_flight()
     }
+    /// Whether packet `number` is in flight: it was sent, and neither arrived nor was declared lost.
+    pub fn is_in_flight(&self, number: u64) -> bool {
+        let packet = self.ledger.get(number);
+        packet.is_some_and(|p| !p.arrived && p.class == PacketClass::InFlight)
+    }
     /// The highest rate, in bit/s on the wire, at which packets were sent that arrived. It does not
     /// depend on the times of their acknowledgements.
     pub fn max_delivered(&self) -> Rate {

@@ -102,6 +102,12 @@ pub const STREAM_PARAMS: &[Param] = &[
     },
     CREDIT,
     ECN,
+    Param {
+        name: "repair",
+        help: "repair packets behind the tail of what is sent where 3% or more are lost, if the peer takes them (over sockets only)",
+        kind: ParamKind::Choice(&["auto", "off"]),
+        origin: "docs/rrtp.md",
+    },
 ];
 
 const ACK_EVERY: Param = Param {
@@ -201,6 +207,7 @@ pub(super) fn configure(
         c.recovery = StreamRecovery::Nack;
     }
     c.feedback.classifier = classifier;
+    c.repair = given.choice("repair") != "off";
     let given_value = |name: &str| Some(given.number(name)).filter(|x| *x > 0.0);
     c.hints = PathHints {
         rate: given_value("rate").map(Rate::from_bps_f64),

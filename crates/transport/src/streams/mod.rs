@@ -336,6 +336,10 @@ impl Streams {
         (self.arrived, self.all.window.taken())
     }
 
+    /// Bytes written that are not known to have arrived.
+    pub fn unacknowledged(&self) -> usize {
+        self.held.bytes()
+    }
     /// Heap memory in bytes.
     pub fn memory(&self) -> usize {
         let streams: usize = self.map.values().map(|stream| stream.memory()).sum();

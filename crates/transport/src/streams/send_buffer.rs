@@ -37,6 +37,10 @@ impl SendBuffers {
     pub fn on_known_path(&mut self, bytes: usize) {
         self.least = self.least.max(bytes);
     }
+    /// Bytes that all streams hold.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
     /// A stream holds so many bytes now.
     #[inline]
     pub fn change(&mut self, before: usize, after: usize) {

@@ -244,6 +244,7 @@ fn hello(protocol: &str) -> Hello {
         max_streams_both: 8,
         max_streams_one: 8,
         max_message: 1400,
+        repair: 128,
         controller: protocol.into(),
         ..Params::default()
     };

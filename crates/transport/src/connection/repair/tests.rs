@@ -1,0 +1,197 @@
+use super::incoming::Outcome;
+use super::kept::KeptPackets;
+use super::*;
+use crate::connection::pair_tests::{Flying, Net, Pair, config};
+use crate::connection::repair_tests::{Losses, pair};
+use crate::connection::{Closed, ConnectionConfig};
+use crate::streams::Side;
+use narrows_base::{Duration, Time};
+use narrows_wire::frame::REPAIR;
+use narrows_wire::repair::{add_symbol, bitmap};
+use narrows_wire::{Frame, Repair};
+use std::collections::BTreeSet;
+
+const NOW: Time = Time::from_nanos(1_000_000_000);
+
+#[test]
+fn what_is_kept_is_bounded_in_packets_and_bytes() {
+    let mut kept = KeptPackets::default();
+    (0..1000).for_each(|n| kept.keep(NOW, n, [&[1; 300], &[2; 200]]));
+    assert_eq!(kept.iter().count(), 128);
+    assert_eq!(kept.get(999).map(|f| (f.len(), f[0], f[499])), Some((500, 1, 2)));
+    assert!(kept.get(871).is_none() && kept.get(872).is_some());
+    assert!(kept.memory() < 128 * 500 + 20_000, "{}", kept.memory());
+    (1000..2000).for_each(|n| kept.keep(NOW, n, [&[1; 60_000], &[]]));
+    assert!(kept.memory() < 210_000, "{}", kept.memory());
+    kept.drop_older(NOW + Duration::from_secs(1), Duration::from_millis(900));
+    assert!(kept.is_empty());
+}
+
+/// A receiver to which every tenth packet below 200 did not come, and what the packets carry.
+fn receiver(rtt: Duration) -> Incoming {
+    let mut incoming = Incoming::default();
+    for n in (0..200).filter(|n| n % 10 != 5) {
+        incoming.on_packet(NOW, n, 0, Some(&frames(n)), rtt);
+    }
+    incoming
+}
+fn frames(number: u64) -> Vec<u8> {
+    vec![number as u8; 20 + (number % 7) as usize]
+}
+/// A REPAIR in packet 200 of these.
+fn rebuild(incoming: &mut Incoming, numbers: &[u64], is_new: bool, spoil: u8) -> Outcome {
+    let mut code = Vec::new();
+    numbers.iter().for_each(|n| add_symbol(&mut code, &frames(*n)));
+    *code.last_mut().unwrap() ^= spoil;
+    let (bits, used) = bitmap(numbers.iter().copied()).unwrap();
+    let repair = Repair { distance: 200 - numbers[0], bitmap: &bits[..used], code: &code };
+    incoming.rebuild(200, &repair, |_| is_new)
+}
+
+#[test]
+fn one_missing_packet_is_rebuilt_once_and_nothing_else() {
+    let mut incoming = receiver(Duration::ZERO);
+    let mut of = |numbers: &[u64]| rebuild(&mut incoming, numbers, true, 0);
+    assert_eq!(of(&[190, 192, 193]), Outcome::Nothing, "all came");
+    assert_eq!(of(&[185, 190, 195]), Outcome::Nothing, "two are missing");
+    assert_eq!(of(&[190, 195, 196]), Outcome::Rebuilt(frames(195)));
+    assert_eq!(of(&[191, 195, 197]), Outcome::Nothing, "it is there");
+    assert_eq!(of(&[185]), Outcome::Rebuilt(frames(185)), "a repair of one is a copy");
+    assert!(incoming.was_rebuilt(195) && !incoming.was_rebuilt(175));
+    assert_eq!(rebuild(&mut incoming, &[175], false, 0), Outcome::Nothing, "it came before");
+    // Nonsense is noticed, or is what its sender could send itself.
+    assert_eq!(rebuild(&mut incoming, &[174, 175], true, 7), Outcome::Wrong);
+    let code = [1; 5];
+    let short = Repair { distance: 26, bitmap: &[3], code: &code };
+    assert_eq!(incoming.rebuild(200, &short, |_| true), Outcome::Wrong, "shorter than one of them");
+}
+
+#[test]
+fn where_little_is_missing_nothing_is_kept_nor_rebuilt() {
+    let mut incoming = Incoming::default();
+    for n in (0..1000).filter(|n| n % 100 != 99) {
+        incoming.on_packet(NOW, n, 0, Some(&frames(n)), Duration::ZERO);
+        assert!(incoming.memory() == 0);
+    }
+    let code = [1];
+    let repair = Repair { distance: 101, bitmap: &[1], code: &code };
+    assert_eq!(incoming.rebuild(1000, &repair, |_| true), Outcome::Nothing);
+    // Numbers that were left out are not missing.
+    let mut incoming = Incoming::default();
+    for n in (0..1000).step_by(2) {
+        incoming.on_packet(NOW, n, u64::from(n > 0), Some(&frames(n)), Duration::ZERO);
+    }
+    assert_eq!(incoming.memory(), 0);
+}
+
+/// Times of 10 kB in ms, and the pair.
+fn transfers(is_repaired: bool, losses: Losses) -> (Vec<f64>, Pair) {
+    let mut pair = pair("rrtp", is_repaired, losses, 1);
+    let mut took: Vec<f64> = (0..60)
+        .map(|_| {
+            let time = pair.transfer(Side::Client, 10_000, 60.0).expect("a transfer ends");
+            pair.run_for(0.3);
+            time.as_secs_f64() * 1e3
+        })
+        .collect();
+    took.sort_by(f64::total_cmp);
+    (took, pair)
+}
+
+/// Lone losses at a transfer's end cost no round trip more. The repaired losses are losses for the sender, and repair
+/// packets stay within their share.
+#[test]
+fn short_transfers_over_a_link_that_loses_are_faster() {
+    let single = || Losses::new(0.1, Duration::ZERO);
+    let (without, none) = transfers(false, single());
+    assert_eq!(none.client.stats().repairs_sent, 0, "the server takes none");
+    let (with, pair) = transfers(true, single());
+    let (sent, came) = (pair.client.stats(), pair.server.stats());
+    assert!(with[30] < 0.6 * without[30], "{} {}", with[30], without[30]);
+    let share = sent.repair_bytes as f64 / sent.bytes_sent as f64;
+    assert!(sent.repairs_sent > 40 && share < 0.15, "{sent:?}");
+    assert!(came.rebuilt > 20, "{came:?}");
+    assert!(sent.counters.lost >= came.rebuilt, "a rebuilt packet is a lost one: {sent:?}");
+    assert!(pair.events.iter().all(|(_, e)| !matches!(e, super::super::Event::Closed(_))));
+}
+
+#[test]
+fn losses_in_bursts_are_no_slower_with_repair() {
+    let bursts = || Losses::new(0.1, Duration::from_millis(2));
+    let mean = |took: &[f64]| took.iter().sum::<f64>() / took.len() as f64;
+    let (without, with) = (transfers(false, bursts()).0, transfers(true, bursts()).0);
+    assert!(mean(&with) < 1.1 * mean(&without), "{} {}", mean(&with), mean(&without));
+}
+
+/// A clean path, one that loses 1%, and one whose queue overflows: nothing is sent in advance, and nothing kept.
+#[test]
+fn where_little_is_lost_or_a_queue_is_full_nothing_is_repaired() {
+    for (protocol, queue, loss) in
+        [("rrtp", 125_000, 0.0), ("rrtp", 125_000, 0.01), ("rrtp+cubic", 20_000, 0.0)]
+    {
+        let mut pair = Pair::new(&config(protocol), Net { queue, ..Net::good() }, 3);
+        pair.losses = Some(Losses::new(loss, Duration::ZERO));
+        for _ in 0..20 {
+            pair.transfer(Side::Client, 300_000, 60.0).expect("a transfer ends");
+            let stats = pair.client.stats();
+            assert_eq!(stats.repair_bytes, 0, "{protocol} {queue} {loss}: {stats:?}");
+        }
+        let stats = pair.client.stats();
+        assert!((loss == 0.0 && queue > 100_000) || stats.counters.lost > 0, "{stats:?}");
+        for side in [Side::Client, Side::Server] {
+            let kept = pair.end(side).repairs.as_ref().expect("both take repairs").memory();
+            let is_clean = loss == 0.0 && queue > 100_000;
+            assert!(!is_clean || kept == size_of::<Repairs>(), "{kept}");
+        }
+    }
+}
+
+/// Packets that come late, twice and behind their repair: each message is handed over once.
+#[test]
+fn nothing_that_was_rebuilt_is_handed_over_twice() {
+    let net = Net { loss: 0.08, late: 0.3, twice: 0.05, swapped: 0.05, ..Net::good() };
+    let config = ConnectionConfig { messages_held: 1000, ..config("rrtp") };
+    let mut pair = Pair::new(&config, net, 5);
+    pair.transfer(Side::Client, 2_000_000, 60.0).expect("the first transfer ends");
+    let mut seen = BTreeSet::new();
+    for n in 0..4000u32 {
+        let now = pair.now;
+        let _ = pair.client.send_message(now, &n.to_be_bytes().repeat(50), Duration::ZERO);
+        if n % 4 == 3 {
+            pair.run_for(0.01);
+        }
+        while let Some(message) = pair.server.receive_message() {
+            assert_eq!(message.len(), 200);
+            assert!(seen.insert(message.to_vec()), "{:?} came twice", &message[..4]);
+        }
+    }
+    let came = pair.server.stats();
+    assert!(came.rebuilt > 20 && seen.len() > 3600, "{came:?} {}", seen.len());
+    pair.transfer(Side::Client, 100_000, 60.0).expect("nobody broke a rule");
+}
+
+/// The server's end after a REPAIR with this content.
+fn after_repair(server: &str, body: &[u8]) -> Option<Closed> {
+    let mut pair = Pair::of(&config("rrtp"), &config(server), Net::good(), 1);
+    pair.transfer(Side::Client, 10_000, 10.0).expect("a transfer ends");
+    let (now, mut buffer) = (pair.now, [0; 1200]);
+    let frame = Frame::Extension { kind: REPAIR, body };
+    let size = pair.client.seal_not_in_flight(now, &mut buffer, &frame).expect("it fits");
+    let (from, to, bytes) = (pair.client_at, pair.server_at, buffer[..size].to_vec());
+    assert!(pair.hand(Flying { from, to, ecn: 0, bytes }));
+    pair.run_for(1.0);
+    pair.closed(Side::Server).cloned()
+}
+
+#[test]
+fn a_malformed_repair_ends_the_connection_and_one_that_was_not_agreed_is_skipped() {
+    let itself = [1, 1, 0b10, 0, 1];
+    let closed = after_repair("rrtp", &itself);
+    assert!(matches!(closed, Some(Closed::Fault { code: 1, .. })), "{closed:?}");
+    assert_eq!(
+        after_repair("rrtp", &[1, 1, 0b1, 0, 1]),
+        None,
+        "what is not missing is not rebuilt"
+    );
+    assert_eq!(after_repair("rrtp(repair=off)", &itself), None);
+}
