@@ -1,7 +1,9 @@
 //! Any payload, as an authenticated peer could send it: no panic, bounded, and what is read can be
 //! written and read the same.
 
-use narrows_wire::{Frame, FrameWriter, Frames};
+use narrows_wire::bytes::Sink;
+use narrows_wire::frame::REPAIR;
+use narrows_wire::{Frame, FrameWriter, Frames, Repair};
 
 /// Tries one input.
 pub fn run(bytes: &[u8]) {
@@ -17,6 +19,14 @@ pub fn run(bytes: &[u8]) {
                 at = from;
             }
             assert!(report.missing().count() <= report.runs.iter().count());
+        }
+        if let Frame::Extension { kind: REPAIR, body } = frame
+            && let Ok(repair) = Repair::read(body)
+        {
+            assert!(repair.numbers(1 << 40).all(|n| n < 1 << 40));
+            let mut again = vec![0; repair.len()];
+            repair.write(&mut Sink::new(&mut again)).expect("it has room");
+            assert_eq!(Repair::read(&again), Ok(repair));
         }
     }
     // Lengths are added, and integers may become shorter: twice the room is plenty.

@@ -2,6 +2,7 @@
 //! whatever it is told to send, true or not, and opens what it receives.
 
 use crate::bytes::MAX_VARINT;
+use crate::frame::REPAIR;
 use crate::packet::TAG_BYTES;
 use crate::report::{MAX_RUNS, runs};
 use crate::seal::receipt_nonce;
@@ -180,6 +181,8 @@ impl Peer {
     pub fn liar(&mut self, now: Time, arg: u8, lie: u64) -> Vec<u8> {
         let id = u64::from(arg >> 4);
         let data = [arg; 32];
+        let repair =
+            [&[1 + (lie & 62) as u8, 1, (lie >> 6) as u8][..], &data, &[lie as u8]].concat();
         let frame = match arg & 15 {
             0 => Frame::Stream { id, offset: lie, fin: false, data: &data[..1] },
             1 => Frame::Stream { id, offset: lie, fin: true, data: &data },
@@ -196,6 +199,7 @@ impl Peer {
             12 => Frame::Feedback(&data[..1 + usize::from(arg >> 4)]),
             13 => Frame::PathChallenge([arg; 8]),
             14 => Frame::Stream { id: lie & 31, offset: lie >> 5, fin: false, data: &data },
+            _ if arg >> 4 == REPAIR - 0x40 => Frame::Extension { kind: REPAIR, body: &repair },
             _ => Frame::Extension { kind: 0x40 + (arg >> 4), body: &data[..usize::from(arg >> 4)] },
         };
         self.frame(now, &frame)

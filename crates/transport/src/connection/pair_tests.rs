@@ -89,7 +89,7 @@ pub(crate) struct Pair {
     overtaken: [Option<((Time, u64), u32)>; 2],
     /// When either direction's link is free.
     free: [Time; 2],
-    /// Losses of the client's packets only, instead of the network's.
+    /// Losses of the client's packets, instead of the network's.
     pub losses: Option<Losses>,
     random: RandomStream,
 }
@@ -257,8 +257,8 @@ impl Pair {
         let start = (*free).max(self.now);
         *free = start + Duration::from_secs_f64(size as f64 * 8.0 / rate);
         let mut at = *free + net.delay;
-        let is_lost = match &mut self.losses {
-            Some(losses) => side == Side::Client && losses.draw(at, &mut self.random),
+        let is_lost = match self.losses.as_mut().filter(|_| side == Side::Client) {
+            Some(losses) => losses.draw(at, &mut self.random),
             None => self.random.chance(net.loss),
         };
         if is_lost || self.now < self.outage_until {

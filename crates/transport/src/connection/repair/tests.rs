@@ -3,7 +3,7 @@ use super::kept::KeptPackets;
 use super::*;
 use crate::connection::pair_tests::{Flying, Net, Pair, config};
 use crate::connection::repair_tests::{Losses, pair};
-use crate::connection::{Closed, ConnectionConfig};
+use crate::connection::{Closed, ConnectionConfig, Event};
 use crate::streams::Side;
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::REPAIR;
@@ -84,18 +84,15 @@ fn where_little_is_missing_nothing_is_kept_nor_rebuilt() {
     assert_eq!(incoming.memory(), 0);
 }
 
-/// Times of 10 kB in ms, and the pair.
-fn transfers(is_repaired: bool, losses: Losses) -> (Vec<f64>, Pair) {
+/// How many of 200 transfers of 10 kB took a round trip more than they need, and the pair.
+fn late_transfers(is_repaired: bool, losses: Losses) -> (usize, Pair) {
     let mut pair = pair("rrtp", is_repaired, losses, 1);
-    let mut took: Vec<f64> = (0..60)
-        .map(|_| {
-            let time = pair.transfer(Side::Client, 10_000, 60.0).expect("a transfer ends");
-            pair.run_for(0.3);
-            time.as_secs_f64() * 1e3
-        })
-        .collect();
-    took.sort_by(f64::total_cmp);
-    (took, pair)
+    let late = (0..200).filter(|_| {
+        let time = pair.transfer(Side::Client, 10_000, 60.0).expect("a transfer ends");
+        pair.run_for(0.3);
+        time > Duration::from_millis(60)
+    });
+    (late.count(), pair)
 }
 
 /// Lone losses at a transfer's end cost no round trip more. The repaired losses are losses for the sender, and repair
@@ -103,24 +100,23 @@ fn transfers(is_repaired: bool, losses: Losses) -> (Vec<f64>, Pair) {
 #[test]
 fn short_transfers_over_a_link_that_loses_are_faster() {
     let single = || Losses::new(0.1, Duration::ZERO);
-    let (without, none) = transfers(false, single());
+    let (without, none) = late_transfers(false, single());
     assert_eq!(none.client.stats().repairs_sent, 0, "the server takes none");
-    let (with, pair) = transfers(true, single());
+    let (with, pair) = late_transfers(true, single());
     let (sent, came) = (pair.client.stats(), pair.server.stats());
-    assert!(with[30] < 0.6 * without[30], "{} {}", with[30], without[30]);
+    assert!(without > 80 && 4 * with < 3 * without, "{with} {without}");
     let share = sent.repair_bytes as f64 / sent.bytes_sent as f64;
-    assert!(sent.repairs_sent > 40 && share < 0.15, "{sent:?}");
-    assert!(came.rebuilt > 20, "{came:?}");
+    assert!(sent.repairs_sent > 100 && share < 0.14, "{sent:?}");
+    assert!(came.rebuilt > 50, "{came:?}");
     assert!(sent.counters.lost >= came.rebuilt, "a rebuilt packet is a lost one: {sent:?}");
-    assert!(pair.events.iter().all(|(_, e)| !matches!(e, super::super::Event::Closed(_))));
+    assert!(pair.events.iter().all(|(_, e)| !matches!(e, Event::Closed(_))));
 }
 
 #[test]
-fn losses_in_bursts_are_no_slower_with_repair() {
+fn losses_in_bursts_make_no_more_transfers_late_with_repair() {
     let bursts = || Losses::new(0.1, Duration::from_millis(2));
-    let mean = |took: &[f64]| took.iter().sum::<f64>() / took.len() as f64;
-    let (without, with) = (transfers(false, bursts()).0, transfers(true, bursts()).0);
-    assert!(mean(&with) < 1.1 * mean(&without), "{} {}", mean(&with), mean(&without));
+    let (without, with) = (late_transfers(false, bursts()).0, late_transfers(true, bursts()).0);
+    assert!(without > 20 && with <= without, "{with} {without}");
 }
 
 /// A clean path, one that loses 1%, and one whose queue overflows: nothing is sent in advance, and nothing kept.
