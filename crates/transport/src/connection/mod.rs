@@ -3,8 +3,8 @@
 //!
 //! The [packet sender](crate::packet_sender) sends the data of streams and messages (`payload_source`, `packets`);
 //! `receive` parses packets, `report_frame` encodes what the `packet_receiver` reports, `path` follows the peer's
-//! address, `mtu` finds the datagram size, `repair` rebuilds lost packets, `close` ends the connection. Each end begins with a PING, so that the peer
-//! knows that its handshake arrived.
+//! address, `mtu` finds the datagram size, `repair` sends repair packets and rebuilds lost ones, `close` ends the
+//! connection. Each end begins with a PING, so that the peer knows that its handshake arrived.
 //!
 //! The controller's packet sizes are those on the wire: UDP payload plus 28 bytes of UDP and IPv4 headers. A controller
 //! is built for the largest datagrams; if they remain smaller, the packet sender scales all byte counts that it passes
