@@ -160,7 +160,8 @@ impl Connection {
                 Ok(frame) => {
                     said.note(&frame, frames.len());
                     if is_for_streams_or_messages(&frame) {
-                        self.on_frame(now, from, &frame);
+                        // Which ECN field the packet had is not known.
+                        self.on_frame(now, from, 0, &frame);
                     }
                 }
                 Err(malformed) => self.fault(now, 1, malformed.what),
