@@ -100,7 +100,7 @@ fn every_connection_of_a_crowd_brings_all_of_its_bytes() {
 /// A controller that holds nothing back is for probes: a measurement does not get the server to send with it.
 #[test]
 fn the_controller_of_probes_is_for_probes_only() {
-    let label = "rrtp+fixed(rate=10Gbit/s)";
+    let label = "rrtp+fixed(rate=10Gbit/s,repair=off)";
     let protocol = Protocol::read(&Spec::parse(label).unwrap(), Preset::Rfc, 1500).unwrap();
     let speed = |protocol: &Protocol| Speed {
         protocol: protocol.clone(),

@@ -324,7 +324,7 @@ async fn probes_of_clients_are_answered() {
     assert_eq!(probe(own).await.unwrap().unwrap_err(), ProbeError::Stopped);
     let refused = probe(others).await.unwrap().unwrap_err();
     assert!(matches!(refused, ProbeError::Connection(_)), "{refused}");
-    let spec = Spec::parse("rrtp+fixed(rate=10Gbit/s)").unwrap();
+    let spec = Spec::parse("rrtp+fixed(rate=10Gbit/s,repair=off)").unwrap();
     let fast = connection(Protocol::read(&spec, Preset::Rfc, 1500).unwrap());
     // It may be told so before it knows that it is connected.
     let closed = match far.hostile_as(fast).await {

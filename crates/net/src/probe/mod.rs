@@ -30,8 +30,8 @@ pub const APPLICATION: &str = "narrows-probe";
 /// What a server sends for one probe, bytes of messages.
 pub const MAX_SERVER_BYTES: u64 = 25_000_000;
 
-/// The controller: it holds nothing back.
-const CONTROLLER: &str = "rrtp+fixed(rate=10Gbit/s)";
+/// The controller: it holds nothing back, and nothing is rebuilt of what the path lost.
+const CONTROLLER: &str = "rrtp+fixed(rate=10Gbit/s,repair=off)";
 /// A message of a train is so much shorter than its packet: IP and UDP 28, a packet's header and seal 25, its prelude 4,
 /// the frame's head 3.
 const OVERHEAD: u32 = 28 + 25 + 4 + 3;
