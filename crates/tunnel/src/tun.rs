@@ -11,16 +11,20 @@
 //! |---|---|
 //! | [`packet`] | what of a packet's headers is read |
 //! | `queue` | which packets wait for the connection, and which are marked or dropped |
+//! | `hand_over` | when they become the connection's |
 //! | [`halves`] | a packet that is longer than a message |
 //! | [`too_big`] | what its sender is told |
 //! | [`given`] | who has which address |
 //! | [`near`], [`far`] | both ends |
 
+#[cfg(test)]
+mod bulk_tests;
 mod carry;
 mod device;
 pub mod far;
 pub mod given;
 pub mod halves;
+mod hand_over;
 pub mod near;
 pub mod packet;
 mod queue;

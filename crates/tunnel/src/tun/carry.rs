@@ -1,74 +1,69 @@
 //! Packets of one connection, each way.
 
 use super::device::Device;
-use super::halves::{Halves, split};
+use super::halves::Halves;
+use super::hand_over::{Carrier, HandOver, MIN_EXPIRY};
 use super::packet::Packet;
-use super::queue::PacketQueue;
 use super::{MAX_MTU, MIN_MTU};
 use crate::flow::{Flow, HEAD};
-use narrows_base::Duration;
+use narrows_base::{Duration, Time};
 use narrows_net::Connection;
 use std::fmt::Write as _;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration as Wait;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-/// A packet waits no longer than a round trip to be sent, within these bounds, whatever the queue says: after an outage what was
-/// meant for before it is of no use.
-const MIN_EXPIRY: Duration = Duration::from_millis(100);
-const MAX_EXPIRY: Duration = Duration::from_millis(500);
-/// While packets wait, the connection is handed so many milliseconds' worth of them each millisecond, within these bounds: what it
-/// holds itself is in no queue of ours.
+/// While packets wait, the connection is looked at so often.
 const HAND_OVER: Wait = Wait::from_millis(1);
-const IN_CONNECTION: f64 = 0.004;
-const LEAST: f64 = 2.0;
-const MOST: f64 = 256.0;
-/// IP, UDP.
-const HEADERS: f64 = 48.0;
 
 /// Packets of the kernel that become messages.
 pub(super) struct Outgoing<T> {
-    connection: Connection,
-    flow: Flow<T>,
-    expiry: AtomicU64,
-    number: AtomicU16,
-    queue: Mutex<PacketQueue>,
-    /// Messages that the connection may hold.
-    most: AtomicUsize,
+    over: Over<T>,
+    packets: Mutex<HandOver>,
     /// Packets wait.
     waits: Notify,
+}
+
+/// The flow of a connection.
+struct Over<T> {
+    connection: Connection,
+    flow: Flow<T>,
+}
+
+impl<T> Carrier for Over<T> {
+    fn now(&self) -> Time {
+        self.connection.now()
+    }
+    fn waiting(&self) -> Option<usize> {
+        self.connection.messages_waiting().ok()
+    }
+    fn room(&self) -> usize {
+        self.connection.max_message_len().unwrap_or(0).saturating_sub(HEAD)
+    }
+    fn send(&self, bytes: &[u8], expiry: Duration) {
+        self.flow.send_within(&self.connection, bytes, expiry);
+    }
 }
 
 impl<T> Outgoing<T> {
     /// `None` never, with this crate's own queue.
     pub fn new(connection: Connection, flow: Flow<T>) -> Option<Outgoing<T>> {
-        let queue = Mutex::new(PacketQueue::new(connection.stats().srtt)?);
-        let (expiry, number) = (AtomicU64::new(MAX_EXPIRY.as_nanos()), AtomicU16::new(0));
-        let (most, waits) = (AtomicUsize::new(LEAST as usize), Notify::new());
-        Some(Outgoing { connection, flow, expiry, number, queue, most, waits })
+        let packets = Mutex::new(HandOver::new(connection.stats().srtt)?);
+        Some(Outgoing { over: Over { connection, flow }, packets, waits: Notify::new() })
     }
 
-    /// Bytes of a packet that a message carries now.
-    fn room(&self) -> usize {
-        self.connection.max_message_len().unwrap_or(0).saturating_sub(HEAD)
+    fn packets(&self) -> MutexGuard<'_, HandOver> {
+        self.packets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues a packet, or drops it: then the MTU of which its sender is to learn.
     pub fn send(&self, packet: &Packet, bytes: &[u8]) -> Result<(), usize> {
-        let room = self.room();
-        if bytes.len() > room && bytes.len() > MIN_MTU && !packet.may_be_split {
-            return Err(room.max(MIN_MTU));
-        }
-        let waits = {
-            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            queue.push(self.connection.now(), packet, bytes);
-            self.hand_over(&mut queue, room);
-            !queue.is_empty()
-        };
-        if waits {
+        let mut packets = self.packets();
+        packets.push(&self.over, packet, bytes)?;
+        if !packets.is_empty() {
             self.waits.notify_one();
         }
         Ok(())
@@ -79,12 +74,11 @@ impl<T> Outgoing<T> {
         loop {
             self.waits.notified().await;
             loop {
-                self.follow_rate();
-                let room = self.room();
                 {
-                    let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-                    self.hand_over(&mut queue, room);
-                    if queue.is_empty() {
+                    let mut packets = self.packets();
+                    packets.follow(&self.over.connection.stats());
+                    packets.hand_over(&self.over);
+                    if packets.is_empty() {
                         break;
                     }
                 }
@@ -93,45 +87,13 @@ impl<T> Outgoing<T> {
         }
     }
 
-    fn hand_over(&self, queue: &mut PacketQueue, room: usize) {
-        let expiry = Duration::from_nanos(self.expiry.load(Ordering::Relaxed));
-        let most = self.most.load(Ordering::Relaxed);
-        // A connection that is over takes nothing, and what waits is dropped with it.
-        while self.connection.messages_waiting().is_ok_and(|waiting| waiting < most) {
-            let Some(bytes) = queue.pop(self.connection.now(), expiry) else { break };
-            if bytes.len() <= room {
-                self.flow.send_within(&self.connection, &bytes, expiry);
-                continue;
-            }
-            let number = self.number.fetch_add(1, Ordering::Relaxed);
-            for half in split(&bytes, number, room).into_iter().flatten() {
-                self.flow.send_within(&self.connection, &half, expiry);
-            }
-        }
-    }
-
-    /// How much the connection holds, by the rate that its controller permits.
-    fn follow_rate(&self) {
-        let stats = self.connection.stats();
-        let packet = 8.0 * (f64::from(stats.datagram) + HEADERS);
-        let by_window = stats.window * packet / stats.srtt.as_secs_f64();
-        let rate = stats.rate.map_or(by_window, |rate| by_window.min(rate.as_bps() as f64));
-        let most = rate * IN_CONNECTION / packet;
-        // It is not a number before the first round trip.
-        let most = if most.is_nan() { LEAST } else { most.clamp(LEAST, MOST) };
-        self.most.store(most as usize, Ordering::Relaxed);
-    }
-
     /// To be called now and then: follows the path's RTT, seeks its MTU, and returns that of the interface.
     pub fn look(&self) -> usize {
-        self.follow_rate();
-        let srtt = self.connection.stats().srtt;
-        self.expiry.store(srtt.clamp(MIN_EXPIRY, MAX_EXPIRY).as_nanos(), Ordering::Relaxed);
-        let room = self.room();
+        self.packets().follow(&self.over.connection.stats());
+        let room = self.over.room();
         if room < MAX_MTU {
             // It is too long, so that it is not sent: a larger size is sought.
-            let longer = vec![0xff; room + 1];
-            self.flow.send_within(&self.connection, &longer, MIN_EXPIRY);
+            self.over.send(&vec![0xff; room + 1], MIN_EXPIRY);
         }
         room.clamp(MIN_MTU, MAX_MTU)
     }
