@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration as Wait;
 use tokio::net::lookup_host;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// The next attempt to connect follows after a pause that doubles.
 const MIN_PAUSE: Wait = Wait::from_millis(500);
@@ -103,17 +103,19 @@ impl Dialler {
                     if connection.now().since(began) > LASTED {
                         (pause, told) = (MIN_PAUSE, String::new());
                     }
+                    let refusal = self.refusal(&connection).await;
                     connection.close(0, "");
                     *self.endpoint() = None;
                     if self.is_leaving.load(Ordering::SeqCst) {
                         return Ok(());
                     }
-                    match ended {
-                        Ended::Lost(why) => {
+                    match (ended, refusal) {
+                        (Ended::Lost(_), Some(e)) => Ended::Final(e),
+                        (Ended::Lost(why), None) => {
                             let why = escaped(&why);
                             Ended::Lost(format!("the connection to {at} is lost ({why})"))
                         }
-                        other => other,
+                        (other, _) => other,
                     }
                 }
                 Err(e) if e.kind == Kind::Unreachable || e.kind == Kind::Busy => {
@@ -133,6 +135,13 @@ impl Dialler {
             purpose.meanwhile(sleep(pause)).await;
             pause = (pause * 2).min(MAX_PAUSE);
         }
+    }
+
+    /// Why the other end refused a connection that this one took for open: whoever is fast learns it only then.
+    async fn refusal(&self, connection: &Connection) -> Option<Error> {
+        let closed = timeout(Wait::ZERO, connection.closed()).await.ok()?;
+        let why = refused(&closed, &self.peer.identity);
+        matches!(why.kind, Kind::Refused | Kind::Version | Kind::WrongKey).then_some(why)
     }
 
     fn endpoint(&self) -> MutexGuard<'_, Option<Endpoint>> {
