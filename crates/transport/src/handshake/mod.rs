@@ -132,8 +132,7 @@ impl ClientExchange {
     /// START is to be sent now: a SYN-ECHO was good.
     pub fn begin_start(&mut self, now: Time) {
         self.rtt = self.repeat.sample(now);
-        // The first packet is at least a round-trip time ago, so START rarely goes twice on a long path.
-        self.repeat = Repeat::after(now, self.repeat.took(now));
+        self.repeat = self.repeat.next(now);
         self.awaited = Awaited::StartEcho(now);
     }
     /// A START-ECHO was good.
@@ -142,7 +141,7 @@ impl ClientExchange {
         PathSample {
             rtt,
             dispersion: rtt.and_then(|rtt| self.packet_pair.dispersion(rtt)),
-            finish: FinishRepeat::new(Repeat::after(now, self.repeat.took(now))),
+            finish: FinishRepeat::new(self.repeat.next(now)),
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use narrows_base::{Duration, Time};
 
-/// A packet without an answer is sent again after this at first; then after twice as long each
-/// time. RFC 6298's second is for data; a handshake that waits a second for each lost packet is
-/// what people complain of on bad links, and one that asks early costs 64 bytes.
+/// A packet without an answer is sent again after this at first; then after timeouts twice as long each
+/// time, two in each, half of it apart (RFC 9002 section 6.2.4 allows two). RFC 6298's second is for data; a handshake
+/// that waits a second for each lost packet is what people complain of on bad links, and one that asks early costs 64
+/// bytes.
 pub(crate) const FIRST_REPEAT: Duration = Duration::from_millis(300);
 /// The shortest wait where the round-trip time is known: the peer's arithmetic takes time, too.
 const SOON: Duration = Duration::from_millis(100);
-/// The longest wait.
+/// The longest timeout.
 const LAST_REPEAT: Duration = Duration::from_secs(2);
 /// A packet that is sent until it is answered.
 #[derive(Clone, Copy, Debug)]
@@ -17,34 +18,39 @@ pub(crate) struct Repeat {
     pub(crate) due: Time,
     wait: Duration,
     first_sent: Time,
+    last_sent: Time,
     pub(crate) sent: u32,
 }
 
 impl Repeat {
     /// To leave now; and again after `wait`, and so on.
     pub(crate) fn new(now: Time, wait: Duration) -> Repeat {
-        Repeat { due: now, wait: wait.min(LAST_REPEAT), first_sent: now, sent: 0 }
+        let wait = wait.min(LAST_REPEAT);
+        Repeat { due: now, wait, first_sent: now, last_sent: now, sent: 0 }
     }
-    /// To leave now, to a peer that has answered within `rtt` before.
-    pub(crate) fn after(now: Time, rtt: Duration) -> Repeat {
-        Repeat::new(now, rtt.saturating_mul(2).max(SOON))
+    /// To leave now, to a peer that has just answered this one. The answer took as long as since the first time that it
+    /// left, or, if that was lost, as since a later one: then no longer is waited than for the latest, nor less
+    /// than where nothing is known. What was lost once is no reason to wait for seconds when more is lost.
+    pub(crate) fn next(&self, now: Time) -> Repeat {
+        let least = if self.sent > 1 { FIRST_REPEAT } else { SOON };
+        Repeat::new(now, now.since(self.last_sent).saturating_mul(2).max(least))
     }
     /// It leaves.
     pub(crate) fn on_sent(&mut self, now: Time) {
         if self.sent == 0 {
             self.first_sent = now;
         }
+        self.last_sent = now;
         self.sent = self.sent.saturating_add(1);
         self.due = now + self.wait;
-        self.wait = self.wait.saturating_mul(2).min(LAST_REPEAT);
+        if self.sent > 1 && self.sent % 2 == 1 {
+            let longest = self.wait.max(LAST_REPEAT.mul_f64(0.5));
+            self.wait = self.wait.saturating_mul(2).min(longest);
+        }
     }
     /// Whether it left at all.
     pub(crate) fn is_sent(&self) -> bool {
         self.sent > 0
-    }
-    /// How long its answer took from the first time that it left.
-    pub(crate) fn took(&self, now: Time) -> Duration {
-        now.since(self.first_sent)
     }
     /// What its answer says of the round-trip time: nothing if it is not known which it answers
     /// (Karn's rule, RFC 6298 section 3).
