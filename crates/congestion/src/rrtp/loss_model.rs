@@ -16,6 +16,10 @@ const MEMORY: f64 = 400.0;
 const ENOUGH: f64 = 24.0;
 /// Standard deviations that are significant …
 const SIGNIFICANT: f64 = 2.5;
+/// … or that are, where a link loses this share however little is sent: this is asked with every packet, so
+/// that chance answers yes every few seconds, and who believes it gives up a belief that much speaks for.
+const SURE: f64 = 4.0;
+const LOSES_QUIETLY: f64 = 0.05;
 /// … if losses come in bursts, which have so many times the variance of single ones.
 const BURSTS: f64 = 4.0;
 /// More is not believed before anything left while the sender held back.
@@ -151,7 +155,8 @@ impl LossModel {
         let each = 1.0 / quiet.packets + 1.0 / loud.packets;
         let deviation = (BURSTS * all * (1.0 - all) * each).sqrt();
         let excess = loud.share() - quiet.share();
-        if excess > SIGNIFICANT * deviation { excess } else { 0.0 }
+        let significant = if quiet.share() > LOSES_QUIETLY { SURE } else { SIGNIFICANT };
+        if excess > significant * deviation { excess } else { 0.0 }
     }
 
     /// Share of packets that the link loses, as far as is known: of all, but by no more than chance above what
@@ -238,6 +243,17 @@ mod tests {
         m.moments.push_front((0, 0));
         let (likely, possible) = m.credit_of(&rate);
         assert!((likely - 10.0).abs() < 1e-9 && possible > 28.0, "{likely} {possible}");
+    }
+
+    /// Three deviations, which chance brings every few seconds: enough where nothing is lost quietly, and not where a
+    /// fifth is.
+    #[test]
+    fn a_link_that_loses_quietly_is_not_doubted_by_chance() {
+        assert!(model((100, 0), (300, 4)).excess() > 0.0);
+        let m = model((100, 5), (300, 2));
+        assert!(m.excess() == 0.0 && m.link() > 0.2, "{m:?}");
+        // All that is sent more is lost.
+        assert!(model((400, 5), (400, 2)).excess() > 0.0);
     }
 
     #[test]

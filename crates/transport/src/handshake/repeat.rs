@@ -11,6 +11,9 @@ pub(crate) const FIRST_REPEAT: Duration = Duration::from_millis(300);
 const SOON: Duration = Duration::from_millis(100);
 /// The longest timeout.
 const LAST_REPEAT: Duration = Duration::from_secs(2);
+/// Packets that leave within the first 0.6 s. If one more was needed, several were lost rather than all slow.
+const SLOW: u32 = 3;
+
 /// A packet that is sent until it is answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repeat {
@@ -28,12 +31,13 @@ impl Repeat {
         let wait = wait.min(LAST_REPEAT);
         Repeat { due: now, wait, first_sent: now, last_sent: now, sent: 0 }
     }
-    /// To leave now, to a peer that has just answered this one. The answer took as long as since the first time that it
-    /// left, or, if that was lost, as since a later one: then no longer is waited than for the latest, nor less
-    /// than where nothing is known. What was lost once is no reason to wait for seconds when more is lost.
+    /// To leave now, to a peer that has just answered this one. The answer took as long as since one of the times that it
+    /// left: since the first, which no path exceeds, unless several must have been lost. What was lost is no
+    /// reason to wait for seconds when more is.
     pub(crate) fn next(&self, now: Time) -> Repeat {
-        let least = if self.sent > 1 { FIRST_REPEAT } else { SOON };
-        Repeat::new(now, now.since(self.last_sent).saturating_mul(2).max(least))
+        let (since, least) =
+            if self.sent > SLOW { (self.last_sent, FIRST_REPEAT) } else { (self.first_sent, SOON) };
+        Repeat::new(now, now.since(since).mul_f64(1.5).max(least))
     }
     /// It leaves.
     pub(crate) fn on_sent(&mut self, now: Time) {
@@ -105,11 +109,51 @@ impl FinishRepeat {
 mod tests {
     use super::*;
 
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    /// When a packet leaves that is never answered, in ms.
+    fn times(mut repeat: Repeat, packets: usize) -> Vec<u64> {
+        let mut left = Vec::new();
+        for _ in 0..packets {
+            let due = repeat.due;
+            left.push(due.since(Time::ZERO).as_nanos() / 1_000_000);
+            repeat.on_sent(due);
+        }
+        left
+    }
+
+    /// On a path that loses a third, one of a hundred handshakes loses four packets: they must not take 4 s.
+    #[test]
+    fn two_repeats_leave_in_each_timeout_and_timeouts_double() {
+        let lost = times(Repeat::new(at(0), FIRST_REPEAT), 9);
+        assert_eq!(lost, [0, 300, 600, 900, 1500, 2100, 3100, 4100, 5100]);
+        // A path that is known to be long is asked no sooner than it can answer.
+        assert_eq!(times(Repeat::new(at(0), LAST_REPEAT), 4), [0, 2000, 4000, 6000]);
+    }
+
+    #[test]
+    fn the_next_packet_waits_for_the_path_and_not_for_what_was_lost_before() {
+        let answered = |packets: usize, now: u64| {
+            let mut repeat = Repeat::new(at(0), FIRST_REPEAT);
+            for _ in 0..packets {
+                repeat.on_sent(repeat.due);
+            }
+            let mut next = repeat.next(at(now));
+            next.on_sent(next.due);
+            next.due.since(at(now)).as_nanos() / 1_000_000
+        };
+        // A path of 20 ms; one of 600 ms, whose repeats were needless; one of 20 ms that lost six packets.
+        assert_eq!(answered(1, 20), 100);
+        assert_eq!(answered(3, 620), 930);
+        assert_eq!(answered(7, 3120), 300);
+    }
+
     /// On a path that loses, one FINISH before a first flight of many packets decides on all of them.
     #[test]
     fn finish_goes_again_with_the_data_at_doubling_distances_and_in_time() {
-        let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
-        let mut finish = FinishRepeat::new(Repeat::after(at(0), Duration::from_millis(50)));
+        let mut finish = FinishRepeat::new(Repeat::new(at(0), SOON));
         finish.on_sent(at(0));
         let mut copies = Vec::new();
         for packet in 1..=84 {
