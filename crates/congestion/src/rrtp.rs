@@ -63,7 +63,9 @@
 //! *Startup* (`rrtp/startup.rs`). What the packets that open a connection tell (`on_dispersion`; ten packets leave by it
 //! until the first acknowledgement, since it can be forged), or else four packets; the spacing of their
 //! acknowledgements is a first rate (in S3, section 3.2, two probe packets). The next flight is the product of that
-//! rate and the round trip, at most 64 packets; if it is 64, its own spacing must confirm the rate. Then a quarter more
+//! rate and the round trip, at most 64 packets; if it is 64, its own spacing must confirm the rate, and no flight has more
+//! than four times the packets of the one before. Where the first packet of a flight waits behind nothing of its own, others
+//! begin, too: no flight follows, but what is out doubles, without what was lost of it. Then a quarter more
 //! per round trip until a queue shows, or rounds no longer deliver more: then, too, if many packets are lost.
 //!
 //! *Default mode* (`rrtp/default_mode.rs`): the window is the product and a room of 4 ms, the rate 5 % above what

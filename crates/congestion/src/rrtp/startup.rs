@@ -8,17 +8,26 @@
 //! too high or none. The train is long enough: one that came slower than it left waited in a queue,
 //! and its spacing is the link's, or what competitors leave of it. Which of them, a second
 //! train tells that leaves at this rate.
+//!
+//! Flows that begin together would each find the whole link free between the trains of the others, and each send a whole
+//! product. But the packet that a train begins with has nothing of its own flow ahead of it: if it waits longer than
+//! what the flow sent before can make it wait, others have begun to fill the link since it was met. Then nothing leaves at
+//! the rate that is told: what is out goes on, and doubles until a queue shows. Where a product is long, trains seldom
+//! meet; so a train leads to no more than four times its packets, which begin with such a packet, too.
 
 use super::flight::{AT_ONCE, Flight};
 use super::loss_model::LossModel;
 use super::path_model::PathModel;
 use super::round::Round;
-use super::{FEW_TO_TELL, Mode, Rrtp};
+use super::{FEW_TO_TELL, FIRST_FLIGHT, Mode, Rrtp};
 use crate::{Ack, Dispersion, PacketOutcome};
 use narrows_base::Time;
 
 /// A first flight's rate may lead to so many packets in the second.
 const JUMP: f64 = 64.0;
+/// … and a train's to so many times as many in the next flight. After 64 and 256 packets a product of up to 1024 follows:
+/// no later than after two trains of 64.
+const NEXT: f64 = 4.0;
 /// Before anything was acknowledged no more than this may leave, whatever the startup's packets told:
 /// whoever answered them can have told anything (RFC 6928).
 const UNPROVEN: f64 = 10.0;
@@ -50,6 +59,9 @@ const MAX_SCATTERED: u32 = 2;
 const IN_STEP: f64 = 0.6;
 /// Part of what a full link would make round trips longer, below which they stayed.
 const STAYS: f64 = 0.2;
+/// A first packet that waits so much of the shortest round trip, and [`NOISE`], behind nothing of its own flow has met
+/// others. A queue that stood before is in the shortest round trip, and one that TCP fills for long grows by 0.03 of it.
+const OTHERS: f64 = 0.05;
 /// Rounds at the window's limit in which no flight told the rate.
 const ENOUGH_ROUNDS: u32 = 2;
 
@@ -63,18 +75,30 @@ enum Stage {
     Climb,
 }
 
+/// What the packets that opened a connection told.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    /// Packets per second, and seconds.
+    rate: f64,
+    rtt: f64,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Startup {
     stage: Stage,
     flight: Flight,
     /// Packets that are still out of a flight that told nothing so far.
     out: u64,
-    /// What the startup's packets told, packets per second, until something is acknowledged.
-    claimed: Option<f64>,
+    /// What the startup's packets told, until something is acknowledged.
+    claimed: Option<Claim>,
     /// Rounds that ended while the window was the limit.
     limited: u32,
-    /// Trains so far.
+    /// Trains so far, the packets of the last, and those that had left before it.
     trains: u32,
+    train: f64,
+    ahead: f64,
+    /// They met others.
+    shares: bool,
     /// When the first acknowledgement of a train came, of how many packets, and how many since.
     first: Option<Time>,
     with_first: f64,
@@ -146,6 +170,9 @@ impl Rrtp {
         if self.startup.is_timed() {
             self.startup.flight.on_packet_outcome(outcome);
         }
+        if self.startup.shares && outcome.lost {
+            self.window = (self.window - 1.0).max(FIRST_FLIGHT);
+        }
         if self.startup.stage == Stage::First {
             self.read_flight();
         }
@@ -159,7 +186,7 @@ impl Rrtp {
         if let Some(rate) = self.startup.flight.rate(enough) {
             self.first_rate(rate / self.packet_bits, base);
         } else if self.startup.flight.came_at_once(enough, self.full(enough)) {
-            self.send_train(VERY_FAST);
+            self.send_train(VERY_FAST, JUMP);
         } else {
             return false;
         }
@@ -171,13 +198,21 @@ impl Rrtp {
         FULL * packets as f64 * self.packet_bits / 8.0
     }
 
-    /// Sends a train at `rate` (packets per second).
-    fn send_train(&mut self, rate: f64) {
+    /// Sends a train of so many packets at `rate` (packets per second).
+    fn send_train(&mut self, rate: f64, packets: f64) {
         let o = &mut self.startup;
         (o.stage, o.trains, o.estimate) = (Stage::Train, o.trains + 1, rate);
+        o.train = packets;
         (o.first, o.since) = (None, 0.0);
+        o.ahead += self.window;
         o.flight.begin();
-        self.window = JUMP;
+        self.window = packets;
+    }
+
+    /// Whether the newest round trip is that much longer than the shortest one as only the packets of others make it,
+    /// where what this flow had sent before takes `own` seconds to pass.
+    fn meets_others(&self, shortest: f64, own: f64) -> bool {
+        self.path.rtt - shortest > OTHERS * shortest + NOISE + own
     }
 
     /// The rate at which what follows the first acknowledgement came, once `enough` did.
@@ -203,7 +238,7 @@ impl Rrtp {
         let rate = if dispersion.took < AT_ONCE { VERY_FAST } else { rate };
         if rate * base > UNPROVEN {
             self.window = UNPROVEN;
-            self.startup.claimed = Some(rate);
+            self.startup.claimed = Some(Claim { rate, rtt: base });
         } else {
             self.first_rate(rate, base);
         }
@@ -212,11 +247,28 @@ impl Rrtp {
     /// The first flight told a rate.
     fn first_rate(&mut self, rate: f64, base: f64) {
         if rate * base > JUMP {
-            self.send_train(rate);
+            self.send_train(rate, JUMP);
         } else {
             self.window = self.window.max(rate * base);
             self.climb(CLIMB);
         }
+    }
+
+    /// A train told a rate that holds: the whole product follows, or a longer train.
+    fn next_flight(&mut self, rate: f64, base: f64) {
+        let longest = NEXT * self.startup.train;
+        if rate * base > longest {
+            self.send_train(rate, longest);
+        } else {
+            self.window = self.window.max(rate * base);
+            self.climb(CLIMB);
+        }
+    }
+
+    /// Others begin, too: what is out goes on and doubles until a queue shows, but for what was lost of it.
+    fn share(&mut self) {
+        self.startup.shares = true;
+        self.climb(BLIND_CLIMB);
     }
 
     fn climb(&mut self, factor: f64) {
@@ -232,9 +284,13 @@ impl Rrtp {
         match self.startup.stage {
             Stage::First => {
                 if ack.newly_delivered > 0
-                    && let Some(rate) = self.startup.claimed.take()
+                    && let Some(claim) = self.startup.claimed.take()
                 {
-                    self.first_rate(rate, base);
+                    if self.meets_others(claim.rtt, 0.0) {
+                        self.share();
+                    } else {
+                        self.first_rate(claim.rate, base);
+                    }
                     return;
                 }
                 self.startup.out = ack.outstanding;
@@ -249,15 +305,22 @@ impl Rrtp {
                 if self.startup.first.is_none() && !round {
                     return;
                 }
-                let enough = ENOUGH * JUMP;
-                if let Some(rate) = self.dispersion(ack, enough) {
-                    if rate > TRAIN * self.startup.estimate {
-                        self.window = self.window.max(rate.min(self.startup.estimate) * base);
-                        self.climb(CLIMB);
+                let own = self.startup.ahead / self.startup.estimate;
+                if self.startup.first.is_none() && self.meets_others(base, own) {
+                    self.share();
+                    return;
+                }
+                let train = self.startup.train;
+                if let Some(rate) = self.dispersion(ack, ENOUGH * train) {
+                    if rate > TRAIN * self.startup.estimate || self.startup.trains > 1 {
+                        let rate = rate.min(self.startup.estimate);
+                        self.next_flight(rate, base);
                     } else if let Some(rate) = self.startup.flight.rate((0.5 * JUMP) as usize) {
                         // An application that has just learnt of its connection writes a little
                         // later: what left behind its first words left together.
-                        self.send_train(rate / self.packet_bits);
+                        let rate = rate / self.packet_bits;
+                        let longest = (rate * base).min(NEXT * JUMP).max(JUMP);
+                        self.send_train(rate, longest);
                     } else {
                         self.climb(BLIND_CLIMB);
                     }
@@ -327,7 +390,7 @@ impl Rrtp {
         debug_assert!(self.mode == Mode::Startup);
         let o = &self.startup;
         let rate = match o.stage {
-            Stage::First => o.claimed,
+            Stage::First => o.claimed.map(|c| c.rate),
             Stage::Train => Some(o.estimate),
             Stage::Climb => (self.path.rtt > 0.0).then(|| 1.25 * self.window / self.path.rtt),
         };
