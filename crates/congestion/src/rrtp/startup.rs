@@ -319,7 +319,7 @@ impl Rrtp {
                         // An application that has just learnt of its connection writes a little
                         // later: what left behind its first words left together.
                         let rate = rate / self.packet_bits;
-                        let longest = (rate * base).min(NEXT * JUMP).max(JUMP);
+                        let longest = (rate * base).clamp(JUMP, NEXT * JUMP);
                         self.send_train(rate, longest);
                     } else {
                         self.climb(BLIND_CLIMB);
