@@ -137,6 +137,11 @@
 //!   Westwood, which alone had used it, 0.7.
 //! - A newcomer to a queue that thirty others keep full takes several shares for a second or two, until its credit
 //!   ends.
+//! - Flows that begin together on a link that holds two packets of each drop a quarter of what they send (twenty on 20 Mbit/s,
+//!   20 ms, in the first 10 s; CUBIC 7 %): a first flight of ten is five times their share. So do twenty that come one after
+//!   another within 2 s behind a short queue (20 Mbit/s, 200 ms, a quarter of the product: 18 %): who meets a full queue all
+//!   the time sees no queue, and takes its drops for the link's.
+//! - Who meets others in its opening begins with what is out, beside one TCP on 100 Mbit/s with a third of the link.
 //! - On paths of less than 1 ms round trips tell of hosts, and only drops of a queue: the window is AIMD's, grows by no
 //!   more than a 32nd per round trip, is paced, and a cut leaves what the path holds. A queue of one packet (100 Mbit/s,
 //!   0.1 ms) drops 4 % of it, one of ten (1 Gbit/s) 0.3 %. Four Renos beside it still have next to nothing.
