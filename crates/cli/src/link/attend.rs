@@ -5,27 +5,25 @@ use super::shown::{json, live_line, table, warning};
 use crate::failure::Failure;
 use crate::terminal::{note, print};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use narrows_emulator::{EmulatedLink, Event, LinkStats, Signals, forward};
+use narrows_emulator::{EmulatedLink, Event, LinkStats, Programs, Signals, forward};
 use serde_json::Value;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, ExitStatus};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// A command that was told to end has so long, then it is killed.
-const PATIENCE: Duration = Duration::from_secs(2);
 const TERMINATE: i32 = 15;
 
 /// What runs. It is over when the last command is; without any, at a signal.
 pub struct Running<'a> {
     pub links: Vec<(&'a str, &'a EmulatedLink)>,
-    pub commands: Vec<(String, Child)>,
+    pub programs: Programs,
 }
 
 /// Stays until it is over. The failure is the last command's exit code, if that is not zero.
 pub fn attend(a: &LinkArgs, signals: &Signals, running: Running<'_>) -> Result<(), Failure> {
-    let Running { links, mut commands } = running;
-    let alone = commands.is_empty();
+    let Running { links, mut programs } = running;
+    let alone = programs.commands().len() == 0;
     let bar = (alone && !a.quiet).then(bar);
     let mut last: Vec<LinkStats> = links.iter().map(|(_, l)| l.stats()).collect();
     let mut shown = Instant::now();
@@ -33,7 +31,7 @@ pub fn attend(a: &LinkArgs, signals: &Signals, running: Running<'_>) -> Result<(
         let patience = SECOND.saturating_sub(shown.elapsed());
         match signals.wait(patience) {
             Some(Event::Child) => {
-                if let Some(status) = ended(&mut commands, a.quiet) {
+                if let Some(status) = ended(&mut programs, a.quiet) {
                     break code(status);
                 }
             }
@@ -43,7 +41,7 @@ pub fn attend(a: &LinkArgs, signals: &Signals, running: Running<'_>) -> Result<(
                     .map_or(0, |s| 128 + s as u8);
             }
             Some(Event::Stop { signal, everybody }) => {
-                for (_, child) in commands.iter().filter(|_| !everybody) {
+                for child in programs.commands().filter(|_| !everybody) {
                     forward(child, signal);
                 }
             }
@@ -63,7 +61,8 @@ pub fn attend(a: &LinkArgs, signals: &Signals, running: Running<'_>) -> Result<(
             (last, shown) = (now, Instant::now());
         }
     };
-    end(commands);
+    // While the links still carry what they say at their end.
+    drop(programs);
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
@@ -90,38 +89,17 @@ fn finish(a: &LinkArgs, links: &[(&str, &EmulatedLink)]) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Takes out the commands that ended; the status of the last one given, when it did.
-fn ended(commands: &mut Vec<(String, Child)>, quiet: bool) -> Option<ExitStatus> {
+/// The last command's status, when it has ended. What became of the others is said.
+fn ended(programs: &mut Programs, quiet: bool) -> Option<ExitStatus> {
     let mut status = None;
-    let main = commands.len().checked_sub(1)?;
-    let mut number = 0;
-    commands.retain_mut(|(name, child)| {
-        let own = number;
-        number += 1;
-        let Ok(Some(ended)) = child.try_wait() else { return true };
-        if own == main {
+    for (label, ended, is_last) in programs.ended() {
+        if is_last {
             status = Some(ended);
         } else if !ended.success() && !quiet {
-            note(&format!("narrows: {name}: {ended}"));
-        }
-        false
-    });
-    status
-}
-
-/// Ends what still runs.
-pub fn end(mut commands: Vec<(String, Child)>) {
-    commands.iter().for_each(|(_, child)| forward(child, TERMINATE));
-    let begun = Instant::now();
-    for (_, child) in &mut commands {
-        while begun.elapsed() < PATIENCE && matches!(child.try_wait(), Ok(None)) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        if matches!(child.try_wait(), Ok(None)) {
-            let _ = child.kill();
-            let _ = child.wait();
+            note(&format!("narrows: {label}: {ended}"));
         }
     }
+    status
 }
 
 /// As shells have it.

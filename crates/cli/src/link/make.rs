@@ -9,11 +9,12 @@ use super::recorded::Recorded;
 use crate::failure::Failure;
 use crate::terminal;
 use narrows_emulator::{
-    Behind, EmulatedLink, Error, LinkEnd, Namespace, Signals, Topology, TopologyLink, clean, spawn,
+    Behind, EmulatedLink, Error, LinkEnd, Namespace, Programs, Signals, Topology, TopologyLink,
+    clean,
 };
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::Command;
 
 impl From<Error> for Failure {
     fn from(e: Error) -> Failure {
@@ -58,10 +59,10 @@ fn run(
     recorded: &[Recorded],
     page: Option<OnPage>,
 ) -> Result<(), Failure> {
-    let attend = |links: Vec<(&str, &EmulatedLink)>, commands| {
+    let attend = |links: Vec<(&str, &EmulatedLink)>, programs| {
         let _page = page.map(|page| page.open(&links)).transpose()?;
         recorded.iter().zip(&links).for_each(|(recorded, (_, link))| recorded.watch(link));
-        attend(a, signals, Running { links, commands })
+        attend(a, signals, Running { links, programs })
     };
     let what = plan.what(a);
     match plan {
@@ -75,7 +76,7 @@ fn run(
                 };
                 note(&format!("{what}\nA: {}\nB: {}", end(&x, link.a()), end(&y, link.b())));
             }
-            attend(vec![("link", &link)], Vec::new())
+            attend(vec![("link", &link)], Programs::new()?)
         }
         Plan::Behind { single } => {
             let behind = Behind::new(single.options)?;
@@ -83,14 +84,16 @@ fn run(
             let host = first(&link.b().addresses);
             let mut command = words(&a.command);
             command.env("NARROWS_HOST", host.to_string());
-            let child = spawn(&mut command, behind.namespace(), behind.files())?;
+            let mut programs = Programs::new()?;
+            let name = name(&a.command);
+            programs.start(&name, &mut command, behind.namespace(), behind.files())?;
             if !a.quiet {
                 note(&format!(
                     "{what}\nthe host is {host}, this end {}",
                     list(&link.a().addresses)
                 ));
             }
-            attend(vec![("link", link)], vec![(name(&a.command), child)])
+            attend(vec![("link", link)], programs)
         }
         Plan::Far { far, single } => {
             let wire = TopologyLink {
@@ -104,44 +107,34 @@ fn run(
                 topology.nodes().find(|(n, _)| *n == node).map_or(Vec::new(), |(_, a)| a.to_vec())
             };
             let there = addresses("far");
-            let start = |node: &str, mut command: Command| -> Result<Child, Failure> {
+            let mut programs = Programs::new()?;
+            let near = name(&a.command);
+            for (node, label, mut command) in
+                [("far", "far", shell(&far)), ("near", &near, words(&a.command))]
+            {
                 let place = topology.namespace(node).ok_or(Failure::Interrupted)?;
                 command.env("NARROWS_FAR", first(&there).to_string());
-                Ok(spawn(&mut command, place, topology.files())?)
-            };
-            let far = ("far".to_string(), start("far", shell(&far))?);
-            let near = match start("near", words(&a.command)) {
-                Ok(child) => (name(&a.command), child),
-                Err(e) => {
-                    super::attend::end(vec![far]);
-                    return Err(e);
-                }
-            };
+                programs.start(label, &mut command, place, topology.files())?;
+            }
             if !a.quiet {
                 note(&format!("{what}\nfar: {}; near: {}", list(&there), list(&addresses("near"))));
             }
             let links = topology.links().iter().map(|(n, l)| (n.as_str(), l)).collect();
-            attend(links, vec![far, near])
+            attend(links, programs)
         }
         Plan::Scenario { wires, commands } => {
             let topology = Topology::new(wires.into_iter().map(|(wire, _)| wire).collect())?;
-            let mut running = Vec::new();
+            let mut programs = Programs::new()?;
             for (node, text) in commands {
                 let place = topology.namespace(&node).ok_or(Failure::Interrupted)?;
-                match spawn(&mut shell(&text), place, topology.files()) {
-                    Ok(child) => running.push((node, child)),
-                    Err(e) => {
-                        super::attend::end(running);
-                        return Err(e.into());
-                    }
-                }
+                programs.start(&node, &mut shell(&text), place, topology.files())?;
             }
             if !a.quiet {
                 let nodes = topology.nodes().map(|(n, a)| format!("{n}: {}", list(a)));
                 note(&format!("{what}\n{}", nodes.collect::<Vec<_>>().join("\n")));
             }
             let links = topology.links().iter().map(|(n, l)| (n.as_str(), l)).collect();
-            attend(links, running)
+            attend(links, programs)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `narrows link`, end to end: commands behind links, exit codes, what is left behind. Most of it needs root; each test
 //! says why it was skipped.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -272,6 +272,60 @@ fn a_link_behind_a_link_ends_with_it() {
     run.kill().unwrap();
     run.wait().unwrap();
     assert!(wait_until(|| !sleeper(&mark)), "the inner link's command");
+}
+
+/// A background program at each end, without its shell for a parent, one of them deaf to SIGTERM; they and nobody else's
+/// end with the link, however it ends.
+#[test]
+fn what_the_commands_left_running_ends_with_the_link_and_nothing_else_does() {
+    let Some(_alone) = way_out() else { return };
+    let id = std::process::id();
+    let [far, near, own, visitor, neighbour] = [1, 2, 3, 4, 5].map(|n| format!("{n}4{id:06}"));
+    let mut others = vec![Command::new("sleep").arg(&own).spawn().unwrap()];
+    let mut other_link = with_a_sleeper(&neighbour);
+    for (way, deaf) in [("", "trap '' TERM; "), ("-TERM", ""), ("-INT", ""), ("-KILL", "")] {
+        let left = |mark: &str, before: &str| {
+            // The subshell ends at once: its child has no parent among the commands.
+            format!("{before}(setsid sleep {mark} </dev/null >/dev/null 2>&1 &)")
+        };
+        let there = format!("{}; sleep 1000{id:06}", left(&far, deaf));
+        // Its standard input is the test's: it ends when the test says so.
+        let here = format!("{}; echo $$; read end", left(&near, ""));
+        let mut run = Command::new(env!("CARGO_BIN_EXE_narrows"))
+            .args(["link", LINK, "--quiet", "--far", &there, "--", "sh", "-c", &here])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut shell = String::new();
+        std::io::BufReader::new(run.stdout.as_mut().unwrap()).read_line(&mut shell).unwrap();
+        assert!(wait_until(|| sleeper(&far) && sleeper(&near)), "{way}");
+        if way.is_empty() {
+            // Somebody looks at the link from within.
+            let enter = ["--net", "--target", shell.trim(), "sleep", &visitor];
+            others.push(Command::new("nsenter").args(enter).spawn().unwrap());
+            assert!(wait_until(|| sleeper(&visitor)));
+            drop(run.stdin.take());
+        } else {
+            let told = Command::new("kill").args([way, &run.id().to_string()]).status().unwrap();
+            assert!(told.success());
+        }
+        run.wait().unwrap();
+        let gone = || ![&far, &near, &format!("1000{id:06}")].into_iter().any(|m| sleeper(m));
+        // After a SIGKILL the guard ends them; else they ended before the link did.
+        assert!(if way == "-KILL" { wait_until(gone) } else { gone() }, "left after {way:?}");
+        assert!(
+            sleeper(&own) && sleeper(&visitor) && sleeper(&neighbour),
+            "{way}: another's ended"
+        );
+    }
+    for mut other in others {
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+    assert!(Command::new("kill").arg(other_link.id().to_string()).status().unwrap().success());
+    other_link.wait().unwrap();
+    assert!(!sleeper(&neighbour));
 }
 
 #[test]
