@@ -8,7 +8,9 @@ pub mod sending;
 
 use crate::feed::history::Merge;
 use crate::feed::{Column, Event, Kind, Mark, Run, Update};
+use narrows_net::Clock;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What goes on is told of again after so long; what has not been seen for so long is another time (a receiver counts once a
 /// second).
@@ -18,13 +20,42 @@ const OVER_US: i64 = 2_000_000;
 /// A column of a track of media: name, unit, meaning.
 type Columns<'a> = &'a [(&'static str, &'static str, &'static str, Merge)];
 
-/// A new track of media in this run; `None` if there are too many.
-fn track(run: &Run, columns: Columns<'_>) -> Option<usize> {
-    let columns = columns.iter().map(|&(name, unit, meaning, merge)| {
-        let meaning = meaning.to_string();
-        Column { name, unit, meaning, merge }
-    });
-    run.track(Kind::Media, "media", columns.collect())
+/// Where the figures of one end are shown, and what is remembered of those before.
+#[derive(Debug)]
+struct Shown<M> {
+    run: Arc<Run>,
+    clock: Clock,
+    /// `None` where the run has too many.
+    track: Option<usize>,
+    memory: Mutex<M>,
+}
+
+impl<M: Default> Shown<M> {
+    /// On a new track of this run.
+    fn new(run: Arc<Run>, clock: Clock, columns: Columns<'_>) -> Shown<M> {
+        let columns = columns.iter().map(|&(name, unit, meaning, merge)| {
+            let meaning = meaning.to_string();
+            Column { name, unit, meaning, merge }
+        });
+        let track = run.track(Kind::Media, "media", columns.collect());
+        Shown { run, clock, track, memory: Mutex::default() }
+    }
+
+    fn now_us(&self) -> i64 {
+        (self.clock.now().as_nanos() / 1000) as i64
+    }
+
+    fn memory(&self) -> MutexGuard<'_, M> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets `write` add to the track.
+    fn update(&self, now_us: i64, write: impl FnOnce(&mut M, &mut Update<'_>, usize)) {
+        if let Some(track) = self.track {
+            let mut memory = self.memory();
+            self.run.update(now_us, |update| write(&mut memory, update, track));
+        }
+    }
 }
 
 /// Things that happen many times a second, told of once, and again while they last.

@@ -1,11 +1,11 @@
 //! The end that receives: how long frames took, which were late, and when the picture stood.
 
-use super::{Columns, Counts, bits, mbit, ms, number, tell, track};
+use super::{Columns, Counts, Shown, bits, mbit, ms, number, tell};
 use crate::feed::history::Merge;
 use crate::feed::{Mark, Run};
 use narrows_net::Clock;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// What caused a late frame happened within the latency and so long before.
 const BEFORE_US: i64 = 1_000_000;
@@ -72,10 +72,7 @@ pub struct Playing {
 /// Shows a receiver's streams.
 #[derive(Debug)]
 pub struct PlayingLive {
-    run: Arc<Run>,
-    clock: Clock,
-    track: Option<usize>,
-    known: Mutex<Known>,
+    shown: Shown<Known>,
 }
 
 #[derive(Debug, Default)]
@@ -88,20 +85,16 @@ struct Known {
 impl PlayingLive {
     /// In this run, by its clock.
     pub fn new(run: Arc<Run>, clock: Clock) -> PlayingLive {
-        let track = track(&run, COLUMNS);
-        PlayingLive { run, clock, track, known: Mutex::default() }
+        PlayingLive { shown: Shown::new(run, clock, COLUMNS) }
     }
 
     /// The figures of now.
     pub fn show(&self, now: &Playing) {
-        self.show_at((self.clock.now().as_nanos() / 1000) as i64, now);
+        self.show_at(self.shown.now_us(), now);
     }
 
     fn show_at(&self, now_us: i64, now: &Playing) {
-        let Some(track) = self.track else { return };
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = &mut *known;
-        self.run.update(now_us, |update| {
+        self.shown.update(now_us, |known, update, track| {
             let last = known.recent.back().copied();
             let Some((then_us, before)) = last.filter(|(_, last)| last.stream == now.stream) else {
                 known.recent.clear();

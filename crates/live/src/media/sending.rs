@@ -1,11 +1,11 @@
 //! The end that sends: the encoder's rate beside what the controller permits, what waits, and why packets were dropped.
 
-use super::{Columns, Counts, mbit, ms, number, tell, track};
+use super::{Columns, Counts, Shown, mbit, ms, number, tell};
 use crate::feed::history::Merge;
 use crate::feed::{Mark, Run};
 use narrows_net::Clock;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// A rate below this part of its highest of the last second is an event.
 const FALL: f64 = 0.8;
@@ -71,10 +71,7 @@ impl Sending {
 /// Shows a sender.
 #[derive(Debug)]
 pub struct SendingLive {
-    run: Arc<Run>,
-    clock: Clock,
-    track: Option<usize>,
-    known: Mutex<Known>,
+    shown: Shown<Known>,
 }
 
 #[derive(Debug, Default)]
@@ -90,27 +87,24 @@ struct Known {
 impl SendingLive {
     /// In this run, by its clock.
     pub fn new(run: Arc<Run>, clock: Clock) -> SendingLive {
-        let track = track(&run, COLUMNS);
-        SendingLive { run, clock, track, known: Mutex::default() }
+        SendingLive { shown: Shown::new(run, clock, COLUMNS) }
     }
 
     /// The figures of now.
     pub fn show(&self, now: &Sending) {
-        self.show_at((self.clock.now().as_nanos() / 1000) as i64, now);
+        self.show_at(self.shown.now_us(), now);
     }
 
     fn show_at(&self, now_us: i64, now: &Sending) {
-        let Some(track) = self.track else { return };
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = &mut *known;
         if !now.connected {
+            let mut known = self.shown.memory();
             (known.before, known.told) = (None, Sending::default());
             known.rates.clear();
             return;
         }
-        // Counters begin anew with each connection.
-        let before = known.before.replace(*now).unwrap_or_default();
-        self.run.update(now_us, |update| {
+        self.shown.update(now_us, |known, update, track| {
+            // Counters begin anew with each connection.
+            let before = known.before.replace(*now).unwrap_or_default();
             let since = |of: fn(&Sending) -> u64| of(now).saturating_sub(of(&before));
             let row = [
                 now.told_bps,
