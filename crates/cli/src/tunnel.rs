@@ -12,6 +12,7 @@ use clap::{Args, Subcommand};
 use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;
 use narrows_files::access::AllowList;
+use narrows_files::dial::Peer;
 use narrows_files::learned::Learned;
 use narrows_files::{Error, Kind, Scheme, Url, error, key};
 use narrows_transport::endpoint::Permit;
@@ -344,17 +345,19 @@ fn connect(a: &Connect) -> Result<(), Failure> {
     let recording = a.record.start("tunnel connect", &protocol, format!("the path to {shown}"))?;
     let page = ShownConnections::open(&a.live, "tunnel connect", config.protocol.label())?;
     let options = ClientOptions {
-        host: url.host.clone(),
-        port: url.port,
-        key,
-        judge: Box::new(move |found| pin(&known, &server, found)),
-        identity,
-        config,
+        peer: Peer {
+            host: url.host.clone(),
+            port: url.port,
+            key,
+            judge: Box::new(move |found| pin(&known, &server, found)),
+            identity,
+            config,
+            patience: PATIENCE,
+            tap: ShownConnections::beside(page.as_ref(), recording.tap("client")),
+        },
         receiving: PathHints { rate: a.receive_rate, ..a.transport.hints.receiving() },
-        patience: PATIENCE,
         silence: SILENCE,
         learned,
-        tap: ShownConnections::beside(page.as_ref(), recording.tap("client")),
         tell: Box::new(move |line| log.line(Level::Info, "tunnel", line)),
     };
     catch_interrupt();

@@ -15,10 +15,12 @@
 //! | read an address | [`url`] |
 //! | remember a path's characteristics | [`learned`] |
 //! | connect to a server of before in one round trip | [`tokens`] |
+//! | connect to a peer again and again, for something else than files | [`dial`] |
 
 pub mod access;
 mod busy;
 pub mod client;
+pub mod dial;
 pub mod error;
 mod follower;
 pub mod frames;

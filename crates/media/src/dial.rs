@@ -3,17 +3,12 @@
 use crate::connection::for_media;
 use narrows_base::Duration;
 use narrows_base::text::shown as escaped;
-use narrows_files::error::shown;
-use narrows_files::{Error, Identity, Kind, key};
-use narrows_net::tap::Tap;
-use narrows_net::{ConnectOptions, Connection, Endpoint, Error as NetError, Options};
-use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::endpoint::ServerKey;
-use narrows_wire::StaticKey;
-use narrows_wire::noise::PublicKey;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use narrows_files::Error;
+pub use narrows_files::dial::Peer;
+use narrows_files::dial::{Dial, Words, may_pass, unspecified};
+use narrows_net::{Connection, Endpoint};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration as Wait;
 use tokio::net::lookup_host;
 use tokio::time::{sleep, timeout};
@@ -23,29 +18,13 @@ const MIN_PAUSE: Wait = Wait::from_millis(500);
 const MAX_PAUSE: Wait = Wait::from_secs(15);
 /// A connection that lasted so long was none that is refused at once.
 const LASTED: Duration = Duration::from_secs(10);
-
-/// Whether a key is the right one.
-pub type Judge = Box<dyn Fn(&PublicKey) -> Result<(), Error> + Send + Sync>;
-
-/// The other end, and how it is connected to.
-pub struct Peer {
-    /// Its name or address.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// Its key; without one the first that is met is judged, and kept from then on.
-    pub key: Option<PublicKey>,
-    /// Judges a key of the first meeting.
-    pub judge: Judge,
-    /// This end's key.
-    pub identity: Identity,
-    /// How connections behave.
-    pub config: ConnectionConfig,
-    /// An attempt is given up after so long.
-    pub patience: Duration,
-    /// What observes the endpoint of each connection.
-    pub tap: Option<Arc<dyn Tap>>,
-}
+const WORDS: Words = Words {
+    stranger: "the other end does not know this one",
+    other_protocol: Some(
+        "what listens there is not the other end of this: a sender connects to `media receive`, a receiver to \
+         `media send --listen`",
+    ),
+};
 
 /// Why a connection was of no use.
 pub enum Ended {
@@ -68,11 +47,10 @@ pub trait Use {
     fn tell(&self, line: &str);
 }
 
-/// Connects to a peer.
+/// Keeps a connection to a peer.
 pub struct Dialler {
-    peer: Peer,
+    dial: Dial,
     application: &'static str,
-    key: Mutex<Option<PublicKey>>,
     /// Of the present connection.
     endpoint: Mutex<Option<Endpoint>>,
     is_leaving: AtomicBool,
@@ -81,9 +59,8 @@ pub struct Dialler {
 impl Dialler {
     /// For this application protocol.
     pub fn new(peer: Peer, application: &'static str) -> Dialler {
-        let key = Mutex::new(peer.key);
         let (endpoint, is_leaving) = (Mutex::default(), AtomicBool::new(false));
-        Dialler { peer, application, key, endpoint, is_leaving }
+        Dialler { dial: Dial::new(peer, WORDS), application, endpoint, is_leaving }
     }
 
     /// Connects, and does so again whenever the connection is lost, until this end [leaves](Dialler::leave).
@@ -118,9 +95,7 @@ impl Dialler {
                         (other, _) => other,
                     }
                 }
-                Err(e) if e.kind == Kind::Unreachable || e.kind == Kind::Busy => {
-                    Ended::Lost(e.line)
-                }
+                Err(e) if may_pass(&e) => Ended::Lost(e.line),
                 Err(e) => Ended::Final(e),
             };
             match ended {
@@ -140,8 +115,7 @@ impl Dialler {
     /// Why the other end refused a connection that this one took for open: whoever is fast learns it only then.
     async fn refusal(&self, connection: &Connection) -> Option<Error> {
         let closed = timeout(Wait::ZERO, connection.closed()).await.ok()?;
-        let why = refused(&closed, &self.peer.identity);
-        matches!(why.kind, Kind::Refused | Kind::Version | Kind::WrongKey).then_some(why)
+        self.dial.refusal(&closed)
     }
 
     fn endpoint(&self) -> MutexGuard<'_, Option<Endpoint>> {
@@ -159,62 +133,13 @@ impl Dialler {
     }
 
     async fn connect(&self) -> Result<(Connection, Endpoint), Error> {
-        let Peer { host, port, config, identity, patience, judge, tap, .. } = &self.peer;
-        let unknown = || {
-            let line = format!("{}: no such host", shown(host));
-            Error::new(Kind::Unreachable, line)
-        };
+        let Peer { host, port, config, .. } = &self.dial.peer;
+        let unknown = || self.dial.no_such_host();
         let mut found = lookup_host((host.as_str(), *port)).await.map_err(|_| unknown())?;
         let address = found.next().ok_or_else(unknown)?;
-        let any: IpAddr = match address {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let local = |e: String| Error::new(Kind::Local, e);
-        let ours = StaticKey::new(*identity.private()).map_err(|e| local(e.to_string()))?;
         let config = for_media(config.clone(), self.application)?;
-        let options = Options::client(ours, config.clone()).tapped(tap.clone());
-        let endpoint =
-            Endpoint::bind((any, 0).into(), options).map_err(|e| local(e.to_string()))?;
-        let expected = *self.key.lock().unwrap_or_else(PoisonError::into_inner);
-        let server = expected.map_or(ServerKey::Any, ServerKey::Is);
-        let mut how = ConnectOptions::new(server, config);
-        (how.suite, how.patience) = (key::suite(), *patience);
-        let connected = endpoint.connect(address, how).await;
-        let connection = connected.map_err(|e| refused(&e, identity))?;
-        if expected.is_none() {
-            let found = connection.peer_key();
-            let cut = || Error::new(Kind::Unreachable, "the connection was cut");
-            let found = found.ok_or_else(cut)?;
-            judge(&found)?;
-            *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
-        }
+        let endpoint = self.dial.endpoint(unspecified(&address), &config)?;
+        let connection = self.dial.connect(&endpoint, address, config).await?;
         Ok((connection, endpoint))
     }
-}
-
-fn refused(e: &NetError, identity: &Identity) -> Error {
-    let kind = match e {
-        NetError::Refused { .. } => {
-            let own = key::text(identity.public());
-            let line =
-                format!("the other end does not know this one: its list of clients lacks {own}");
-            return Error::new(Kind::Refused, line);
-        }
-        NetError::WrongKey { address, found, .. } => {
-            let found = key::text(found);
-            let line = format!("{address} has another key than expected ({found} now)");
-            return Error::new(Kind::WrongKey, line);
-        }
-        NetError::NoCommonProtocol { .. } => {
-            let line = "what listens there is not the other end of this: a sender connects to `media receive`, a receiver to \
-                        `media send --listen`";
-            return Error::new(Kind::Version, line);
-        }
-        NetError::Version { .. } | NetError::UnknownProtocol { .. } => Kind::Version,
-        NetError::Busy { .. } => Kind::Busy,
-        NetError::System(_) | NetError::TooMany => Kind::Local,
-        _ => Kind::Unreachable,
-    };
-    Error::new(kind, e.to_string())
 }

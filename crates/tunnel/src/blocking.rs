@@ -9,6 +9,7 @@ use crate::request::Request;
 use crate::server::{Server, ServerOptions};
 use crate::socks;
 use crate::tun::near::{NearTun, Route};
+use narrows_files::dial::Peer;
 use narrows_files::{Error, Kind};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,7 +104,7 @@ pub fn connect(
             Some(routes) => {
                 if !routes.is_empty() {
                     // The name's server, or its way there, may be behind the routes.
-                    options.host = looked_up(&options).await?;
+                    options.peer.host = looked_up(&options.peer).await?;
                 }
                 Some(NearTun::create(routes)?)
             }
@@ -158,8 +159,8 @@ pub fn connect(
 }
 
 /// The server's address as it is now.
-async fn looked_up(options: &ClientOptions) -> Result<String, Error> {
-    let ClientOptions { host, port, .. } = options;
+async fn looked_up(peer: &Peer) -> Result<String, Error> {
+    let Peer { host, port, .. } = peer;
     let found = tokio::net::lookup_host((host.as_str(), *port)).await.ok();
     let first = found.and_then(|mut found| found.next()).map(|address| address.ip().to_string());
     first.ok_or_else(|| {

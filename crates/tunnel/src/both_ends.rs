@@ -9,6 +9,7 @@ use crate::server::{Server, ServerOptions};
 use narrows_base::{Duration, Spec};
 use narrows_congestion::PathHints;
 use narrows_files::access::AllowList;
+use narrows_files::dial::Peer;
 use narrows_files::learned::Learned;
 use narrows_files::{Identity, key};
 use narrows_net::endpoint::connection;
@@ -132,17 +133,19 @@ impl Far {
         let told = Lines::default();
         let lines = told.clone();
         let tunnel = Tunnel::new(ClientOptions {
-            host: near.at.ip().to_string(),
-            port: near.at.port(),
-            key: Some(*self.server.public()),
-            judge: Box::new(|_| Ok(())),
-            identity: self.client.clone(),
-            config: config(),
+            peer: Peer {
+                host: near.at.ip().to_string(),
+                port: near.at.port(),
+                key: Some(*self.server.public()),
+                judge: Box::new(|_| Ok(())),
+                identity: self.client.clone(),
+                config: config(),
+                patience: near.patience,
+                tap: None,
+            },
             receiving: near.receiving,
-            patience: near.patience,
             silence: near.silence,
             learned: near.learned,
-            tap: None,
             tell: Box::new(move |line| lines.lock().unwrap().push(line.into())),
         });
         let kept = tunnel.clone();

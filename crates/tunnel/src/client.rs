@@ -9,19 +9,13 @@ use crate::pipe::answer;
 use crate::request::{Refusal, Request};
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
+use narrows_files::dial::{Dial, Peer, Words, unspecified};
 use narrows_files::learned::Learned;
-use narrows_files::{Error, Identity, Kind, key};
-use narrows_net::tap::Tap;
-use narrows_net::{
-    ConnectOptions, Connection, Endpoint, Error as NetError, Options, ReceiveStream, SendStream,
-};
-use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::endpoint::ServerKey;
-use narrows_wire::StaticKey;
-use narrows_wire::noise::PublicKey;
+use narrows_files::{Error, Kind};
+use narrows_net::{Connection, Endpoint, ReceiveStream, SendStream};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Duration as Wait;
 use tokio::net::lookup_host;
 use tokio::sync::watch;
@@ -31,33 +25,19 @@ use tokio::time::timeout;
 /// Whoever connects to the near side waits so long for a connection that answers: as long as UDP is tried, and then TCP.
 const PATIENCE: Wait = Wait::from_secs(15);
 
-/// Whether a key is the right one.
-pub type Judge = Box<dyn Fn(&PublicKey) -> Result<(), Error> + Send + Sync>;
+const WORDS: Words =
+    Words { stranger: "the server does not know this client", other_protocol: None };
 
 /// How a near side connects.
 pub struct ClientOptions {
-    /// The server's name or address.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// Its key; without one the first that is met is judged, and kept from then on.
-    pub key: Option<PublicKey>,
-    /// Judges a key of the first meeting.
-    pub judge: Judge,
-    /// This end's key.
-    pub identity: Identity,
-    /// How connections behave.
-    pub config: ConnectionConfig,
+    /// The server. An attempt over UDP is given up after its patience.
+    pub peer: Peer,
     /// What the far side is told of the path by which it sends.
     pub receiving: PathHints,
-    /// An attempt over UDP is given up after so long.
-    pub patience: Duration,
     /// After so long without a packet of the far side's, and with probes unanswered, another connection is tried.
     pub silence: Duration,
     /// Where it is kept what the path there is like, and under which name.
     pub learned: Option<(Arc<Learned>, String)>,
-    /// Who watches.
-    pub tap: Option<Arc<dyn Tap>>,
     /// Told a line when something happens that people should know.
     pub tell: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -172,98 +152,68 @@ impl Link {
 
 /// The near side of a tunnel.
 pub struct Tunnel {
-    pub(crate) options: ClientOptions,
-    key: Mutex<Option<PublicKey>>,
+    receiving: PathHints,
+    pub(crate) silence: Duration,
+    learned: Option<(Arc<Learned>, String)>,
+    tell: Box<dyn Fn(&str) + Send + Sync>,
+    pub(crate) dial: Dial,
     pub(crate) current: watch::Sender<Option<Arc<Link>>>,
 }
 
 impl Tunnel {
     /// Without a connection: [`keep`](Tunnel::keep) makes one.
     pub fn new(options: ClientOptions) -> Arc<Tunnel> {
-        let (key, current) = (Mutex::new(options.key), watch::Sender::new(None));
-        Arc::new(Tunnel { options, key, current })
+        let ClientOptions { peer, receiving, silence, learned, tell } = options;
+        let (dial, current) = (Dial::new(peer, WORDS), watch::Sender::new(None));
+        Arc::new(Tunnel { dial, receiving, silence, learned, tell, current })
     }
 
     /// Tells the user.
     pub fn tell(&self, line: &str) {
-        (self.options.tell)(line);
+        (self.tell)(line);
     }
 
     /// A new connection, to which the far side is told what is known of the path.
     pub(crate) async fn connect(&self) -> Result<Link, Error> {
         let mut link = self.connect_somehow().await?;
-        if let Some((learned, place)) = &self.options.learned {
+        if let Some((learned, place)) = &self.learned {
             let over = if link.is_over_tcp { " over TCP" } else { "" };
             let place = format!("{place}{over}");
             link.lesson = Some(Lesson::begin(&link.connection, learned.clone(), place));
         }
-        link.tell_path(&self.options.receiving).await;
+        link.tell_path(&self.receiving).await;
         Ok(link)
     }
 
     /// Over UDP, and if that is not answered over TCP.
     async fn connect_somehow(&self) -> Result<Link, Error> {
-        let ClientOptions { host, port, .. } = &self.options;
-        let mut found = lookup_host((host.as_str(), *port)).await.map_err(|_| {
-            let line = format!("{}: no such host", narrows_files::error::shown(host));
-            Error::new(Kind::Unreachable, line)
-        })?;
-        let address = found.next().ok_or_else(|| Error::new(Kind::Unreachable, "no such host"))?;
-        let any: IpAddr = match address {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let failed = match self.attempt(self.endpoint(any)?, address).await {
+        let Peer { host, port, config, .. } = &self.dial.peer;
+        let unknown = || self.dial.no_such_host();
+        let mut found = lookup_host((host.as_str(), *port)).await.map_err(|_| unknown())?;
+        let address = found.next().ok_or_else(unknown)?;
+        // The server opens no streams.
+        let config = for_tunnel(config.clone(), 0)?;
+        let endpoint = self.dial.endpoint(unspecified(&address), &config)?;
+        let failed = match self.dial.connect(&endpoint, address, config.clone()).await {
             Err(e) if e.kind == Kind::Unreachable => e,
             made => {
-                let (connection, endpoint) = made?;
+                let connection = made?;
                 self.tell(&format!("connected to {address}"));
                 return Ok(Link::new((connection, endpoint), None, address.ip()));
             }
         };
         let Ok((tcp, udp)) = over_tcp::connect(address).await else { return Err(failed) };
         let local = |e: std::io::Error| Error::new(Kind::Local, e.to_string());
-        let endpoint = self.endpoint(Ipv4Addr::LOCALHOST.into())?;
+        let endpoint = self.dial.endpoint(Ipv4Addr::LOCALHOST.into(), &config)?;
         let beside = udp.local_addr().map_err(local)?;
         udp.connect(endpoint.local_addr()).await.map_err(local)?;
         let mut carrier = JoinSet::new();
         carrier.spawn(over_tcp::carry(tcp, udp));
-        let Ok((connection, endpoint)) = self.attempt(endpoint, beside).await else {
+        let Ok(connection) = self.dial.connect(&endpoint, beside, config).await else {
             return Err(failed);
         };
         self.tell(&format!("connected to {address} over TCP, since UDP is not answered"));
         Ok(Link::new((connection, endpoint), Some(carrier), address.ip()))
-    }
-
-    fn endpoint(&self, at: IpAddr) -> Result<Endpoint, Error> {
-        let ClientOptions { config, identity, tap, .. } = &self.options;
-        let local = |e: String| Error::new(Kind::Local, e);
-        let ours = StaticKey::new(*identity.private()).map_err(|e| local(e.to_string()))?;
-        // The server opens no streams.
-        let options = Options::client(ours, for_tunnel(config.clone(), 0)?).tapped(tap.clone());
-        Endpoint::bind((at, 0).into(), options).map_err(|e| local(e.to_string()))
-    }
-
-    async fn attempt(
-        &self,
-        endpoint: Endpoint,
-        address: SocketAddr,
-    ) -> Result<(Connection, Endpoint), Error> {
-        let ClientOptions { config, identity, .. } = &self.options;
-        let config = for_tunnel(config.clone(), 0)?;
-        let expected = *self.key.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut how = ConnectOptions::new(expected.map_or(ServerKey::Any, ServerKey::Is), config);
-        (how.suite, how.patience) = (key::suite(), self.options.patience);
-        let connected = endpoint.connect(address, how).await;
-        let connection = connected.map_err(|e| refused(&e, identity))?;
-        if expected.is_none() {
-            let found = connection.peer_key();
-            let found =
-                found.ok_or_else(|| Error::new(Kind::Unreachable, "the connection was cut"))?;
-            (self.options.judge)(&found)?;
-            *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
-        }
-        Ok((connection, endpoint))
     }
 
     /// The connection, once there is one.
@@ -298,39 +248,4 @@ impl Tunnel {
             link.endpoint.leave(0, "");
         }
     }
-}
-
-/// Whether another attempt would end the same way.
-pub(crate) fn is_final(e: &NetError) -> bool {
-    matches!(
-        e,
-        NetError::WrongKey { .. }
-            | NetError::Refused { .. }
-            | NetError::Version { .. }
-            | NetError::NoCommonProtocol { .. }
-            | NetError::UnknownProtocol { .. }
-    )
-}
-
-pub(crate) fn refused(e: &NetError, identity: &Identity) -> Error {
-    let kind = match e {
-        NetError::Refused { .. } => {
-            let own = key::text(identity.public());
-            let line =
-                format!("the server does not know this client: its list of clients lacks {own}");
-            return Error::new(Kind::Refused, line);
-        }
-        NetError::WrongKey { address, found, .. } => {
-            let found = key::text(found);
-            return Error::new(
-                Kind::WrongKey,
-                format!("{address} has another key than expected ({found} now)"),
-            );
-        }
-        e if is_final(e) => Kind::Version,
-        NetError::Busy { .. } => Kind::Busy,
-        NetError::System(_) | NetError::TooMany => Kind::Local,
-        _ => Kind::Unreachable,
-    };
-    Error::new(kind, e.to_string())
 }

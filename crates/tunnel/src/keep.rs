@@ -5,13 +5,14 @@
 //! answers: UDP rather than TCP, the newest among equals. What was open stays on its connection, which is closed when
 //! nothing is open on it.
 
-use crate::client::{CARRIER_LOST, Carrier, Link, Tunnel, is_final, refused};
+use crate::client::{CARRIER_LOST, Carrier, Link, Tunnel};
 use crate::flow;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use narrows_base::Duration;
-use narrows_files::{Error, Kind};
+use narrows_files::Error;
+use narrows_files::dial::may_pass;
 use narrows_net::{Connection, Error as NetError};
 use std::sync::Arc;
 use std::time::{Duration as Wait, Instant};
@@ -70,7 +71,7 @@ impl Tunnel {
     /// # Errors
     /// What another attempt would not change: the server has another key, refuses this one, or speaks another version.
     pub async fn keep(&self) -> Result<(), Error> {
-        let silence = self.options.silence;
+        let silence = self.silence;
         let mut looks =
             interval(Wait::from_nanos(silence.as_nanos() / LOOKS).max(Wait::from_millis(1)));
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -115,8 +116,7 @@ impl Tunnel {
                 }
                 Next::Made(Err(e)) => {
                     attempt = None;
-                    let passes = matches!(e.kind, Kind::Unreachable | Kind::Busy);
-                    if !passes && living.is_empty() {
+                    if !may_pass(&e) && living.is_empty() {
                         return Err(e);
                     }
                     // Once for each cause, not for each attempt.
@@ -133,9 +133,11 @@ impl Tunnel {
                         tokio::task::spawn_blocking(move || link.keep_learned());
                     }
                     if one.is_some_and(|one| !one.is_left) {
-                        if living.is_empty() && is_final(&why) {
+                        if living.is_empty()
+                            && let Some(e) = self.dial.refusal(&why)
+                        {
                             self.current.send_replace(None);
-                            return Err(refused(&why, &self.options.identity));
+                            return Err(e);
                         }
                         let next = if living.is_empty() { "; connecting again" } else { "" };
                         self.tell(&format!(

@@ -10,6 +10,7 @@ use crate::server::{Server, ServerOptions};
 use narrows_base::{Rate, Spec};
 use narrows_congestion::PathHints;
 use narrows_files::access::AllowList;
+use narrows_files::dial::Peer;
 use narrows_files::learned::{Learned, client};
 use narrows_files::{Identity, Kind, key};
 use narrows_net::endpoint::connection;
@@ -192,17 +193,19 @@ async fn an_unlisted_client_ends_with_one_line() {
     let mut far = far(&["*:80"]);
     far.client = Identity::generate().unwrap();
     let tunnel = Tunnel::new(ClientOptions {
-        host: "127.0.0.1".into(),
-        port: far.at.port(),
-        key: Some(*far.server.public()),
-        judge: Box::new(|_| Ok(())),
-        identity: far.client.clone(),
-        config: config(),
+        peer: Peer {
+            host: "127.0.0.1".into(),
+            port: far.at.port(),
+            key: Some(*far.server.public()),
+            judge: Box::new(|_| Ok(())),
+            identity: far.client.clone(),
+            config: config(),
+            patience: narrows_base::Duration::from_secs(10),
+            tap: None,
+        },
         receiving: PathHints::default(),
-        patience: narrows_base::Duration::from_secs(10),
         silence: narrows_base::Duration::from_secs(12),
         learned: None,
-        tap: None,
         tell: Box::new(|_| ()),
     });
     let e = tunnel.keep().await.unwrap_err();
