@@ -73,6 +73,8 @@ fn percentile(sorted: &[f64], share: f64) -> f64 {
 }
 
 const SEEDS: u64 = 5;
+/// What became of a connection's transfer bears on its next ones, so where few are slow it is connections that count.
+const MANY_SEEDS: u64 = 240;
 /// What is lost, and for how long: single packets, and as long as four full packets take.
 const LOSSES: [f64; 3] = [0.05, 0.1, 0.2];
 const BURSTS: [(Duration, &str); 2] =
@@ -80,24 +82,31 @@ const BURSTS: [(Duration, &str); 2] =
 /// As it is, and one that keeps its rate whatever is lost, which shows what repair alone changes.
 const PROTOCOLS: [&str; 2] = ["rrtp", "rrtp+fixed(rate=19Mbit/s)"];
 
-/// Median and 95th percentile of the times that transfers took, one after another on a connection, in ms; and bytes sent
-/// for each byte.
+/// The times in ms that so many transfers took, one after another on this connection.
+fn one_after_another(pair: &mut Pair, bytes: u64, count: usize) -> Vec<f64> {
+    let transfer = |_| {
+        let time = pair.transfer(Side::Client, bytes, 60.0).expect("a transfer ends");
+        pair.run_for(0.3);
+        time.as_secs_f64() * 1e3
+    };
+    (0..count).map(transfer).collect()
+}
+
+/// Median and 95th percentile of the times that transfers took in ms, a connection for each seed, and bytes sent for each
+/// byte.
 fn transfers(
     protocol: &str,
     is_repaired: bool,
     losses: impl Fn() -> Losses,
+    seeds: u64,
     bytes: u64,
     count: usize,
 ) -> String {
     let (mut took, mut sent) = (Vec::new(), 0.0);
-    for seed in 1..=SEEDS {
+    for seed in 1..=seeds {
         let mut pair = pair(protocol, is_repaired, losses(), seed);
-        for _ in 0..count {
-            let time = pair.transfer(Side::Client, bytes, 60.0).expect("a transfer ends");
-            took.push(time.as_secs_f64() * 1e3);
-            pair.run_for(0.3);
-        }
-        sent += sent_per_byte(&pair, bytes as usize * count) / SEEDS as f64;
+        took.extend(one_after_another(&mut pair, bytes, count));
+        sent += sent_per_byte(&pair, bytes as usize * count) / seeds as f64;
     }
     took.sort_by(f64::total_cmp);
     format!("{:.0}, {:.0} ({sent:.2})", percentile(&took, 0.5), percentile(&took, 0.95))
@@ -114,13 +123,28 @@ fn completion_times_of_short_transfers() {
                     print!("| {:.0}% {name} | {} kB ", loss * 100.0, bytes / 1000);
                     for is_repaired in [false, true] {
                         let losses = || Losses::new(loss, burst);
-                        let took = transfers(protocol, is_repaired, losses, bytes, count);
+                        let took = transfers(protocol, is_repaired, losses, SEEDS, bytes, count);
                         print!("| {took} ");
                     }
                     println!("|");
                 }
             }
         }
+    }
+}
+
+#[test]
+#[ignore = "a measurement of some minutes"]
+fn completion_times_over_many_seeds() {
+    let (burst, name) = BURSTS[1];
+    for protocol in PROTOCOLS {
+        print!("| {protocol}, 20% {name}, 1000 kB ");
+        for is_repaired in [false, true] {
+            let losses = || Losses::new(0.2, burst);
+            let took = transfers(protocol, is_repaired, losses, MANY_SEEDS, 1_000_000, 12);
+            print!("| {took} ");
+        }
+        println!("|");
     }
 }
 
@@ -197,23 +221,20 @@ fn deadlines_that_messages_miss() {
 
 /// An application that sends little does not show that the link is not full: its losses must not take down what is known
 /// of the link, for the next transfer would be slow. Nine in ten take little longer than for a sender that holds its rate.
+///
+/// Of single losses, since bursts let connections leave their default mode by chance: there the ninth of ten is 0.85 to 2
+/// times as long from a few seeds to the next. Of any eight of forty seeds it is 0.88 to 1.15 times as long here, and half
+/// of the time more than 1.5 times where rounds in which the application was the limit count as others.
 #[test]
 fn transfers_one_after_another_over_a_link_that_loses_stay_fast() {
-    let ninth = |protocol, burst| {
-        let mut took = Vec::new();
-        for seed in 1..=3 {
-            let mut pair = pair(protocol, false, Losses::new(0.2, burst), seed);
-            for _ in 0..12 {
-                let time = pair.transfer(Side::Client, 1_000_000, 60.0).expect("a transfer ends");
-                took.push(time.as_secs_f64());
-                pair.run_for(0.3);
-            }
-        }
+    let ninth = |protocol| {
+        let connection = |seed| pair(protocol, false, Losses::new(0.2, Duration::ZERO), seed);
+        let mut took: Vec<f64> = (1..=8)
+            .flat_map(|seed| one_after_another(&mut connection(seed), 1_000_000, 12))
+            .collect();
         took.sort_by(f64::total_cmp);
         percentile(&took, 0.9)
     };
-    for (burst, name) in BURSTS {
-        let [took, held] = PROTOCOLS.map(|protocol| ninth(protocol, burst));
-        assert!(took < 1.25 * held, "{name}: {took} {held}");
-    }
+    let [took, held] = PROTOCOLS.map(ninth);
+    assert!(took < 1.25 * held, "{took} {held}");
 }
