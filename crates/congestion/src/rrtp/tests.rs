@@ -1,7 +1,9 @@
-//! The two modes on a bottleneck of this file: a queue, a fixed delay, and somebody else's window.
+//! The two modes on a bottleneck of this file: a queue, a fixed delay, and somebody else's window. Here: how it begins.
 
 mod losses;
 mod opening;
+mod path_changes;
+mod queues;
 
 use crate::scenario::{Scenario, build, build_in};
 use crate::{Ack, CongestionEvent, Controller, Dispersion, Environment, Feedback};
@@ -284,49 +286,16 @@ impl Bottleneck {
     }
 }
 
-/// Round trips that vary by themselves look like a queue until the window has been seen not to move them.
-#[test]
-fn jitter_is_no_queue() {
-    for jitter in [0.01, 0.02, 0.04] {
-        let mut b = Bottleneck { jitter, ..Bottleneck::new(PathHints::default()) };
-        b.run(5.0);
-        let rate = b.run(15.0);
-        assert!(rate > 880.0, "{jitter}: {rate}");
-        assert!(b.mean_delay() < 0.03, "{jitter}: {}", b.mean_delay());
-        let noise = b.watch("noise_s");
-        assert!(noise < jitter, "{jitter}: {noise}");
-    }
-}
-
-/// A path that became longer is no queue either.
-#[test]
-fn a_longer_path_is_filled_again_within_seconds() {
-    let mut b = Bottleneck { room: 100, ..Bottleneck::new(PathHints::default()) };
-    b.run(6.0);
-    assert!(b.default_mode());
-    b.rtt = 0.15;
-    b.run(9.0);
-    let rate = b.run(14.0);
-    assert!(rate > 900.0, "{rate}");
-    assert!(b.mean_delay() < 0.02, "{}", b.mean_delay());
-}
-
 fn told(bps: u64) -> PathHints {
     let rtt = Some(Duration::from_millis(50));
     PathHints { rate: Some(Rate::from_bps(bps)), rtt, loss: None }
 }
 
-#[test]
-fn alone_it_fills_the_link_and_not_the_queue_whatever_the_radio_loses() {
-    for radio in [0, 100, 20] {
-        let mut b = Bottleneck { radio, ..Bottleneck::new(PathHints::default()) };
-        b.run(3.0);
-        assert!(b.default_mode(), "1/{radio}");
-        let rate = b.run(10.0);
-        let share = if radio == 0 { 1.0 } else { 1.0 - 1.0 / radio as f64 };
-        assert!(rate > 0.98 * share * 1000.0, "1/{radio}: {rate}");
-        assert!(b.mean_delay() < 0.008, "1/{radio}: {}", b.mean_delay());
-    }
+fn restart(now: Time) -> CongestionEvent {
+    let (min_rtt, srtt) = (Duration::from_millis(50), Duration::from_millis(55));
+    let (flight, timeout, backoffs) = (400, true, 1);
+    let restart = SlowStartRestart { now, flight, timeout, backoffs, min_rtt, srtt };
+    CongestionEvent::SlowStartRestart(restart)
 }
 
 #[test]
@@ -353,141 +322,6 @@ fn what_was_told_is_sent_from_the_first_packet_on() {
         assert!(b.run(10.0) > 970.0, "{bps}");
         assert!(b.default_mode() && b.mean_delay() < 0.008, "{bps}: {}", b.mean_delay());
     }
-}
-
-#[test]
-fn who_stays_although_we_hold_back_is_met_with_a_window_until_it_leaves() {
-    let mut b = Bottleneck::new(PathHints::default());
-    b.run(5.0);
-    assert!(b.default_mode());
-    // Somebody fills the queue and does not yield.
-    b.other = 70;
-    b.run(7.0);
-    assert!(b.competitive());
-    let rate = b.run(20.0);
-    assert!(rate > 200.0, "its part of what is left: {rate}");
-    b.other = 0;
-    // The question is asked each 24 rounds at the latest.
-    b.run(24.0);
-    assert!(b.default_mode(), "nobody is there any more");
-    assert!(b.run(26.0) > 980.0);
-}
-
-#[test]
-fn a_slower_link_is_followed_and_a_faster_one_found() {
-    let mut b = Bottleneck::new(PathHints::default());
-    b.run(5.0);
-    b.per_second = 400.0;
-    b.run(9.0);
-    assert!(b.run(15.0) > 390.0);
-    assert!(b.mean_delay() < 0.02, "{}", b.mean_delay());
-    b.per_second = 2000.0;
-    b.run(20.0);
-    let rate = b.run(22.0);
-    assert!(rate > 1900.0, "{rate}");
-}
-
-/// What is in flight must drain; to wait for the round's end, or until larger rates are forgotten, takes seconds. So it is
-/// in whichever round of the cycle it happens.
-#[test]
-fn a_link_that_becomes_ten_times_slower_is_followed_within_the_round() {
-    for at in (0..20).map(|i| 5.0 + 0.025 * f64::from(i)) {
-        let mut b = Bottleneck { room: 200, ..Bottleneck::new(PathHints::default()) };
-        b.run(at);
-        assert!(b.default_mode(), "{at}");
-        b.per_second = 100.0;
-        // Nine base round trips drain 50 packets.
-        b.run(at + 0.65);
-        let rate = b.run(at + 3.0);
-        assert!(rate > 90.0, "{at}: {rate}");
-        assert!(b.mean_delay() < 0.05, "{at}: {}", b.mean_delay());
-    }
-}
-
-/// A cellular link is a different one each fifth of a second. Whoever asks whose the queue is takes its falls for others,
-/// and keeps a window in which round trips of seconds stand; the question is asked ever more rarely meanwhile.
-#[test]
-fn a_link_that_varies_all_the_time_is_followed_down() {
-    let mut b = Bottleneck { room: 400, ..Bottleneck::new(PathHints::default()) };
-    let (mut state, mut there_was, mut delay) = (7, 0.0, 0.0);
-    for i in 1..300 {
-        state = mix(state);
-        let factor = if state & 1 == 1 { 1.4 } else { 1.0 / 1.4 };
-        b.per_second = (b.per_second * factor).clamp(50.0, 2000.0);
-        there_was += 0.2 * b.per_second;
-        b.run(0.2 * f64::from(i));
-        delay += b.delays.iter().sum::<f64>();
-    }
-    let delay = delay / b.next as f64;
-    assert!(delay < 0.06, "{delay}");
-    assert!(b.delivered as f64 > 0.75 * there_was, "{} of {there_was}", b.delivered);
-}
-
-fn restart(now: Time) -> CongestionEvent {
-    let (min_rtt, srtt) = (Duration::from_millis(50), Duration::from_millis(55));
-    let (flight, timeout, backoffs) = (400, true, 1);
-    let restart = SlowStartRestart { now, flight, timeout, backoffs, min_rtt, srtt };
-    CongestionEvent::SlowStartRestart(restart)
-}
-
-/// After a silence the path may be longer: a handover.
-#[test]
-fn after_a_silence_the_path_may_be_longer() {
-    let mut b = Bottleneck { room: 100, ..Bottleneck::new(PathHints::default()) };
-    b.run(5.0);
-    b.rtt = 0.15;
-    b.flying.clear();
-    b.controller.on_congestion_event(&restart(Bottleneck::at(b.now)));
-    b.run(6.5);
-    let rate = b.run(7.5);
-    assert!(rate > 900.0, "{rate}");
-}
-
-/// What is acknowledged after a silence left long before it, and is no rate that the climb must exceed.
-#[test]
-fn what_left_before_a_silence_does_not_end_the_climb_after_it() {
-    let mut controller = build("rrtp");
-    let mut scenario = Scenario::new(build("reno"));
-    let mut now = Time::from_secs_f64(10.0);
-    controller.on_congestion_event(&restart(now));
-    let mut delivered = 400;
-    for round in 0..8 {
-        now += Duration::from_millis(50);
-        let ack = scenario.ack(1, false);
-        controller.on_ack(&Ack {
-            now,
-            rtt: Duration::from_millis(50),
-            newly_delivered: delivered,
-            round_start: true,
-            window_limited: round > 0,
-            rate: None,
-            ..ack
-        });
-        delivered = controller.send_limits().cwnd as u64;
-    }
-    assert!(delivered >= 400, "{delivered}");
-}
-
-#[test]
-fn a_profile_at_run_time_replaces_what_was_known() {
-    let mut b = Bottleneck::new(PathHints::default());
-    b.run(5.0);
-    b.per_second = 3000.0;
-    let now = Bottleneck::at(b.now);
-    b.controller.on_path_event(now, &PathEvent::Hints(told(24_000_000)));
-    b.run(5.2);
-    let rate = b.run(5.5);
-    assert!(rate > 2850.0, "{rate}");
-}
-
-/// Between two processes of one machine round trips of 10 µs to 0.6 ms are their turns on a processor.
-/// Taken for a queue they leave windows of a few packets, each sent and answered by itself.
-#[test]
-fn on_a_path_of_microseconds_the_turns_of_hosts_are_no_queue() {
-    let mut b = Bottleneck::new(PathHints::default());
-    (b.rtt, b.per_second) = (20e-6, 1e6);
-    b.run(0.2);
-    assert_eq!(b.watch("min_rtt_s"), 1e-3);
 }
 
 /// Four packets come in two looks, so that their spacing is no rate or far too high a one.
