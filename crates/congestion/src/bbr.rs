@@ -26,8 +26,9 @@ mod policer;
 
 use crate::{Ack, CongestionEvent, Controller, Environment, LossFoundBy, SendLimits, variables};
 use crate::{PathEvent, PathHints, RecoveryCause, Sent, bounded, positive};
-use aggregation::Aggregation;
+pub(crate) use aggregation::Aggregation;
 pub use filter::WindowedMax;
+pub(crate) use limits::burst;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{
     Descriptor, Duration, Param, RandomStream, Rate, Settings, Status, Time, Variable,

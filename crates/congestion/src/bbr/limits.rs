@@ -11,6 +11,13 @@ fn round_up(segments: f64) -> f64 {
     (segments - 1e-9).ceil().max(0.0)
 }
 
+/// Segments that leave the host at once at so many bit/s: a millisecond's worth (`bbr_tso_segs_goal`).
+pub(crate) fn burst(pacing: f64, packet_bits: f64) -> f64 {
+    let least = if pacing < 1.2e6 { 1.0 } else { 2.0 };
+    let bits = (pacing / 1024.0).min(65_536.0 * 8.0);
+    (bits / packet_bits).floor().clamp(least, 127.0)
+}
+
 impl Bbr {
     /// The bandwidth in use: the policer's if one was detected, otherwise the largest measured.
     pub(super) fn believed(&self) -> f64 {
@@ -49,11 +56,8 @@ impl Bbr {
         bounded(round_up(bandwidth * self.min_rtt.as_secs_f64() * gain), 0.0)
     }
 
-    /// Segments that leave the host at once: a millisecond's worth (`bbr_tso_segs_goal`).
     pub(super) fn burst(&self) -> f64 {
-        let least = if self.pacing < 1.2e6 { 1.0 } else { 2.0 };
-        let bits = (self.pacing / 1024.0).min(65_536.0 * 8.0);
-        (bits / self.packet_bits).floor().clamp(least, 127.0)
+        burst(self.pacing, self.packet_bits)
     }
 
     /// `bbr_quantization_budget`: bursts in both hosts, an even number for delayed ACKs, and a
