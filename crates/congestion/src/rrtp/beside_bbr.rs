@@ -21,6 +21,9 @@ const MIN_WINDOW: f64 = 4.0;
 /// BBR holds the rate that it had alone until its filter forgets it, ten rounds, and then what it had of the link in
 /// those. For three such times this climbs; with one or two it has less than half of the link for most of a minute.
 const CLIMB_ROUNDS: u32 = 32;
+/// Part of the largest bandwidth that was known: BBR is there and has some of it. Without this bound what is free while
+/// BBR probes becomes the rate after it, and on a link that loses BBR is left a third.
+const MOST: f64 = 0.9;
 
 #[derive(Clone, Debug, Default)]
 pub struct BesideBbr {
@@ -29,6 +32,8 @@ pub struct BesideBbr {
     began: Time,
     /// Rounds in this mode.
     rounds: u32,
+    /// Bandwidth when it began.
+    from: f64,
     aggregation: Aggregation,
 }
 
@@ -36,7 +41,8 @@ impl Rrtp {
     pub(super) fn begin_beside_bbr(&mut self, now: Time) {
         self.mode = Mode::BesideBbr;
         self.path.most_rate = 1e12;
-        self.beside_bbr = BesideBbr { began: now, ..BesideBbr::default() };
+        self.beside_bbr =
+            BesideBbr { began: now, from: self.path.bandwidth(), ..BesideBbr::default() };
     }
 
     pub(super) fn beside_bbr_ack(&mut self, ack: &Ack, round: bool) {
@@ -62,7 +68,8 @@ impl Rrtp {
     }
 
     pub(super) fn beside_bbr_limits(&self) -> (f64, Option<f64>) {
-        let gain = GAINS[self.beside_bbr.phase];
-        (self.window.max(MIN_WINDOW), Some(gain * self.path.bandwidth()))
+        let rate = GAINS[self.beside_bbr.phase] * self.path.bandwidth();
+        let most = (MOST * self.probe_rtt.most()).max(self.beside_bbr.from);
+        (self.window.max(MIN_WINDOW), Some(rate.min(most)))
     }
 }

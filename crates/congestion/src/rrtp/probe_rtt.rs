@@ -169,6 +169,11 @@ impl ProbeRtt {
             && (self.delivered < small * quiet || bandwidth < small)
     }
 
+    /// Largest bandwidth, packets per second.
+    pub fn most(&self) -> f64 {
+        self.most
+    }
+
     /// Whether the next probe may begin now.
     pub fn is_due(&self, now: Time, base: f64) -> bool {
         let Some(newest) = self.probes[0] else { return false };
