@@ -218,9 +218,12 @@ mod tests {
         cut: Option<f64>,
         /// Part of the first bandwidth that is left to this end.
         part: f64,
+        /// Hundredths of a second from one acknowledgement to the next.
+        step: usize,
     }
 
-    const BBR: Queue = Queue { dips: &[5.0, 15.3], gone: 0.3, back: 0.2, cut: None, part: 0.7 };
+    const BBR: Queue =
+        Queue { dips: &[5.0, 15.3], gone: 0.3, back: 0.2, cut: None, part: 0.7, step: 1 };
 
     /// When BBR is found in 40 s with round trips of 50 to 100 ms, and what is known then; at the end, if it is not.
     fn watch(queue: Queue) -> (Option<f64>, ProbeRtt) {
@@ -228,7 +231,7 @@ mod tests {
         let mut scenario = crate::scenario::Scenario::new(crate::scenario::build("reno"));
         let mut ack = scenario.ack(1, false);
         let mut probes = ProbeRtt::default();
-        let found = (0..4000).find(|i| {
+        let found = (0..4000).step_by(queue.step).find(|i| {
             let now = 0.01 * f64::from(*i);
             ack.now = Time::from_secs_f64(now);
             let last = queue.dips.iter().copied().rfind(|d| *d <= now);
@@ -236,7 +239,6 @@ mod tests {
                 last.map_or(1.0, |d| ((now - d - queue.gone) / queue.back).clamp(0.0, 1.0));
             ack.rtt = Duration::from_secs_f64(if now < 0.1 { 0.05 } else { 0.05 + 0.05 * filled });
             path.on_ack(&ack);
-            // An acknowledgement each 10 ms.
             path.set_bandwidth(if now < 0.1 { 100.0 / queue.part } else { 100.0 });
             let cut = last.zip(queue.cut).map(|(d, before)| Time::from_secs_f64(d - before));
             probes.on_ack(&ack, &path, cut)
@@ -257,6 +259,8 @@ mod tests {
         assert!(!found(Queue { back: 3.0, ..BBR }));
         assert!(!found(Queue { gone: 0.1, ..BBR }));
         assert!(!found(Queue { cut: Some(0.1), ..BBR }));
+        // Who has all of the link emptied the queue.
+        assert!(!found(Queue { part: 1.0, ..BBR }));
     }
 
     #[test]
@@ -272,6 +276,8 @@ mod tests {
         assert!(!found(Queue { dips: &[15.0], ..first }));
         assert!(!found(Queue { gone: 0.15, ..first }));
         assert!(!found(Queue { back: 0.9, ..first }));
+        // Six packets do not show that it was gone all the time.
+        assert!(!found(Queue { step: 5, ..first }) && found(Queue { step: 2, ..first }));
     }
 
     #[test]
