@@ -222,7 +222,7 @@ impl Rrtp {
         let fall = (delay - round.mean_rtt) * per_cut;
         // A delay that stays although less is sent, and a rate that falls by as much, are of no queue.
         let stays = fall.abs() < FOLLOWS && kept < 1.0 - FELL * cut;
-        let may = q.path_was_ours || self.path.varies();
+        let may = (q.path_was_ours && self.path.is_steady()) || self.path.varies();
         let lossless = !self.path.may_be_full() && (q.first.open || lossless_for_long);
         if stays && may && lossless && self.window >= MIN_TELLING {
             let unmet = q.first.open && q.first.unmet;
