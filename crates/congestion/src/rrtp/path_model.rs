@@ -38,6 +38,8 @@ const STEADY_ROUNDS: usize = 4;
 const RARE: f64 = 1e-4;
 /// Losses in a row that are an outage's: few bursts are as long.
 const SILENT: u32 = 16;
+/// Multiple of the noise that was learnt by which round trips may turn out to be above the smallest.
+const MOST_MISSED: f64 = 2.0;
 /// Part of the way that the noise falls when a round shows less.
 const NOISE_FALLS: f64 = 0.25;
 
@@ -74,6 +76,8 @@ pub struct PathModel {
     pub crediting: bool,
     /// Seconds that round trips are longer than the base without a queue: mean and deviation.
     noise: [f64; 2],
+    /// … the mean when it was learnt.
+    learnt: f64,
     /// The smallest time back of this and of the last period; the mean excess over it.
     back: [f64; 2],
     back_excess: f64,
@@ -99,6 +103,7 @@ impl Default for PathModel {
             losses: None,
             crediting: true,
             noise: [0.0; 2],
+            learnt: 0.0,
             back: [f64::INFINITY; 2],
             back_excess: 0.0,
         }
@@ -193,6 +198,7 @@ impl PathModel {
     pub fn learn_noise(&mut self) {
         let base = self.base().unwrap_or(0.0);
         self.noise = [(self.round.mean_rtt - base).max(0.0), self.round.deviation];
+        self.learnt = self.noise[0];
         self.most = [0.0; 2];
     }
     /// Whether a queue shows; a band too narrow to tell acquits: nobody else's queue can be there.
@@ -316,8 +322,11 @@ impl PathModel {
         }
         let shorter = self.base[0].min(self.base[1]) - rtt;
         if shorter > 0.0 && self.noise[0] > 0.0 {
-            // The floor stays where it was.
+            // The floor stays where it was; but if it was so far above, a queue was taken for the path.
             self.noise[0] += shorter;
+            if self.noise[0] > MOST_MISSED * self.learnt {
+                self.forget_noise();
+            }
         }
         self.base[0] = self.base[0].min(rtt);
         self.most[0] = self.most[0].max(rtt);
@@ -362,5 +371,74 @@ impl PathModel {
             self.best[0] = 0.0;
             self.sampled = false;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_base::Duration;
+
+    /// A path of 50 ms and 1000 packets per second.
+    fn path() -> PathModel {
+        let mut path = PathModel::default();
+        path.on_ack(&acked(50));
+        path.set_bandwidth(1000.0);
+        path
+    }
+
+    fn acked(ms: u64) -> Ack {
+        let mut scenario = crate::scenario::Scenario::new(crate::scenario::build("reno"));
+        let rtt = Duration::from_millis(ms);
+        Ack { rtt, round_start: false, ..scenario.ack(1, false) }
+    }
+
+    /// A round of so many packets whose round trips have that mean, deviation and scatter, in ms.
+    fn round(packets: f64, mean: f64, deviation: f64, scatter: f64) -> Round {
+        Round {
+            delivered: packets,
+            span: 1e-3 * mean,
+            mean_rtt: 1e-3 * mean,
+            deviation: 1e-3 * deviation,
+            scatter: 1e-3 * scatter,
+            ..Round::default()
+        }
+    }
+
+    /// Figures of simulated links: 40 ms of jitter, few packets and many, and a queue that thirty flows keep.
+    #[test]
+    fn jitter_leaps_and_a_queue_of_many_flows_does_not() {
+        let varies = |round| {
+            let mut path = path();
+            path.end_round(round);
+            path.varies()
+        };
+        assert!(varies(round(19.0, 65.5, 6.9, 5.1)));
+        assert!(varies(round(355.0, 87.6, 3.1, 0.8)));
+        assert!(!varies(round(42.0, 130.5, 2.4, 0.8)));
+    }
+
+    #[test]
+    fn a_longer_path_stays_longer_and_a_queue_comes_and_goes() {
+        let steady = |means: [f64; STEADY_ROUNDS]| {
+            let mut path = path();
+            means.map(|ms| path.end_round(round(30.0, ms, 0.5, 0.1)));
+            path.is_steady()
+        };
+        assert!(steady([100.0, 101.0, 104.0, 100.0]));
+        assert!(!steady([71.0, 80.0, 63.0, 72.0]));
+        assert!(!steady([50.0, 100.0, 100.0, 100.0]), "the path has just changed");
+    }
+
+    #[test]
+    fn noise_that_the_path_turns_out_not_to_have_is_forgotten() {
+        let mut path = path();
+        path.end_round(round(30.0, 60.0, 3.0, 3.0));
+        path.learn_noise();
+        path.on_ack(&acked(42));
+        let [noise, floor] = [path.noise(), path.floor().unwrap()];
+        assert!((noise - 0.018).abs() < 1e-9 && (floor - 0.06).abs() < 1e-9, "{noise} {floor}");
+        path.on_ack(&acked(35));
+        assert_eq!(path.noise(), 0.0);
     }
 }

@@ -59,6 +59,8 @@ const MAX_SCATTERED: u32 = 2;
 const IN_STEP: f64 = 0.6;
 /// Part of what a full link would make round trips longer, below which they stayed.
 const STAYS: f64 = 0.2;
+/// … and deviations by which their mean falls where a queue drains, which others had filled before.
+const DRAINS: f64 = 2.0;
 /// A first packet that waits so much of the shortest round trip, and [`NOISE`], behind nothing of its own flow has met
 /// others. A queue that stood before is in the shortest round trip, and one that TCP fills for long grows by 0.03 of it.
 const OTHERS: f64 = 0.05;
@@ -151,6 +153,7 @@ impl Startup {
         if path.varies()
             && !path.may_be_full()
             && rise < STAYS * growth * before.mean_rtt + path.chance()
+            && rise > -DRAINS * round.deviation
         {
             path.learn_noise();
         }
@@ -398,5 +401,39 @@ impl Rrtp {
         // of it would send a part otherwise, and what does not leave together tells nothing.
         let holds = o.stage == Stage::First && o.out > 1;
         (if holds { 1.0 } else { self.window }, rate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_base::Duration;
+
+    /// What a climb learns of a round whose round trips are 180 ms where 90 are the least, and scatter, after one with
+    /// `before` seconds and a fifth less of everything.
+    fn learnt(before: f64) -> f64 {
+        let mut path = PathModel::with_losses();
+        let mut scenario = crate::scenario::Scenario::new(crate::scenario::build("reno"));
+        path.on_ack(&Ack { rtt: Duration::from_millis(90), ..scenario.ack(1, false) });
+        path.set_bandwidth(500.0);
+        let round = |mean_rtt, delivered| Round {
+            mean_rtt,
+            delivered,
+            deviation: 0.02,
+            scatter: 0.02,
+            span: 0.18,
+            ..Round::default()
+        };
+        let mut startup = Startup { best: Some(round(before, 100.0)), ..Startup::resumed() };
+        path.round = round(0.18, 120.0);
+        startup.followed(&mut path);
+        path.noise()
+    }
+
+    /// Those who begin together fill a queue and leave it; who is late sees it drain while more and more arrives.
+    #[test]
+    fn a_queue_that_drains_is_no_jitter() {
+        assert!(learnt(0.18) > 0.08);
+        assert_eq!(learnt(0.23), 0.0);
     }
 }
