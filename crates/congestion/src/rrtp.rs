@@ -116,11 +116,11 @@
 //! Known limits:
 //! - Several of a kind, clean and long-lived, stay *competitive mode*. With room for one product (40 ms) two keep
 //!   13 ms in the mean, as each is sometimes taken for nobody; four keep 29.
-//! - What holds its own beside CUBIC behind a long queue is too much for Reno. On 10 Mbit/s, 20 ms it has 0.44 to 0.58 beside
+//! - What holds its own beside CUBIC behind a long queue is too much for Reno. On 10 Mbit/s, 20 ms it has 0.46 to 0.57 beside
 //!   one and four flows of TCP with SACK and of CUBIC, on 50 Mbit/s, 40 ms the same but behind two and four products: four
-//!   leave four SACKs 0.28 and 0.24, one is left 0.35 and 0.25 by one CUBIC (docs/benchmarks.md, "Sharing"). Behind a quarter
-//!   of the product it takes 0.63 to 0.71, as pacing keeps it from the bursts that such queues drop; Reno of 1990, which
-//!   waits for its timer after several losses, is left 0.04 (docs/scenarios.md, "Shares").
+//!   leave four SACKs 0.37 and 0.39, one is left 0.33 and 0.25 by one CUBIC (docs/benchmarks.md, "Sharing"). Behind a quarter
+//!   of the product it takes 0.62 to 0.69, as pacing keeps it from the bursts that such queues drop; Reno of 1990, which
+//!   waits for its timer after several losses, is left 0.05 (docs/scenarios.md, "Shares").
 //! - BBR is found at its first probe, 10 to 13 s after it began, and until then leaves 0.05 to 0.2 of the link; a newcomer
 //!   to BBR waits for as long (0.11 of 20 Mbit/s and 0.08 of 100 from the fifth to the tenth second). Behind four products
 //!   of 10 Mbit/s the queue of four does not run empty while four BBRs probe, and they are left 0.36. Behind a tenth of
