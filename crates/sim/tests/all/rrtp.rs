@@ -313,7 +313,9 @@ fn behind_a_deep_queue_cubic_does_not_take_it_all() {
         sum
     };
     let (cubic, reno) = (share("cubic"), share("sack"));
-    assert!((0.4..=0.6).contains(&cubic), "beside CUBIC {cubic:.3}");
+    // 0.42 if it begins first, 0.35 if it comes half a second later: who meets others begins with what is out, and CUBIC
+    // remembers for two minutes what it had then.
+    assert!((0.35..=0.6).contains(&cubic), "beside CUBIC {cubic:.3}");
     assert!((0.4..=0.72).contains(&reno), "beside Reno {reno:.3}");
 }
 

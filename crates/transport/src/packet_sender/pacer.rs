@@ -107,6 +107,8 @@ impl Pacer {
             return;
         };
         let gap = Duration::from_secs_f64(bits / feed.scale() / rate.as_bps().max(1) as f64);
+        // A window of less than a packet for a moment is no reason to wait for hours when it has opened.
+        let gap = gap.min(progress.srtt);
         let least = Time::from_nanos(now.as_nanos().saturating_sub(gap.as_nanos()));
         self.paced = Some((last.max(least) + gap.mul_f64(share), bits));
     }
