@@ -106,9 +106,11 @@ impl Pacer {
         let (Some((last, bits)), Some(rate)) = (self.paced, self.rate(feed, progress)) else {
             return;
         };
-        let gap = Duration::from_secs_f64(bits / feed.scale() / rate.as_bps().max(1) as f64);
-        // A window of less than a packet for a moment is no reason to wait for hours when it has opened.
-        let gap = gap.min(progress.srtt);
+        if rate.as_bps() == 0 {
+            // A window that is closed for a moment: what is left of its packets' distance would hold back for hours.
+            return;
+        }
+        let gap = Duration::from_secs_f64(bits / feed.scale() / rate.as_bps() as f64);
         let least = Time::from_nanos(now.as_nanos().saturating_sub(gap.as_nanos()));
         self.paced = Some((last.max(least) + gap.mul_f64(share), bits));
     }
