@@ -1,11 +1,11 @@
 //! `--live` on commands with real connections: what a browser is told of them, and what it is not.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// For what a page must have said by then.
@@ -17,6 +17,8 @@ struct Page {
     token: String,
     /// What the command printed before, of either stream.
     printed: String,
+    /// What it says after its page's address.
+    errors: Arc<Mutex<String>>,
 }
 
 impl Drop for Page {
@@ -46,8 +48,10 @@ fn start(home: &Path, args: &[&str], until: Option<&str>) -> Page {
     let mut errors = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     let url = errors.by_ref().find_map(|line| line.strip_prefix("live: ").map(str::to_string));
     let url = url.expect("the page's address");
-    // Nobody else reads them, and the command must not wait for that.
-    std::thread::spawn(move || errors.for_each(drop));
+    // For the command must not wait until somebody reads them.
+    let said = Arc::new(Mutex::new(String::new()));
+    let hears = said.clone();
+    std::thread::spawn(move || errors.for_each(|line| *hears.lock().unwrap() += &(line + "\n")));
     if let Some(until) = until {
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         for line in lines {
@@ -58,7 +62,7 @@ fn start(home: &Path, args: &[&str], until: Option<&str>) -> Page {
         }
     }
     let (address, token) = url.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
-    Page { child, address: address.into(), token: token.into(), printed }
+    Page { child, address: address.into(), token: token.into(), printed, errors: said }
 }
 
 impl Page {
@@ -72,11 +76,24 @@ impl Page {
         let (mut all, mut part) = (String::new(), vec![0; 65_536]);
         let begun = Instant::now();
         while !parts.iter().all(|p| all.contains(p)) {
-            let n = stream.read(&mut part).unwrap_or(0);
-            assert!(n > 0 && begun.elapsed() < PATIENCE, "{parts:?} did not come: {all:.4000}");
-            all += &String::from_utf8_lossy(&part[..n]);
+            // Children of other tests end meanwhile, and a signal ends a read that has a timeout.
+            let n = match stream.read(&mut part) {
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                n => n,
+            };
+            let more = n.as_ref().is_ok_and(|n| *n > 0) && begun.elapsed() < PATIENCE;
+            assert!(more, "after {:?} {n:?}; {}", begun.elapsed(), self.lacks(parts, &all));
+            all += &String::from_utf8_lossy(&part[..n.unwrap()]);
         }
         all
+    }
+
+    /// For a test that fails: what did not come, and what the command says of it.
+    fn lacks(&self, parts: &[&str], all: &str) -> String {
+        let missing: Vec<_> = parts.iter().filter(|p| !all.contains(**p)).collect();
+        let end = all.char_indices().rev().nth(2000).map_or(0, |(n, _)| n);
+        let said = self.errors.lock().unwrap();
+        format!("{missing:?} did not come; the command says: {said}\nthe end: {}", &all[end..])
     }
 }
 
