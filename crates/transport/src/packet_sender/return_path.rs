@@ -9,6 +9,11 @@
 //! which reports come then is the most that the way back carries of them, so twelve times their distance makes
 //! them a twelfth of it. One report in a base RTT is always allowed. After some time without such a queue the distance is
 //! halved each second; this time doubles whenever the queue comes back.
+//!
+//! Where the queue is full of somebody else's packets (the acknowledgements of TCP downloads, most often), it drops most
+//! reports, and few that are sent are none that arrive. That shows where less than one in a base RTT arrives, of more than
+//! twice as many that were asked for, although the way back carried more before they were. Then the distance is halved in
+//! each round trip until one in a base RTT arrives, and doubled only while four do.
 
 use crate::packet_receiver::MAX_SPACING;
 use narrows_base::{Duration, Time};
@@ -38,6 +43,12 @@ const HOLD: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs
 const EASE_STEP: Duration = Duration::from_secs(1);
 /// Whoever wishes for nothing gets so many reports in a base RTT.
 const USUAL_REPORTS: u64 = 32;
+/// Of reports that are asked for one of so many must arrive, or else the way back is somebody else's.
+const MOST_LOST: u64 = 2;
+/// Packets for which a receiver that is asked for nothing sends a report at least.
+const PACKETS_PER_REPORT: u64 = 2;
+/// In a crowd so many reports in a base RTT are more than enough.
+const ENOUGH: u64 = 4;
 /// A wish that changed is in so many packets, and then in one of so many, since packets get lost.
 const REPEATS: u64 = 4;
 const REPEATED_EVERY: u64 = 16;
@@ -57,6 +68,12 @@ pub(super) struct ReturnPath {
     spacing: Duration,
     /// What it was asked for before, and may still do.
     before: Duration,
+    /// How far apart they came before they were asked for.
+    carries: Duration,
+    /// Most reports are lost among somebody else's packets; how far apart those come that are not, then.
+    crowded: Option<Duration>,
+    /// The next number when the round trip began.
+    first: u64,
     /// Reports came closer again since a queue was seen.
     eased: bool,
     hold: Duration,
@@ -79,6 +96,9 @@ impl ReturnPath {
             queued: 0,
             spacing: Duration::ZERO,
             before: Duration::ZERO,
+            carries: Duration::ZERO,
+            crowded: None,
+            first: 0,
             eased: false,
             hold: HOLD.0,
             ease_at: Time::ZERO,
@@ -99,7 +119,8 @@ impl ReturnPath {
     /// Packets that may have arrived, of which the report waits or is kept back.
     #[inline]
     pub fn unreported(&self) -> f64 {
-        let late = self.wait + self.spacing.as_secs_f64();
+        let apart = self.crowded.unwrap_or(self.spacing).max(self.spacing);
+        let late = self.wait + apart.as_secs_f64();
         if late == 0.0 { 0.0 } else { self.rate * late }
     }
     /// What the receiver is asked for, and whether packet `next` is to say so.
@@ -116,7 +137,7 @@ impl ReturnPath {
     }
     /// How long the receiver may wait for it, whether it knows of the last change or not.
     pub fn longest_spacing(&self) -> Duration {
-        self.spacing.max(self.before)
+        self.spacing.max(self.before).max(self.crowded.unwrap_or(Duration::ZERO))
     }
 
     /// A report of a packet with this round-trip time and forward delay, on a path with this base RTT, while packet
@@ -137,7 +158,7 @@ impl ReturnPath {
         let back = nanos(rtt).saturating_sub(nanos(forward));
         // Where a queue makes round trips long, there is no need to wait for their end.
         if is_start || self.reports >= USUAL_REPORTS {
-            self.end_round(now, base);
+            self.end_round(now, base, next);
             if self.spacing != self.before {
                 self.changed = Some(next);
             }
@@ -163,22 +184,27 @@ impl ReturnPath {
             least.saturating_add((now.since(at).as_nanos() as f64 * MAX_DRIFT) as i64)
         })
     }
-    fn end_round(&mut self, now: Time, base: Duration) {
+    fn end_round(&mut self, now: Time, base: Duration, next: u64) {
         self.before = self.spacing;
+        let sent = next.saturating_sub(std::mem::replace(&mut self.first, next));
         let took = now.since(std::mem::replace(&mut self.began, now));
         let reports = std::mem::take(&mut self.reports);
         let queue = std::mem::replace(&mut self.current, i64::MAX).saturating_sub(self.least(now));
         if reports == 0 {
             return;
         }
+        let apart = Duration::from_nanos(took.as_nanos() / reports);
         let most = base.mul_f64(QUEUE_SHARE).max(MIN_QUEUE);
-        if queue > i64::try_from(most.as_nanos()).unwrap_or(i64::MAX) {
+        if self.is_crowded(base, apart, (reports, sent)) {
+            self.ease_at = now + self.hold;
+            self.press(base, apart);
+        } else if queue > i64::try_from(most.as_nanos()).unwrap_or(i64::MAX) {
             self.queued += 1;
             self.ease_at = now + self.hold;
             // Where few reports come there is little to gain.
             let is_known = self.spacing != Duration::ZERO || reports >= SOME_REPORTS;
             if reports >= MANY_REPORTS || is_known && self.queued >= ROUNDS {
-                self.widen(base, Duration::from_nanos(took.as_nanos() / reports));
+                self.widen(base, apart);
             }
         } else {
             self.queued = 0;
@@ -188,9 +214,47 @@ impl ReturnPath {
             }
         }
     }
+    /// Whether reports are lost to somebody else: in a round trip of which so many came, so far apart, of so many packets.
+    fn is_crowded(
+        &mut self,
+        base: Duration,
+        apart: Duration,
+        (reports, packets): (u64, u64),
+    ) -> bool {
+        let usual = Duration::from_nanos(base.as_nanos() / USUAL_REPORTS);
+        let spacing = self.spacing.max(usual);
+        let all = apart.saturating_mul(reports).as_nanos() / spacing.as_nanos().max(1);
+        let asked = all.min(packets / PACKETS_PER_REPORT);
+        let lost = asked > MOST_LOST * reports;
+        let few = self.spacing > Duration::ZERO
+            && apart > base
+            && apart > self.carries.saturating_mul(MOST_LOST);
+        if !lost {
+            self.crowded = None;
+        } else if few && self.crowded.is_none() {
+            self.crowded = Some(apart);
+        }
+        self.crowded.is_some()
+    }
+    /// Reports come so far apart of those that somebody else's queue leaves.
+    fn press(&mut self, base: Duration, apart: Duration) {
+        let mean =
+            self.crowded.map_or(apart, |mean| (mean.saturating_mul(3) + apart).mul_f64(0.25));
+        self.crowded = Some(mean.min(base.saturating_mul(ENOUGH)));
+        if mean > base {
+            self.spacing = Duration::from_nanos(self.spacing.as_nanos() / 2);
+        } else if mean.saturating_mul(ENOUGH) < base {
+            self.spacing = self.spacing.saturating_mul(2).min(base);
+        }
+        let usual = Duration::from_nanos(base.as_nanos() / USUAL_REPORTS);
+        self.spacing = self.spacing.max(usual).min(MAX_SPACING);
+    }
     /// A queue stands, and reports come so far apart.
     fn widen(&mut self, base: Duration, apart: Duration) {
         self.queued = 0;
+        if self.spacing == Duration::ZERO {
+            self.carries = apart;
+        }
         if std::mem::take(&mut self.eased) {
             self.hold = self.hold.saturating_mul(2).min(HOLD.1);
         }
@@ -312,6 +376,54 @@ mod tests {
                 "{seconds}"
             );
         }
+    }
+
+    /// A way back that somebody else's queue fills, of which one report in `passes` finds room, for so many round trips:
+    /// the spacing at their end, and how many reports come in a round trip then.
+    fn among_others(way: &mut ReturnPath, trips: u64, passes: u64) -> (Duration, u64) {
+        let usual = Duration::from_nanos(BASE.as_nanos() / USUAL_REPORTS);
+        let (mut now, mut came) = (Time::ZERO, 0);
+        let end = now + BASE.saturating_mul(trips);
+        way.on_report(now, (BASE, BASE), BASE, 0, true);
+        let (mut round, mut sent) = (now + BASE, 0);
+        while now < end {
+            now += usual.max(way.spacing());
+            sent += 1;
+            if sent % passes != 0 {
+                continue;
+            }
+            let is_start = now >= round;
+            if is_start {
+                round = now + BASE;
+            }
+            let packets = now.since(Time::ZERO).as_nanos() / 200_000;
+            way.on_report(now, (BASE + ms(60), BASE), BASE, packets, is_start);
+            came += u64::from(now + BASE.saturating_mul(100) > end);
+        }
+        (way.spacing(), came / 100)
+    }
+
+    /// The acknowledgements of TCP downloads fill the way back and leave one report in twelve: to ask for one in a round trip
+    /// would be to hear of none for twelve. Where none but few are lost, one in a round trip is what is asked for.
+    #[test]
+    fn where_others_fill_the_way_back_a_report_arrives_in_a_round_trip_all_the_same() {
+        let (spacing, came) = among_others(&mut ReturnPath::new(), 400, 12);
+        assert!(spacing < ms(8) && (1..=ENOUGH).contains(&came), "{spacing} {came}");
+        let (spacing, came) = among_others(&mut ReturnPath::new(), 400, 1);
+        assert_eq!((spacing, came), (BASE, 1));
+    }
+
+    /// Few reports of few packets are no crowd.
+    #[test]
+    fn an_application_that_sends_little_gets_no_more_reports() {
+        let mut way = ReturnPath::new();
+        spacings(&mut way, (0, 20), Duration::from_micros(7760), ms(0), 0.0);
+        let asked = way.spacing();
+        for n in 0..100u64 {
+            let now = Time::ZERO + Duration::from_secs(20) + ms(500 * n);
+            way.on_report(now, (BASE + ms(60), BASE), BASE, 2 * n, true);
+        }
+        assert_eq!(way.spacing(), asked);
     }
 
     /// Whatever a receiver pretends of its clock, it is asked for no more than a report in a base RTT.
