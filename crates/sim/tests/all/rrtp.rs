@@ -370,3 +370,24 @@ fn flows_that_begin_together_share_the_opening() {
     let twenty = lost(150.0, 20, 3.0);
     assert!(twenty < 2500, "{twenty}");
 }
+
+/// The acknowledgements of four downloads by TCP fill a return path of a fiftieth of the rate twice over, and one of a three
+/// hundredth ten times, and drop its few reports like their many.
+#[test]
+fn others_acknowledgements_leave_it_a_part_of_a_thin_return_path() {
+    let net = Net { bps: 20e6, ms: 25.0, queue: 125_000, loss: "none", packet: 1500 };
+    for (back, least) in [(400e3, 0.03), (60e3, 0.06)] {
+        let share = |n: u32| {
+            let groups = [("rrtp", 1), ("cubic", 4)];
+            let apart = 0.05 + 0.0037 * f64::from(n);
+            let mut spec = spec(&net, &groups, (0.0, 30.0), (0.1, apart), 1);
+            let mut way = LinkConfig::plain(Rate::from_bps_f64(back), Duration::from_millis(25));
+            way.queue = QueueConfig { limit: QueueLimit::Packets(10), aqm: None };
+            spec.links[1] = LinkSpec { name: "back".into(), config: way.into(), metered: true };
+            let r = run(&spec, &mut |_| true).unwrap();
+            r.groups[0].flows[0].goodput_bytes as f64 * 8.0 / 30.0 / net.bps
+        };
+        let mean = (0..10).map(share).sum::<f64>() / 10.0;
+        assert!(mean >= least, "{back} bit/s back: {mean:.3}");
+    }
+}

@@ -7,6 +7,10 @@
 //!
 //! A sender that finds a queue of reports on the return path requests a larger spacing: then no report is sent earlier,
 //! even after a gap, and one report acknowledges all packets of the interval.
+//!
+//! A packet that comes after a silence from a sender that lacks a report that left long before is its probe: the way back
+//! loses reports, and of one for each probe, 2 s apart, none may arrive for half a minute. It is answered five times, a round
+//! trip apart each, or until the next packet comes.
 
 use narrows_base::{Duration, Time};
 
@@ -28,6 +32,10 @@ const FIRST_PACKETS_PER_ACK: u32 = 2;
 /// In order so long, reports become rarer: one more packet for each for every so many.
 const STEADY: u32 = 100;
 const STEP: u32 = 8;
+/// A silence is no shorter, and two round trips.
+const SILENCE: Duration = Duration::from_millis(250);
+/// Reports that follow the first that answers a probe.
+const REPEATS: u32 = 4;
 /// A report leaves after so much time, whatever a sender asks for.
 pub(crate) const MAX_SPACING: Duration = Duration::from_secs(1);
 
@@ -68,6 +76,8 @@ pub(crate) struct AckPolicy {
     spacing: Duration,
     /// When the last one left.
     reported: Time,
+    /// Reports to send again, and how far apart.
+    repeats: (u32, Duration),
 }
 
 impl AckPolicy {
@@ -84,6 +94,7 @@ impl AckPolicy {
             hole: None,
             spacing: Duration::ZERO,
             reported: Time::ZERO,
+            repeats: (0, Duration::ZERO),
         }
     }
     /// Reports must be at least this far apart from now on.
@@ -109,6 +120,18 @@ impl AckPolicy {
 
     fn hurry(&mut self) {
         (self.in_order, self.every) = (0, FIRST_PACKETS_PER_ACK.min(self.most));
+    }
+
+    /// A packet came, when a round trip took so long (zero: not known). If it ends a silence, `lacks` says whether its sender
+    /// lacks the last report.
+    #[inline]
+    pub fn on_silence(&mut self, now: Time, rtt: Duration, lacks: impl FnOnce() -> bool) {
+        self.repeats.0 = 0;
+        let silence = SILENCE.max(rtt.saturating_mul(2));
+        if self.is_all_answered() && now.since(self.reported) >= silence && lacks() {
+            let apart = if rtt == Duration::ZERO { SILENCE } else { rtt };
+            self.repeats = (REPEATS, apart.max(MAX_ACK_DELAY));
+        }
     }
 
     /// The packet is ack-eliciting: it must be reported within `max_wait` (RFC 9000 section 13.2).
@@ -164,6 +187,11 @@ impl AckPolicy {
     #[inline]
     pub fn on_report_sent(&mut self, now: Time) {
         (self.unanswered, self.due, self.reported) = (0, Time::NEVER, now);
+        let (left, apart) = &mut self.repeats;
+        if *left > 0 {
+            *left -= 1;
+            self.due = now + (*apart).max(self.spacing);
+        }
     }
 }
 
@@ -263,6 +291,42 @@ mod tests {
         assert_eq!(bounded_spacing(Duration::MAX, ms(40)), ms(80));
         assert_eq!(bounded_spacing(Duration::MAX, ms(5000)), MAX_SPACING);
         assert_eq!(bounded_spacing(Duration::MAX, Duration::ZERO), MAX_ACK_DELAY);
+    }
+
+    /// When reports leave, in milliseconds, where single packets come at these times, of a sender that lacks the last
+    /// report or not.
+    fn answers(packets: &[(u64, bool)]) -> Vec<u64> {
+        let mut policy = AckPolicy::new(MAX_PACKETS_PER_ACK);
+        let rtt = Duration::from_millis(50);
+        let (mut times, mut packets) = (Vec::new(), packets.iter().zip(FIRST..).peekable());
+        for at in 0..10_000 {
+            let now = Time::ZERO + Duration::from_millis(at);
+            if let Some(((_, lacks), number)) = packets.next_if(|((time, _), _)| *time == at) {
+                policy.on_silence(now, rtt, || *lacks);
+                policy.on_number(number, number);
+                let wait = max_wait(rtt, MAX_ACK_DELAY);
+                policy.on_ack_eliciting(now, number, number, false, wait);
+            }
+            if policy.due() <= now {
+                times.push(at);
+                policy.on_report_sent(now);
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn a_probe_of_a_sender_that_hears_nothing_is_answered_several_times() {
+        let probes = [(1000, false), (1200, true), (3200, true), (5200, true), (5260, true)];
+        let answers = answers(&probes);
+        // The second comes too soon to be one, and the last of all ends the answer to the one before.
+        let expected = [1000, 1200, 3200, 3250, 3300, 3350, 3400, 5200, 5250, 5260];
+        assert_eq!(answers, expected);
+    }
+
+    #[test]
+    fn who_sends_seldom_and_hears_all_is_answered_once() {
+        assert_eq!(answers(&[(1000, false), (3000, false), (5000, false)]), [1000, 3000, 5000]);
     }
 
     #[test]
