@@ -196,9 +196,10 @@ impl Rrtp {
         if self.mode != Mode::Competitive || last.at.is_some_and(|at| outcome.sent <= at) {
             return;
         }
-        // The queue is our own, as far as is known: a single loss may be the radio's.
+        // The queue is our own, as far as is known, or none shows beyond the jitter: a single loss may be the radio's.
         let several = SEVERAL + (SEVERAL_SHARE + 2.0 * self.path.link_loss()) * self.window;
-        if self.competitive.question.first.open && (self.path.lost_now() as f64) < several {
+        let blind = self.competitive.question.first.open || self.path.jitters_only();
+        if blind && (self.path.lost_now() as f64) < several {
             return;
         }
         self.competitive.question.drop();
@@ -330,8 +331,10 @@ impl Rrtp {
             self.competitive.clock += self.path.rtt;
         }
         self.count_empty(base);
-        let varies = self.competitive.question.first.open && self.path.varies();
-        if varies && self.grew_without_a_queue() {
+        // Where the path jitters nothing is asked, but while nothing is lost the window grows, which is seen in the end.
+        let lossless = self.path.jitters() && self.competitive.last_cut.at.is_none();
+        let tells = self.competitive.question.first.open || lossless;
+        if tells && self.path.varies() && self.grew_without_a_queue() {
             self.no_queue(true);
             return;
         }

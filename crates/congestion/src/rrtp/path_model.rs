@@ -31,6 +31,19 @@ const SCATTER_TURNS: f64 = 0.7;
 /// … and part of what jitter makes round trips longer by, over the square root of the packets that come within twice that:
 /// 0.3 to 1.3 on links that jitter, 0.03 to 0.04 where thirty flows kept a queue that stood.
 const LEAPS: f64 = 0.1;
+/// Rounds over which the multiple of these that round trips scatter by is averaged, where none counts for more, and those
+/// without any that it begins with. Where it is above this, the path jitters: it mostly is 0.8 to 2 on links that do so by
+/// 20 ms and more, 0.1 to 0.6 in queues of TCP, BBR and thirty flows, above 0.8 in at most 1 of 1,000 rounds.
+const LEAP_ROUNDS: f64 = 16.0;
+const NO_LEAPS: f64 = 4.0;
+const MOST_LEAP: f64 = 2.0;
+const JITTERS: f64 = 0.8;
+/// … by at least this share of the base: less arises where acknowledgements are lost.
+const SURE_SCATTER: f64 = 0.02;
+/// … and counted in rounds that are so many times as long as the base: less hinders nobody.
+const LONGER: f64 = 1.1;
+/// … and not in those that are so many times as long as the one before: a queue that grows in bursts leaps, too.
+const GROWS: f64 = 1.5;
 /// Part of what they are longer by within which round trips stay, in so many rounds.
 const STEADY: f64 = 0.2;
 const STEADY_ROUNDS: usize = 4;
@@ -64,6 +77,8 @@ pub struct PathModel {
     pub rounds: u64,
     /// Mean round trips of the last rounds, seconds.
     means: [f64; STEADY_ROUNDS],
+    /// Multiple of what a queue may make them scatter by, in the mean of the last rounds.
+    leapt: f64,
     /// Packets lost since the last one that arrived.
     lost_in_a_row: u32,
     /// Samples above this do not count.
@@ -97,6 +112,7 @@ impl Default for PathModel {
             now: Counting::default(),
             rounds: 0,
             means: [0.0; STEADY_ROUNDS],
+            leapt: 0.0,
             lost_in_a_row: 0,
             most_rate: 1e12,
             radio_loss: 0.0,
@@ -172,11 +188,24 @@ impl PathModel {
     /// packets do not overtake each other one that is late holds up those behind it, so leaps are the smaller the
     /// more packets come within the time that round trips vary by.
     pub fn varies(&self) -> bool {
+        self.round.scatter > self.smooth(SCATTER)
+    }
+    /// Whether they scattered in the last rounds as no queue makes them: what a single round shows, a burst may have done.
+    pub fn jitters(&self) -> bool {
+        self.leapt > JITTERS
+    }
+    /// … and those of the last round were no longer than what is known of it: no queue shows beyond that.
+    pub fn jitters_only(&self) -> bool {
+        let floor = self.floor().unwrap_or(0.0);
+        self.jitters() && self.round.mean_rtt <= floor + self.spread() + self.chance()
+    }
+    /// Root mean square difference of neighbouring round trips that a queue may make, `share` of the base at least.
+    fn smooth(&self, share: f64) -> f64 {
         let base = self.base().unwrap_or(0.0);
         let turns = SCATTER_TURNS / self.bandwidth().max(1.0);
         let longer = self.round.mean_rtt - base;
         let within = (2.0 * longer * self.round.delivered_rate()).max(1.0);
-        self.round.scatter > (SCATTER * base).max(turns).max(LEAPS * longer / within.sqrt())
+        (share * base).max(turns).max(LEAPS * longer / within.sqrt())
     }
     /// Whether round trips have been longer than the base by nearly as much in each of the last rounds: a longer path's
     /// are, and a queue of others comes and goes.
@@ -361,6 +390,11 @@ impl PathModel {
         self.rounds += 1;
         self.means.rotate_right(1);
         self.means[0] = round.mean_rtt;
+        let longer = round.mean_rtt > LONGER * self.base().unwrap_or(0.0);
+        let grows = self.rounds > 1 && round.mean_rtt > GROWS * self.means[1];
+        let leap = if longer && !grows { round.scatter / self.smooth(SURE_SCATTER) } else { 0.0 };
+        let leap = leap.min(MOST_LEAP);
+        self.leapt += (leap - self.leapt) / (self.rounds as f64 + NO_LEAPS).min(LEAP_ROUNDS);
         if let Some(base) = self.base() {
             let less = (round.mean_rtt - base - self.noise[0]).min(0.0);
             self.noise[0] = (self.noise[0] + NOISE_FALLS * less).max(0.0);
@@ -416,6 +450,32 @@ mod tests {
         assert!(varies(round(19.0, 65.5, 6.9, 5.1)));
         assert!(varies(round(355.0, 87.6, 3.1, 0.8)));
         assert!(!varies(round(42.0, 130.5, 2.4, 0.8)));
+    }
+
+    /// A single round may be a burst's; many are jitter's, unless it is too little to hinder anybody or each is half as
+    /// long again as the one before, as those of a queue that a burst fills are.
+    #[test]
+    fn jitter_is_known_by_many_rounds() {
+        let jitters = |rounds: &[Round]| {
+            let mut path = path();
+            rounds.iter().for_each(|r| path.end_round(*r));
+            path.jitters()
+        };
+        let leaps = round(19.0, 65.5, 6.9, 5.1);
+        assert!(!jitters(&[leaps; 2]) && jitters(&[leaps; 8]));
+        assert!(!jitters(&[round(42.0, 130.5, 2.4, 0.8); 40]));
+        assert!(!jitters(&[round(40.0, 54.0, 3.0, 3.0); 40]));
+        let burst = [60.0, 96.0, 154.0, 246.0, 394.0, 630.0, 1008.0, 1612.0];
+        let burst = burst.map(|ms| round(30.0, ms, 0.2 * ms, 0.2 * ms));
+        assert!(!jitters(&burst));
+        // It is no queue's as long as round trips are no longer than what was learnt.
+        let mut path = path();
+        (0..8).for_each(|_| path.end_round(leaps));
+        assert!(!path.jitters_only());
+        path.learn_noise();
+        assert!(path.jitters_only());
+        path.end_round(round(19.0, 95.0, 6.9, 5.1));
+        assert!(path.jitters() && !path.jitters_only());
     }
 
     #[test]

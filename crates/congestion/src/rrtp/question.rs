@@ -179,7 +179,9 @@ impl Rrtp {
         let cut = if tells { packets / whole.max(1.0) } else { 0.0 };
         let settled = self.competitive.is_settled();
         let q = &mut self.competitive.question;
-        let suffices = packets >= 1.0 && cut >= MIN_CUT;
+        // What arrives in a round varies by as much as its round trips do.
+        let jitters = self.path.jitters();
+        let suffices = packets >= 1.0 && cut >= MIN_CUT && !jitters;
         q.first.can_retry = q.first.open && q.first.unmet && suffices;
         let due = q.rounds >= q.wait && settled && self.window >= MIN_WINDOW;
         if due && suffices && ack.window_limited {

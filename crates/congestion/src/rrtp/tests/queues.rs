@@ -17,6 +17,22 @@ fn jitter_is_no_queue() {
     }
 }
 
+/// Where jitter is longer than the path, no cut is judged by what a round happens to bring, and a single loss is no
+/// congestion once the jitter is known: 692 packets per second in the mean of twelve runs, 637 where it is, 476 where cuts
+/// are judged, 436 where both are.
+#[test]
+fn jitter_longer_than_the_path_hides_room_from_few_runs() {
+    let rate = |stream| {
+        let (radio, random, draw) = (100, true, stream);
+        let path = Bottleneck::new(PathHints::default());
+        let mut b = Bottleneck { jitter: 0.06, radio, random, stream, draw, ..path };
+        b.run(5.0);
+        b.run(20.0)
+    };
+    let mean = (1..=12).map(rate).sum::<f64>() / 12.0;
+    assert!(mean > 650.0, "{mean}");
+}
+
 #[test]
 fn alone_it_fills_the_link_and_not_the_queue_whatever_the_radio_loses() {
     for radio in [0, 100, 20] {
