@@ -53,6 +53,10 @@
 //! six such rounds must be lost before default mode ends for it. A silence of few packets, as many as a link that loses
 //! loses in a row now and then, is no outage.
 //!
+//! *An outage* that is shorter than a restart needs, as at a satellite's handover, is no flood: a full queue goes on
+//! sending. Where many packets were lost in a row that had left over so long that the link would have sent many, and no queue showed
+//! before and after, nothing passed, and the path is what it was; this is believed once in eight rounds.
+//!
 //! Compare PCC Vivace's loss gradient (NSDI 2018), and BBRv3's loss bounds (draft-ietf-ccwg-bbr), which take all loss
 //! for the rate's.
 //!
@@ -395,7 +399,7 @@ impl Controller for Rrtp {
             losses.on_outcome(outcome.lost, quiet);
         }
         if outcome.lost {
-            self.path.on_loss();
+            self.path.on_loss(outcome.sent);
             // No link loses as much more than it is known to as a flooded queue, whatever the trip times say.
             if self.path.is_flooded() || (!outcome.radio && self.is_congested()) {
                 self.congestion_loss(outcome);

@@ -316,7 +316,7 @@ impl Controller for LastHop {
         if !outcome.lost {
             return;
         }
-        self.path.on_loss();
+        self.path.on_loss(outcome.sent);
         let guilty = self.path.is_flooded() || (!outcome.radio && self.path.shows_queue());
         if !guilty || self.cut_at.is_some_and(|at| outcome.sent <= at) {
             return;

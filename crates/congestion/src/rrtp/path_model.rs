@@ -11,7 +11,7 @@ use super::KNOWN_LOSS;
 use super::loss_model::LossModel;
 use super::round::{Counting, Round};
 use crate::{Ack, positive};
-use narrows_base::math;
+use narrows_base::{Time, math};
 
 /// Rounds over which the largest delivery rate counts.
 const RATE_ROUNDS: usize = 10;
@@ -51,6 +51,8 @@ const STEADY_ROUNDS: usize = 4;
 const RARE: f64 = 1e-4;
 /// Losses in a row that are an outage's: few bursts are as long.
 const SILENT: u32 = 16;
+/// Rounds between outages at least: a slower link's full queue lets one of many pass, too, but in each round.
+const APART: u32 = 8;
 /// Multiple of the noise that was learnt by which round trips may turn out to be above the smallest.
 const MOST_MISSED: f64 = 2.0;
 /// Part of the way that the noise falls when a round shows less.
@@ -79,8 +81,12 @@ pub struct PathModel {
     means: [f64; STEADY_ROUNDS],
     /// Multiple of what a queue may make them scatter by, in the mean of the last rounds.
     leapt: f64,
-    /// Packets lost since the last one that arrived.
+    /// Packets lost since the last one that arrived, and the seconds at which the first and the last of them left.
     lost_in_a_row: u32,
+    lost_from: f64,
+    lost_until: f64,
+    /// Rounds since an outage was told from a flood.
+    since_outage: u32,
     /// Samples above this do not count.
     pub most_rate: f64,
     /// Share that the radio link is known to lose.
@@ -114,6 +120,9 @@ impl Default for PathModel {
             means: [0.0; STEADY_ROUNDS],
             leapt: 0.0,
             lost_in_a_row: 0,
+            lost_from: 0.0,
+            lost_until: 0.0,
+            since_outage: APART,
             most_rate: 1e12,
             radio_loss: 0.0,
             losses: None,
@@ -269,9 +278,13 @@ impl PathModel {
         self.least() / self.most[0].max(self.most[1]).max(1e-9)
     }
 
-    /// A packet was lost.
-    pub fn on_loss(&mut self) {
+    /// A packet was lost that left then.
+    pub fn on_loss(&mut self, sent: Time) {
         self.now.lost += 1;
+        self.lost_until = sent.as_secs_f64();
+        if self.lost_in_a_row == 0 {
+            self.lost_from = self.lost_until;
+        }
         self.lost_in_a_row += 1;
         self.losses.iter_mut().for_each(LossModel::on_loss);
     }
@@ -331,10 +344,27 @@ impl PathModel {
         self.round.lost > 2.0 + FLOOD * self.round.delivered
     }
 
+    /// Whether what was lost since the last arrival was an outage's: nothing passed for so long that the link would have
+    /// sent many packets, and no queue showed before or shows now. A full queue goes on sending.
+    fn was_away(&self, queued: bool) -> bool {
+        let would_pass = (self.lost_until - self.lost_from) * self.bandwidth();
+        self.losses.is_some()
+            && self.is_silent()
+            && would_pass >= f64::from(SILENT)
+            && self.since_outage >= APART
+            && !queued
+            && !self.shows_queue()
+    }
+
     /// Takes an acknowledgement in; true if a round has ended.
     pub fn on_ack(&mut self, ack: &Ack) -> bool {
         let rtt = self.forward(positive(ack.rtt), ack.forward_delay.map(positive));
+        let queued = self.shows_queue();
         self.rtt = rtt;
+        if self.was_away(queued) {
+            self.now.lost = self.now.lost.saturating_sub(u64::from(self.lost_in_a_row));
+            self.since_outage = 0;
+        }
         self.lost_in_a_row = 0;
         let now = ack.now.as_secs_f64();
         if self.told {
@@ -388,6 +418,7 @@ impl PathModel {
             self.measured_losses().map_or(0.0, |l| l.credit(round.lost, round.delivered));
         self.round = round;
         self.rounds += 1;
+        self.since_outage = self.since_outage.saturating_add(1);
         self.means.rotate_right(1);
         self.means[0] = round.mean_rtt;
         let longer = round.mean_rtt > LONGER * self.base().unwrap_or(0.0);
@@ -502,5 +533,34 @@ mod tests {
         assert!((noise - 0.018).abs() < 1e-9 && (floor - 0.06).abs() < 1e-9, "{noise} {floor}");
         path.on_ack(&acked(35));
         assert_eq!(path.noise(), 0.0);
+    }
+
+    /// Losses of the round that ended last, where `packets` in a row were lost within so many ms before the round trips
+    /// of 50 and then `rtt` ms.
+    fn lost_in_round(path: &mut PathModel, packets: u64, ms: u64, rtt: u64) -> f64 {
+        path.on_ack(&acked(50));
+        for i in 0..packets {
+            path.on_loss(Time::ZERO + Duration::from_micros(1000 * ms * i / packets));
+        }
+        path.on_ack(&Ack { round_start: true, ..acked(rtt) });
+        path.round.lost
+    }
+
+    /// A full queue sends a packet for each that it is late; an outage none. Where the sender let go of many at once a short
+    /// queue may have dropped them, one that shows has, and a link that has become slower drops as many again and again.
+    #[test]
+    fn what_is_lost_while_nothing_passes_is_no_flood() {
+        let new = || {
+            let mut path = PathModel { losses: Some(LossModel::default()), ..path() };
+            path.on_ack(&Ack { round_start: true, ..acked(80) });
+            path
+        };
+        assert_eq!(lost_in_round(&mut new(), 40, 40, 50), 0.0);
+        assert_eq!(lost_in_round(&mut new(), 12, 12, 50), 12.0);
+        assert_eq!(lost_in_round(&mut new(), 40, 5, 50), 40.0);
+        assert_eq!(lost_in_round(&mut new(), 40, 40, 75), 40.0);
+        let mut slower = new();
+        let lost = [0; 3].map(|_| lost_in_round(&mut slower, 40, 40, 50));
+        assert_eq!(lost, [0.0, 40.0, 40.0]);
     }
 }

@@ -118,3 +118,22 @@ fn a_profile_at_run_time_replaces_what_was_known() {
     let rate = b.run(5.5);
     assert!(rate > 2850.0, "{rate}");
 }
+
+/// Nothing passes for little more than a round trip, as at a satellite's handover: the path is the same after it, and what
+/// was lost is no full queue's. Only while a probe's queue stands that cannot be told.
+#[test]
+fn a_moment_in_which_nothing_passes_costs_no_more_than_itself() {
+    let stays = (0..20).filter(|i| {
+        let mut b = Bottleneck::new(PathHints::default());
+        let at = 5.0 + 0.025 * f64::from(*i);
+        b.run(at);
+        assert!(b.default_mode(), "{at}");
+        b.radio = 1;
+        b.run(at + 0.06);
+        b.radio = 0;
+        b.run(at + 0.12);
+        b.run(at + 0.32) > 950.0 && b.default_mode()
+    });
+    let stays = stays.count();
+    assert!(stays >= 16, "{stays} of 20");
+}
