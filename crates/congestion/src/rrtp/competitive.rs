@@ -59,11 +59,13 @@ const JUDGED: u32 = 3;
 /// A share of losses that tells a policer from chance.
 const POLICED: f64 = 0.05;
 /// What congestion leaves of the window there: no queue has to drain.
-const POLICED_LEFT: f64 = 0.7;
+const POLICED_LEFT: f64 = 0.85;
 /// … and so many, and such a share, lost although the window is so much lower than before a cut, tell a link from it.
 const MIN_LOST: f64 = 6.0;
 const GOES_ON: f64 = 0.02;
 const LOWER: f64 = 0.75;
+/// Losses of a round, and twice that share of the window, that are a policer's where one is known.
+const FEW_LOST: f64 = 2.0;
 /// A cut that leaves so much of the window says whether losses follow the rate.
 const DEEP: f64 = 0.75;
 
@@ -95,8 +97,8 @@ pub struct Competitive {
     /// A cut of a path without a queue took losses and left the rate: a policer drops what is too much. So an empty queue
     /// acquits no losses, and nothing is refilled: what a policer's bucket lets pass at once is no bandwidth.
     policed: bool,
-    /// … the window before it, and packets, and those lost, of rounds with a much smaller one since.
-    policed_from: f64,
+    /// … the window of which it drops nothing, and packets, and those lost, of rounds with a smaller one since.
+    policer_passes: f64,
     lower: [f64; 2],
     /// No queue has shown in this mode, and packets are lost.
     unqueued: Unqueued,
@@ -147,6 +149,11 @@ impl Competitive {
     pub fn is_policed(&self) -> bool {
         self.policed
     }
+    /// Whether a policer dropped so many packets of a round, whatever the receiver takes them for: it knows a policer's
+    /// drops for the radio's, as no queue shows. What a link may lose that was taken for one is not enough.
+    pub fn drops(&self, lost: u64, window: f64) -> bool {
+        self.policed && lost as f64 > FEW_LOST + 2.0 * GOES_ON * window
+    }
     /// When the window was last reduced.
     pub fn last_cut(&self) -> Option<Time> {
         self.last_cut.at
@@ -184,7 +191,7 @@ impl Rrtp {
             since_cut: if ask { SETTLED } else { 0 },
             growth: 1.0,
             policed: self.competitive.policed,
-            policed_from: self.competitive.policed_from,
+            policer_passes: self.competitive.policer_passes,
             climbs: self.competitive.climbs,
             ..Competitive::default()
         };
@@ -421,11 +428,13 @@ impl Rrtp {
             }
             // Where a cut took nothing but what had been too much, losses are gone.
             if !link && cut.lost_unqueued > POLICED && !c.policed {
-                (c.policed, c.policed_from, c.lower) = (true, cut.from, [0.0; 2]);
+                // What arrived is what it lets pass: the window may have been several times as large.
+                let passes = (LOWER * cut.from).min(cut.delivered * self.path.rtt);
+                (c.policed, c.policer_passes, c.lower) = (true, passes, [0.0; 2]);
             }
         }
         // The link's go on: a policer drops nothing of so much less.
-        let lower = LOWER * c.policed_from;
+        let lower = c.policer_passes;
         if c.policed && self.window < lower && (cut.from < lower || c.since_cut >= JUDGED) {
             let [packets, lost] = &mut c.lower;
             (*packets, *lost) = (*packets + round.delivered + round.lost, *lost + round.lost);

@@ -176,3 +176,44 @@ fn what_only_a_larger_window_loses_is_not_the_links() {
     assert!(believed(40.0) > 0.15, "{}", believed(40.0));
     assert!(believed(80.0) < 0.05, "{}", believed(80.0));
 }
+
+/// Where a policer is known, four of 45 packets are its drops although the receiver takes them for the radio's, as no queue
+/// shows; one is not, which a link may lose that was taken for a policer.
+#[test]
+fn a_policers_drops_brake_whatever_the_receiver_takes_them_for() {
+    let window = |policed, drops| {
+        let (mut rrtp, _) = with_queue(0.05);
+        (rrtp.window, rrtp.competitive.policed) = (45.0, policed);
+        (0..drops).for_each(|_| {
+            crate::Controller::on_packet_outcome(
+                &mut rrtp,
+                &PacketOutcome { radio: true, ..lost(1.0, 1.05) },
+            );
+        });
+        rrtp.window
+    };
+    assert_eq!((window(true, 4), window(true, 1)), (45.0 * POLICED_LEFT, 45.0));
+    assert_eq!(window(false, 4), 45.0);
+}
+
+/// A startup's window may be twice what a policer lets pass. It drops what is above that all the same, and no link is
+/// told from it there; what is lost below is a link's.
+#[test]
+fn a_policer_drops_nothing_of_what_it_was_seen_to_pass() {
+    let stays_policed = |window| {
+        let (mut rrtp, _) = with_queue(0.05);
+        let round = |delivered, lost| Round { delivered, lost, span: 0.05, ..Round::default() };
+        rrtp.path.round = round(50.0, 50.0);
+        rrtp.congestion_loss(&lost(1.0, 1.0));
+        rrtp.path.round = round(50.0, 0.0);
+        rrtp.competitive.since_cut = JUDGED;
+        rrtp.judge_cut();
+        assert!(rrtp.competitive.policed);
+        rrtp.window = window;
+        rrtp.competitive.since_cut = JUDGED + 1;
+        rrtp.path.round = round(50.0, 8.0);
+        rrtp.judge_cut();
+        rrtp.competitive.policed
+    };
+    assert!(stays_policed(58.0) && !stays_policed(40.0));
+}
