@@ -143,8 +143,8 @@
 //! - Alone on a slow link (144 kbit/s, 500 ms, 1 % loss, a buffer of 50 packets) two of 120 runs took losses
 //!   for a competitor's and let the buffer fill: 7 and 18 packets in the mean, where others keep one.
 //! - Where losses come in bursts, chance may end the startup and the climbs after it: on 20 Mbit/s, 25 ms with 30 % in
-//!   bursts of four, 6 of 200 seeds have less than a fifth of what they could and 32 less than 0.8 (one burst of twenty is
-//!   a silence of 20 s), told the rate none and 4; at 20 % 2 and 18, told none and 3; with single losses of 30 % none and 1.
+//!   bursts of four, 8 of 200 seeds have less than a fifth of what they could and 34 less than 0.8 (one burst of twenty is
+//!   a silence of 20 s), told the rate none and 4; at 20 % 2 and 15, told none and 3; with single losses of 30 % none and 1.
 //! - Where round trips vary by more than a few per cent without a queue, a link's losses are not climbed for again.
 //! - Where jitter is longer than the path and the link loses, too, chance decides whether the jitter is learnt before losses keep
 //!   the window small: on 20 Mbit/s, 25 ms with 1 % lost and 50 ms of jitter both ways 6 of 20 runs have less than a fifth of the
