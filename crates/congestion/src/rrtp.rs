@@ -87,6 +87,9 @@
 //! empty long before half: a cut after which the queue was seen to be gone lets the next one leave what the path itself
 //! holds, and the growth is less by as much (AIMD with the same mean window).
 //!
+//! Where a link's losses keep a Reno below the own window, a queue is of no use to anybody: it is drained, but for what a
+//! Reno reaches between two such losses.
+//!
 //! *Beside BBR* (`rrtp/beside_bbr.rs`) braking at losses leaves next to nothing of a short buffer. BBR is found by the
 //! probes of the smallest round trip that empty the queue every ten seconds (`rrtp/probe_rtt.rs`): by one if it comes when
 //! it is due while little of the link is left to this end, otherwise by two, to which nothing of one's own led. Then rate

@@ -69,6 +69,12 @@ const FEW_LOST: f64 = 2.0;
 /// A cut that leaves so much of the window says whether losses follow the rate.
 const DEEP: f64 = 0.75;
 
+/// Share of losses from which others are kept small by them: half of what a link must lose for it to count elsewhere, as an
+/// estimate of 1 % varies by as much.
+const LOSES: f64 = 0.005;
+/// Over the share of losses, the square of the window at which a Reno's sawtooth ends (Mathis et al., CCR 1997, section 2:
+/// 3/8 of its square are the packets from one loss to the next).
+const RENO_PEAK: f64 = 8.0 / 3.0;
 /// Rounds in a row without a queue after which losses are asked about by another climb; they double with each.
 const LOSSY_ROUNDS: u32 = 12;
 const MAX_DOUBLINGS: u32 = 8;
@@ -338,6 +344,7 @@ impl Rrtp {
             self.competitive.clock += self.path.rtt;
         }
         self.count_empty(base);
+        self.leave_room(base);
         // Where the path jitters nothing is asked, but while nothing is lost the window grows, which is seen in the end.
         let lossless = self.path.jitters() && self.competitive.last_cut.at.is_none();
         let tells = self.competitive.question.first.open || lossless;
@@ -411,6 +418,22 @@ impl Rrtp {
         if c.at_base == MIN_AT_BASE && !c.policed {
             self.path.losses.iter_mut().for_each(LossModel::trust);
         }
+    }
+
+    /// Where the link's own losses keep others below the window of this end, a queue gains nothing and makes their round
+    /// trips longer: it is drained, by no more than to what a Reno reaches between two such losses.
+    fn leave_room(&mut self, base: f64) {
+        let lost = self.path.losses.as_ref().map_or(0.0, LossModel::link);
+        let c = &self.competitive;
+        let unmet = c.question.first.open && c.question.first.unmet;
+        let unknown = unmet || c.policed || self.path.is_short() || self.path.varies();
+        if lost < LOSES || unknown || self.meets_none(self.path.round.min_rtt, base) {
+            return;
+        }
+        let reno = math::pow(RENO_PEAK / lost, 0.5);
+        // What the link loses the path holds, too.
+        let held = self.path.round.sent_rate() * base;
+        self.window = self.window.min(held.max(reno));
     }
 
     /// What a cut tells that congestion caused.

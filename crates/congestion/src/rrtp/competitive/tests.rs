@@ -217,3 +217,28 @@ fn a_policer_drops_nothing_of_what_it_was_seen_to_pass() {
     };
     assert!(stays_policed(58.0) && !stays_policed(40.0));
 }
+
+/// Others whom the link's losses keep small gain nothing from a queue; but this end keeps what a Reno would reach, and where
+/// nothing is lost the queue may be theirs.
+#[test]
+fn a_queue_is_drained_where_losses_keep_others_small() {
+    let window = |every: usize, packets: f64| {
+        let (mut rrtp, _) = with_queue(0.1);
+        let losses = rrtp.path.losses.iter_mut();
+        losses.for_each(|l| (0..1000).for_each(|i| l.on_outcome(i % every == 0, true)));
+        rrtp.path.round = Round {
+            min_rtt: 0.1,
+            max_rtt: 0.1,
+            mean_rtt: 0.1,
+            delivered: packets,
+            span: 0.1,
+            ..Round::default()
+        };
+        rrtp.leave_room(0.05);
+        rrtp.window
+    };
+    assert_eq!(window(100, 90.0), 45.0);
+    let reno = window(100, 20.0);
+    assert!((15.0..18.0).contains(&reno), "{reno}");
+    assert_eq!(window(1000, 90.0), 100.0);
+}
