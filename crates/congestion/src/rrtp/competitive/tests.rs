@@ -218,8 +218,8 @@ fn a_policer_drops_nothing_of_what_it_was_seen_to_pass() {
     assert!(stays_policed(58.0) && !stays_policed(40.0));
 }
 
-/// Others whom the link's losses keep small gain nothing from a queue; but this end keeps what a Reno would reach, and where
-/// nothing is lost the queue may be theirs.
+/// Others whom the link's losses keep small gain nothing from a queue; but this end keeps what a Reno would reach, where
+/// nothing is lost the queue may be theirs, and so is one that stays.
 #[test]
 fn a_queue_is_drained_where_losses_keep_others_small() {
     let window = |every: usize, packets: f64| {
@@ -235,7 +235,14 @@ fn a_queue_is_drained_where_losses_keep_others_small() {
             ..Round::default()
         };
         rrtp.leave_room(0.05);
-        rrtp.window
+        let window = rrtp.window;
+        let stays = (0..3).map(|_| {
+            rrtp.window = 100.0;
+            rrtp.leave_room(0.05);
+            rrtp.window
+        });
+        assert_eq!(stays.last(), Some(100.0));
+        window
     };
     assert_eq!(window(100, 90.0), 45.0);
     let reno = window(100, 20.0);
