@@ -127,6 +127,10 @@ impl AckPolicy {
     #[inline]
     pub fn on_silence(&mut self, now: Time, rtt: Duration, lacks: impl FnOnce() -> bool) {
         self.repeats.0 = 0;
+        // Who wants an answer to each packet counts them.
+        if self.most == 1 {
+            return;
+        }
         let silence = SILENCE.max(rtt.saturating_mul(2));
         if self.is_all_answered() && now.since(self.reported) >= silence && lacks() {
             let apart = if rtt == Duration::ZERO { SILENCE } else { rtt };

@@ -192,11 +192,8 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
         } else if policy.is_all_answered() || !self.echoes {
             (self.echo, self.echoes) = (Echo { sent: p.sent, came: now }, true);
         }
-        // What came before the last report stood in it.
-        let received = self.log.received().ranges();
-        policy.on_silence(now, rtt, || {
-            p.least_unacked < place.next && received.find(p.least_unacked).is_some()
-        });
+        // The highest that had come stood in the last report: who heard that gives up what is missing below it.
+        policy.on_silence(now, rtt, || p.least_unacked < place.next);
         policy.on_number(number, place.expected);
         if p.ack_eliciting {
             let wait = max_wait(rtt, self.max_ack_delay);

@@ -70,6 +70,8 @@ pub(super) struct ReturnPath {
     before: Duration,
     /// How far apart they came before they were asked for.
     carries: Duration,
+    /// Whether more are asked for where most are lost.
+    presses: bool,
     /// Most reports are lost among somebody else's packets; how far apart those come that are not, then.
     crowded: Option<Duration>,
     /// The next number when the round trip began.
@@ -97,6 +99,7 @@ impl ReturnPath {
             spacing: Duration::ZERO,
             before: Duration::ZERO,
             carries: Duration::ZERO,
+            presses: true,
             crowded: None,
             first: 0,
             eased: false,
@@ -106,6 +109,11 @@ impl ReturnPath {
             rate: 0.0,
             wait: 0.0,
         }
+    }
+    /// The controller's receiver side or its own timer says when reports are due (RFC 5348 and its kin).
+    #[inline]
+    pub fn leave_to_controller(&mut self) {
+        self.presses = false;
     }
     /// So many packets in a second arrive.
     #[inline]
@@ -195,7 +203,7 @@ impl ReturnPath {
         }
         let apart = Duration::from_nanos(took.as_nanos() / reports);
         let most = base.mul_f64(QUEUE_SHARE).max(MIN_QUEUE);
-        if self.is_crowded(base, apart, (reports, sent)) {
+        if self.presses && self.is_crowded(base, apart, (reports, sent)) {
             self.ease_at = now + self.hold;
             self.press(base, apart);
         } else if queue > i64::try_from(most.as_nanos()).unwrap_or(i64::MAX) {
