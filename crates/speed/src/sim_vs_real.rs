@@ -152,6 +152,7 @@ impl SimVsReal {
     /// # Errors
     /// A protocol or link that cannot be, or what the sockets say, in one line.
     pub fn real(&self, seed: u64) -> Result<(Observed, Lateness), String> {
+        // Nothing stops it early: `true` is "goes on", and what fails is an error all the same.
         self.real_while(seed, &|| true)
     }
 

@@ -144,9 +144,8 @@ impl<C: PayloadSource> PacketSender<C> {
         is_start: bool,
     ) -> Duration {
         let (base, next) = (self.path.min(), self.ledger.next());
-        if self.feed.keeps_own_timer() {
-            self.return_path.leave_to_controller();
-        }
+        // Asked each time: the controller may have been replaced.
+        self.return_path.set_presses(!self.feed.keeps_own_timer());
         let wait = self.return_path.on_report(now, delays, base, next, is_start);
         self.feed.on_unreported(self.return_path.wait(), self.return_path.unreported());
         self.loss.on_spacing(self.return_path.longest_spacing());

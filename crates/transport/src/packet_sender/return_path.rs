@@ -110,10 +110,11 @@ impl ReturnPath {
             wait: 0.0,
         }
     }
-    /// The controller's receiver side or its own timer says when reports are due (RFC 5348 and its kin).
+    /// Whether to ask for more reports where most are lost: not for a controller with a timer of its own, which says when
+    /// they are due (RFC 5348 and its kin).
     #[inline]
-    pub fn leave_to_controller(&mut self) {
-        self.presses = false;
+    pub fn set_presses(&mut self, presses: bool) {
+        self.presses = presses;
     }
     /// So many packets in a second arrive.
     #[inline]
@@ -229,8 +230,7 @@ impl ReturnPath {
         apart: Duration,
         (reports, packets): (u64, u64),
     ) -> bool {
-        let usual = Duration::from_nanos(base.as_nanos() / USUAL_REPORTS);
-        let spacing = self.spacing.max(usual);
+        let spacing = self.spacing.max(usual(base));
         let all = apart.saturating_mul(reports).as_nanos() / spacing.as_nanos().max(1);
         let asked = all.min(packets / PACKETS_PER_REPORT);
         let lost = asked > MOST_LOST * reports;
@@ -254,8 +254,7 @@ impl ReturnPath {
         } else if mean.saturating_mul(ENOUGH) < base {
             self.spacing = self.spacing.saturating_mul(2).min(base);
         }
-        let usual = Duration::from_nanos(base.as_nanos() / USUAL_REPORTS);
-        self.spacing = self.spacing.max(usual).min(MAX_SPACING);
+        self.spacing = self.spacing.max(usual(base)).min(MAX_SPACING);
     }
     /// A queue stands, and reports come so far apart.
     fn widen(&mut self, base: Duration, apart: Duration) {
@@ -276,6 +275,11 @@ impl ReturnPath {
             self.spacing = Duration::ZERO;
         }
     }
+}
+
+/// The least distance of reports where nothing is asked for.
+fn usual(base: Duration) -> Duration {
+    Duration::from_nanos(base.as_nanos() / USUAL_REPORTS)
 }
 
 #[cfg(test)]
@@ -389,13 +393,12 @@ mod tests {
     /// A way back that somebody else's queue fills, of which one report in `passes` finds room, for so many round trips:
     /// the spacing at their end, and how many reports come in a round trip then.
     fn among_others(way: &mut ReturnPath, trips: u64, passes: u64) -> (Duration, u64) {
-        let usual = Duration::from_nanos(BASE.as_nanos() / USUAL_REPORTS);
         let (mut now, mut came) = (Time::ZERO, 0);
         let end = now + BASE.saturating_mul(trips);
         way.on_report(now, (BASE, BASE), BASE, 0, true);
         let (mut round, mut sent) = (now + BASE, 0);
         while now < end {
-            now += usual.max(way.spacing());
+            now += usual(BASE).max(way.spacing());
             sent += 1;
             if sent % passes != 0 {
                 continue;
