@@ -150,7 +150,7 @@
 //!   a silence of 20 s), told the rate none and 4; at 20 % 2 and 15, told none and 3; with single losses of 30 % none and 1.
 //! - Where round trips vary by more than a few per cent without a queue, a link's losses are not climbed for again.
 //! - Where jitter is longer than the path and the link loses, too, chance decides whether the jitter is learnt before losses keep
-//!   the window small: on 20 Mbit/s, 25 ms with 1 % lost and 50 ms of jitter both ways 6 of 20 runs have less than a fifth of the
+//!   the window small: on 20 Mbit/s, 25 ms with 1 % lost and 50 ms of jitter both ways 7 of 20 runs have less than a fifth of the
 //!   link, with 100 ms both ways more than half. To climb there again after ever more rounds finds the room (13.7 and
 //!   10.8 Mbit/s in the median), but leaves four CUBICs on a link with 40 ms of jitter a tenth.
 //! - A link that varies by 1.4 each fifth of a second is followed down at once and up by probes only: 0.8 of it.
