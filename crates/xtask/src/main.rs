@@ -30,6 +30,7 @@ mod findings;
 mod fuzz;
 mod members;
 mod packages;
+mod prose;
 mod python;
 #[cfg(feature = "measure")]
 mod real;
@@ -51,6 +52,7 @@ cargo xtask COMMAND
                    dependencies and their number, packages to publish, validation up to date; where clang-14 is
                    installed, that the shipped eBPF programs are what their source compiles to
   bpf              compile the eBPF programs of crates/kernel (clang-14 and llvm-14); check compares them
+  prose            long sentences, vague subjects and empty comments of each page and crate, and type names defined twice
   deny             licences, duplicates, sources and advisories of all dependencies, by deny.toml; installs
                    cargo-deny into the target folder
   validate [ID…]   run the experiments and write docs/validation.md and their pages
@@ -114,6 +116,7 @@ fn main() -> ExitCode {
         "deny" => deny::check(),
         "validate" | "sim-vs-real" | "bench" => measure(&args),
         "faults" => faults(rest),
+        "prose" => prose::report(".".as_ref()),
         "fuzz" => fuzz::run(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
