@@ -52,7 +52,8 @@ cargo xtask COMMAND
                    dependencies and their number, packages to publish, validation up to date; where clang-14 is
                    installed, that the shipped eBPF programs are what their source compiles to
   bpf              compile the eBPF programs of crates/kernel (clang-14 and llvm-14); check compares them
-  prose            long sentences, vague subjects and empty comments of each page and crate, and type names defined twice
+  prose [PATH…]    how many sentences of each page and crate are long or have a vague subject, which comments
+                   repeat a name, and which type names are defined twice (PATH: list the sentences below it)
   deny             licences, duplicates, sources and advisories of all dependencies, by deny.toml; installs
                    cargo-deny into the target folder
   validate [ID…]   run the experiments and write docs/validation.md and their pages
@@ -116,7 +117,7 @@ fn main() -> ExitCode {
         "deny" => deny::check(),
         "validate" | "sim-vs-real" | "bench" => measure(&args),
         "faults" => faults(rest),
-        "prose" => prose::report(".".as_ref()),
+        "prose" => prose::report(".".as_ref(), rest),
         "fuzz" => fuzz::run(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");

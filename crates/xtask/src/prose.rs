@@ -39,12 +39,20 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, paragraph: &str) {
+    /// Counts a paragraph. Returns the sentences that count as long or vague.
+    fn add(&mut self, paragraph: &str) -> Vec<String> {
+        let mut faults = Vec::new();
         for sentence in sentences(paragraph) {
+            let is_long = sentence.len() >= LONG_SENTENCE;
+            let vague = sentence.iter().filter(|w| VAGUE.contains(&w.as_str())).count();
             self.sentences += 1;
-            self.long += usize::from(sentence.len() >= LONG_SENTENCE);
-            self.vague += sentence.iter().filter(|w| VAGUE.contains(&w.as_str())).count();
+            self.long += usize::from(is_long);
+            self.vague += vague;
+            if is_long || vague > 0 {
+                faults.push(sentence.join(" "));
+            }
         }
+        faults
     }
 
     fn long_share(&self) -> f64 {
@@ -65,15 +73,23 @@ impl Counts {
 #[derive(Default)]
 struct Tree {
     pages: BTreeMap<PathBuf, Counts>,
+    /// File, line of the paragraph, and sentence of each long one and each with a vague subject.
+    faults: Vec<String>,
     /// File and line of comments that repeat a name, or go on from the comment before.
     empty: Vec<String>,
     /// Where each type is defined.
     types: BTreeMap<String, Vec<PathBuf>>,
 }
 
-/// Prints a line for each page and crate, the worst last.
-pub fn report(root: &Path) -> Result<(), String> {
+/// Without arguments, prints a line for each page and crate, the worst last. With the beginnings of paths, prints the
+/// sentences below them that are long or have a vague subject.
+pub fn report(root: &Path, below: &[String]) -> Result<(), String> {
     let tree = Tree::read(root)?;
+    if !below.is_empty() {
+        let chosen = |line: &&String| below.iter().any(|b| line.starts_with(b.as_str()));
+        tree.faults.iter().chain(&tree.empty).filter(chosen).for_each(|line| println!("{line}"));
+        return Ok(());
+    }
     let mut rows: Vec<_> = tree.pages.iter().filter(|(_, c)| c.sentences > 0).collect();
     rows.sort_by(|a, b| a.1.vague_share().total_cmp(&b.1.vague_share()));
     println!(
@@ -111,8 +127,9 @@ impl Tree {
         for page in pages(root).map_err(|e| format!("docs: {e}"))? {
             let text = read(&page)?;
             let mut counts = Counts::default();
-            paragraphs(text.lines()).iter().for_each(|p| counts.add(p));
-            tree.pages.insert(within(root, &page), counts);
+            let page = within(root, &page);
+            tree.count(&page, 0, &text, &mut counts);
+            tree.pages.insert(page, counts);
         }
         for folder in members::folders(root).map_err(|e| format!("crates: {e}"))? {
             let mut files = Vec::new();
@@ -126,10 +143,19 @@ impl Tree {
         Ok(tree)
     }
 
+    /// Counts a text that begins after line `above` of a file.
+    fn count(&mut self, file: &Path, above: usize, text: &str, counts: &mut Counts) {
+        for (line, paragraph) in paragraphs(text.lines()) {
+            for sentence in counts.add(&paragraph) {
+                self.faults.push(format!("{}:{}: {sentence}", file.display(), above + line));
+            }
+        }
+    }
+
     fn add_source(&mut self, file: &Path, text: &str, counts: &mut Counts) {
         let is_test = file.components().any(|c| c.as_os_str().to_string_lossy().contains("tests"));
         for block in comment_blocks(text) {
-            paragraphs(block.lines.iter().map(String::as_str)).iter().for_each(|p| counts.add(p));
+            self.count(file, block.at - 1, &block.lines.join("\n"), counts);
             let first = block.lines.first().map_or("", |l| l.as_str());
             let continues = first.starts_with('…') || first.starts_with("...");
             if continues || block.repeats_the_name() {
@@ -192,27 +218,27 @@ fn rust_files(folder: &Path, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Paragraphs and list items of Markdown, without code, tables and headings.
-fn paragraphs<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut found = vec![String::new()];
+/// Paragraphs and list items of Markdown with their first lines, without code, tables and headings.
+fn paragraphs<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<(usize, String)> {
+    let mut found = vec![(1, String::new())];
     let mut in_code = false;
-    for line in lines {
+    for (number, line) in (1..).zip(lines) {
         let line = line.trim();
         if line.starts_with("```") {
             in_code = !in_code;
         } else if in_code {
         } else if line.is_empty() || line.starts_with(['|', '#', '<']) {
-            found.push(String::new());
+            found.push((number + 1, String::new()));
         } else {
             if is_list_item(line) {
-                found.push(String::new());
+                found.push((number, String::new()));
             }
-            let paragraph = found.last_mut().expect("it begins with one");
+            let (_, paragraph) = found.last_mut().expect("it begins with one");
             *paragraph += line;
             paragraph.push(' ');
         }
     }
-    found.retain(|p| !p.trim().is_empty());
+    found.retain(|(_, p)| !p.trim().is_empty());
     found
 }
 
@@ -376,8 +402,21 @@ mod tests {
 
     fn counts(text: &str) -> Counts {
         let mut counts = Counts::default();
-        paragraphs(text.lines()).iter().for_each(|p| counts.add(p));
+        for (_, paragraph) in paragraphs(text.lines()) {
+            counts.add(&paragraph);
+        }
         counts
+    }
+
+    #[test]
+    fn a_fault_names_the_line_of_its_paragraph() {
+        let mut tree = Tree::default();
+        tree.add_source(
+            "a.rs".as_ref(),
+            "\n\n// Fine.\n//\n// Nobody\n// knows.\n",
+            &mut Counts::default(),
+        );
+        assert_eq!(tree.faults, ["a.rs:5: nobody knows"]);
     }
 
     #[test]
