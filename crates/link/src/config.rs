@@ -61,6 +61,28 @@ pub enum QueueLimit {
     Packets(u64),
     /// At most this many bytes wait.
     Bytes(u64),
+    /// A packet may wait if one of the two limits admits it: room in bytes that holds a number of packets of any size.
+    Either {
+        /// At most this many packets wait.
+        packets: u64,
+        /// At most this many bytes wait.
+        bytes: u64,
+    },
+}
+
+impl QueueLimit {
+    /// Whether so many packets with so many bytes may wait.
+    #[inline]
+    pub const fn admits(self, packets: u64, bytes: u64) -> bool {
+        match self {
+            QueueLimit::Unlimited => true,
+            QueueLimit::Packets(most) => packets <= most,
+            QueueLimit::Bytes(most) => bytes <= most,
+            QueueLimit::Either { packets: most, bytes: most_bytes } => {
+                packets <= most || bytes <= most_bytes
+            }
+        }
+    }
 }
 
 /// A queue: its limit and its discipline.

@@ -2,7 +2,7 @@ use super::*;
 use crate::Trace;
 use crate::config::QueueConfig;
 use crate::loss::LossSpec;
-use narrows_base::{Packet, Rate};
+use narrows_base::{Packet, Rate, Spec};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -73,6 +73,22 @@ fn a_packet_takes_its_transmission_and_propagation_time() {
     let (out, _) = run(&config(), &[(0, 1000), (0, 1000), (10_000_000, 500)]);
     let ms = |m: f64| Time::from_secs_f64(m * 1e-3);
     assert_eq!(out, [(ms(6.0), 0), (ms(7.0), 1), (ms(15.5), 2)]);
+}
+
+/// Room for three packets or 3000 bytes: a burst fits that has more packets or more bytes, not both.
+#[test]
+fn room_in_packets_or_bytes_holds_a_burst_of_either_kind() {
+    let limit = QueueLimit::Either { packets: 3, bytes: 3000 };
+    for aqm in [None, Some("droptail"), Some("codel"), Some("cw")] {
+        let aqm = aqm.map(|name| Spec::parse(name).unwrap());
+        let config = LinkConfig { queue: QueueConfig { limit, aqm }, changes: true, ..config() };
+        for config in [config.clone(), LinkConfig { changes: false, ..config }] {
+            for (size, admitted) in [(20, 151), (1000, 4), (1500, 4)] {
+                let (out, log) = run(&config, &vec![(0, size); 200]);
+                assert_eq!((out.len(), log.dropped.len()), (admitted, 200 - admitted), "{size} B");
+            }
+        }
+    }
 }
 
 #[test]

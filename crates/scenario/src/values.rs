@@ -1,7 +1,7 @@
 //! The syntax of the values of a link: `queue=30p`, `loss=1%`, `trace=FILE`. Everything that can be read can be written
 //! and read back unchanged.
 
-use crate::link_direction::{QueueSize, TraceStart};
+use crate::link_direction::{MIN_QUEUE_PACKETS, QueueSize, TraceStart};
 use crate::text_file;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
@@ -43,12 +43,13 @@ fn no_range(text: &str) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// `30p`, `45kB`, `1bdp`, `max(1bdp,5p)` or `unlimited`.
+/// `30p`, `45kB`, `1bdp`, `max(1bdp,5p)`, `max(5p,45kB)` or `unlimited`.
 ///
 /// # Errors
 /// What is wrong with the text, and what would be right.
 pub fn queue_size(text: &str) -> Result<QueueSize, SpecError> {
-    const FORMS: &str = "a queue is written as 30p, 45kB, 1bdp, max(1bdp,5p) or unlimited";
+    const FORMS: &str =
+        "a queue is written as 30p, 45kB, 1bdp, max(1bdp,5p), max(5p,45kB) or unlimited";
     let t = text.trim();
     if let Some(inner) = t.strip_prefix("max(").and_then(|t| t.strip_suffix(')')) {
         let parts = inner.split_once(',').map(|(a, b)| (queue_size(a), queue_size(b)));
@@ -56,6 +57,10 @@ pub fn queue_size(text: &str) -> Result<QueueSize, SpecError> {
             Some((Ok(QueueSize::Bdp(x)), Ok(QueueSize::Fixed(QueueLimit::Packets(n))))) => {
                 Ok(QueueSize::AtLeast(x, n))
             }
+            Some((
+                Ok(QueueSize::Fixed(QueueLimit::Packets(packets))),
+                Ok(QueueSize::Fixed(QueueLimit::Bytes(bytes))),
+            )) => Ok(QueueSize::Fixed(QueueLimit::Either { packets, bytes })),
             _ => Err(SpecError::new(format!("'{t}': {FORMS}"))),
         };
     }
@@ -209,8 +214,11 @@ pub fn queue_text(queue_size: QueueSize) -> String {
         QueueSize::Fixed(QueueLimit::Unlimited) => "unlimited".into(),
         QueueSize::Fixed(QueueLimit::Packets(n)) => format!("{n}p"),
         QueueSize::Fixed(QueueLimit::Bytes(n)) => format!("{n}B"),
+        QueueSize::Fixed(QueueLimit::Either { packets, bytes }) => {
+            format!("max({packets}p,{bytes}B)")
+        }
         QueueSize::Bdp(x) => format!("{x}bdp"),
         QueueSize::AtLeast(x, n) => format!("max({x}bdp,{n}p)"),
-        QueueSize::Usual => "1bdp".into(),
+        QueueSize::Usual => queue_text(QueueSize::AtLeast(1.0, MIN_QUEUE_PACKETS)),
     }
 }

@@ -68,15 +68,17 @@ fn queues_are_named_with_their_parameters_and_written_as_they_were_read() {
 
 #[test]
 fn a_product_is_rate_times_base_rtt_rounded_up() {
-    assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp"), QueueLimit::Packets(30));
+    let either = |packets, bytes| QueueLimit::Either { packets, bytes };
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp"), either(30, 30_000));
     // Access and egress links count, there and back: 240 000 + 300 bits are more than 30 packets.
-    assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp,access=10Mbit/s/0.1ms"), QueueLimit::Packets(31));
-    assert_eq!(limit("1.5Mbit/s,80ms,queue=2bdp"), QueueLimit::Packets(60));
-    assert_eq!(limit("1.5Mbit/s,80ms"), QueueLimit::Packets(30));
-    assert_eq!(limit("1.5Mbit/s,0s"), QueueLimit::Packets(10));
-    assert_eq!(limit("1.5Mbit/s,0s,queue=1bdp"), QueueLimit::Packets(0));
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp,access=10Mbit/s/0.1ms"), either(31, 30_038));
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=2bdp"), either(60, 60_000));
+    assert_eq!(limit("1.5Mbit/s,80ms"), either(30, 30_000));
+    assert_eq!(limit("1.5Mbit/s,0s"), either(10, 0));
+    assert_eq!(limit("1.5Mbit/s,0s,queue=1bdp"), either(0, 0));
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=max(3p,45kB)"), either(3, 45_000));
     assert_eq!(limit("1.5Mbit/s,80ms,queue=45kB"), QueueLimit::Bytes(45_000));
-    assert_eq!(limit("1bit/s,1ns"), QueueLimit::Packets(10));
+    assert_eq!(limit("1bit/s,1ns"), either(10, 1));
 }
 
 #[test]
