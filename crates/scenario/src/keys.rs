@@ -87,7 +87,7 @@ pub const KEYS: [Key; 12] = [
     Key {
         name: "trace",
         form: "FILE",
-        help: "a Mahimahi trace, which replaces the rate of this direction",
+        help: "a Mahimahi trace, which replaces the rate of this direction; narrows trace convert makes one of other records",
         has_parameters: false,
         set: |way, text, folder| values::trace(text, folder).map(|trace| way.trace = Some(trace)),
         text: |way| way.trace.as_ref().map(|(file, _)| file.display().to_string()),

@@ -19,6 +19,7 @@ pub mod scenario;
 pub mod scenario_file;
 pub mod text_file;
 pub mod timeline;
+pub mod trace_convert;
 pub mod user_links;
 pub mod values;
 

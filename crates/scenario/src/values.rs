@@ -102,7 +102,7 @@ pub fn aqm(text: &str) -> Result<Option<Spec>, SpecError> {
 }
 
 /// Longest trace file: 64 MB, some ten million delivery opportunities.
-const MAX_TRACE: u64 = 64_000_000;
+pub const MAX_TRACE: u64 = 64_000_000;
 
 /// The trace of a file, and its absolute path; a relative one is found from the folder.
 ///

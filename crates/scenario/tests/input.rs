@@ -334,3 +334,46 @@ fn twenty_thousand_links_are_planned() {
     let e = scenario_file::parse(&text, Path::new("")).unwrap_err().to_string();
     assert!(e.starts_with(&format!("line {}: start", last + 1)), "{e}");
 }
+
+/// A file that is named by mistake may hold secrets: an error says where it is wrong, not what is there.
+#[test]
+fn errors_of_files_that_are_no_scenarios_do_not_show_their_lines() {
+    let folder = std::env::temp_dir().join(format!("narrows-secrets-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("secrets");
+    for secret in [
+        "root:$y$j9T$hunter2:19000:0:99999:7:::\n",
+        "-----BEGIN OPENSSH PRIVATE KEY-----\nhunter2\n",
+        "PASSWORD=hunter2\n",
+        "password = 'hunter2'\n",
+        "{\"password\": \"hunter2\"}\n",
+        "hunter2\n",
+        "machine example.org login me password hunter2\n",
+        "seed = 1\n hunter2 5\n",
+    ] {
+        std::fs::write(&file, secret).unwrap();
+        let trace = format!("1Mbit/s,1ms,trace={}", file.display());
+        for e in [
+            scenario_file::load(&file).unwrap_err(),
+            scenario_file::Template::load(&file).err().unwrap(),
+            narrows_scenario::user_links::read(&file).err().unwrap_or_else(|| {
+                // `password = 'hunter2'` has the form of a link; it is none when it is used.
+                Link::parse("hunter", Path::new("")).unwrap_err()
+            }),
+            Link::parse(&trace, Path::new("")).unwrap_err(),
+        ] {
+            let e = e.to_string();
+            assert!(!e.contains("hunter2") && e.lines().count() == 1, "{secret}: {e}");
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Memory is bounded before anything is read.
+#[test]
+fn a_scenario_that_is_too_long_is_refused() {
+    let long = format!("{}\n{GOOD}", "#".repeat(4_000_000));
+    let e = scenario_file::parse(&long, Path::new("")).unwrap_err();
+    assert!(e.to_string().contains("longer than 4 MB"));
+    assert!(scenario_file::Template::parse(&long, Path::new("")).is_err());
+}
