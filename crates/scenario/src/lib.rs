@@ -8,6 +8,7 @@
 
 pub mod access_link;
 pub mod families;
+mod jitter;
 pub mod keys;
 pub mod link;
 pub mod link_direction;

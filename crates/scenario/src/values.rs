@@ -3,18 +3,25 @@
 
 use crate::link_direction::{MIN_QUEUE_PACKETS, QueueSize, TraceStart};
 use crate::text_file;
+use narrows_base::rate::MAX_RATE;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
 use narrows_link::{LossSpec, PolicerConfig, QueueConfig, QueueLimit, Trace, queue};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A rate; the message for a range says where ranges belong.
+/// The rate of a link that takes no time to transmit.
+pub const UNLIMITED: &str = "unlimited";
+
+/// A rate, or [`UNLIMITED`]: the largest rate there is, of which a packet of 1500 bytes takes 12 ps. The message for a range says where ranges belong.
 ///
 /// # Errors
 /// What is wrong with the text, and what would be right.
 pub fn rate(text: &str) -> Result<Rate, SpecError> {
     no_range(text)?;
+    if text.trim() == UNLIMITED {
+        return Ok(MAX_RATE);
+    }
     units::rate(text)
 }
 
@@ -139,17 +146,6 @@ pub fn trace_start_text(start: TraceStart) -> String {
     }
 }
 
-/// `1%/5ms`: how often a packet is held back, and for how long.
-///
-/// # Errors
-/// What is wrong with the text, and what would be right.
-pub fn reorder(text: &str) -> Result<(f64, Duration), SpecError> {
-    let (p, late) = text.rsplit_once('/').ok_or_else(|| {
-        SpecError::new(format!("'{text}': reordering is written as 1%/5ms: how often, how late"))
-    })?;
-    Ok((share(p)?, delay(late)?))
-}
-
 /// `10Mbit/s/15kB`: rate and bucket of a policer.
 ///
 /// # Errors
@@ -198,6 +194,9 @@ pub fn loss_text(loss: &[LossSpec]) -> String {
 
 /// A rate that reads back exactly.
 pub fn rate_text(rate: Rate) -> String {
+    if rate == MAX_RATE {
+        return UNLIMITED.into();
+    }
     let text = rate.to_string();
     if units::rate(&text) == Ok(rate) { text } else { format!("{}bit/s", rate.as_bps()) }
 }
