@@ -77,6 +77,13 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg(unix)]
+    fn a_file_without_an_end_is_refused() {
+        let e = load::<SendFile>(Path::new("/dev/zero")).unwrap_err();
+        assert!(e.line.ends_with("is longer than 1 MB"), "{e}");
+    }
+
+    #[test]
     fn a_file_says_what_the_flags_say() {
         let send: SendFile = read("receiver = 'rrtp://host:1'\nmax-rate = '8Mbit/s'\n").unwrap();
         assert_eq!(send.receiver.as_deref(), Some("rrtp://host:1"));

@@ -260,7 +260,7 @@ fn gap(i: usize, from: f64, to: f64) -> Result<(), SpecError> {
 /// One opportunity at each time.
 fn of_times(times: &[f64]) -> Result<Vec<u64>, SpecError> {
     let first = times.first().copied().unwrap_or(0.0);
-    // Nothing waits a day for its first packet: such times are those of a clock.
+    // No link waits a day for its first packet: such times are those of a clock.
     let origin = if first > MAX_GAP_MS as f64 * NANOS_PER_MS { first } else { 0.0 };
     let mut last = origin;
     let one = |(i, time): (usize, &f64)| {

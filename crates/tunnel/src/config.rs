@@ -93,6 +93,13 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg(unix)]
+    fn a_file_without_an_end_is_refused() {
+        let e = load::<ConnectFile>(Path::new("/dev/zero")).unwrap_err();
+        assert!(e.line.ends_with("is longer than 10 MB"), "{e}");
+    }
+
+    #[test]
     fn a_file_says_what_the_flags_say() {
         let near: ConnectFile = read(
             "server = 'rrtp://host:1'\ntcp = ['8080:intranet:80',\n'81:b:81']\nsocks = 1080\nhttp-proxy = '[::1]:3128'\n",
