@@ -50,8 +50,8 @@ pub const KEYS: [Key; 12] = [
     },
     Key {
         name: "queue",
-        form: "30p|45kB|1bdp|max(1bdp,5p)|max(5p,45kB)|unlimited",
-        help: "packets or bytes that wait, the one in service not counted; max is whichever holds more; 1bdp is \
+        form: "30p|45kB|1bdp|max(1bdp,5p)|max(5p,45kB)|packets(1bdp,5p)|unlimited",
+        help: "packets or bytes that wait, the one in service not counted; max is whichever holds more, packets counts any size; 1bdp is \
                rate x base RTT in bytes, or in full packets rounded up. By default max(1bdp,10p); in a scenario file unlimited",
         has_parameters: false,
         set: |way, text, _| values::queue_size(text).map(|size| way.queue_size = size),

@@ -20,6 +20,9 @@ pub enum QueueSize {
     Bdp(f64),
     /// The same, but at least so many packets: `max(1bdp,5p)`.
     AtLeast(f64, u64),
+    /// So many times rate × base RTT in packets of any size, rounded up, and at least so many: `packets(1bdp,5p)`.
+    /// Such are the queues of ns-2.
+    InPackets(f64, u64),
     /// What a link has when nothing is said: one such product, at least [`MIN_QUEUE_PACKETS`] packets.
     Usual,
 }
@@ -89,11 +92,15 @@ impl LinkDirection {
             QueueSize::Fixed(limit) => return limit,
             QueueSize::Bdp(factor) => (factor, 0),
             QueueSize::AtLeast(factor, fewest) => (factor, fewest),
+            QueueSize::InPackets(factor, fewest) => (factor, fewest),
             QueueSize::Usual => (1.0, MIN_QUEUE_PACKETS),
         };
-        let packets = bdp_packets(self.mean_bps(), base_rtt, packet_bytes, factor);
+        let packets = bdp_packets(self.mean_bps(), base_rtt, packet_bytes, factor).max(fewest);
+        if matches!(self.queue_size, QueueSize::InPackets(..)) {
+            return QueueLimit::Packets(packets);
+        }
         let bytes = bdp_packets(self.mean_bps(), base_rtt, 1, factor);
-        QueueLimit::Either { packets: packets.max(fewest), bytes }
+        QueueLimit::Either { packets, bytes }
     }
 
     /// The same with its queue as a number of packets or bytes, never as a BDP.

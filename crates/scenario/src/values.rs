@@ -50,13 +50,12 @@ fn no_range(text: &str) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// `30p`, `45kB`, `1bdp`, `max(1bdp,5p)`, `max(5p,45kB)` or `unlimited`.
+/// `30p`, `45kB`, `1bdp`, `max(1bdp,5p)`, `max(5p,45kB)`, `packets(1bdp,5p)` or `unlimited`.
 ///
 /// # Errors
 /// What is wrong with the text, and what would be right.
 pub fn queue_size(text: &str) -> Result<QueueSize, SpecError> {
-    const FORMS: &str =
-        "a queue is written as 30p, 45kB, 1bdp, max(1bdp,5p), max(5p,45kB) or unlimited";
+    const FORMS: &str = "a queue is written as 30p, 45kB, 1bdp, max(1bdp,5p), max(5p,45kB), packets(1bdp,5p) or unlimited";
     let t = text.trim();
     if let Some(inner) = t.strip_prefix("max(").and_then(|t| t.strip_suffix(')')) {
         let parts = inner.split_once(',').map(|(a, b)| (queue_size(a), queue_size(b)));
@@ -68,6 +67,15 @@ pub fn queue_size(text: &str) -> Result<QueueSize, SpecError> {
                 Ok(QueueSize::Fixed(QueueLimit::Packets(packets))),
                 Ok(QueueSize::Fixed(QueueLimit::Bytes(bytes))),
             )) => Ok(QueueSize::Fixed(QueueLimit::Either { packets, bytes })),
+            _ => Err(SpecError::new(format!("'{t}': {FORMS}"))),
+        };
+    }
+    if let Some(inner) = t.strip_prefix("packets(").and_then(|t| t.strip_suffix(')')) {
+        let (product, fewest) = inner.split_once(',').unwrap_or((inner, "0p"));
+        return match (queue_size(product), queue_size(fewest)) {
+            (Ok(QueueSize::Bdp(x)), Ok(QueueSize::Fixed(QueueLimit::Packets(n)))) => {
+                Ok(QueueSize::InPackets(x, n))
+            }
             _ => Err(SpecError::new(format!("'{t}': {FORMS}"))),
         };
     }
@@ -217,6 +225,8 @@ pub fn queue_text(queue_size: QueueSize) -> String {
             format!("max({packets}p,{bytes}B)")
         }
         QueueSize::Bdp(x) => format!("{x}bdp"),
+        QueueSize::InPackets(x, 0) => format!("packets({x}bdp)"),
+        QueueSize::InPackets(x, n) => format!("packets({x}bdp,{n}p)"),
         QueueSize::AtLeast(x, n) => format!("max({x}bdp,{n}p)"),
         QueueSize::Usual => queue_text(QueueSize::AtLeast(1.0, MIN_QUEUE_PACKETS)),
     }

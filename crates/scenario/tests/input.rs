@@ -77,6 +77,17 @@ fn a_product_is_rate_times_base_rtt_rounded_up() {
     assert_eq!(limit("1.5Mbit/s,0s"), either(10, 0));
     assert_eq!(limit("1.5Mbit/s,0s,queue=1bdp"), either(0, 0));
     assert_eq!(limit("1.5Mbit/s,80ms,queue=max(3p,45kB)"), either(3, 45_000));
+    // ns-2 counts packets of any size.
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=packets(1.1bdp)"), QueueLimit::Packets(33));
+    assert_eq!(limit("1.5Mbit/s,0s,queue=packets(1bdp,5p)"), QueueLimit::Packets(5));
+    for text in ["packets(1.1bdp)", "packets(2bdp,5p)", "max(3p,45000B)", "max(2bdp,5p)"] {
+        let written = link(&format!("1.5Mbit/s,80ms,queue={text}")).to_string();
+        assert!(written.contains(&format!("queue={text}")), "{written}");
+    }
+    for wrong in ["packets(5p)", "packets(1bdp,5kB)", "packets()", "max(45kB,3p)", "max(3p,4p)"] {
+        let e = Link::parse(&format!("1Mbit/s,1ms,queue={wrong}"), Path::new("")).unwrap_err();
+        assert!(e.to_string().contains("packets(1bdp,5p) or unlimited"), "{e}");
+    }
     assert_eq!(limit("1.5Mbit/s,80ms,queue=45kB"), QueueLimit::Bytes(45_000));
     assert_eq!(limit("1bit/s,1ns"), either(10, 1));
 }
