@@ -67,6 +67,9 @@ pub enum Command {
     Ls(Box<crate::transfer::Ls>),
     /// Print this client's or server's key; forget a server's
     Key(crate::transfer::Key),
+    /// Records of a link's capacity as traces
+    #[command(after_help = crate::trace::HELP)]
+    Trace(crate::trace::TraceArgs),
     /// Show what there is: protocols, queues, losses, sources, links
     #[command(after_help = LIST)]
     List(List),

@@ -23,6 +23,7 @@ mod slurm;
 mod speed;
 mod sweep;
 mod terminal;
+mod trace;
 mod transfer;
 mod transport;
 mod tunnel;
@@ -78,6 +79,7 @@ pub fn run(registry: Registry) -> ExitCode {
         Some(Command::Put(args)) => transfer::put(&args),
         Some(Command::Ls(args)) => transfer::ls(&args),
         Some(Command::Key(args)) => transfer::key(&args),
+        Some(Command::Trace(args)) => trace::trace(args),
         Some(Command::List(args)) => work::list(&args),
         Some(Command::Completions(args)) => about::completions(&args),
         Some(Command::Man(args)) => about::man(&args),

@@ -69,7 +69,7 @@ Examples:
 /// `narrows relay`.
 pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
     let (listen, to) = (address("--listen", &a.listen)?, address("--to", &a.to)?);
-    let (there, back) = links(&a.link, a.link_back.as_deref())?;
+    let (there, back) = links(["--link", "--link-back"], &a.link, a.link_back.as_deref())?;
     let (mut forward, mut backward) = configs(&there, &back);
     // Whether a page may change them.
     (forward.changes, backward.changes) = (a.live.live.is_some(), a.live.live.is_some());
@@ -120,17 +120,23 @@ impl RelayTap for Taps {
     }
 }
 
-/// Both ways of the two specifications.
-pub fn links(there: &str, back: Option<&str>) -> Result<(LinkDirection, LinkDirection), Failure> {
+/// Both ways of the two specifications, which these flags give.
+pub fn links(
+    flags: [&str; 2],
+    there: &str,
+    back: Option<&str>,
+) -> Result<(LinkDirection, LinkDirection), Failure> {
     let read = |flag: &str, text: &str| -> Result<Link, SpecError> {
         Link::parse(text, Path::new("")).and_then(Link::folded).map_err(|e| e.at(flag))
     };
-    let forward = read("--link", there)?;
+    let Link { forward, back: mirrored, .. } = read(flags[0], there)?;
     let back = match back {
-        Some(text) => read("--link-back", text)?.forward,
-        None => forward.back,
+        Some(text) => read(flags[1], text)?.forward,
+        None => mirrored,
     };
-    Ok((forward.forward, back))
+    // A BDP follows from both ways. From here on, and on pages and in recordings, queues are packets and bytes.
+    let rtt = forward.delay + back.delay;
+    Ok((forward.resolved(rtt, PACKET), back.resolved(rtt, PACKET)))
 }
 
 /// Both ways as the relay takes them.

@@ -134,7 +134,7 @@ pub fn speed(a: &SpeedArgs) -> Result<(), Failure> {
         _ => "this machine's loopback".to_string(),
     };
     let links = match &a.link {
-        Some(link) => Some(relay::links(link, a.link_back.as_deref())?),
+        Some(link) => Some(relay::links(["--link", "--link-back"], link, a.link_back.as_deref())?),
         None => None,
     };
     let ours = links.as_ref().map(|(there, back)| [there, back]);

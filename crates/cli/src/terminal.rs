@@ -91,25 +91,33 @@ pub fn ask(question: &str) -> bool {
 /// Steps of the bar.
 const STEPS: u64 = 1000;
 
-/// A bar on the error stream that appears after a second, if that is a terminal.
+/// Time between two lines of progress where the error stream is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Progress on the error stream: on a terminal a bar that appears after a second, else a line now and then.
 pub struct Bar {
     begun: Instant,
     what: String,
     bar: OnceLock<ProgressBar>,
+    /// When the last line was printed, or the work began.
+    line: Mutex<Instant>,
 }
 
 impl Bar {
     /// For this work.
     pub fn new(what: String) -> Bar {
-        Bar { begun: Instant::now(), what, bar: OnceLock::new() }
+        let begun = Instant::now();
+        Bar { begun, what, bar: OnceLock::new(), line: Mutex::new(begun) }
     }
     /// So much is done, as a fraction.
     pub fn tell(&self, fraction: f64) {
         if self.begun.elapsed() < Duration::from_secs(1) {
             return;
         }
+        if !io::stderr().is_terminal() {
+            return self.tell_in_lines(fraction);
+        }
         let bar = self.bar.get_or_init(|| {
-            // indicatif hides it by itself where the error stream is no terminal.
             let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{msg} {bar:40} {percent:>3}% {eta} left");
             if let Ok(style) = style {
@@ -119,6 +127,14 @@ impl Bar {
             bar
         });
         bar.set_position((fraction * STEPS as f64) as u64);
+    }
+    fn tell_in_lines(&self, fraction: f64) {
+        let mut last = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.elapsed() < LINE_EVERY {
+            return;
+        }
+        *last = Instant::now();
+        note(&progress_line(&self.what, fraction, self.begun.elapsed()));
     }
     /// What it says in front, once it is shown.
     pub fn say(&self, what: impl FnOnce() -> String) {
@@ -131,5 +147,23 @@ impl Bar {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// A line of progress: the share that is done after this time, and how long the rest takes at this pace.
+fn progress_line(what: &str, fraction: f64, since: Duration) -> String {
+    let left = since.as_secs_f64() * (1.0 - fraction) / fraction.max(1e-3);
+    format!("{what}: {:.0}% done, {left:.0} s left", fraction * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_much_is_done_and_left() {
+        let line = |fraction| progress_line("170 runs", fraction, Duration::from_secs(10));
+        assert_eq!(line(0.25), "170 runs: 25% done, 30 s left");
+        assert_eq!(line(1.0), "170 runs: 100% done, 0 s left");
     }
 }

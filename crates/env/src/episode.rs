@@ -41,7 +41,7 @@ impl Episode {
         let capacity = rate_bps / packet_bits;
         let base_rtt_s = link.base_rtt().as_secs_f64() + 1.0 / capacity;
         let room = match link.forward.limit(link.base_rtt(), packet_bytes) {
-            QueueLimit::Packets(n) => n as f64,
+            QueueLimit::Packets(n) | QueueLimit::Either { packets: n, .. } => n as f64,
             QueueLimit::Bytes(n) => n as f64 * 8.0 / packet_bits,
             QueueLimit::Unlimited => UNLIMITED,
         };

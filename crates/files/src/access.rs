@@ -1,7 +1,7 @@
 //! Files of keys: clients that a server admits, and servers that a client has met.
 
 use crate::error::{Error, Kind};
-use crate::key;
+use crate::{key, text_file};
 use narrows_wire::noise::PublicKey;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -21,7 +21,7 @@ impl AllowList {
     /// It cannot be read, or a line is no key.
     pub fn load(path: &Path) -> Result<AllowList, Error> {
         let what = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| Error::file(&what, &e))?;
+        let text = text_file::read(path, text_file::LIST).map_err(|e| Error::file(&what, &e))?;
         AllowList::read(&text).map_err(|e| e.at(&what))
     }
 
@@ -87,7 +87,7 @@ impl KnownServers {
     }
 
     fn text(&self) -> Result<String, Error> {
-        match std::fs::read_to_string(&self.0) {
+        match text_file::read(&self.0, text_file::LIST) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
             other => other.map_err(|e| Error::file(&self.0.display().to_string(), &e)),
         }

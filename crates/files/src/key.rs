@@ -2,6 +2,7 @@
 //! as text.
 
 use crate::error::{Error, Kind};
+use crate::text_file;
 use data_encoding::{BASE32_NOPAD, HEXLOWER_PERMISSIVE};
 use narrows_wire::Suite;
 use narrows_wire::noise::{PublicKey, StaticKey};
@@ -45,14 +46,14 @@ impl Identity {
     /// # Errors
     /// The file is not a key, or others may read it; or it cannot be made.
     pub fn load_or_make(path: &Path) -> Result<Identity, Error> {
-        match std::fs::read_to_string(path) {
+        match text_file::read(path, text_file::SHORT) {
             Ok(text) => Identity::loaded(path, &text),
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 let made = Identity::generate()?;
                 match made.keep(path) {
                     // Somebody else made it at the same moment: theirs counts.
                     Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                        let text = std::fs::read_to_string(path)
+                        let text = text_file::read(path, text_file::SHORT)
                             .map_err(|e| Error::file(&path.display().to_string(), &e))?;
                         Identity::loaded(path, &text)
                     }
@@ -162,12 +163,12 @@ fn bytes(text: &str) -> Option<[u8; 32]> {
 /// Neither.
 pub fn read(text: &str) -> Result<PublicKey, Error> {
     bytes(text).ok_or_else(|| {
-        let short: String = text.chars().take(64).collect();
+        // Not quoted: a file that is named by mistake may hold secrets.
+        let found = text.chars().count();
         Error::new(
             Kind::Input,
             format!(
-                "'{}' is not a key: 52 letters and digits as `narrows key` prints it are expected",
-                crate::error::shown(&short)
+                "not a key: {found} characters, not the 52 letters and digits that `narrows key` prints"
             ),
         )
     })

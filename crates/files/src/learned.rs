@@ -3,6 +3,7 @@
 
 use crate::access::replace;
 use crate::error::{Error, Kind};
+use crate::text_file;
 use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;
 use narrows_wire::noise::PublicKey;
@@ -197,7 +198,7 @@ impl Learned {
 
     fn load_now(&self) -> Result<BTreeMap<String, MeasuredPath>, Error> {
         let what = self.path.display().to_string();
-        let text = match std::fs::read_to_string(&self.path) {
+        let text = match text_file::read(&self.path, text_file::LIST) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             other => other.map_err(|e| Error::file(&what, &e))?,
         };

@@ -36,6 +36,7 @@ pub mod service;
 mod silence;
 pub mod stream;
 pub mod tcp;
+pub mod text_file;
 pub mod tokens;
 pub mod transfer_control;
 mod until;
@@ -71,3 +72,5 @@ mod silence_tests;
 mod tcp_cut_tests;
 #[cfg(test)]
 mod tcp_tests;
+#[cfg(test)]
+mod text_file_tests;

@@ -3,6 +3,7 @@
 //! of two processes that use one token at once the second is asked for a cookie.
 
 use crate::access::replace;
+use crate::text_file;
 use narrows_base::{Duration, Time};
 use narrows_net::{Token, TokenStore};
 use std::collections::BTreeMap;
@@ -70,7 +71,7 @@ fn now() -> u64 {
 }
 
 fn read(file: &Path, now: u64) -> BTreeMap<SocketAddr, (Token, u64)> {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let text = text_file::read(file, text_file::SHORT).unwrap_or_default();
     let good = text.lines().filter_map(line).filter(|(_, (_, time))| {
         // A clock that was set back makes none last longer.
         now.checked_sub(*time).is_some_and(|age| age < LASTS)

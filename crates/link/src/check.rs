@@ -37,6 +37,14 @@ impl LinkConfig {
         at_most("impairments.jitter", i.jitter, MAX_TIME)?;
         at_most("impairments.reorder_by", i.reorder_by, MAX_TIME)?;
         probability("impairments.reorder", i.reorder)?;
+        probability("impairments.jitter_form.correlation", i.jitter_form.correlation)?;
+        if let Some(early) = &i.early {
+            probability("impairments.early.share", early.share)?;
+            probability("impairments.early.correlation", early.correlation)?;
+            if early.gap == 0 {
+                return Err(FieldError::new("impairments.early.gap", "0: at least 1 is expected"));
+            }
+        }
         probability("impairments.duplicate", i.duplicate)?;
         probability("impairments.corrupt", i.corrupt)?;
         if let Some(policer) = &i.policer {
@@ -68,8 +76,8 @@ impl Change {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Impairments;
-    use crate::{Link, PolicerConfig, QueueConfig, QueueLimit};
+    use crate::config::{EarlyConfig, Impairments};
+    use crate::{JitterForm, Link, PolicerConfig, QueueConfig, QueueLimit};
     use narrows_base::{Packet, RandomKey, Spec};
 
     #[test]
@@ -81,6 +89,10 @@ mod tests {
             let policer = Some(PolicerConfig { rate: Rate::from_bps(bps), burst });
             impaired(Impairments { policer, ..usual() })
         };
+        let early = |share, correlation, gap| {
+            let early = Some(EarlyConfig { share, correlation, gap });
+            impaired(Impairments { early, ..usual() })
+        };
         for (field, config) in [
             ("rate", LinkConfig { rate: Rate::from_bps(0), ..good() }),
             ("rate", LinkConfig { rate: Rate::from_bps(u64::MAX), ..good() }),
@@ -91,6 +103,16 @@ mod tests {
                 impaired(Impairments { reorder_by: Duration::MAX, ..usual() }),
             ),
             ("impairments.reorder", impaired(Impairments { reorder: f64::NAN, ..usual() })),
+            (
+                "impairments.jitter_form.correlation",
+                impaired(Impairments {
+                    jitter_form: JitterForm { correlation: 2.0, ..JitterForm::default() },
+                    ..usual()
+                }),
+            ),
+            ("impairments.early.share", early(f64::NAN, 0.0, 1)),
+            ("impairments.early.correlation", early(0.0, -1.0, 1)),
+            ("impairments.early.gap", early(0.0, 0.0, 0)),
             ("impairments.duplicate", impaired(Impairments { duplicate: 7.0, ..usual() })),
             ("impairments.corrupt", impaired(Impairments { corrupt: -0.1, ..usual() })),
             ("impairments.policer.rate", policed(0, 1500)),

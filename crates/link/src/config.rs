@@ -1,5 +1,6 @@
 //! The configuration of a link. A link has one direction; a duplex path has two links.
 
+use crate::jitter::JitterForm;
 use crate::loss::LossSpec;
 use crate::policer::PolicerConfig;
 use crate::trace::Trace;
@@ -61,6 +62,28 @@ pub enum QueueLimit {
     Packets(u64),
     /// At most this many bytes wait.
     Bytes(u64),
+    /// A packet may wait if one of the two limits admits it: room in bytes that holds a number of packets of any size.
+    Either {
+        /// At most this many packets wait.
+        packets: u64,
+        /// At most this many bytes wait.
+        bytes: u64,
+    },
+}
+
+impl QueueLimit {
+    /// Whether so many packets with so many bytes may wait.
+    #[inline]
+    pub const fn admits(self, packets: u64, bytes: u64) -> bool {
+        match self {
+            QueueLimit::Unlimited => true,
+            QueueLimit::Packets(most) => packets <= most,
+            QueueLimit::Bytes(most) => bytes <= most,
+            QueueLimit::Either { packets: most, bytes: most_bytes } => {
+                packets <= most || bytes <= most_bytes
+            }
+        }
+    }
 }
 
 /// A queue: its limit and its discipline.
@@ -75,12 +98,16 @@ pub struct QueueConfig {
 /// What a link does to packets apart from queueing, delaying and losing them.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Impairments {
-    /// Extra delay, uniform in [0, jitter); packets keep their order.
+    /// Size of the jitter: by default extra delay, uniform in [0, jitter), and packets keep their order.
     pub jitter: Duration,
+    /// Its distribution, whose half width or standard deviation the size is.
+    pub jitter_form: JitterForm,
     /// Probability that a packet is held back so that later ones overtake it.
     pub reorder: f64,
     /// The extra delay of a packet that is held back.
     pub reorder_by: Duration,
+    /// Sends some packets without delay, so that they overtake others: netem's reordering.
+    pub early: Option<EarlyConfig>,
     /// Probability that a packet arrives twice.
     pub duplicate: f64,
     /// Probability that a packet arrives damaged.
@@ -92,8 +119,22 @@ pub struct Impairments {
 impl Impairments {
     /// Whether the order and number of packets stay unchanged: no reordering, no duplication.
     pub fn orderly(&self) -> bool {
-        self.reorder == 0.0 && self.duplicate == 0.0
+        self.reorder == 0.0
+            && self.duplicate == 0.0
+            && self.early.is_none()
+            && !self.jitter_form.overtakes
     }
+}
+
+/// Linux netem's `reorder SHARE CORRELATION gap GAP`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct EarlyConfig {
+    /// Share of the packets that may go early and do.
+    pub share: f64,
+    /// How much of each random number is the one before: 0 to 1.
+    pub correlation: f64,
+    /// At least `gap` - 1 packets that are delayed lie between two early ones; at least 1.
+    pub gap: u64,
 }
 
 /// A change of a link during a run.

@@ -13,10 +13,13 @@ pub mod loss;
 pub mod queue;
 pub mod trace;
 
+mod correlated;
+mod jitter;
 mod policer;
 
 pub use check::MAX_TIME;
-pub use config::{Change, Impairments, LinkConfig, QueueConfig, QueueLimit};
+pub use config::{Change, EarlyConfig, Impairments, LinkConfig, QueueConfig, QueueLimit};
+pub use jitter::{Distribution, JitterForm};
 pub use link::Link;
 pub use loss::{LOSSES, LossSpec};
 pub use policer::PolicerConfig;

@@ -8,7 +8,9 @@
 mod served;
 
 use self::served::Served;
-use crate::config::{Change, Impairments, LinkConfig, QueueLimit};
+use crate::config::{Change, EarlyConfig, Impairments, LinkConfig, QueueLimit};
+use crate::correlated::Correlated;
+use crate::jitter::{Jitter, JitterForm};
 use crate::loss::LossProcess;
 use crate::policer::Policer;
 use crate::queue;
@@ -72,10 +74,36 @@ struct Extra<P> {
     loss: Vec<Box<dyn LossProcess>>,
     impairments: Impairments,
     policer: Option<Policer>,
+    /// Jitter of another form than the default's, which needs no state.
+    jitter: Option<Jitter>,
+    early: Option<Early>,
     stream: RandomStream,
     last_due: Time,
     random_key: RandomKey,
     served: Option<Served<P>>,
+}
+
+/// Which packets go early.
+struct Early {
+    config: EarlyConfig,
+    numbers: Correlated,
+    stream: RandomStream,
+    /// Packets that were delayed since the last early one.
+    delayed: u64,
+}
+
+impl Early {
+    fn new(config: EarlyConfig, random_key: RandomKey) -> Early {
+        let stream = random_key.named("early").stream();
+        Early { config, numbers: Correlated::new(config.correlation), stream, delayed: 0 }
+    }
+    /// Whether this packet goes early; as in netem, no number is drawn within a gap.
+    fn next(&mut self) -> bool {
+        let early = self.delayed.saturating_add(1) >= self.config.gap
+            && self.numbers.next(&mut self.stream) < self.config.share;
+        self.delayed = if early { 0 } else { self.delayed + 1 };
+        early
+    }
 }
 
 impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
@@ -100,6 +128,8 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
                 loss: build_losses(config, random_key),
                 impairments: config.impairments,
                 policer: config.impairments.policer.as_ref().map(Policer::new),
+                jitter: special_jitter(&config.impairments, random_key),
+                early: config.impairments.early.map(|e| Early::new(e, random_key)),
                 stream: random_key.named("impairments").stream(),
                 last_due: Time::ZERO,
                 random_key,
@@ -308,8 +338,13 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         let im = extra.impairments;
         let held_back = im.reorder > 0.0 && extra.stream.chance(im.reorder);
         let twice = im.duplicate > 0.0 && extra.stream.chance(im.duplicate);
+        let early = extra.early.as_mut().is_some_and(Early::next);
         let due = if held_back {
             due + im.reorder_by
+        } else if early {
+            end
+        } else if im.jitter_form.overtakes {
+            due
         } else {
             extra.last_due = extra.last_due.max(due);
             extra.last_due
@@ -346,7 +381,9 @@ impl<P: LinkPacket + Copy> Extra<P> {
             return None;
         }
         let mut due = end + delay;
-        if self.impairments.jitter > Duration::ZERO {
+        if let Some(jitter) = &mut self.jitter {
+            due = end + jitter.delay(delay);
+        } else if self.impairments.jitter > Duration::ZERO {
             due += self.impairments.jitter.mul_f64(self.stream.unit());
         }
         if self.impairments.corrupt > 0.0 && self.stream.chance(self.impairments.corrupt) {
@@ -354,6 +391,13 @@ impl<P: LinkPacket + Copy> Extra<P> {
         }
         Some(due)
     }
+}
+
+/// The jitter of a link that has any in another form than the usual.
+fn special_jitter(i: &Impairments, random_key: RandomKey) -> Option<Jitter> {
+    let usual = JitterForm { overtakes: i.jitter_form.overtakes, ..JitterForm::default() };
+    let special = i.jitter > Duration::ZERO && i.jitter_form != usual;
+    special.then(|| Jitter::new(i.jitter, &i.jitter_form, random_key))
 }
 
 fn build_losses(config: &LinkConfig, random_key: RandomKey) -> Vec<Box<dyn LossProcess>> {

@@ -1,8 +1,9 @@
 use super::*;
 use crate::Trace;
-use crate::config::QueueConfig;
+use crate::config::{EarlyConfig, QueueConfig};
+use crate::jitter::Distribution;
 use crate::loss::LossSpec;
-use narrows_base::{Packet, Rate};
+use narrows_base::{Packet, Rate, Spec};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -73,6 +74,68 @@ fn a_packet_takes_its_transmission_and_propagation_time() {
     let (out, _) = run(&config(), &[(0, 1000), (0, 1000), (10_000_000, 500)]);
     let ms = |m: f64| Time::from_secs_f64(m * 1e-3);
     assert_eq!(out, [(ms(6.0), 0), (ms(7.0), 1), (ms(15.5), 2)]);
+}
+
+/// Room for three packets or 3000 bytes: a burst fits that has more packets or more bytes, not both.
+#[test]
+fn room_in_packets_or_bytes_holds_a_burst_of_either_kind() {
+    let limit = QueueLimit::Either { packets: 3, bytes: 3000 };
+    for aqm in [None, Some("droptail"), Some("codel"), Some("cw")] {
+        let aqm = aqm.map(|name| Spec::parse(name).unwrap());
+        let config = LinkConfig { queue: QueueConfig { limit, aqm }, changes: true, ..config() };
+        for config in [config.clone(), LinkConfig { changes: false, ..config }] {
+            for (size, admitted) in [(20, 151), (1000, 4), (1500, 4)] {
+                let (out, log) = run(&config, &vec![(0, size); 200]);
+                assert_eq!((out.len(), log.dropped.len()), (admitted, 200 - admitted), "{size} B");
+            }
+        }
+    }
+}
+
+fn impaired(impairments: Impairments) -> LinkConfig {
+    LinkConfig {
+        impairments,
+        ..LinkConfig::plain(Rate::from_bps(80_000_000), Duration::from_millis(20))
+    }
+}
+
+/// A packet each millisecond: 0.1 ms of transmission, and 20 ms of delay unless it goes early.
+#[test]
+fn early_packets_overtake_and_keep_their_gap() {
+    let arrivals: Vec<(u64, u16)> = (0..20_000).map(|n| (n * 1_000_000, 1000)).collect();
+    for (share, gap, least, most) in
+        [(0.25, 1, 4800, 5200), (1.0, 5, 4000, 4000), (0.5, 5, 3300, 3367)]
+    {
+        let early = Some(EarlyConfig { share, correlation: 0.0, gap });
+        let (out, _) = run(&impaired(Impairments { early, ..Impairments::default() }), &arrivals);
+        let mut numbers: Vec<u64> = Vec::new();
+        for (at, number) in &out {
+            let took = at.as_nanos() - number * 1_000_000;
+            assert!(took == 100_000 || took == 20_100_000, "{took} ns");
+            if took == 100_000 {
+                numbers.push(*number);
+            }
+        }
+        assert!((least..=most).contains(&numbers.len()), "{share}, gap {gap}: {}", numbers.len());
+        assert!(numbers.windows(2).all(|w| w[1] - w[0] >= gap), "{share}, gap {gap}");
+        assert_eq!(out.len(), 20_000);
+    }
+}
+
+#[test]
+fn packets_overtake_by_jitter_only_where_they_may() {
+    let arrivals: Vec<(u64, u16)> = (0..2000).map(|n| (n * 1_000_000, 1000)).collect();
+    let all =
+        [Distribution::Late, Distribution::Uniform, Distribution::Normal, Distribution::Pareto];
+    for (distribution, overtakes) in all.into_iter().flat_map(|d| [(d, false), (d, true)]) {
+        let jitter_form = JitterForm { distribution, correlation: 0.0, overtakes };
+        let jitter = Duration::from_millis(5);
+        let config = impaired(Impairments { jitter, jitter_form, ..Impairments::default() });
+        let (out, _) = run(&config, &arrivals);
+        let late = out.windows(2).filter(|w| w[1].1 < w[0].1).count();
+        assert_eq!(late > 100, overtakes, "{distribution:?}: {late} overtaken");
+        assert!(out.windows(2).all(|w| w[0].0 <= w[1].0));
+    }
 }
 
 #[test]

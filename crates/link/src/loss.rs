@@ -4,6 +4,7 @@
 //! has the definitions.
 
 mod burst;
+mod correlated;
 mod outage;
 mod single;
 
@@ -60,6 +61,8 @@ pub static LOSSES: List<LossEntry> = List::new(
         burst::BURST,
         burst::FADE,
         outage::OUTAGE,
+        correlated::CORRELATED,
+        correlated::STATE,
     ],
 );
 

@@ -10,6 +10,41 @@ use narrows_base::{Duration, SpecError, Time};
 /// Bytes that one opportunity carries.
 pub const OPPORTUNITY_BYTES: u32 = 1500;
 
+/// No trace has a gap of more than a day: such times are those of a clock.
+pub const MAX_GAP_MS: u64 = 86_400_000;
+
+/// What reads other forms.
+const CONVERT: &str = "`narrows trace convert --time ms FILE`";
+
+/// The lines of a trace that are neither blank nor comments, without what surrounds them, and their numbers.
+pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    text.lines()
+        .enumerate()
+        .map(|(i, line)| (i + 1, line.split('#').next().unwrap_or_default().trim()))
+        .filter(|(_, line)| !line.is_empty())
+}
+
+/// A line as messages may quote it: not at all if it has anything but numbers, since a file that is named by mistake
+/// may hold secrets.
+pub fn quoted(line: &str) -> String {
+    let numeric = |c: char| c.is_ascii_digit() || " \t,;.:+-".contains(c);
+    if line.chars().all(numeric) && line.len() <= 40 { format!("'{line}' ") } else { String::new() }
+}
+
+/// Why a line is no opportunity, and which command makes one of it.
+fn not_millis(line: &str) -> String {
+    let columns = line.split([' ', '\t', ',', ';']).filter(|c| !c.is_empty()).count();
+    let how = if line.parse::<f64>().is_ok() {
+        format!("{CONVERT} rounds up, and takes s, us and ns, too")
+    } else if columns > 1 {
+        "`narrows trace convert --time s --rate Mbit/s FILE` reads times and rates, and CSV".into()
+    } else {
+        "a Mahimahi trace is expected; `narrows trace convert` reads other forms".into()
+    };
+    format!("{}is not a whole number of milliseconds; {how}", quoted(line))
+}
+
 /// A trace that has been read and checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
@@ -18,33 +53,29 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads the text of a trace file.
+    /// Reads the text of a trace file: a whole number of milliseconds a line. A byte order mark, blank lines and
+    /// comments that begin with `#` are left out.
     ///
     /// # Errors
-    /// An empty trace, a line that is not a whole number of milliseconds, times that run
-    /// backwards, or a trace that ends at 0; the message names the line.
+    /// An empty trace, a line that is not a whole number of milliseconds, times that run backwards or leave out more
+    /// than a day, or a trace that ends at 0. The message names the line, and quotes it only if it has no letters.
     pub fn parse(text: &str) -> Result<Trace, SpecError> {
         let mut millis: Vec<u64> = Vec::new();
-        for (i, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let shown: String = line.chars().take(40).collect();
-            let ms: u64 = line.parse().map_err(|_| {
-                SpecError::new(format!(
-                    "line {}: '{shown}' is not a whole number of milliseconds",
-                    i + 1
-                ))
-            })?;
-            if millis.last().is_some_and(|last| *last > ms) {
-                return Err(SpecError::new(format!(
-                    "line {}: {ms} is before the line above it; times must not run backwards",
-                    i + 1
+        for (number, line) in lines(text) {
+            let at = |why: String| SpecError::new(format!("line {number}: {why}"));
+            let ms: u64 = line.parse().map_err(|_| at(not_millis(line)))?;
+            let last = millis.last().copied().unwrap_or(0);
+            if last > ms {
+                return Err(at(format!(
+                    "{ms} is before the line above it; times must not run backwards"
                 )));
             }
-            if ms > u64::MAX / 2_000_000 {
-                return Err(SpecError::new(format!("line {}: {ms} ms is too late", i + 1)));
+            if ms - last > MAX_GAP_MS {
+                let days = (ms - last) / MAX_GAP_MS;
+                return Err(at(format!(
+                    "{ms} leaves out {days} days; times are milliseconds from the start of the trace, and {CONVERT} \
+                     begins at the first"
+                )));
             }
             millis.push(ms);
         }
@@ -197,16 +228,58 @@ mod tests {
     }
 
     #[test]
+    fn other_editors_marks_and_comments_are_left_out() {
+        let plain = Trace::parse("1\n2\n5\n").unwrap();
+        for same in ["\u{feff}1\n2\n5", "1\r\n2\r\n\r\n5\r\n", "# by me\n1\n 2 # two\n\t5\n"] {
+            assert_eq!(Trace::parse(same).unwrap(), plain, "{same:?}");
+        }
+    }
+
+    #[test]
     fn bad_traces_are_refused_with_the_line() {
+        let day = MAX_GAP_MS;
+        assert!(Trace::parse(&day.to_string()).is_ok(), "an outage of a day");
         for (bad, hint) in [
             ("", "no delivery"),
-            ("1\nx\n", "line 2"),
+            ("1\nx\n", "line 2: is not a whole number"),
             ("5\n3\n", "line 2"),
             ("0\n0\n", "repeat"),
             ("-1", "line 1"),
+            (
+                "0.5\n1",
+                "line 1: '0.5' is not a whole number of milliseconds; `narrows trace convert --time ms FILE`",
+            ),
+            (
+                "1\n1.5e3",
+                "line 2: is not a whole number of milliseconds; `narrows trace convert --time ms FILE`",
+            ),
+            (
+                "0 1.2",
+                "line 1: '0 1.2' is not a whole number of milliseconds; `narrows trace convert --time s --rate",
+            ),
+            ("0,1.2", "--rate Mbit/s FILE`"),
+            ("time_ms,mbps\n0,1", "line 1: is not"),
+            ("1448000000000\n1448000000012", "line 1: 1448000000000 leaves out 16759 days"),
+            ("1\n1448000000000", "line 2: 1448000000000 leaves out"),
+            ("18446744073709551615", "leaves out"),
         ] {
             let e = Trace::parse(bad).unwrap_err().to_string();
-            assert!(e.contains(hint), "{bad:?}: {e}");
+            assert!(e.contains(hint) && e.lines().count() == 1, "{bad:?}: {e}");
+        }
+    }
+
+    /// A file that is no trace may hold secrets.
+    #[test]
+    fn a_line_with_anything_but_numbers_is_not_quoted() {
+        for secret in
+            ["root:$y$j9T$salt$hash:19000:0:99999:7:::", "hunter2", "1,hunter2", "\u{1b}[2J"]
+        {
+            let e = Trace::parse(&format!("1\n{secret}\n")).unwrap_err().to_string();
+            let parts = secret.split(|c: char| !c.is_alphanumeric()).filter(|p| p.len() > 3);
+            assert!(
+                e.starts_with("line 2: is not") && parts.clone().all(|p| !e.contains(p)),
+                "{e}"
+            );
         }
     }
 }

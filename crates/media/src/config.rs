@@ -1,13 +1,10 @@
 //! What the flags of the command say, in a TOML file.
 
 use narrows_files::error::shown;
-use narrows_files::{Error, Kind};
+use narrows_files::{Error, Kind, text_file};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
-
-/// Bytes of a file at most.
-const MAX_FILE: u64 = 1_000_000;
 
 /// The receiving end.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
@@ -58,11 +55,7 @@ impl File for SendFile {}
 /// It cannot be read; or what is wrong in it, and in which line.
 pub fn load<T: File>(path: &Path) -> Result<T, Error> {
     let what = shown(&path.display().to_string());
-    let size = std::fs::metadata(path).map_err(|e| Error::file(&what, &e))?.len();
-    if size > MAX_FILE {
-        return Err(Error::new(Kind::Input, format!("{what}: is longer than 1 MB")));
-    }
-    let text = std::fs::read_to_string(path).map_err(|e| Error::file(&what, &e))?;
+    let text = text_file::read(path, text_file::SHORT).map_err(|e| Error::file(&what, &e))?;
     read(&text).map_err(|e| e.at(&what))
 }
 
@@ -82,6 +75,13 @@ pub fn read<T: File>(text: &str) -> Result<T, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_without_an_end_is_refused() {
+        let e = load::<SendFile>(Path::new("/dev/zero")).unwrap_err();
+        assert!(e.line.ends_with("is longer than 1 MB"), "{e}");
+    }
 
     #[test]
     fn a_file_says_what_the_flags_say() {

@@ -2,6 +2,7 @@
 //! scenario files, sweeps, `--help` and `docs/scenarios.md` all use this table.
 
 use crate::access_link::AccessLink;
+use crate::jitter;
 use crate::link::Link;
 use crate::link_direction::LinkDirection;
 use crate::values;
@@ -33,8 +34,8 @@ pub struct Key {
 pub const KEYS: [Key; 12] = [
     Key {
         name: "rate",
-        form: "1.5Mbit/s",
-        help: "bits that leave in a second, headers included",
+        form: "1.5Mbit/s|unlimited",
+        help: "bits that leave in a second, headers included; unlimited is 1 Pbit/s",
         has_parameters: false,
         set: |way, text, _| values::rate(text).map(|rate| way.rate = rate),
         text: |way| Some(values::rate_text(way.rate)),
@@ -49,9 +50,9 @@ pub const KEYS: [Key; 12] = [
     },
     Key {
         name: "queue",
-        form: "30p|45kB|1bdp|max(1bdp,5p)|unlimited",
-        help: "packets or bytes that wait, the one in service not counted; 1bdp is rate x base RTT, \
-               rounded up. By default 1bdp, at least 10p; in a scenario file unlimited",
+        form: "30p|45kB|1bdp|max(1bdp,5p)|max(5p,45kB)|packets(1bdp,5p)|unlimited",
+        help: "packets or bytes that wait, the one in service not counted; max is whichever holds more, packets counts any size; 1bdp is \
+               rate x base RTT in bytes, or in full packets rounded up. By default max(1bdp,10p); in a scenario file unlimited",
         has_parameters: false,
         set: |way, text, _| values::queue_size(text).map(|size| way.queue_size = size),
         text: |way| Some(values::queue_text(way.queue_size)),
@@ -87,7 +88,7 @@ pub const KEYS: [Key; 12] = [
     Key {
         name: "trace",
         form: "FILE",
-        help: "a Mahimahi trace, which replaces the rate of this direction",
+        help: "a Mahimahi trace, which replaces the rate of this direction; narrows trace convert makes one of other records",
         has_parameters: false,
         set: |way, text, folder| values::trace(text, folder).map(|trace| way.trace = Some(trace)),
         text: |way| way.trace.as_ref().map(|(file, _)| file.display().to_string()),
@@ -102,28 +103,27 @@ pub const KEYS: [Key; 12] = [
     },
     Key {
         name: "jitter",
-        form: "TIME",
-        help: "each packet is up to so much later, drawn evenly; the order is kept",
+        form: "TIME|normal(TIME,correlation=25%,order=mixed)|...",
+        help: "each packet is up to so much later, drawn evenly; or so much earlier or later with uniform, normal, \
+               pareto or paretonormal. The order is kept unless it is mixed",
         has_parameters: false,
-        set: |way, text, _| values::delay(text).map(|jitter| way.impairments.jitter = jitter),
+        set: |way, text, _| {
+            let i = &mut way.impairments;
+            jitter::read(text).map(|(size, form)| (i.jitter, i.jitter_form) = (size, form))
+        },
         text: |way| {
-            let jitter = way.impairments.jitter;
-            (jitter > Duration::ZERO).then(|| values::time_text(jitter))
+            let i = &way.impairments;
+            (i.jitter > Duration::ZERO).then(|| jitter::text(i.jitter, &i.jitter_form))
         },
     },
     Key {
         name: "reorder",
-        form: "1%/5ms",
-        help: "how often a packet is held back, and by how much: later ones overtake it",
+        form: "1%/5ms|early(25%,correlation=50%,gap=5)",
+        help: "how often a packet is held back, and by how much: later ones overtake it; or the share that is sent \
+               without delay and overtakes others",
         has_parameters: false,
-        set: |way, text, _| {
-            let i = &mut way.impairments;
-            values::reorder(text).map(|(often, late)| (i.reorder, i.reorder_by) = (often, late))
-        },
-        text: |way| {
-            let i = &way.impairments;
-            (i.reorder > 0.0).then(|| format!("{}/{}", i.reorder, values::time_text(i.reorder_by)))
-        },
+        set: |way, text, _| jitter::set_reorder(&mut way.impairments, text),
+        text: |way| jitter::reorder_text(&way.impairments),
     },
     Key {
         name: "duplicate",
@@ -333,7 +333,7 @@ mod tests {
             "policer" => "10Mbit/s/15000B".into(),
             "trace" => file.display().to_string(),
             "trace-start" => "2s".into(),
-            "jitter" => "3ms".into(),
+            "jitter" => "normal(3ms,correlation=0.25,order=mixed)".into(),
             "reorder" => "0.02/5ms".into(),
             "duplicate" | "corrupt" => "0.125".into(),
             other => panic!("a sample for '{other}' is missing"),

@@ -8,6 +8,7 @@
 
 pub mod access_link;
 pub mod families;
+mod jitter;
 pub mod keys;
 pub mod link;
 pub mod link_direction;
@@ -19,6 +20,7 @@ pub mod scenario;
 pub mod scenario_file;
 pub mod text_file;
 pub mod timeline;
+pub mod trace_convert;
 pub mod user_links;
 pub mod values;
 

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::access_link::AccessLink;
-use crate::link_direction::{LinkDirection, QueueSize, bdp_packets};
+use crate::link_direction::{LinkDirection, bdp_packets};
 use crate::values;
 use narrows_base::{Duration, SpecError};
 use narrows_link::QueueLimit;
@@ -69,12 +69,10 @@ impl Link {
 
     /// The same link with its queues as numbers of packets or bytes, never as products.
     #[must_use]
-    pub fn resolved(mut self, packet_bytes: u32) -> Link {
+    pub fn resolved(self, packet_bytes: u32) -> Link {
         let rtt = self.base_rtt();
-        for way in [&mut self.forward, &mut self.back] {
-            way.queue_size = QueueSize::Fixed(way.limit(rtt, packet_bytes));
-        }
-        self
+        let [forward, back] = [self.forward, self.back].map(|way| way.resolved(rtt, packet_bytes));
+        Link { forward, back, ..self }
     }
 
     /// One line for readers: rate, base RTT, their product, buffer, loss.
@@ -89,6 +87,7 @@ impl Link {
             QueueLimit::Unlimited => "unlimited".to_string(),
             QueueLimit::Packets(n) => format!("{n} packets"),
             QueueLimit::Bytes(n) => format!("{n} B"),
+            QueueLimit::Either { packets, bytes } => format!("{packets} packets or {bytes} B"),
         };
         let managed =
             self.forward.aqm.as_ref().map_or(String::new(), |aqm| format!(" under {aqm}"));

@@ -16,10 +16,13 @@ pub const MIN_QUEUE_PACKETS: u64 = 10;
 pub enum QueueSize {
     /// A fixed limit.
     Fixed(QueueLimit),
-    /// So many times rate × base RTT, rounded up to whole packets.
+    /// So many times rate × base RTT: in bytes, and in full packets rounded up.
     Bdp(f64),
     /// The same, but at least so many packets: `max(1bdp,5p)`.
     AtLeast(f64, u64),
+    /// So many times rate × base RTT in packets of any size, rounded up, and at least so many: `packets(1bdp,5p)`.
+    /// Such are the queues of ns-2.
+    InPackets(f64, u64),
     /// What a link has when nothing is said: one such product, at least [`MIN_QUEUE_PACKETS`] packets.
     Usual,
 }
@@ -82,22 +85,28 @@ impl LinkDirection {
         self.trace.as_ref().map_or(self.rate.as_bps() as f64, |t| t.1.mean_bps())
     }
 
-    /// The room for this base RTT and these packets.
+    /// The room for this base RTT and these packets. A BDP has room for so many packets of any size, and for as many
+    /// more as its bytes hold: full packets are counted, and a burst of small ones fits.
     pub fn limit(&self, base_rtt: Duration, packet_bytes: u32) -> QueueLimit {
-        match self.queue_size {
-            QueueSize::Fixed(limit) => limit,
-            QueueSize::Bdp(factor) => {
-                QueueLimit::Packets(bdp_packets(self.mean_bps(), base_rtt, packet_bytes, factor))
-            }
-            QueueSize::AtLeast(factor, fewest) => {
-                let product = bdp_packets(self.mean_bps(), base_rtt, packet_bytes, factor);
-                QueueLimit::Packets(product.max(fewest))
-            }
-            QueueSize::Usual => {
-                let product = bdp_packets(self.mean_bps(), base_rtt, packet_bytes, 1.0);
-                QueueLimit::Packets(product.max(MIN_QUEUE_PACKETS))
-            }
+        let (factor, fewest) = match self.queue_size {
+            QueueSize::Fixed(limit) => return limit,
+            QueueSize::Bdp(factor) => (factor, 0),
+            QueueSize::AtLeast(factor, fewest) => (factor, fewest),
+            QueueSize::InPackets(factor, fewest) => (factor, fewest),
+            QueueSize::Usual => (1.0, MIN_QUEUE_PACKETS),
+        };
+        let packets = bdp_packets(self.mean_bps(), base_rtt, packet_bytes, factor).max(fewest);
+        if matches!(self.queue_size, QueueSize::InPackets(..)) {
+            return QueueLimit::Packets(packets);
         }
+        let bytes = bdp_packets(self.mean_bps(), base_rtt, 1, factor);
+        QueueLimit::Either { packets, bytes }
+    }
+
+    /// The same with its queue as a number of packets or bytes, never as a BDP.
+    #[must_use]
+    pub fn resolved(self, base_rtt: Duration, packet_bytes: u32) -> LinkDirection {
+        LinkDirection { queue_size: QueueSize::Fixed(self.limit(base_rtt, packet_bytes)), ..self }
     }
 
     /// For the simulator.

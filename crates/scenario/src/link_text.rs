@@ -37,7 +37,8 @@ impl Link {
         let pieces = spec::split(text)?;
         let first = pieces[0].trim();
         // A name may be followed by keys that replace its own: `geo,loss=1%`.
-        let numeric = first.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+        let numeric = first.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
+            || first == values::UNLIMITED;
         let base;
         let (own, given) = if numeric {
             (pieces, Vec::new())

@@ -28,7 +28,12 @@ pub fn read(path: &Path, max: u64, what: &str) -> Result<String, SpecError> {
     let file = File::open(path).map_err(cannot)?;
     file.take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() as u64 > max {
-        return Err(refused(&format!("is longer than {} MB", max / 1_000_000)));
+        let size = if max < 1_000_000 {
+            format!("{} kB", max / 1000)
+        } else {
+            format!("{} MB", max / 1_000_000)
+        };
+        return Err(refused(&format!("is longer than {size}")));
     }
     String::from_utf8(bytes).map_err(|_| refused("is not text (UTF-8)"))
 }

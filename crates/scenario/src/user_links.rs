@@ -4,14 +4,14 @@
 
 use crate::link::Link;
 use crate::links::LINKS;
+use crate::text_file;
 use narrows_base::SpecError;
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Bytes of the file, at most.
-const MAX_FILE: u64 = 256 << 10;
+const MAX_FILE: u64 = 262_000;
 /// Characters of a name, at most.
 const MAX_NAME: usize = 32;
 
@@ -48,16 +48,11 @@ pub(crate) fn names() -> Vec<String> {
 /// # Errors
 /// It cannot be read, is too long, or has something else than names and specifications.
 pub fn read(file: &Path) -> Result<BTreeMap<String, String>, SpecError> {
-    let at = |why: &str| SpecError::new(format!("{}: {why}", file.display()));
-    let opened = match std::fs::File::open(file) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        other => other.map_err(|e| at(&e.to_string()))?,
-    };
-    let mut text = String::new();
-    opened.take(MAX_FILE + 1).read_to_string(&mut text).map_err(|e| at(&e.to_string()))?;
-    if text.len() as u64 > MAX_FILE {
-        return Err(at("longer than 256 kB: a line of it is name = \"RATE,DELAY,...\""));
+    if !file.exists() {
+        return Ok(BTreeMap::new());
     }
+    let at = |why: &str| SpecError::new(format!("{}: {why}", file.display()));
+    let text = text_file::read(file, MAX_FILE, "file of links")?;
     toml::from_str(&text).map_err(|e| {
         let why = e.message().lines().next().unwrap_or_default().to_string();
         at(&format!("{why}: a line of it is name = \"RATE,DELAY,...\""))
@@ -99,7 +94,7 @@ pub fn save(file: &Path, name: &str, link: &str) -> Result<(), SpecError> {
     let text = toml::Table::from_iter(all.into_iter().map(|(k, v)| (k, toml::Value::String(v))));
     let text = text.to_string();
     if text.len() as u64 > MAX_FILE {
-        return Err(at(&"longer than 256 kB with this link"));
+        return Err(at(&"longer than 262 kB with this link"));
     }
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder).map_err(|e| at(&e))?;
@@ -137,7 +132,7 @@ mod tests {
             assert!(e.contains(why) && e.lines().count() == 1, "{broken}: {e}");
         }
         std::fs::write(&file, "#".repeat(300 << 10)).unwrap();
-        assert!(read(&file).unwrap_err().to_string().contains("256 kB"));
+        assert!(read(&file).unwrap_err().to_string().contains("longer than 262 kB"));
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -1,20 +1,27 @@
 //! The syntax of the values of a link: `queue=30p`, `loss=1%`, `trace=FILE`. Everything that can be read can be written
 //! and read back unchanged.
 
-use crate::link_direction::{QueueSize, TraceStart};
+use crate::link_direction::{MIN_QUEUE_PACKETS, QueueSize, TraceStart};
 use crate::text_file;
+use narrows_base::rate::MAX_RATE;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
 use narrows_link::{LossSpec, PolicerConfig, QueueConfig, QueueLimit, Trace, queue};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A rate; the message for a range says where ranges belong.
+/// The rate of a link that takes no time to transmit.
+pub const UNLIMITED: &str = "unlimited";
+
+/// A rate, or [`UNLIMITED`]: the largest rate there is, of which a packet of 1500 bytes takes 12 ps. The message for a range says where ranges belong.
 ///
 /// # Errors
 /// What is wrong with the text, and what would be right.
 pub fn rate(text: &str) -> Result<Rate, SpecError> {
     no_range(text)?;
+    if text.trim() == UNLIMITED {
+        return Ok(MAX_RATE);
+    }
     units::rate(text)
 }
 
@@ -43,18 +50,31 @@ fn no_range(text: &str) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// `30p`, `45kB`, `1bdp`, `max(1bdp,5p)` or `unlimited`.
+/// `30p`, `45kB`, `1bdp`, `max(1bdp,5p)`, `max(5p,45kB)`, `packets(1bdp,5p)` or `unlimited`.
 ///
 /// # Errors
 /// What is wrong with the text, and what would be right.
 pub fn queue_size(text: &str) -> Result<QueueSize, SpecError> {
-    const FORMS: &str = "a queue is written as 30p, 45kB, 1bdp, max(1bdp,5p) or unlimited";
+    const FORMS: &str = "a queue is written as 30p, 45kB, 1bdp, max(1bdp,5p), max(5p,45kB), packets(1bdp,5p) or unlimited";
     let t = text.trim();
     if let Some(inner) = t.strip_prefix("max(").and_then(|t| t.strip_suffix(')')) {
         let parts = inner.split_once(',').map(|(a, b)| (queue_size(a), queue_size(b)));
         return match parts {
             Some((Ok(QueueSize::Bdp(x)), Ok(QueueSize::Fixed(QueueLimit::Packets(n))))) => {
                 Ok(QueueSize::AtLeast(x, n))
+            }
+            Some((
+                Ok(QueueSize::Fixed(QueueLimit::Packets(packets))),
+                Ok(QueueSize::Fixed(QueueLimit::Bytes(bytes))),
+            )) => Ok(QueueSize::Fixed(QueueLimit::Either { packets, bytes })),
+            _ => Err(SpecError::new(format!("'{t}': {FORMS}"))),
+        };
+    }
+    if let Some(inner) = t.strip_prefix("packets(").and_then(|t| t.strip_suffix(')')) {
+        let (product, fewest) = inner.split_once(',').unwrap_or((inner, "0p"));
+        return match (queue_size(product), queue_size(fewest)) {
+            (Ok(QueueSize::Bdp(x)), Ok(QueueSize::Fixed(QueueLimit::Packets(n)))) => {
+                Ok(QueueSize::InPackets(x, n))
             }
             _ => Err(SpecError::new(format!("'{t}': {FORMS}"))),
         };
@@ -97,7 +117,7 @@ pub fn aqm(text: &str) -> Result<Option<Spec>, SpecError> {
 }
 
 /// Longest trace file: 64 MB, some ten million delivery opportunities.
-const MAX_TRACE: u64 = 64_000_000;
+pub const MAX_TRACE: u64 = 64_000_000;
 
 /// The trace of a file, and its absolute path; a relative one is found from the folder.
 ///
@@ -132,17 +152,6 @@ pub fn trace_start_text(start: TraceStart) -> String {
         TraceStart::Random => "random".into(),
         TraceStart::At(d) => time_text(d),
     }
-}
-
-/// `1%/5ms`: how often a packet is held back, and for how long.
-///
-/// # Errors
-/// What is wrong with the text, and what would be right.
-pub fn reorder(text: &str) -> Result<(f64, Duration), SpecError> {
-    let (p, late) = text.rsplit_once('/').ok_or_else(|| {
-        SpecError::new(format!("'{text}': reordering is written as 1%/5ms: how often, how late"))
-    })?;
-    Ok((share(p)?, delay(late)?))
 }
 
 /// `10Mbit/s/15kB`: rate and bucket of a policer.
@@ -193,6 +202,9 @@ pub fn loss_text(loss: &[LossSpec]) -> String {
 
 /// A rate that reads back exactly.
 pub fn rate_text(rate: Rate) -> String {
+    if rate == MAX_RATE {
+        return UNLIMITED.into();
+    }
     let text = rate.to_string();
     if units::rate(&text) == Ok(rate) { text } else { format!("{}bit/s", rate.as_bps()) }
 }
@@ -209,8 +221,13 @@ pub fn queue_text(queue_size: QueueSize) -> String {
         QueueSize::Fixed(QueueLimit::Unlimited) => "unlimited".into(),
         QueueSize::Fixed(QueueLimit::Packets(n)) => format!("{n}p"),
         QueueSize::Fixed(QueueLimit::Bytes(n)) => format!("{n}B"),
+        QueueSize::Fixed(QueueLimit::Either { packets, bytes }) => {
+            format!("max({packets}p,{bytes}B)")
+        }
         QueueSize::Bdp(x) => format!("{x}bdp"),
+        QueueSize::InPackets(x, 0) => format!("packets({x}bdp)"),
+        QueueSize::InPackets(x, n) => format!("packets({x}bdp,{n}p)"),
         QueueSize::AtLeast(x, n) => format!("max({x}bdp,{n}p)"),
-        QueueSize::Usual => "1bdp".into(),
+        QueueSize::Usual => queue_text(QueueSize::AtLeast(1.0, MIN_QUEUE_PACKETS)),
     }
 }

@@ -68,15 +68,28 @@ fn queues_are_named_with_their_parameters_and_written_as_they_were_read() {
 
 #[test]
 fn a_product_is_rate_times_base_rtt_rounded_up() {
-    assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp"), QueueLimit::Packets(30));
+    let either = |packets, bytes| QueueLimit::Either { packets, bytes };
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp"), either(30, 30_000));
     // Access and egress links count, there and back: 240 000 + 300 bits are more than 30 packets.
-    assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp,access=10Mbit/s/0.1ms"), QueueLimit::Packets(31));
-    assert_eq!(limit("1.5Mbit/s,80ms,queue=2bdp"), QueueLimit::Packets(60));
-    assert_eq!(limit("1.5Mbit/s,80ms"), QueueLimit::Packets(30));
-    assert_eq!(limit("1.5Mbit/s,0s"), QueueLimit::Packets(10));
-    assert_eq!(limit("1.5Mbit/s,0s,queue=1bdp"), QueueLimit::Packets(0));
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp,access=10Mbit/s/0.1ms"), either(31, 30_038));
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=2bdp"), either(60, 60_000));
+    assert_eq!(limit("1.5Mbit/s,80ms"), either(30, 30_000));
+    assert_eq!(limit("1.5Mbit/s,0s"), either(10, 0));
+    assert_eq!(limit("1.5Mbit/s,0s,queue=1bdp"), either(0, 0));
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=max(3p,45kB)"), either(3, 45_000));
+    // ns-2 counts packets of any size.
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=packets(1.1bdp)"), QueueLimit::Packets(33));
+    assert_eq!(limit("1.5Mbit/s,0s,queue=packets(1bdp,5p)"), QueueLimit::Packets(5));
+    for text in ["packets(1.1bdp)", "packets(2bdp,5p)", "max(3p,45000B)", "max(2bdp,5p)"] {
+        let written = link(&format!("1.5Mbit/s,80ms,queue={text}")).to_string();
+        assert!(written.contains(&format!("queue={text}")), "{written}");
+    }
+    for wrong in ["packets(5p)", "packets(1bdp,5kB)", "packets()", "max(45kB,3p)", "max(3p,4p)"] {
+        let e = Link::parse(&format!("1Mbit/s,1ms,queue={wrong}"), Path::new("")).unwrap_err();
+        assert!(e.to_string().contains("packets(1bdp,5p) or unlimited"), "{e}");
+    }
     assert_eq!(limit("1.5Mbit/s,80ms,queue=45kB"), QueueLimit::Bytes(45_000));
-    assert_eq!(limit("1bit/s,1ns"), QueueLimit::Packets(10));
+    assert_eq!(limit("1bit/s,1ns"), either(10, 1));
 }
 
 #[test]
@@ -331,4 +344,47 @@ fn twenty_thousand_links_are_planned() {
     text += "start = \"soon\"\n";
     let e = scenario_file::parse(&text, Path::new("")).unwrap_err().to_string();
     assert!(e.starts_with(&format!("line {}: start", last + 1)), "{e}");
+}
+
+/// A file that is named by mistake may hold secrets: an error says where it is wrong, not what is there.
+#[test]
+fn errors_of_files_that_are_no_scenarios_do_not_show_their_lines() {
+    let folder = std::env::temp_dir().join(format!("narrows-secrets-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("secrets");
+    for secret in [
+        "root:$y$j9T$hunter2:19000:0:99999:7:::\n",
+        "-----BEGIN OPENSSH PRIVATE KEY-----\nhunter2\n",
+        "PASSWORD=hunter2\n",
+        "password = 'hunter2'\n",
+        "{\"password\": \"hunter2\"}\n",
+        "hunter2\n",
+        "machine example.org login me password hunter2\n",
+        "seed = 1\n hunter2 5\n",
+    ] {
+        std::fs::write(&file, secret).unwrap();
+        let trace = format!("1Mbit/s,1ms,trace={}", file.display());
+        for e in [
+            scenario_file::load(&file).unwrap_err(),
+            scenario_file::Template::load(&file).err().unwrap(),
+            narrows_scenario::user_links::read(&file).err().unwrap_or_else(|| {
+                // `password = 'hunter2'` has the form of a link; it is none when it is used.
+                Link::parse("hunter", Path::new("")).unwrap_err()
+            }),
+            Link::parse(&trace, Path::new("")).unwrap_err(),
+        ] {
+            let e = e.to_string();
+            assert!(!e.contains("hunter2") && e.lines().count() == 1, "{secret}: {e}");
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Memory is bounded before anything is read.
+#[test]
+fn a_scenario_that_is_too_long_is_refused() {
+    let long = format!("{}\n{GOOD}", "#".repeat(4_000_000));
+    let e = scenario_file::parse(&long, Path::new("")).unwrap_err();
+    assert!(e.to_string().contains("longer than 4 MB"));
+    assert!(scenario_file::Template::parse(&long, Path::new("")).is_err());
 }

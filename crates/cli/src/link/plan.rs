@@ -5,7 +5,7 @@ use super::on_page::OnPage;
 use super::recorded::Recorded;
 use crate::failure::Failure;
 use crate::record::Record;
-use crate::relay::{configs, describe};
+use crate::relay::{configs, describe, links};
 use crate::transport::PACKET;
 use narrows_base::{SpecError, Time};
 use narrows_emulator::{LinkOptions, TopologyLink};
@@ -13,7 +13,7 @@ use narrows_link::Change;
 use narrows_net::Clock;
 use narrows_scenario::link_direction::LinkDirection;
 use narrows_scenario::scenario::DuplexLink;
-use narrows_scenario::{Link, Scenario, scenario_file};
+use narrows_scenario::{Scenario, scenario_file};
 use std::path::Path;
 use std::process::Command;
 
@@ -37,7 +37,7 @@ impl Plan {
             return Plan::scenario(a, file);
         }
         let text = a.link.as_deref().unwrap_or_default();
-        let (there, back) = directions(text, a.back.as_deref())?;
+        let (there, back) = links(["the link", "--back"], text, a.back.as_deref())?;
         let (forward, backward) = configs(&there, &back);
         let options =
             LinkOptions { seed: a.seed.unwrap_or(1), ..LinkOptions::new(forward, backward) };
@@ -160,19 +160,6 @@ fn through_pasta() -> Failure {
     }
 }
 
-/// Both ways of the specifications.
-fn directions(there: &str, back: Option<&str>) -> Result<(LinkDirection, LinkDirection), Failure> {
-    let read = |flag: &str, text: &str| -> Result<Link, SpecError> {
-        Link::parse(text, Path::new("")).and_then(Link::folded).map_err(|e| e.at(flag))
-    };
-    let forward = read("the link", there)?;
-    let back = match back {
-        Some(text) => read("--back", text)?.forward,
-        None => forward.back,
-    };
-    Ok((forward.forward, back))
-}
-
 /// A scenario's links, with what is scheduled for them.
 fn wires(scenario: &Scenario, seed: u64) -> Vec<(TopologyLink, [LinkDirection; 2])> {
     let clock = Clock::new();
@@ -196,7 +183,8 @@ fn wires(scenario: &Scenario, seed: u64) -> Vec<(TopologyLink, [LinkDirection; 2
         };
         let options = LinkOptions { changes: both, clock, ..options };
         let (name, from, to) = (w.name.clone(), w.from.clone(), w.to.clone());
-        (TopologyLink { name, from, to, options }, [w.there.clone(), w.back.clone()])
+        let ways = [&w.there, &w.back].map(|way| way.clone().resolved(rtt, PACKET));
+        (TopologyLink { name, from, to, options }, ways)
     };
     scenario.links.iter().map(wire).collect()
 }

@@ -15,6 +15,7 @@ fn bad_input_is_one_line_exit_code_2_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("bad.toml"), "seed = 1\n[[flws]]\n").unwrap();
     std::fs::write(folder.path().join("trace"), "1\nx\n").unwrap();
+    std::fs::write(folder.path().join("clock"), "1448000000000\n1448000000012\n").unwrap();
     let before = std::fs::read_dir(folder.path()).unwrap().count();
     for (args, hint) in [
         (&["compare", "--durationn", "1s"][..], "'--duration'"),
@@ -51,6 +52,12 @@ fn bad_input_is_one_line_exit_code_2_and_leaves_nothing() {
             &["sweep", "--vary", "loss=1%", "--change", "9s:rate=1"],
             "--change: rate: '1' has no unit",
         ),
+        (&["compare", "--link", "1Mbit/s,1ms,trace=clock"], "leaves out 16759 days"),
+        (&["compare", "--link", "1Mbit/s,1ms,jitter=norml(1ms)"], "did you mean 'normal'?"),
+        (&["trace", "convert", "none"], "cannot read the record 'none': no such file"),
+        (&["trace", "convert", "trace"], "trace: the unit of the times is missing"),
+        (&["trace", "convert", "trace", "--time", "s"], "trace: line 2: has no number"),
+        (&["trace", "convert", "clock", "--rate", "bit/s", "--every", "0s"], "--every 0s"),
         (&["run"], "not provided: <SCENARIO.toml>"),
         (&["run", "none.toml"], "no such file"),
         (&["run", "bad.toml"], "bad.toml: line 2: unknown key 'flws'; did you mean 'flows'?"),
@@ -244,6 +251,34 @@ fn a_scorecard_leaves_a_page_and_networks_that_run_again() {
         assert_eq!(refused.status.code(), Some(2));
         assert!(text(&refused.stderr).contains(said), "{}", text(&refused.stderr));
     }
+}
+
+/// What a trace's error says makes one of the file, and a link takes it.
+#[test]
+fn a_record_of_rates_becomes_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("rates.csv"), "\u{feff}time_s,mbps\r\n0,4\r\n1,2\r\n")
+        .unwrap();
+    let link = |file: &str| {
+        let link = format!("1Mbit/s,5ms,trace={file},trace-start=0s");
+        narrows(
+            folder.path(),
+            &["compare", "--link", &link, "--protocols", "reno", "--duration", "4s", "--json"],
+        )
+    };
+    let refused = link("rates.csv");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("narrows trace convert"), "{}", text(&refused.stderr));
+    let converted = narrows(folder.path(), &["trace", "convert", "rates.csv"]);
+    assert!(converted.status.success(), "{}", text(&converted.stderr));
+    assert!(
+        text(&converted.stderr).contains("2.000 s: 3.000 Mbit/s"),
+        "{}",
+        text(&converted.stderr)
+    );
+    std::fs::write(folder.path().join("link.trace"), &converted.stdout).unwrap();
+    let ran = link("link.trace");
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
 }
 
 #[test]

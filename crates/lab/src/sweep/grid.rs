@@ -179,6 +179,7 @@ impl Grid {
 mod tests {
     use super::*;
     use crate::compare::Question;
+    use narrows_link::QueueLimit;
 
     fn grid(vary: &[&str]) -> Result<Grid, SpecError> {
         let question = Question { protocols: "reno".into(), ..Question::default() };
@@ -204,8 +205,8 @@ mod tests {
             s.links[0].there.limit(narrows_base::Duration::ZERO, s.packet)
         };
         // The wireless default adds access links of 0.1 ms: 2 · 1 Mbit/s · 20.2 ms is 5.05 packets.
-        assert_eq!(room(0), narrows_link::QueueLimit::Packets(6));
-        assert_eq!(room(3), narrows_link::QueueLimit::Packets(201));
+        assert_eq!(room(0), QueueLimit::Either { packets: 6, bytes: 5050 });
+        assert_eq!(room(3), QueueLimit::Either { packets: 201, bytes: 200_200 });
     }
 
     #[test]

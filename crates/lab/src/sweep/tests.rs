@@ -3,6 +3,7 @@
 use super::journal::Part;
 use super::{About, Base, Control, Grid, Outcome, Runs, Sweep, journal};
 use crate::measure::MEASURES;
+use narrows_link::QueueLimit;
 use narrows_scenario::scenario_file::Template;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -217,8 +218,8 @@ fn what_follows_from_a_value_follows() {
         assert_eq!(wire.there.rate, wire.back.rate, "the other direction has the same rate");
         wire.there.limit(wire.there.delay + wire.back.delay, plan.packet)
     };
-    assert_eq!(room(0), narrows_link::QueueLimit::Packets(5));
-    assert_eq!(room(2), narrows_link::QueueLimit::Packets(28), "22 ms of 10 Mbit/s");
+    assert_eq!(room(0), QueueLimit::Either { packets: 5, bytes: 275 });
+    assert_eq!(room(2), QueueLimit::Either { packets: 28, bytes: 27_500 }, "22 ms of 10 Mbit/s");
     // Names, and with them random draws, do not follow a protocol.
     let s = sweep(&["flows.vegas.protocol=reno,cubic", "flows.vegas.count=flows.tcp.count=1,2"]);
     assert_eq!(s.groups, ["tcp", "vegas", "back"]);

@@ -74,7 +74,7 @@ impl Cw {
         let by_packets = s.number("packets") > 0.0;
         let room = match limit {
             QueueLimit::Unlimited => USUAL_ROOM,
-            QueueLimit::Packets(n) => n as f64,
+            QueueLimit::Packets(n) | QueueLimit::Either { packets: n, .. } => n as f64,
             QueueLimit::Bytes(n) => n as f64 / mean_packet,
         };
         let in_bytes = matches!(limit, QueueLimit::Bytes(_)) && !by_packets;

@@ -8,11 +8,7 @@ use std::collections::VecDeque;
 /// Whether one more packet of `size` may wait.
 #[inline]
 pub fn has_room(limit: QueueLimit, packets: u64, bytes: u64, size: u32) -> bool {
-    match limit {
-        QueueLimit::Unlimited => true,
-        QueueLimit::Packets(n) => packets < n,
-        QueueLimit::Bytes(n) => bytes.saturating_add(u64::from(size)) <= n,
-    }
+    limit.admits(packets.saturating_add(1), bytes.saturating_add(u64::from(size)))
 }
 
 /// Packets in order of arrival, each with its arrival time.

@@ -96,11 +96,7 @@ impl FqCoDel {
     }
 
     fn is_over(&self) -> bool {
-        match self.limit {
-            QueueLimit::Unlimited => false,
-            QueueLimit::Packets(n) => self.packets as u64 > n,
-            QueueLimit::Bytes(n) => self.bytes > n,
-        }
+        !self.limit.admits(self.packets as u64, self.bytes)
     }
 
     /// Drops half of the bytes of the longest queue from its head, at most [`BATCH`] packets at a

@@ -84,6 +84,12 @@ fn tell(aqm: &str, limit: QueueLimit, steps: &[Step]) -> Record {
         match limit {
             QueueLimit::Packets(n) => assert!(inside as u64 <= n, "{aqm}: over its room"),
             QueueLimit::Bytes(n) => assert!(inside as u64 * 40 <= n, "{aqm}: over its room"),
+            QueueLimit::Either { packets, bytes } => {
+                assert!(
+                    inside as u64 <= packets || inside as u64 * 40 <= bytes,
+                    "{aqm}: over its room"
+                );
+            }
             QueueLimit::Unlimited => {}
         }
         for _ in 0..*taken {
@@ -141,6 +147,7 @@ proptest! {
             Just(QueueLimit::Unlimited),
             (0u64..40).prop_map(QueueLimit::Packets),
             (0u64..40_000).prop_map(QueueLimit::Bytes),
+            (0u64..40, 0u64..40_000).prop_map(|(packets, bytes)| QueueLimit::Either { packets, bytes }),
         ],
     ) {
         for aqm in all() {

@@ -69,7 +69,9 @@ fn judge_way(out: &mut Vec<Judged>, link: &LinkConfig, lost: f64, way: &WayEstim
         }
         (None, None) => {}
     }
-    if let (Some(buffer), QueueLimit::Packets(truth)) = (&way.buffer, link.queue.limit) {
+    if let (Some(buffer), QueueLimit::Packets(truth) | QueueLimit::Either { packets: truth, .. }) =
+        (&way.buffer, link.queue.limit)
+    {
         let (truth, found) = (truth as f64, buffer.packets);
         let managed = link.queue.aqm.as_ref().is_some_and(|aqm| aqm.name != "droptail");
         let near = if found.high.is_finite() && !managed {

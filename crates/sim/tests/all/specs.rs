@@ -217,7 +217,12 @@ fn number() -> impl Strategy<Value = usize> {
 
 fn limit() -> impl Strategy<Value = QueueLimit> {
     any_of(
-        &[QueueLimit::Unlimited, QueueLimit::Packets(10), QueueLimit::Bytes(9_000)],
+        &[
+            QueueLimit::Unlimited,
+            QueueLimit::Packets(10),
+            QueueLimit::Bytes(9_000),
+            QueueLimit::Either { packets: 10, bytes: 9_000 },
+        ],
         &[
             QueueLimit::Packets(0),
             QueueLimit::Bytes(0),
