@@ -6,7 +6,7 @@ use crate::link::Link;
 use crate::links::LINKS;
 use narrows_base::SpecError;
 use std::collections::BTreeMap;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -105,7 +105,11 @@ pub fn save(file: &Path, name: &str, link: &str) -> Result<(), SpecError> {
         std::fs::create_dir_all(folder).map_err(|e| at(&e))?;
     }
     let new = file.with_extension(format!("{}.new", std::process::id()));
-    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, file));
+    // Never through what stands there: a link could be another user's.
+    let _ = std::fs::remove_file(&new);
+    let written = std::fs::File::create_new(&new)
+        .and_then(|mut new| new.write_all(text.as_bytes()))
+        .and_then(|()| std::fs::rename(&new, file));
     written.map_err(|e| {
         let _ = std::fs::remove_file(&new);
         at(&e)
