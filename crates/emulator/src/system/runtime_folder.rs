@@ -4,10 +4,10 @@
 //! once, must belong to the caller and must be writable for no other user. Its files are opened relative to it, without
 //! following links.
 
-use super::user::is_root;
 use crate::error::Error;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use rustix::process::{geteuid, getuid};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -145,7 +145,7 @@ fn refused(path: &Path, why: &str) -> Error {
 
 /// Which other user could change it.
 fn others(found: &Stat) -> Option<String> {
-    if found.st_uid != rustix::process::geteuid().as_raw() {
+    if found.st_uid != geteuid().as_raw() {
         return Some(format!("it belongs to user {}", found.st_uid));
     }
     let mode = found.st_mode & 0o7777;
@@ -158,7 +158,7 @@ fn check_parents(path: &Path) -> Result<(), Error> {
     let above = path.parent().unwrap_or(Path::new("/"));
     let cannot = |e: io::Error| Error::system(format_args!("cannot check {}", above.display()), &e);
     let above = above.canonicalize().map_err(cannot)?;
-    let own = rustix::process::geteuid().as_raw();
+    let own = geteuid().as_raw();
     for parent in above.ancestors() {
         let found = fs::metadata(parent).map_err(cannot)?;
         let is_trusted = [0, own].contains(&found.uid())
@@ -188,7 +188,10 @@ fn find() -> Result<RuntimeFolder, Error> {
     match RuntimeFolder::open(system) {
         Ok(folder) => return Ok(folder),
         // Root of a user namespace may not write there, either.
-        Err(e) if is_root() && rustix::fs::access(system, rustix::fs::Access::WRITE_OK).is_ok() => {
+        Err(e)
+            if geteuid().is_root()
+                && rustix::fs::access(system, rustix::fs::Access::WRITE_OK).is_ok() =>
+        {
             return Err(e);
         }
         Err(_) => {}
@@ -202,7 +205,7 @@ fn find() -> Result<RuntimeFolder, Error> {
     if let Some(folder) = of_session {
         return RuntimeFolder::open(&folder.join("narrows"));
     }
-    let user = rustix::process::getuid().as_raw();
+    let user = getuid().as_raw();
     let user = outside(user).unwrap_or(user);
     RuntimeFolder::open(&std::env::temp_dir().join(format!("narrows-{user}")))
 }
@@ -249,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_directory_of_another_user_is_refused() {
-        if !is_root() {
+        if !geteuid().is_root() {
             eprintln!("skipped: only root can give a directory to another user");
             return;
         }
