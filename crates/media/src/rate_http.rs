@@ -1,7 +1,7 @@
 //! The encoder's rate over HTTP, for programs of this machine: `GET /` answers with JSON.
 //!
 //! It listens on loopback alone, and answers only requests whose Host is a loopback address, so that a page from elsewhere
-//! cannot read it under a name of its own (DNS rebinding).
+//! cannot read it under a name of its own (DNS rebinding); a browser that says that another site asks is refused.
 
 use narrows_net::openings::Openings;
 use std::net::{IpAddr, SocketAddr};
@@ -35,8 +35,13 @@ pub fn judge(head: &[u8]) -> Option<u16> {
         // HTTP/1.0 has none.
         _ => hosts.is_empty(),
     };
+    let is_foreign = |f: &httparse::Header<'_>| {
+        f.name.eq_ignore_ascii_case("sec-fetch-site")
+            && !matches!(f.value, b"none" | b"same-origin")
+    };
+    let is_foreign = request.headers.iter().any(is_foreign);
     Some(match (request.method, request.path) {
-        _ if !is_local => 403,
+        _ if !is_local || is_foreign => 403,
         (Some("GET"), Some("/" | "/rate")) => 200,
         (Some("GET"), _) => 404,
         _ => 405,
@@ -87,7 +92,10 @@ async fn answer(mut tcp: TcpStream, state: String) -> std::io::Result<()> {
     };
     let (name, body) = match status {
         200 => ("OK", state),
-        403 => ("Forbidden", "{\"error\":\"the host is not a loopback address\"}".into()),
+        403 => (
+            "Forbidden",
+            "{\"error\":\"only programs of this machine may ask, at a loopback address\"}".into(),
+        ),
         404 => ("Not Found", "{\"error\":\"the rate is at /\"}".into()),
         405 => ("Method Not Allowed", "{\"error\":\"only GET\"}".into()),
         _ => ("Bad Request", "{\"error\":\"that is no HTTP request\"}".into()),
@@ -115,6 +123,8 @@ mod tests {
             ("GET / HTTP/1.0\r\n\r\n", Some(200)),
             ("GET / HTTP/1.1\r\nHost: example.org\r\n\r\n", Some(403)),
             ("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: example.org\r\n\r\n", Some(403)),
+            ("GET / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n\r\n", Some(403)),
+            ("GET / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: none\r\n\r\n", Some(200)),
             ("GET /keys HTTP/1.1\r\nHost: localhost\r\n\r\n", Some(404)),
             ("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", Some(405)),
             ("GET / HTTP/1.1\r\nHost: local", None),
