@@ -13,7 +13,6 @@ use narrows_options::values::{cases, jobs, seed, time};
 use narrows_options::words::quoted;
 use narrows_report::{output, summary};
 use narrows_scenario::{Plan, scenario_file};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -117,8 +116,7 @@ fn write(a: &Attack, found: &Findings, out: &Path, jobs: usize) -> Result<Vec<Ke
         let scenario = a.scenario(&f.case, a.seed, 3)?;
         let path = out.join(format!("worst-{}.toml", i + 1));
         let text = scenario_file::text(&scenario);
-        let toml =
-            output::whole(&path, |mut f| f.write_all(text.as_bytes())).map_err(Failure::Outside)?;
+        let toml = output::whole(&path, |p| std::fs::write(p, &text)).map_err(Failure::Outside)?;
         // The report shows it beside what most people know.
         let shown = Attack { rival: a.rival.clone().or(Some("cubic".into())), ..a.clone() };
         let plan = Plan::new(shown.scenario(&f.case, a.seed, 3)?)?;
@@ -136,7 +134,7 @@ fn write(a: &Attack, found: &Findings, out: &Path, jobs: usize) -> Result<Vec<Ke
         files.push(Kept { scenario: toml, report: report.join("report.html") });
     }
     let text = serde_json::to_string_pretty(&json(a, found, &files)).unwrap_or_default() + "\n";
-    output::whole(&out.join("attack.json"), |mut f| f.write_all(text.as_bytes()))
+    output::whole(&out.join("attack.json"), |p| std::fs::write(p, &text))
         .map_err(Failure::Outside)?;
     Ok(files)
 }

@@ -76,7 +76,7 @@ impl Writer {
     /// Opens the capture file.
     pub fn new(folder: &Path, about: About) -> Result<Writer, String> {
         let path = folder.join(names::PACKETS);
-        let packets = names::fresh(&path)
+        let packets = File::create(&path)
             .and_then(|file| Packets::new(BufWriter::with_capacity(BUFFER, file)))
             .map_err(|e| cannot(&path, &e))?;
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -221,7 +221,7 @@ impl Writer {
             opened,
             start: self.start,
         };
-        let events = names::fresh(&path)
+        let events = File::create(&path)
             .and_then(|file| Events::new(BufWriter::new(file), &beginning))
             .map_err(|e| cannot(&path, &e))?;
         let series = Series::new(at);

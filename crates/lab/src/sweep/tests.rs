@@ -112,30 +112,6 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_alike() {
     }
 }
 
-/// In a folder that others can write to, a journal may be another name of a file elsewhere.
-#[cfg(unix)]
-#[test]
-fn a_linked_journal_is_refused_and_not_written_to() {
-    let folder = folder("linked");
-    let (precious, journal) = (folder.join("precious"), folder.join(journal::NAME));
-    fs::write(&precious, "kept").unwrap();
-    let links: [&dyn Fn(); 3] = [
-        &|| std::os::unix::fs::symlink(&precious, &journal).unwrap(),
-        &|| fs::hard_link(&precious, &journal).unwrap(),
-        &|| std::os::unix::fs::symlink(folder.join("nothing"), &journal).unwrap(),
-    ];
-    for link in links {
-        link();
-        let why = journal::open(&folder, false).err().unwrap();
-        assert!(why.contains("sweep.journal: is a link"), "{why}");
-        journal::open(&folder, true).unwrap();
-        assert_eq!(fs::read_to_string(&precious).unwrap(), "kept", "with --fresh");
-        fs::remove_file(&journal).unwrap();
-    }
-    assert!(!folder.join("nothing").exists());
-    fs::remove_dir_all(folder).unwrap();
-}
-
 /// Programs on several machines share a folder: none runs what is another's, and together they have everything.
 #[test]
 fn parts_of_a_sweep_are_together_the_whole() {

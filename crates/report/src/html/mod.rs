@@ -18,10 +18,15 @@ mod tests;
 
 use crate::VERSION;
 use narrows_lab::outcome::{Outcome, ProtocolOutcome};
-use std::fmt::Write;
+use std::{fmt::Write, fs, io, path::Path};
 use text::escape;
 
 const SCRIPT: &str = include_str!("page.js");
+
+/// Writes the page to a file.
+pub fn write_html(outcome: &Outcome, path: &Path) -> io::Result<()> {
+    fs::write(path, html(outcome))
+}
 
 /// The page.
 pub fn html(outcome: &Outcome) -> String {
