@@ -127,7 +127,13 @@ mod tests {
         assert!(read(&file).unwrap().is_empty(), "a file that does not exist has no links");
         save(&file, "home", "20Mbit/s,10ms,loss=1%").unwrap();
         save(&file, "train", "2Mbit/s,60ms,loss=ge(g=1%,h=20%)").unwrap();
+        // A link under the name that the file has until it is whole is not written through.
+        let new = file.with_extension(format!("{}.new", std::process::id()));
+        let elsewhere = folder.join("elsewhere");
+        std::fs::write(&elsewhere, "kept").unwrap();
+        std::fs::hard_link(&elsewhere, &new).unwrap();
         save(&file, "home", "30Mbit/s,10ms").unwrap();
+        assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "kept");
         let all = read(&file).unwrap();
         assert_eq!(all.len(), 2);
         assert_eq!(all["home"], "30Mbit/s,10ms");
