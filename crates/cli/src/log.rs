@@ -186,7 +186,7 @@ fn rotate(path: &Path) -> Option<File> {
         let _ = std::fs::rename(numbered(n), numbered(n + 1));
     }
     std::fs::rename(path, numbered(1)).ok()?;
-    open(path).ok()
+    OpenOptions::new().append(true).create_new(true).open(path).ok()
 }
 
 /// UTC, as RFC 3339 writes it.

@@ -16,6 +16,18 @@ fn a_server_is_pinned_at_first_and_a_changed_key_is_refused_until_it_is_forgotte
     assert_eq!(known.check("b:1", &[2; 32]).unwrap(), Known::Same);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_new_content_is_not_written_through_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, precious) = (folder.path().join("known"), folder.path().join("precious"));
+    std::fs::write(&precious, "kept").unwrap();
+    std::fs::hard_link(&precious, key::beside(&path, std::process::id())).unwrap();
+    replace(&path, "new").unwrap();
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), "kept");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+}
+
 #[test]
 fn a_spoilt_line_is_an_error_and_not_a_forgotten_key() {
     let folder = tempfile::tempdir().unwrap();

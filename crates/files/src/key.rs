@@ -118,9 +118,11 @@ pub(crate) fn beside(path: &Path, number: u32) -> PathBuf {
 
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    // Never through what stands there: a link could be another user's.
+    let _ = std::fs::remove_file(path);
     let mut file = options.open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()

@@ -18,6 +18,19 @@ fn a_key_is_made_once_kept_private_and_found_again() {
     }
 }
 
+/// A link under the name that a new key has until it is whole.
+#[cfg(unix)]
+#[test]
+fn a_private_key_is_not_written_through_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, precious) = (folder.path().join("k"), folder.path().join("precious"));
+    std::fs::write(&precious, "kept").unwrap();
+    std::os::unix::fs::symlink(&precious, beside(&path, std::process::id())).unwrap();
+    Identity::load_or_make(&path).unwrap();
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), "kept");
+    assert!(!std::fs::symlink_metadata(&path).unwrap().is_symlink());
+}
+
 #[test]
 fn a_file_that_is_no_key_is_named_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();

@@ -8,9 +8,10 @@ use crate::bpf::object::foreign;
 pub use crate::bpf::object::unregister;
 use crate::status::Status;
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -186,6 +187,22 @@ impl Instance {
     }
 }
 
+/// Makes the folder, for root alone to write in. One that others can write to is refused.
+fn own_folder() -> std::io::Result<()> {
+    let path = Path::new(FOLDER);
+    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)?;
+    for folder in [Some(path), path.parent()].into_iter().flatten() {
+        let found = std::fs::symlink_metadata(folder)?;
+        if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
+            return Err(std::io::Error::other(format!(
+                "{} is no directory that root alone can write to",
+                folder.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Leaves the terminal's session: neither Ctrl-C nor the terminal's end concern this process any more.
 pub fn leave_session() {
     // It fails for the leader of a group of processes, who has left already.
@@ -199,12 +216,15 @@ impl Registration {
     /// A living agent of that name; missing rights.
     pub fn new(instance: Instance) -> Result<Registration, Error> {
         let failed = |e: std::io::Error| Error::from_kernel(&format!("writing {FOLDER}"), &e);
-        std::fs::create_dir_all(FOLDER).map_err(failed)?;
+        own_folder().map_err(failed)?;
+        // Readable for root alone: whoever can open a file can hold a lock on it.
         let mut file = File::options()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
             .open(instance.path())
             .map_err(failed)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)

@@ -14,16 +14,20 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use narrows_net::openings::{Opening, Openings};
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Connections at once; a browser opens up to six.
+/// Connections without a permitted request at once; the oldest of the network that holds most gives way.
+const MAX_OPENINGS: usize = 64;
+/// Connections that had one; a browser opens up to six.
 const MAX_CONNECTIONS: usize = 48;
 /// Pages that are brought up to date at once.
 const MAX_STREAMS: usize = 12;
@@ -51,6 +55,38 @@ struct Shared {
     token: String,
     port: u16,
     streams: Arc<AtomicUsize>,
+    places: Arc<Semaphore>,
+}
+
+/// A connection's place: one that any newcomer can take, until a request has shown the token.
+struct Place(Mutex<Held>);
+
+enum Held {
+    Opening(Opening),
+    Kept { _permit: OwnedSemaphorePermit },
+}
+
+impl Place {
+    /// A request was permitted: the place is kept. False if there are too many.
+    fn keep(&self, places: &Arc<Semaphore>) -> bool {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Held::Opening(_) = *held {
+            let Ok(permit) = places.clone().try_acquire_owned() else { return false };
+            *held = Held::Kept { _permit: permit };
+        }
+        true
+    }
+
+    /// Waits until the place is another's.
+    async fn given_up(&self) {
+        std::future::poll_fn(|context| {
+            match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+                Held::Opening(opening) => opening.poll_given_up(context),
+                Held::Kept { .. } => Poll::Pending,
+            }
+        })
+        .await;
+    }
 }
 
 /// An address that is taken, where nothing is served yet. A network namespace that this process enters later is another.
@@ -95,6 +131,7 @@ impl Listening {
             token: token.clone(),
             port: local.port(),
             streams: Arc::default(),
+            places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
         });
         let serve = move || {
             runtime.block_on(async {
@@ -156,34 +193,37 @@ impl Drop for Live {
 }
 
 async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let openings = Openings::new(MAX_OPENINGS);
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, from)) = listener.accept().await else {
             // Out of file descriptors, most likely: whoever closes one makes room.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
         let _ = stream.set_nodelay(true);
         let shared = shared.clone();
+        let place = Place(Mutex::new(Held::Opening(openings.admit(from.ip()))));
         tokio::spawn(async move {
-            let service = service_fn(|request| {
-                let shared = shared.clone();
-                async move { Ok::<_, Infallible>(answer(&shared, request).await) }
+            let service = service_fn(async |request| {
+                Ok::<_, Infallible>(answer(&shared, &place, request).await)
             });
             let mut http = hyper::server::conn::http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(MAX_HEAD);
             // A connection that fails is the browser's affair.
-            let _ = http.serve_connection(TokioIo::new(stream), service).await;
-            drop(place);
+            tokio::select! {
+                _ = http.serve_connection(TokioIo::new(stream), service) => {}
+                () = place.given_up() => {}
+            }
         });
     }
 }
 
-async fn answer(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Body> {
+async fn answer(shared: &Shared, place: &Place, request: Request<Incoming>) -> Response<Body> {
     let (head, body) = request.into_parts();
-    let mut response = match check(&head, &shared.token, shared.port) {
+    let permitted = check(&head, &shared.token, shared.port);
+    let mut response = match permitted {
         Err(refusal) => refused(&refusal),
+        Ok(_) if !place.keep(&shared.places) => refused(&Refusal::busy()),
         Ok(Asked::Page) => page(),
         Ok(Asked::Events(wants)) => {
             match EventStream::open(
@@ -273,7 +313,10 @@ fn page() -> Response<Body> {
 
 fn refused(refusal: &Refusal) -> Response<Body> {
     let text = format!("narrows: {}\n", refusal.why);
-    whole(refusal.status, "text/plain; charset=utf-8", Body::text(text))
+    let mut response = whole(refusal.status, "text/plain; charset=utf-8", Body::text(text));
+    // A connection that is permitted nothing is kept for nothing.
+    set(&mut response, "connection", "close");
+    response
 }
 
 fn whole(status: StatusCode, kind: &str, body: Body) -> Response<Body> {

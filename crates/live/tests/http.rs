@@ -193,6 +193,35 @@ fn whoever_speaks_no_http_holds_nobody_up() {
     drop(silent);
 }
 
+/// More silent connections than there are places, and some whose request was refused: the next is answered while the last
+/// of them are open, so it waited for no deadline.
+#[test]
+fn silent_connections_delay_no_request() {
+    let (_live, _, address, token) = page();
+    let silent: Vec<_> = (0..300)
+        .map(|n| {
+            let mut stream = TcpStream::connect(&address).unwrap();
+            if n % 3 == 0 {
+                write!(stream, "GET / HTTP/1.1\r\nHost: {address}\r\n").unwrap();
+            }
+            stream
+        })
+        .collect();
+    let answer = ask(&address, "GET", &format!("/?token={token}"), "", "");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let is_open = |mut stream: &TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        stream.read(&mut [0]).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    let open = silent.iter().filter(|stream| is_open(stream)).count();
+    assert_eq!(open, 63, "of 300");
+    // A refusal ends its connection, though another request follows at once.
+    let (bad, good) = ("GET /?token=0 HTTP/1.1", format!("GET /?token={token} HTTP/1.1"));
+    let two = format!("{bad}\r\nHost: {address}\r\n\r\n{good}\r\nHost: {address}\r\n\r\n");
+    let answers = raw(&address, &two, |_| false);
+    assert!(answers.starts_with("HTTP/1.1 403") && !answers.contains("200 OK"), "{answers}");
+}
+
 /// A port in use is an error, and a page that is dropped frees its port.
 #[test]
 fn a_port_in_use_is_an_error() {

@@ -3,6 +3,7 @@
 use crate::connection::{MAX_DATAGRAM, message, readable, until};
 use crate::encoder::{EncoderRate, Known, Range};
 use crate::layered::Layered;
+use crate::packet::HEAD;
 use crate::sender::{Path, Sent};
 use crate::waiting::{Dropped, Look, Watch};
 use narrows_base::{Duration, Rate, Time};
@@ -22,6 +23,8 @@ const IN_CONNECTION: f64 = 0.006;
 const LOSS_GAIN: f64 = 1.0 / 4.0;
 /// IP and UDP headers of a packet.
 const HEADERS: f64 = 28.0;
+/// After so many datagrams in several packets each people are told: by then the path's packet size is known.
+const SPLIT_TOLD: u64 = 250;
 /// People are told of dropped packets so often.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
@@ -88,6 +91,9 @@ pub struct Flow<'a> {
     encoder: EncoderRate,
     next_rate: Time,
     watch: Watch,
+    /// The longest message, and datagrams that took several packets since it has been that; `None` once people know.
+    longest: usize,
+    split: Option<u64>,
     /// At the last report of dropped packets.
     told: Time,
     dropped: Dropped,
@@ -117,6 +123,8 @@ impl<'a> Flow<'a> {
             encoder: EncoderRate::new(encoder),
             next_rate: now,
             watch: Watch::new(now),
+            longest: 0,
+            split: Some(0),
             told: Time::ZERO,
             dropped: Dropped::default(),
             second: (now, Sent::default()),
@@ -176,8 +184,22 @@ impl<'a> Flow<'a> {
                 // A connection that is over says so to the next that asks it.
                 if let Ok(longest) = longest {
                     self.sender.on_datagram(now, layer, datagram, longest);
+                    self.on_length(length, longest);
                 }
             }
+        }
+    }
+
+    /// Tells people once if datagrams take several packets each.
+    fn on_length(&mut self, length: usize, longest: usize) {
+        let room = longest.saturating_sub(HEAD);
+        // Packets become longer while the path is found to take them.
+        let is_new = std::mem::replace(&mut self.longest, longest) != longest;
+        let Some(split) = &mut self.split else { return };
+        *split = if is_new { 0 } else { *split + u64::from(length > room) };
+        if *split >= SPLIT_TOLD {
+            self.split = None;
+            (self.through.tell)(&split_line(length, room));
         }
     }
 
@@ -267,6 +289,17 @@ impl<'a> Flow<'a> {
             (self.dropped, self.told) = (sent.dropped, now);
         }
     }
+}
+
+/// Datagrams that are too long for a packet each.
+fn split_line(length: usize, room: usize) -> String {
+    // Whole packets of MPEG-TS, which have 188 bytes, and for other media not much less than there could be.
+    let most = if room < 188 { room } else { room / 188 * 188 };
+    format!(
+        "datagrams of {length} bytes take {} packets each; with at most {most} bytes they take one (ffmpeg: \
+         ?pkt_size={most})",
+        length.div_ceil(room.max(1))
+    )
 }
 
 impl Flow<'_> {

@@ -55,9 +55,11 @@ pub mod rate_http;
 pub mod receive;
 pub mod receiver;
 pub mod repair;
+mod rtp;
 pub mod send;
 pub mod sender;
 pub mod shown;
+mod transport_stream;
 pub mod waiting;
 
 #[cfg(test)]

@@ -244,3 +244,32 @@ async fn a_receiver_that_goes_is_named_once_and_a_sender_that_connects_again_tak
     second_task.abort();
     assert!(told.lock().unwrap()[0].contains("connected to"), "{told:?}");
 }
+
+/// ffmpeg's datagrams have 1,472 bytes unless it is told otherwise.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_length_that_takes_one_packet_is_told_once() {
+    let far = far().await;
+    let (sending, at, told) = far.sender(&far.client).await;
+    let running = tokio::spawn(async move { sending.keep().await });
+    let encoder = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let about = || -> Vec<String> {
+        let lines = told.lock().unwrap();
+        lines.iter().filter(|line| line.contains("pkt_size=")).cloned().collect()
+    };
+    let send = async || {
+        encoder.send_to(&[0x47; 1472], at).await.unwrap();
+        sleep(Wait::from_millis(1)).await;
+    };
+    while about().is_empty() {
+        send().await;
+    }
+    for _ in 0..600 {
+        send().await;
+    }
+    let lines = about();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let size = lines[0].split("pkt_size=").nth(1).unwrap().trim_end_matches(')');
+    // MPEG-TS in packets of an Ethernet has seven of its own in each.
+    assert_eq!(size.parse(), Ok(1316), "{lines:?}");
+    running.abort();
+}

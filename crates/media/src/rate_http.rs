@@ -1,8 +1,9 @@
 //! The encoder's rate over HTTP, for programs of this machine: `GET /` answers with JSON.
 //!
 //! It listens on loopback alone, and answers only requests whose Host is a loopback address, so that a page from elsewhere
-//! cannot read it under a name of its own (DNS rebinding).
+//! cannot read it under a name of its own (DNS rebinding); a browser that says that another site asks is refused.
 
+use narrows_net::openings::Openings;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -13,7 +14,7 @@ use tokio::time::{sleep, timeout};
 /// Bytes of a request's head, and its fields.
 const MAX_HEAD: usize = 8 << 10;
 const MAX_FIELDS: usize = 64;
-/// Requests at the same time.
+/// Requests at the same time; the oldest gives way to a newcomer.
 const MAX_REQUESTS: usize = 16;
 /// A request takes so long at most.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -34,8 +35,13 @@ pub fn judge(head: &[u8]) -> Option<u16> {
         // HTTP/1.0 has none.
         _ => hosts.is_empty(),
     };
+    let is_foreign = |f: &httparse::Header<'_>| {
+        f.name.eq_ignore_ascii_case("sec-fetch-site")
+            && !matches!(f.value, b"none" | b"same-origin")
+    };
+    let is_foreign = request.headers.iter().any(is_foreign);
     Some(match (request.method, request.path) {
-        _ if !is_local => 403,
+        _ if !is_local || is_foreign => 403,
         (Some("GET"), Some("/" | "/rate")) => 200,
         (Some("GET"), _) => 404,
         _ => 405,
@@ -51,17 +57,22 @@ fn is_loopback(host: &str) -> bool {
 
 /// Answers requests with what `state` says then, for ever.
 pub async fn serve(listener: TcpListener, state: impl Fn() -> String) {
+    let openings = Openings::new(MAX_REQUESTS);
     let mut requests = JoinSet::new();
     loop {
-        let Ok((tcp, _)) = listener.accept().await else {
+        let Ok((tcp, from)) = listener.accept().await else {
             // Out of descriptors, say: others will end.
             sleep(Duration::from_millis(50)).await;
             continue;
         };
         while requests.try_join_next().is_some() {}
-        if requests.len() < MAX_REQUESTS {
-            requests.spawn(timeout(PATIENCE, answer(tcp, state())));
-        }
+        let (opening, state) = (openings.admit(from.ip()), state());
+        requests.spawn(async move {
+            tokio::select! {
+                _ = timeout(PATIENCE, answer(tcp, state)) => {}
+                () = opening.given_up() => {}
+            }
+        });
     }
 }
 
@@ -81,7 +92,10 @@ async fn answer(mut tcp: TcpStream, state: String) -> std::io::Result<()> {
     };
     let (name, body) = match status {
         200 => ("OK", state),
-        403 => ("Forbidden", "{\"error\":\"the host is not a loopback address\"}".into()),
+        403 => (
+            "Forbidden",
+            "{\"error\":\"only programs of this machine may ask, at a loopback address\"}".into(),
+        ),
         404 => ("Not Found", "{\"error\":\"the rate is at /\"}".into()),
         405 => ("Method Not Allowed", "{\"error\":\"only GET\"}".into()),
         _ => ("Bad Request", "{\"error\":\"that is no HTTP request\"}".into()),
@@ -109,6 +123,8 @@ mod tests {
             ("GET / HTTP/1.0\r\n\r\n", Some(200)),
             ("GET / HTTP/1.1\r\nHost: example.org\r\n\r\n", Some(403)),
             ("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: example.org\r\n\r\n", Some(403)),
+            ("GET / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n\r\n", Some(403)),
+            ("GET / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: none\r\n\r\n", Some(200)),
             ("GET /keys HTTP/1.1\r\nHost: localhost\r\n\r\n", Some(404)),
             ("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", Some(405)),
             ("GET / HTTP/1.1\r\nHost: local", None),
@@ -116,6 +132,27 @@ mod tests {
         ] {
             assert_eq!(judge(request.as_bytes()), status, "{request:?}");
         }
+    }
+
+    /// The last silent connections are still open when a later client has its answer: it did not wait for a deadline.
+    #[tokio::test]
+    async fn silent_connections_delay_no_request() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(serve(listener, || "{}".into()));
+        let mut silent = Vec::new();
+        for _ in 0..3 * MAX_REQUESTS {
+            silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let is_open = |tcp: &TcpStream| tcp.try_read(&mut [0]).is_err();
+        let open = silent.iter().filter(|tcp| is_open(tcp)).count();
+        assert_eq!(open, MAX_REQUESTS - 1, "of {}", silent.len());
+        server.abort();
     }
 
     proptest! {

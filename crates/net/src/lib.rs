@@ -52,6 +52,7 @@ pub mod block;
 pub mod clock;
 pub mod endpoint;
 pub mod error;
+pub mod openings;
 pub mod probe;
 pub mod relay;
 pub mod socket;

@@ -7,6 +7,7 @@ use crate::links::LINKS;
 use crate::text_file;
 use narrows_base::SpecError;
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -100,7 +101,11 @@ pub fn save(file: &Path, name: &str, link: &str) -> Result<(), SpecError> {
         std::fs::create_dir_all(folder).map_err(|e| at(&e))?;
     }
     let new = file.with_extension(format!("{}.new", std::process::id()));
-    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, file));
+    // Never through what stands there: a link could be another user's.
+    let _ = std::fs::remove_file(&new);
+    let written = std::fs::File::create_new(&new)
+        .and_then(|mut new| new.write_all(text.as_bytes()))
+        .and_then(|()| std::fs::rename(&new, file));
     written.map_err(|e| {
         let _ = std::fs::remove_file(&new);
         at(&e)
@@ -118,7 +123,13 @@ mod tests {
         assert!(read(&file).unwrap().is_empty(), "a file that does not exist has no links");
         save(&file, "home", "20Mbit/s,10ms,loss=1%").unwrap();
         save(&file, "train", "2Mbit/s,60ms,loss=ge(g=1%,h=20%)").unwrap();
+        // A link under the name that the file has until it is whole is not written through.
+        let new = file.with_extension(format!("{}.new", std::process::id()));
+        let elsewhere = folder.join("elsewhere");
+        std::fs::write(&elsewhere, "kept").unwrap();
+        std::fs::hard_link(&elsewhere, &new).unwrap();
         save(&file, "home", "30Mbit/s,10ms").unwrap();
+        assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "kept");
         let all = read(&file).unwrap();
         assert_eq!(all.len(), 2);
         assert_eq!(all["home"], "30Mbit/s,10ms");

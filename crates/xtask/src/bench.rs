@@ -39,7 +39,7 @@ pub fn run() -> Result<(), String> {
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
     let ours = format!("{target}/release/examples/dumbbell");
     let ns = Command::new("ns").arg("/dev/null").stdout(Stdio::null()).status().is_ok();
-    let script = std::env::temp_dir().join("narrows-dumbbell.tcl");
+    let script = std::path::Path::new(&target).join("narrows-dumbbell.tcl");
     std::fs::write(&script, TCL).map_err(|e| format!("{}: {e}", script.display()))?;
     let mut rows = String::new();
     for (name, flows, mbps, ns_seconds, seconds, known) in CASES {

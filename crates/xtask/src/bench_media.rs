@@ -62,7 +62,7 @@ simulated seconds, 3 seeds: {runs} runs, by two `narrows sweep` commands, see \
 fn surfaces() -> Result<(f64, usize), String> {
     cargo(&["build", "--release", "-p", "narrows-cli"])?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
-    let out = std::env::temp_dir().join("narrows-bench-surface");
+    let out = std::path::Path::new(&target).join("narrows-bench-surface");
     let start = Instant::now();
     for aqm in ["droptail", "red(cautious=on)"] {
         let done = Command::new(format!("{target}/release/narrows"))

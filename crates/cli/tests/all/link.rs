@@ -350,7 +350,7 @@ fn names_ipv4_and_ipv6_are_reached_through_a_host_that_forwards_nothing() {
 fn what_the_machine_lacks_is_one_line() {
     let Some(_alone) = way_out() else { return };
     let run = |before: &str| {
-        let script = format!("{before}; exec \"$NARROWS\" link {LINK} -- true");
+        let script = format!("{before}; exec \"$@\" \"$NARROWS\" link {LINK} -- true");
         let mut command = Command::new("unshare");
         command.args(["--mount", "--net", "sh", "-c", &script]);
         command.env("NARROWS", env!("CARGO_BIN_EXE_narrows")).output().unwrap()
@@ -360,6 +360,9 @@ fn what_the_machine_lacks_is_one_line() {
         ("mount -t tmpfs none /dev/net", "/dev/net/tun is missing"),
         ("mount --bind /dev/null /dev/net/tun", "/dev/net/tun is no TUN device"),
         (taken, "already, which no running `narrows link` made"),
+        // As root in a container.
+        ("set -- setpriv --bounding-set -net_admin", "docker run --cap-add NET_ADMIN"),
+        ("set -- setpriv --bounding-set -sys_admin", "docker run --cap-add SYS_ADMIN"),
     ] {
         let out = run(before);
         let line = text(&out.stderr);

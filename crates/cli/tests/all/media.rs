@@ -268,3 +268,70 @@ fn a_port_in_use_is_one_line() {
     let line = format!("--from 127.0.0.1:{from}: somebody listens there already");
     assert!(error.contains(&line) && error.lines().count() == 1, "{error}");
 }
+
+/// A clip of 60 frames at 25 a second with sound, by ffmpeg; `None`, with the reason, where there is none.
+fn clip(folder: &Path) -> Option<std::path::PathBuf> {
+    let clip = folder.join("clip.ts");
+    let made = Command::new("ffmpeg")
+        .args(["-loglevel", "error", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25"])
+        .args(["-f", "lavfi", "-i", "sine", "-t", "2.4", "-c:v", "mpeg2video", "-qscale:v", "2"])
+        .args(["-c:a", "mp2", "-f", "mpegts"])
+        .arg(&clip)
+        .status();
+    if !made.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: there is no ffmpeg that makes MPEG-TS");
+        return None;
+    }
+    Some(clip)
+}
+
+/// What the receiver counts of what ffmpeg sends with these outputs, in which PORT is the sender's.
+fn frames_of(clip: &Path, outputs: &[&str]) -> u64 {
+    let (far, near) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (_player, mut receiver, url) = receiver(far.path(), &[near.path()], &["--once", "--json"]);
+    let args = ["media", "send", &url, "--from", "0", "--latency", "500ms", "--rate-http", "0"];
+    let mut sender = start(near.path(), &args, "from 127");
+    let port = sender.last.rsplit(':').next().unwrap().to_string();
+    sender.wait_for("http://");
+    while !asked(&sender.last)["connected"].as_bool().unwrap() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let outputs = outputs.iter().map(|part| part.replace("PORT", &port));
+    let done = Command::new("ffmpeg")
+        .args(["-loglevel", "error", "-nostdin", "-re", "-i"])
+        .arg(clip)
+        .args(outputs)
+        .stdout(Stdio::null())
+        .status();
+    assert!(done.unwrap().success());
+    // What is on its way is handed out first.
+    std::thread::sleep(Duration::from_secs(1));
+    drop(Command::new("kill").args(["-INT", &sender.child.id().to_string()]).status());
+    receiver.wait_for("\"frames\"");
+    let told: serde_json::Value = serde_json::from_str(&receiver.last).unwrap();
+    told["frames"].as_u64().unwrap()
+}
+
+/// The last frame may not be over when the stream is.
+#[test]
+fn the_frames_of_ffmpeg_are_counted_however_it_cuts_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(clip) = clip(folder.path()) else { return };
+    let ts = |target| vec!["-c", "copy", "-f", "mpegts", target];
+    let m2ts = ["-c", "copy", "-mpegts_m2ts_mode", "1", "-f", "mpegts", "udp://127.0.0.1:PORT"];
+    let rtp_ts = ["-c", "copy", "-f", "rtp_mpegts", "rtp://127.0.0.1:PORT"];
+    let (video, sound) =
+        (["-map", "0:v", "-c", "copy", "-f", "rtp"], ["-map", "0:a", "-c", "copy", "-f", "rtp"]);
+    let (to, to_sound) = (["rtp://127.0.0.1:PORT"], ["rtp://127.0.0.1:PORT"]);
+    let rtp = [&sound[..], &to_sound, &video, &to].concat();
+    for outputs in [
+        ts("udp://127.0.0.1:PORT?pkt_size=1316"),
+        ts("udp://127.0.0.1:PORT"),
+        m2ts.to_vec(),
+        rtp_ts.to_vec(),
+        rtp,
+    ] {
+        let frames = frames_of(&clip, &outputs);
+        assert!((58..=62).contains(&frames), "{frames} of 60: {outputs:?}");
+    }
+}

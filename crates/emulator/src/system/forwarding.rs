@@ -5,10 +5,11 @@
 
 use super::namespace::Namespace;
 use super::processes::processes;
-use super::slot::{Slot, folder, live_notes};
+use super::runtime_folder::{PRIVATE, RuntimeFolder};
+use super::slot::{Slot, lines, live_notes};
 use crate::error::Error;
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, File, OpenOptions};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -60,7 +61,8 @@ impl Forwarding {
     /// No permission.
     pub fn turn_on(slot: &mut Slot) -> Result<Forwarding, Error> {
         let inode = Namespace::current()?.inode();
-        let (path, mut file) = locked(inode)?;
+        let mut file = locked(inode)?;
+        let path = RuntimeFolder::own()?.path(&note(inode));
         let cannot = |path: &Path, e: &std::io::Error| {
             Error::system(format_args!("cannot write {}", path.display()), e)
         };
@@ -85,28 +87,25 @@ impl Forwarding {
 }
 
 /// The file of a namespace, locked while it is open.
-fn locked(inode: u64) -> Result<(PathBuf, File), Error> {
-    let path = folder()?.join(note(inode));
-    let cannot =
-        |e: &std::io::Error| Error::system(format_args!("cannot write {}", path.display()), e);
+fn locked(inode: u64) -> Result<File, Error> {
+    let (folder, name) = (RuntimeFolder::own()?, note(inode));
+    let cannot = |e: &std::io::Error| {
+        Error::system(format_args!("cannot write {}", folder.path(&name).display()), e)
+    };
     loop {
-        let file = OpenOptions::new()
-            .create(true)
-            .read(true)
-            .append(true)
-            .open(&path)
-            .map_err(|e| cannot(&e))?;
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
+        let file = folder.file(&name, flags, PRIVATE).map_err(|e| cannot(&e))?;
         flock(&file, FlockOperation::LockExclusive).map_err(|e| cannot(&e.into()))?;
         // Removed while we waited: again.
-        if super::slot::is_in_place(&file, &path) {
-            return Ok((path, file));
+        if folder.is_in_place(&file, &name) {
+            return Ok(file);
         }
     }
 }
 
 /// Turns off again what was off, unless a living run needs it.
 fn restore(inode: u64) -> Result<(), Error> {
-    let (path, _file) = locked(inode)?;
+    let (folder, file) = (RuntimeFolder::own()?, locked(inode)?);
     if live_notes()?.contains(&note(inode)) {
         return Ok(());
     }
@@ -114,15 +113,15 @@ fn restore(inode: u64) -> Result<(), Error> {
         // Only there it can be turned off; unless nobody is there any more.
         let gone = processes().is_ok_and(|all| all.iter().all(|(_, i)| *i != inode));
         if gone {
-            let _ = fs::remove_file(&path);
+            folder.remove(&note(inode));
         }
         return Ok(());
     }
-    for setting in fs::read_to_string(&path).unwrap_or_default().lines() {
+    for setting in lines(&file) {
         // An interface may be gone, and its setting with it.
         let _ = fs::write(setting, "0");
     }
-    let _ = fs::remove_file(&path);
+    folder.remove(&note(inode));
     Ok(())
 }
 
@@ -132,11 +131,11 @@ fn restore(inode: u64) -> Result<(), Error> {
 /// There is no place for such files.
 pub fn clean() -> Result<usize, Error> {
     let mut cleaned = 0;
-    for entry in fs::read_dir(folder()?).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
+    let folder = RuntimeFolder::own()?;
+    for name in folder.names() {
         let Some(inode) = name.strip_prefix(PREFIX).and_then(|n| n.parse().ok()) else { continue };
         restore(inode)?;
-        cleaned += usize::from(!entry.path().exists());
+        cleaned += usize::from(!folder.has(&name));
     }
     Ok(cleaned)
 }

@@ -1,6 +1,7 @@
 //! Interfaces of the calling thread's network namespace: up, addresses, routes.
 
 use super::netlink::{CREATE, Message, Netlink, attributes};
+use super::rights::{NET_ADMIN, failed};
 use crate::error::Error;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 use std::net::IpAddr;
@@ -49,7 +50,7 @@ fn index(name: &str) -> Result<u32, Error> {
 
 fn request(what: &str, message: Message) -> Result<(), Error> {
     let done = Netlink::route().and_then(|mut netlink| netlink.request(message));
-    done.map_err(|e| Error::system(what, &e))
+    done.map_err(|e| failed(what, &e, NET_ADMIN))
 }
 
 fn link(index: u32, flags: u32, change: u32) -> Message {

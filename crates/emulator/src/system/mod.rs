@@ -8,6 +8,8 @@ pub mod netlink;
 pub mod nft;
 pub mod own_files;
 pub mod processes;
+pub mod rights;
+pub mod runtime_folder;
 pub mod slot;
 pub mod tun;
 pub mod unsafe_calls;

@@ -1,6 +1,7 @@
 //! Network namespaces: named ones of `ip netns`, and nameless ones that live as long as somebody holds them.
 
 use super::interface;
+use super::rights::{SYS_ADMIN, failed};
 use super::unsafe_calls::namespace_cookie;
 use crate::error::Error;
 use nix::sched::{CloneFlags, setns, unshare};
@@ -58,12 +59,8 @@ impl Namespace {
     /// No permission.
     pub fn create(label: &str) -> Result<Namespace, Error> {
         let make = || -> Result<Namespace, Error> {
-            unshare(CloneFlags::CLONE_NEWNET).map_err(|e| match e {
-                nix::Error::EPERM => Error::new(
-                    "no permission to make a network namespace: run as root (CAP_SYS_ADMIN)",
-                ),
-                e => Error::system("cannot make a network namespace", &e.into()),
-            })?;
+            unshare(CloneFlags::CLONE_NEWNET)
+                .map_err(|e| failed("cannot make a network namespace", &e.into(), SYS_ADMIN))?;
             interface::up("lo")?;
             Ok(Namespace { label: label.into(), ..Namespace::current()? })
         };
@@ -77,14 +74,11 @@ impl Namespace {
     pub fn enter<T: Send>(&self, what: impl FnOnce() -> T + Send) -> Result<T, Error> {
         on_a_thread(|| {
             setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|e| match e {
-                nix::Error::EPERM => Error::new(format!(
-                    "no permission to enter the network namespace {}: run as root",
-                    self.label
-                )),
                 nix::Error::EINVAL => Error::new(format!("{} is no network namespace", self.label)),
-                e => Error::system(
+                e => failed(
                     format_args!("cannot enter the network namespace {}", self.label),
                     &e.into(),
+                    SYS_ADMIN,
                 ),
             })?;
             Ok(what())

@@ -1,5 +1,6 @@
 //! A thread's own view of single files: another `/etc/resolv.conf` or `/etc/hosts`, by a mount namespace.
 
+use super::rights::{SYS_ADMIN, failed};
 use crate::error::Error;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -17,7 +18,7 @@ pub fn replace(files: &[(PathBuf, PathBuf)]) -> Result<(), Error> {
     let unshared = unshare(CloneFlags::CLONE_NEWNS)
         // What is mounted here stays here.
         .and_then(|()| mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none));
-    unshared.map_err(|e| Error::system("cannot make a mount namespace", &e.into()))?;
+    unshared.map_err(|e| failed("cannot make a mount namespace", &e.into(), SYS_ADMIN))?;
     for (place, file) in files {
         let mounted = mount(Some(file), place, none, MsFlags::MS_BIND, none);
         mounted.map_err(|e| {

@@ -3,25 +3,24 @@
 //! Each is a file that its owner holds locked. The kernel lets go of the lock when the owner ends, however it
 //! ends, so a file without a lock is what a killed run left ([`super::leftovers`]).
 
+use super::runtime_folder::{PRIVATE, PUBLIC, RuntimeFolder};
 use crate::error::Error;
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write as _};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use std::fs::File;
+use std::io::{self, Seek as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::path::PathBuf;
 
 /// Links at once: as many blocks of eight addresses as 198.18.0.0/15 has.
 const MAX_SLOTS: u32 = 16_384;
-const SUFFIX: &str = "link";
+const SUFFIX: &str = ".link";
 
 /// A number that nobody else has while this lives.
 #[derive(Debug)]
 pub struct Slot {
     number: u32,
     file: File,
-    path: PathBuf,
+    folder: &'static RuntimeFolder,
 }
 
 impl Slot {
@@ -30,27 +29,19 @@ impl Slot {
     /// # Errors
     /// There is no place for the files, or none is free.
     pub fn take() -> Result<Slot, Error> {
-        let folder = folder()?;
+        let folder = RuntimeFolder::own()?;
         for number in 0..MAX_SLOTS {
-            let path = folder.join(format!("{number}.{SUFFIX}"));
-            let file =
-                OpenOptions::new().create(true).read(true).write(true).truncate(false).open(&path);
-            let file = match file {
-                Ok(file) => file,
-                // Another user's.
-                Err(e) if e.kind() == ErrorKind::PermissionDenied => continue,
-                Err(e) => {
-                    return Err(Error::system(format_args!("cannot write {}", path.display()), &e));
-                }
-            };
-            if !is_locked(&file, &path) || file.metadata().is_ok_and(|m| m.len() > 0) {
+            let name = file_name(number);
+            let file = folder.file(&name, OFlags::RDWR | OFlags::CREATE, PRIVATE);
+            let file = file.map_err(|e| cannot_write(folder, &name, &e))?;
+            if !is_locked(folder, &file, &name) || file.metadata().is_ok_and(|m| m.len() > 0) {
                 continue;
             }
-            return Ok(Slot { number, file, path });
+            return Ok(Slot { number, file, folder });
         }
         Err(Error::new(format!(
             "all {MAX_SLOTS} links of this machine are in use: {}",
-            folder.display()
+            folder.path("").display()
         )))
     }
 
@@ -60,7 +51,7 @@ impl Slot {
     /// The disk is full.
     pub fn note(&mut self, line: &str) -> Result<(), Error> {
         let written = writeln!(self.file, "{line}");
-        written.map_err(|e| Error::system(format_args!("cannot write {}", self.path.display()), &e))
+        written.map_err(|e| cannot_write(self.folder, &file_name(self.number), &e))
     }
 
     /// A file beside it, for a command's own `/etc`; removed with it.
@@ -68,10 +59,10 @@ impl Slot {
     /// # Errors
     /// The disk is full.
     pub fn write_beside(&self, extension: &str, text: &str) -> Result<PathBuf, Error> {
-        let path = self.path.with_extension(extension);
-        let written = fs::write(&path, text);
-        written.map_err(|e| Error::system(format_args!("cannot write {}", path.display()), &e))?;
-        Ok(path)
+        let name = format!("{}.{extension}", self.number);
+        let written = self.folder.write(&name, PUBLIC, text);
+        written.map_err(|e| cannot_write(self.folder, &name, &e))?;
+        Ok(self.folder.path(&name))
     }
 
     /// What carries its name: an nftables table.
@@ -104,40 +95,47 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         // While it is still locked: whoever opened it before sees that it is not in its place any more.
-        remove(&self.path);
+        remove(self.folder, &file_name(self.number));
     }
 }
 
+fn file_name(number: u32) -> String {
+    format!("{number}{SUFFIX}")
+}
+
+fn cannot_write(folder: &RuntimeFolder, name: &str, e: &io::Error) -> Error {
+    Error::system(format_args!("cannot write {}", folder.path(name).display()), e)
+}
+
 /// A slot's file and those beside it.
-fn remove(path: &Path) {
-    for file in
-        [path.to_path_buf(), path.with_extension("resolv.conf"), path.with_extension("hosts")]
-    {
-        let _ = fs::remove_file(file);
+fn remove(folder: &RuntimeFolder, name: &str) {
+    let number = name.strip_suffix(SUFFIX).unwrap_or(name);
+    for file in [name, &format!("{number}.resolv.conf"), &format!("{number}.hosts")] {
+        folder.remove(file);
     }
 }
 
 /// Locks a file unless its owner lives; false too if it was removed meanwhile.
-fn is_locked(file: &File, path: &Path) -> bool {
-    flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_in_place(file, path)
+fn is_locked(folder: &RuntimeFolder, file: &File, name: &str) -> bool {
+    flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && folder.is_in_place(file, name)
 }
 
-/// Whether the open file is still the one of this path.
-pub fn is_in_place(file: &File, path: &Path) -> bool {
-    let same = |a: &fs::Metadata, b: &fs::Metadata| a.ino() == b.ino() && a.dev() == b.dev();
-    matches!((file.metadata(), fs::metadata(path)), (Ok(a), Ok(b)) if same(&a, &b))
+/// All lines of a file.
+pub fn lines(mut file: &File) -> Vec<String> {
+    let text = file.rewind().and_then(|()| io::read_to_string(file)).unwrap_or_default();
+    text.lines().map(str::to_string).collect()
 }
 
 /// All slots: their files, and whether their owners live. Those of dead owners are locked.
-fn all() -> Result<Vec<(PathBuf, File, bool)>, Error> {
+fn all() -> Result<Vec<(String, File, bool)>, Error> {
+    let folder = RuntimeFolder::own()?;
     let mut all = Vec::new();
-    for entry in fs::read_dir(folder()?).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.extension().is_some_and(|e| e == SUFFIX)
-            && let Ok(file) = File::open(&path)
+    for name in folder.names() {
+        if name.ends_with(SUFFIX)
+            && let Ok(file) = folder.file(&name, OFlags::RDONLY, PRIVATE)
         {
             let dead = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
-            all.push((path, file, !dead));
+            all.push((name, file, !dead));
         }
     }
     Ok(all)
@@ -148,32 +146,29 @@ fn all() -> Result<Vec<(PathBuf, File, bool)>, Error> {
 /// # Errors
 /// There is no place for the files.
 pub fn live_notes() -> Result<Vec<String>, Error> {
-    let mut lines = Vec::new();
-    for (path, _, _) in all()?.into_iter().filter(|(_, _, live)| *live) {
-        lines.extend(fs::read_to_string(path).unwrap_or_default().lines().map(str::to_string));
-    }
-    Ok(lines)
+    let living = all()?.into_iter().filter(|(_, _, live)| *live);
+    Ok(living.flat_map(|(_, file, _)| lines(&file)).collect())
 }
 
 /// What a dead owner left: its file, which nobody takes while this lives.
 #[derive(Debug)]
 pub struct Left {
     file: File,
-    path: PathBuf,
+    name: String,
 }
 
 impl Left {
     /// The lines that the owner noted.
     pub fn lines(&self) -> Vec<String> {
-        let text = fs::read_to_string(&self.path).unwrap_or_default();
-        text.lines().map(str::to_string).collect()
+        lines(&self.file)
     }
 
     /// Removes its files. To be done last: whoever is killed while cleaning up leaves them to the next.
     /// `None` while another looks at it, too.
     pub fn remove(self) -> Option<()> {
+        let folder = RuntimeFolder::own().ok()?;
         // Without the lock it might be a new owner's already.
-        is_locked(&self.file, &self.path).then(|| remove(&self.path))
+        is_locked(folder, &self.file, &self.name).then(|| remove(folder, &self.name))
     }
 }
 
@@ -183,42 +178,5 @@ impl Left {
 /// There is no place for the files.
 pub fn left() -> Result<Vec<Left>, Error> {
     let dead = all()?.into_iter().filter(|(_, _, live)| !live);
-    Ok(dead.map(|(path, file, _)| Left { file, path }).collect())
-}
-
-/// Where the files are: one place for root, and one for each user. Decided once: in a user namespace everybody
-/// is root.
-///
-/// # Errors
-/// None can be made.
-pub fn folder() -> Result<PathBuf, Error> {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    if let Some(folder) = FOLDER.get() {
-        return Ok(folder.clone());
-    }
-    let folder = find_folder()?;
-    Ok(FOLDER.get_or_init(|| folder).clone())
-}
-
-fn find_folder() -> Result<PathBuf, Error> {
-    let user = rustix::process::getuid().as_raw();
-    let of_session = std::env::var_os("XDG_RUNTIME_DIR").map(|d| PathBuf::from(d).join("narrows"));
-    let all = [
-        Some(PathBuf::from("/run/narrows")),
-        of_session,
-        Some(std::env::temp_dir().join(format!("narrows-{user}"))),
-    ];
-    let mut last = None;
-    for folder in all.into_iter().flatten() {
-        let made = fs::create_dir_all(&folder);
-        let free = made.and_then(|()| {
-            rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK).map_err(Into::into)
-        });
-        match free {
-            Ok(()) => return Ok(folder),
-            Err(e) => last = Some((folder, e)),
-        }
-    }
-    let (folder, e) = last.unwrap_or_else(|| ("/run/narrows".into(), ErrorKind::NotFound.into()));
-    Err(Error::system(format_args!("cannot write {}", folder.display()), &e))
+    Ok(dead.map(|(name, file, _)| Left { file, name }).collect())
 }

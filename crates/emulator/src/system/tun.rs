@@ -1,8 +1,10 @@
 //! A TUN device: the kernel's packets as a file.
 
+use super::rights::{NET_ADMIN, failed};
 use super::unsafe_calls::{attach_tun, set_tun_offload};
 use crate::error::Error;
 use crate::wire::frame::HEADER;
+use rustix::process::geteuid;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -30,8 +32,11 @@ pub fn open(name: &str, flags: libc::c_int) -> Result<(File, String), Error> {
         .open(DEVICE);
     let file = open.map_err(|e| match e.kind() {
         ErrorKind::NotFound => Error::new(format!(
-            "this system has no TUN devices: {DEVICE} is missing (load the module `tun`, or give the \
-             container the device)"
+            "this system has no TUN devices: {DEVICE} is missing (load the module `tun`, or docker \
+             run --device /dev/net/tun)"
+        )),
+        ErrorKind::PermissionDenied if geteuid().is_root() => Error::new(format!(
+            "no permission to open {DEVICE}: docker run --device {DEVICE} gives it; `narrows relay` needs none"
         )),
         ErrorKind::PermissionDenied => {
             Error::new(format!("no permission to open {DEVICE}: run as root, or give the file mode 0666"))
@@ -42,14 +47,11 @@ pub fn open(name: &str, flags: libc::c_int) -> Result<(File, String), Error> {
         _ if e.raw_os_error() == Some(libc::ENOTTY) => {
             Error::new(format!("{DEVICE} is no TUN device: `mknod {DEVICE} c 10 200` makes one"))
         }
-        ErrorKind::PermissionDenied => {
-            Error::new("no permission to make a TUN device: run as root (CAP_NET_ADMIN)")
-        }
         ErrorKind::ResourceBusy => Error::new(format!(
             "there is an interface {name} already, which no running `narrows link` made (`ip link del {name}` \
              removes it)"
         )),
-        _ => Error::system(format_args!("cannot make the TUN device {name}"), &e),
+        _ => failed(format_args!("cannot make the TUN device {name}"), &e, NET_ADMIN),
     })?;
     Ok((file, name))
 }

@@ -1,6 +1,6 @@
 //! Without root: a user namespace, in which the user may make network namespaces.
 
-use super::slot;
+use super::runtime_folder::RuntimeFolder;
 use crate::error::Error;
 use nix::sched::{CloneFlags, unshare};
 use rustix::process::{getegid, geteuid};
@@ -18,7 +18,7 @@ pub fn is_root() -> bool {
 /// The system does not permit it.
 pub fn become_root_of_own() -> Result<(), Error> {
     // Decided while the user is still known.
-    slot::folder()?;
+    RuntimeFolder::own()?;
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET).map_err(|e| {
         Error::new(format!(
