@@ -44,7 +44,7 @@ pub struct ProbeArgs {
 pub const HELP: &str = "\
 Each direction is probed for a few seconds, ten in all: short trains at up to
 1.2 times the measured rate, small packets far apart, then a steady load of 0.85
-of the rate. At most 25 MB are sent each way. --fill sends at 1.2 times the rate
+of the rate. At most 24 MB are sent each way. --fill sends at 1.2 times the rate
 until packets are dropped.
 
 Examples:
