@@ -83,19 +83,24 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     bar.finish();
     let probed = done.map_err(|e| failed(&e, &a.server))?;
     let link = probed.estimate.link();
-    if let Some(name) = &a.save {
-        let file = key::config_folder()?.join(LINKS_FILE);
-        user_links::save(&file, name, &link)
-            .map_err(|e| Failure::Outside(e.at("--save").to_string()))?;
-    }
-    report(a, &probed, &link)
+    let saved = match &a.save {
+        Some(name) => {
+            let file = key::config_folder()?.join(LINKS_FILE);
+            user_links::save(&file, name, &link)
+                .map_err(|e| Failure::Outside(e.at("--save").to_string()))
+        }
+        None => Ok(()),
+    };
+    // What was measured is shown also where it cannot be kept.
+    report(a, &probed, &link, saved.is_ok())?;
+    saved
 }
 
-fn report(a: &ProbeArgs, probed: &Probed, link: &str) -> Result<(), Failure> {
+fn report(a: &ProbeArgs, probed: &Probed, link: &str, is_saved: bool) -> Result<(), Failure> {
     if a.json {
         return print_json(&shown::json(probed, link));
     }
-    let next = match &a.save {
+    let next = match a.save.as_ref().filter(|_| is_saved) {
         Some(name) => format!("Kept as '{name}': narrows compare --link {name}\n"),
         None => format!("narrows compare --link '{link}'\n"),
     };
