@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Level, Log};
 use crate::terminal::{STOP, catch_interrupt, note, print, print_json, print_json_line};
-use crate::transport::{Hints, Transport, rate};
+use crate::transport::{Hints, Transport, rate, urls};
 use clap::{Args, Subcommand};
 use narrows_base::{Duration, Rate, Spec};
 use narrows_files::{Error, Kind, key};
@@ -297,8 +297,10 @@ fn receive(a: &Receive) -> Result<(), Failure> {
         }
         FarEnd::Comes { at, clients, identity } => {
             let name = key::text(identity.public());
-            let ready =
-                |at| say(format!("Receiving media\n  rrtp://{name}@{at}\n  for {places}\n"));
+            let ready = |at| {
+                let urls = urls(&name, at);
+                say(format!("Receiving media\n{urls}  for {places}\n"))
+            };
             let permit = Permit::Own;
             let options = ReceiveOptions { identity, clients, config, permit, tap };
             Ok(blocking::receive(at, outs, options, ready, &STOP)?)
@@ -398,7 +400,7 @@ fn send(a: &Send) -> Result<(), Failure> {
             at.map_or(String::new(), |at| format!("  {}\n", say(at)))
         };
         let rate = said(ready.rate, &|at| format!("the encoder's rate: http://{at}/"));
-        let listens = said(ready.listens, &|at| format!("rrtp://{name}@{at}"));
+        let listens = ready.listens.map_or(String::new(), |at| urls(&name, at));
         let line = format!("Sending media\n  from {from}\n{listens}{rate}");
         if is_quiet {
             note(&line.split_whitespace().collect::<Vec<_>>().join(" "))

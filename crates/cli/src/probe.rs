@@ -44,7 +44,7 @@ pub struct ProbeArgs {
 pub const HELP: &str = "\
 Each direction is probed for a few seconds, ten in all: short trains at up to
 1.2 times the measured rate, small packets far apart, then a steady load of 0.85
-of the rate. At most 25 MB are sent each way. --fill sends at 1.2 times the rate
+of the rate. At most 24 MB are sent each way. --fill sends at 1.2 times the rate
 until packets are dropped.
 
 Examples:
@@ -83,19 +83,24 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     bar.finish();
     let probed = done.map_err(|e| failed(&e, &a.server))?;
     let link = probed.estimate.link();
-    if let Some(name) = &a.save {
-        let file = key::config_folder()?.join(LINKS_FILE);
-        user_links::save(&file, name, &link)
-            .map_err(|e| Failure::Outside(e.at("--save").to_string()))?;
-    }
-    report(a, &probed, &link)
+    let saved = match &a.save {
+        Some(name) => {
+            let file = key::config_folder()?.join(LINKS_FILE);
+            user_links::save(&file, name, &link)
+                .map_err(|e| Failure::Outside(e.at("--save").to_string()))
+        }
+        None => Ok(()),
+    };
+    // What was measured is shown also where it cannot be kept.
+    report(a, &probed, &link, saved.is_ok())?;
+    saved
 }
 
-fn report(a: &ProbeArgs, probed: &Probed, link: &str) -> Result<(), Failure> {
+fn report(a: &ProbeArgs, probed: &Probed, link: &str, is_saved: bool) -> Result<(), Failure> {
     if a.json {
         return print_json(&shown::json(probed, link));
     }
-    let next = match &a.save {
+    let next = match a.save.as_ref().filter(|_| is_saved) {
         Some(name) => format!("Kept as '{name}': narrows compare --link {name}\n"),
         None => format!("narrows compare --link '{link}'\n"),
     };

@@ -177,7 +177,11 @@ pub fn outcome(plan: &Plan, about: &About, control: &Control<'_>) -> Result<Outc
         }
     };
     std::thread::scope(|scope| {
-        (0..at_once).for_each(|_| drop(scope.spawn(work)));
+        for _ in 1..at_once {
+            // Fewer threads do the same work.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
     });
     if let Ok(Some(e)) = failed.into_inner() {
         return Err(Failure::Input(e));

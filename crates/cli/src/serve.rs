@@ -135,7 +135,13 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     let name = key::text(identity.public());
     let folder = error::shown(&a.dir.display().to_string());
     let how = if a.allow_put { "to read and to put" } else { "to read" };
-    let mut text = format!("Serving {folder} {how}\n  rrtp://{name}@{at}/\n  tcp://{name}@{at}/\n");
+    let mut text = format!("Serving {folder} {how}\n");
+    for at in narrows_net::reachable(at) {
+        text += &format!("  rrtp://{name}@{at}/\n  tcp://{name}@{at}/\n");
+    }
+    if at.ip().is_unspecified() {
+        text += "Behind NAT, put the address that others see in the place of this machine's.\n";
+    }
     if open_to_all && !at.ip().is_loopback() {
         text += "Anybody who reaches this address may come; --clients FILE admits some only.\n";
     }
@@ -147,7 +153,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     let spawn = |work: Box<dyn FnOnce() + Send>| {
         std::thread::Builder::new()
             .spawn(work)
-            .map_err(|e| Failure::Outside(format!("the system has no thread left: {e}")))
+            .map_err(|e| Failure::from(Error::no_thread(&e)))
     };
     spawn(Box::new(move || over_tcp.run()))?;
     let udp = spawn(Box::new(move || over_udp.run()))?;
@@ -159,7 +165,8 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
         if a.allow_put && swept.elapsed() >= SWEEP {
             swept = Instant::now();
             let service = Arc::clone(&kept);
-            spawn(Box::new(move || service.sweep()))?;
+            // Without a thread the next hour has one.
+            let _ = spawn(Box::new(move || service.sweep()));
         }
         std::thread::sleep(Duration::from_millis(100));
     }

@@ -214,7 +214,9 @@ pub fn ls(a: &Ls) -> Result<(), Failure> {
                 json!({"name": e.name, "kind": kind, "bytes": e.size, "modified": e.modified})
             })
             .collect();
-        let all = json!({"entries": entries, "hidden": listing.hidden});
+        let all = json!({
+            "entries": entries, "hidden": listing.hidden, "left_out": listing.left_out,
+        });
         return print_json_line(&all);
     }
     let mut text = String::new();
@@ -224,9 +226,12 @@ pub fn ls(a: &Ls) -> Result<(), Failure> {
         text +=
             &format!("{size:>10}  {}  {}{slash}\n", local::date(e.modified), error::shown(&e.name));
     }
-    if listing.hidden > 0 {
-        text +=
-            &format!("and {} that are no files, or whose names cannot be told\n", listing.hidden);
+    for line in &listing.left_out {
+        text += &format!("cannot be got: {line}\n");
+    }
+    let unnamed = listing.hidden.saturating_sub(listing.left_out.len() as u64);
+    if unnamed > 0 {
+        text += &format!("and {unnamed} more that cannot be got\n");
     }
     print(&text)
 }
@@ -359,13 +364,14 @@ fn going(
 ) -> (TransferControl, Arc<Progress>) {
     let progress = Arc::new(Progress::new(what, folder));
     let told = Arc::clone(&progress);
+    let naming = Arc::clone(&progress);
     let control = TransferControl::new(&STOP, options.hints.limit, move |step| {
         if let ProgressEvent::Moved(bytes) = step {
             told.moved(bytes);
         }
         told.tell(step);
     });
-    (control, progress)
+    (control.naming_left_out(move |line| naming.leave_out(line)), progress)
 }
 
 fn folder_hint(e: Error, url: &str) -> Error {
@@ -386,7 +392,10 @@ fn finish(
 ) -> Result<(), Failure> {
     let seconds = begun.elapsed().as_secs_f64();
     let mbit = done.moved as f64 * 8e-6 / seconds.max(1e-9);
-    opened.learn(&progress.delivered())?;
+    // The file is whole, whatever becomes of what the path was like.
+    if let Err(e) = opened.learn(&progress.delivered()) {
+        terminal::note(&format!("narrows: --learn: nothing is kept of this path: {e}"));
+    }
     if options.json {
         let line = json!({
             "what": what, "bytes": done.bytes, "moved": done.moved, "seconds": seconds,
@@ -394,7 +403,8 @@ fn finish(
             "unchanged": done.unchanged, "skipped": done.skipped, "hidden": done.hidden,
             "protocol": opened.protocol(),
         });
-        return print_json_line(&line);
+        print_json_line(&line)?;
+        return all_taken(done);
     }
     let mut text = if done.unchanged == done.files && done.files > 0 {
         format!("{what} was there already, whole and the same: {}", local::size(done.bytes))
@@ -411,13 +421,22 @@ fn finish(
         text += &format!("; {} files, {} of them there before", done.files, done.unchanged);
     }
     if done.skipped > 0 {
-        text += &format!(
-            "; {} left out (links to folders, no files, names that are not UTF-8)",
-            done.skipped
-        );
+        text += &format!("; {} left out", done.skipped);
     }
     if done.hidden > 0 {
         text += &format!("; {} hidden left out (--hidden takes them along)", done.hidden);
     }
-    print(&format!("{text}\n"))
+    print(&format!("{text}\n"))?;
+    all_taken(done)
+}
+
+/// Whether everything of a folder was taken along.
+fn all_taken(done: &Summary) -> Result<(), Failure> {
+    match done.skipped {
+        0 => Ok(()),
+        n => Err(Failure::Outside(format!(
+            "{n} {} left out, named above; all else is whole",
+            if n == 1 { "entry was" } else { "entries were" }
+        ))),
+    }
 }

@@ -132,6 +132,11 @@ pub fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The addresses of a server that listens at `at`, a line each: of a wildcard those of this machine.
+pub fn urls(name: &str, at: SocketAddr) -> String {
+    narrows_net::reachable(at).iter().map(|at| format!("  rrtp://{name}@{at}\n")).collect()
+}
+
 /// A host that is a number alone: a port that somebody took for an address, or an address that few would
 /// recognise. The system's resolver reads 4433 as 0.0.17.81.
 ///

@@ -7,7 +7,7 @@ use crate::record::Record;
 use crate::serve::learned;
 use crate::terminal::{STOP, catch_interrupt, print};
 use crate::transfer::{client_key, known_servers, pin, server_key};
-use crate::transport::{Hints, Transport, address, rate};
+use crate::transport::{Hints, Transport, address, rate, urls};
 use clap::{Args, Subcommand};
 use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;
@@ -307,7 +307,7 @@ fn serve(a: &Serve) -> Result<(), Failure> {
     catch_interrupt();
     let ready = |at, tun: Option<String>| {
         let tun = tun.map_or(String::new(), |tun| format!("  {tun}\n"));
-        print(&format!("Serving a tunnel\n{tun}  rrtp://{name}@{at}\n"))
+        print(&format!("Serving a tunnel\n{tun}{}", urls(&name, at)))
             .map_err(|_| Error::new(Kind::Local, "cannot write to the standard output"))
     };
     let warn = move |line: &str| log.line(Level::Warning, "allow", line);

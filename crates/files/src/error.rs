@@ -119,6 +119,13 @@ impl Error {
         Error { kind, line: format!("{what}: {why}") }
     }
 
+    /// A thread could not be started.
+    pub fn no_thread(e: &io::Error) -> Error {
+        let why = plain(&e.to_string());
+        let line = format!("the system starts no more threads ({why}): raise ulimit -u or the pids limit");
+        Error::new(Kind::Local, line)
+    }
+
     /// Reading from or writing to the peer failed.
     pub fn stream(e: io::Error) -> Error {
         let text = e.to_string();

@@ -4,6 +4,7 @@ use crate::error::{Error, Kind};
 use crate::message::{Frame, MAGIC, MAX_FRAME, MAX_REQUEST, Request, VERSION};
 use crate::requests::View;
 use std::io::{self, Read, Write};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often one that works in silence says so.
@@ -207,12 +208,20 @@ pub fn while_waiting<T: Send>(
     slot: &View,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, Error> {
+    let work = Mutex::new(Some(work));
+    let take = &|| work.lock().unwrap_or_else(PoisonError::into_inner).take();
     std::thread::scope(|scope| {
         let (tell, told) = std::sync::mpsc::channel();
-        scope.spawn(move || {
+        let started = std::thread::Builder::new().spawn_scoped(scope, move || {
             // The receiver waits for it as long as this thread lives.
-            let _ = tell.send(work());
+            take().map(|work| tell.send(work()))
         });
+        // Without another thread it is done here, and the peer hears nothing meanwhile.
+        if started.is_err()
+            && let Some(work) = take()
+        {
+            return Ok(work());
+        }
         let mut trouble = None;
         loop {
             match told.recv_timeout(WAIT_EVERY) {

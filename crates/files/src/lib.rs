@@ -21,6 +21,7 @@ pub mod access;
 mod busy;
 pub mod client;
 pub mod dial;
+mod entry;
 pub mod error;
 mod follower;
 pub mod frames;
@@ -34,6 +35,7 @@ pub mod requests;
 pub mod rrtp;
 pub mod service;
 mod silence;
+mod source_stamp;
 pub mod stream;
 pub mod tcp;
 pub mod text_file;
@@ -68,6 +70,8 @@ mod rrtp_tests;
 mod service_tests;
 #[cfg(test)]
 mod silence_tests;
+#[cfg(test)]
+mod source_tests;
 #[cfg(test)]
 mod tcp_cut_tests;
 #[cfg(test)]

@@ -173,6 +173,8 @@ pub enum EntryKind {
     Folder,
     /// A link to a folder below the same root; a walk does not follow it.
     FolderLink,
+    /// No file and no folder: cannot be transferred. The name is followed by the reason, for people.
+    LeftOut,
 }
 
 /// One entry of a listing.
@@ -196,6 +198,7 @@ impl DirectoryEntry {
             EntryKind::File => 1,
             EntryKind::Folder => 2,
             EntryKind::FolderLink => 3,
+            EntryKind::LeftOut => 4,
         });
         out.extend(self.size.to_be_bytes());
         out.extend(self.modified.to_be_bytes());
@@ -211,6 +214,7 @@ impl DirectoryEntry {
             1 => EntryKind::File,
             2 => EntryKind::Folder,
             3 => EntryKind::FolderLink,
+            4 => EntryKind::LeftOut,
             _ => return Err(Error::protocol("an unknown entry")),
         };
         Ok(DirectoryEntry { kind, size: f.u64()?, modified: f.i64()?, name: f.text()?.to_string() })
@@ -248,11 +252,11 @@ pub enum Frame<'b> {
     Done,
     /// LIST: entries.
     Listed(Vec<DirectoryEntry>),
-    /// LIST: that was all; `hidden` entries have names that are not UTF-8, or are no files.
+    /// LIST: that was all.
     ListEnd {
         /// Whether a folder was listed, not a file.
         folder: bool,
-        /// Entries that were left out.
+        /// Entries that were left out and are not among those listed.
         hidden: u64,
     },
     /// TUNE: what this end sends with, and what it has learned of the path by sending.

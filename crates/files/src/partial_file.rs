@@ -14,6 +14,9 @@ use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt, OpenOptionsSyncExt};
 use cap_std::fs::{Dir, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
+/// So many zero bytes in a row, at such an offset, are left out of a file: a block of most file systems.
+const HOLE: usize = 4096;
+
 /// Bytes read from a disk at a time.
 pub const CHUNK: usize = 128 * 1024;
 
@@ -189,8 +192,11 @@ impl TargetFile {
         let mut options = OpenOptions::new();
         options.read(true).nonblock(true).follow(FollowSymlinks::No);
         match self.dir.open_with(&self.part, &options) {
+            // What other names or users can change is not gone on with.
+            Ok(file) if !is_ours_alone(&file) => Ok(None),
             Ok(file) => self.hashed(file, false, hash).map(Some),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(_) if self.is_link() => Ok(None),
             Err(e) => Err(Error::file(&shown(&self.part), &e)),
         }
     }
@@ -215,10 +221,7 @@ impl TargetFile {
     pub fn part(self, from: Option<ExistingFile>) -> Result<PartialFile, Error> {
         let what = shown(&self.part);
         let file_error = |e: io::Error| Error::file(&what, &e);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).nonblock(true).follow(FollowSymlinks::No);
-        let file = self.dir.open_with(&self.part, &options).map_err(file_error)?;
-        let mut file = regular(file, &what)?;
+        let mut file = self.open_part(&what)?;
         lock(&file, &what)?;
         let (bytes, hasher) = match from {
             Some(found) if !found.whole => {
@@ -236,6 +239,49 @@ impl TargetFile {
         file.seek(SeekFrom::Start(bytes)).map_err(file_error)?;
         Ok(PartialFile { place: self, file, bytes, hasher })
     }
+}
+
+impl TargetFile {
+    /// Whether a symbolic link has the partial file's name.
+    fn is_link(&self) -> bool {
+        self.dir.symlink_metadata(&self.part).is_ok_and(|about| about.is_symlink())
+    }
+
+    /// The partial file that is there, or a new one. A link, and a file that has other names or belongs to another
+    /// user, loses the name and is not written.
+    fn open_part(&self, what: &str) -> Result<File, Error> {
+        let file_error = |e: io::Error| Error::file(what, &e);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).nonblock(true).follow(FollowSymlinks::No);
+        match self.dir.open_with(&self.part, &options) {
+            Ok(file) => {
+                let file = regular(file, what)?;
+                if is_ours_alone(&file) {
+                    return Ok(file);
+                }
+                self.dir.remove_file(&self.part).map_err(file_error)?;
+            }
+            Err(_) if self.is_link() => self.dir.remove_file(&self.part).map_err(file_error)?,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(file_error(e)),
+        }
+        self.dir.open_with(&self.part, options.create_new(true)).map_err(file_error)
+    }
+}
+
+/// Whether a file has one name only, and belongs to this user.
+#[cfg(unix)]
+fn is_ours_alone(file: &File) -> bool {
+    use cap_std::fs::MetadataExt as _;
+    let user = rustix::process::geteuid().as_raw();
+    file.metadata().is_ok_and(|about| {
+        // Folders and devices are refused elsewhere, by their kind.
+        !about.is_file() || cap_fs_ext::MetadataExt::nlink(&about) == 1 && about.uid() == user
+    })
+}
+#[cfg(not(unix))]
+fn is_ours_alone(file: &File) -> bool {
+    file.metadata().is_ok_and(|about| cap_fs_ext::MetadataExt::nlink(&about) == 1)
 }
 
 fn busy(what: &str) -> Error {
@@ -275,9 +321,34 @@ impl PartialFile {
     /// # Errors
     /// The disk's. What was added before stays.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.file.write_all(bytes).map_err(|e| Error::file(&self.place.shown(), &e))?;
+        self.store(bytes).map_err(|e| Error::file(&self.place.shown(), &e))?;
         self.hasher.update(bytes);
         self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Blocks of zeros become holes, as a sparse source has them.
+    fn store(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut at = self.bytes;
+        let first = (at.next_multiple_of(HOLE as u64) - at) as usize;
+        let (head, rest) = bytes.split_at(first.min(bytes.len()));
+        self.file.write_all(head)?;
+        at += head.len() as u64;
+        let is_hole = |block: &&[u8]| block.len() == HOLE && block.iter().all(|b| *b == 0);
+        let mut blocks = rest.chunks(HOLE).peekable();
+        while blocks.peek().is_some() {
+            let holes = std::iter::from_fn(|| blocks.next_if(is_hole)).count();
+            if holes > 0 {
+                at += (holes * HOLE) as u64;
+                self.file.set_len(at)?;
+                self.file.seek(SeekFrom::Start(at))?;
+            }
+            let from = (at - self.bytes) as usize;
+            let data: usize =
+                std::iter::from_fn(|| blocks.next_if(|b| !is_hole(b))).map(<[u8]>::len).sum();
+            self.file.write_all(bytes.get(from..from + data).unwrap_or_default())?;
+            at += data as u64;
+        }
         Ok(())
     }
 

@@ -172,6 +172,14 @@ pub fn upload_name(name: &str, owner: &[u8]) -> String {
     format!(".{}{tag}", blake3::hash(name.as_bytes()).to_hex().as_str())
 }
 
+/// In a folder that a transfer made or found empty, until everything is there.
+pub const UNFINISHED_FOLDER: &str = PART;
+
+/// Whether the service itself keeps a file of this name for a while.
+pub fn is_own(name: &str) -> bool {
+    name == UNFINISHED_FOLDER || is_upload(name)
+}
+
 /// Whether a name is that of a partial upload at a server.
 pub fn is_upload(name: &str) -> bool {
     is_part(name) && name.get(..name.len() - PART.len()).is_some_and(|n| n.ends_with(UPLOAD))

@@ -34,6 +34,7 @@ pub enum Replace {
 pub struct TransferControl {
     stop: &'static AtomicBool,
     progress: Box<dyn Fn(ProgressEvent) + Send + Sync>,
+    left_out: Box<dyn Fn(&str) + Send + Sync>,
     limit: Option<Limit>,
     replace: Replace,
     hidden: bool,
@@ -50,10 +51,20 @@ impl TransferControl {
         TransferControl {
             stop,
             progress: Box::new(progress),
+            left_out: Box::new(|_| {}),
             limit,
             replace: Replace::Never,
             hidden: false,
         }
+    }
+
+    /// The same; `tell` gets a line for each entry of a folder that is left out: its path and the reason.
+    #[must_use]
+    pub fn naming_left_out(
+        self,
+        tell: impl Fn(&str) + Send + Sync + 'static,
+    ) -> TransferControl {
+        TransferControl { left_out: Box::new(tell), ..self }
     }
 
     /// The same, with leave to replace local files.
@@ -93,6 +104,11 @@ impl TransferControl {
     /// Tells the progress.
     pub fn tell(&self, step: ProgressEvent) {
         (self.progress)(step);
+    }
+
+    /// Tells that an entry of a folder is left out.
+    pub fn leave_out(&self, line: &str) {
+        (self.left_out)(line);
     }
 
     /// Waits until so many bytes may pass.

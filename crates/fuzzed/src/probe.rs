@@ -39,8 +39,7 @@ fn estimate(bytes: &[u8]) {
         assert!(steps < 10_000, "it never ends");
         assert!(step.train.packets <= MAX_PACKETS);
         let way = &mut sent_bytes[step.way as usize];
-        // The trains without which nothing is known are sent in any case.
-        assert!(*way + step.train.total_bytes() <= MAX_BYTES + 100_000, "{step:?}");
+        assert!(*way + step.train.total_bytes() <= MAX_BYTES, "{step:?}");
         let gap = step.train.gap.as_nanos();
         // Stopped early: so many inputs are tried that not all can be long.
         let packets = step.train.packets.min(300);

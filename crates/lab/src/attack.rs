@@ -160,7 +160,8 @@ impl Attack {
         };
         std::thread::scope(|scope| {
             for _ in 1..control.jobs.min(cases.len()) {
-                scope.spawn(work);
+                // Fewer threads do the same work.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
         });

@@ -54,9 +54,11 @@ pub mod endpoint;
 pub mod error;
 pub mod openings;
 pub mod probe;
+mod reachable;
 pub mod relay;
 pub mod socket;
 pub mod tap;
+mod threads;
 pub mod wait;
 
 pub use block::{block_on, block_on_for};
@@ -67,7 +69,9 @@ pub use endpoint::{
 pub use error::{Error, SystemError};
 pub use narrows_transport::endpoint::{EarlyData, MemoryTokens, TokenStore};
 pub use narrows_wire::{ApplicationProtocolError, ApplicationProtocols, Token};
+pub use reachable::reachable;
 pub use relay::{Relay, RelayStats};
+pub use threads::has_threads_for_runtime;
 
 /// The README's Rust, compiled as it stands there.
 #[cfg(doctest)]

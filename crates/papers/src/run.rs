@@ -161,7 +161,8 @@ pub fn parallel<T: Send>(
     };
     std::thread::scope(|scope| {
         for _ in 1..jobs.min(n) {
-            scope.spawn(work);
+            // Fewer threads do the same work.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
     });

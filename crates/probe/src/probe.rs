@@ -1,5 +1,6 @@
 //! The whole probe: both directions in turn, within their time and bytes.
 
+use crate::budget::{Budget, MAX_BYTES};
 use crate::buffer::{Buffer, StopAt};
 use crate::direction::{Direction, Reordering};
 use crate::ecn::Ecn;
@@ -11,8 +12,6 @@ use narrows_base::{Duration, Time};
 
 /// From the beginning of the handshake to the last answer.
 pub const MAX_TIME: Duration = Duration::from_millis(9_300);
-/// Bytes of each direction.
-pub const MAX_BYTES: u64 = 24_000_000;
 
 /// A direction, seen from whoever probes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,6 +93,8 @@ const SECOND_LOOKS: usize = 10;
 const RATE: f64 = 0.9;
 const RATE_ROUND_TRIPS: f64 = 1.6;
 const IDLE: f64 = 0.6;
+/// The search for the rate takes one of so many bytes at most.
+const RATE_SHARE: u64 = 3;
 /// Filling takes this share of what is left at most, if it is wanted; the steady load has the rest.
 const FILL: f64 = 0.45;
 /// The first looks at losses take this share of the steady load's time each; the second ones share what is left at the end.
@@ -168,12 +169,6 @@ fn second_look(had: f64, unknown: [f64; 2]) -> f64 {
     }
 }
 
-#[derive(Clone, Debug)]
-struct Sent {
-    packets: u64,
-    bytes: u64,
-}
-
 /// A probe of a path. Call [`next`](Probe::next), send that train, and give what was seen of it to
 /// [`on_train`](Probe::on_train).
 #[derive(Clone, Debug)]
@@ -186,13 +181,12 @@ pub struct Probe {
     /// When this phase must be over.
     end: Option<Time>,
     ways: [Direction; 2],
-    sent: [Sent; 2],
+    sent: [Budget; 2],
 }
 
 impl Probe {
     /// `rtt` is about a round trip, from a handshake. With `fill` it makes queues overflow, once in each direction.
     pub fn new(now: Time, rtt: Duration, fill: bool) -> Probe {
-        let sent = || Sent { packets: 0, bytes: 0 };
         let schedule = Schedule::new(rtt.as_secs_f64(), fill);
         Probe {
             began: now,
@@ -202,7 +196,7 @@ impl Probe {
             phase: 0,
             end: None,
             ways: Default::default(),
-            sent: [sent(), sent()],
+            sent: Default::default(),
         }
     }
 
@@ -218,9 +212,21 @@ impl Probe {
             // The train takes its round trip besides.
             let left = end.since(now + self.rtt);
             let wanted = self.fill || *purpose != Purpose::Fill;
-            if wanted && left > Duration::ZERO {
-                let bytes = MAX_BYTES.saturating_sub(self.sent[*way as usize].bytes);
-                if let Some(train) = self.ways[*way as usize].next(*purpose, left, bytes) {
+            if wanted {
+                let budget = self.sent[*way as usize];
+                // On a fast path the search for the rate would take all bytes, and nothing would be known of losses.
+                let kept = match purpose {
+                    Purpose::Open | Purpose::Rate => MAX_BYTES - MAX_BYTES / RATE_SHARE,
+                    _ => 0,
+                };
+                let bytes = budget.left().saturating_sub(kept);
+                let train = self.ways[*way as usize].next(*purpose, left, bytes);
+                let fits = |t: &Train| budget.check(t.packets, t.bytes, t.gap).is_ok();
+                if let Some(train) = train.filter(fits) {
+                    // Late, only what nothing is known without is sent, and once.
+                    if left == Duration::ZERO {
+                        self.go_on();
+                    }
                     let stop_at = self.ways[*way as usize].stop_at(&train);
                     return Some(Step { way: *way, train, stop_at });
                 }
@@ -236,9 +242,7 @@ impl Probe {
 
     /// What became of it; fewer packets than were to be sent, if it was stopped.
     pub fn on_train(&mut self, step: &Step, observed: Observed) {
-        let sent = &mut self.sent[step.way as usize];
-        sent.packets += observed.sent.len() as u64;
-        sent.bytes += observed.sent.len() as u64 * u64::from(step.train.bytes);
+        self.sent[step.way as usize].count(observed.sent.len(), step.train.bytes);
         self.ways[step.way as usize].on_train(&step.train, observed);
         if matches!(step.train.purpose, Purpose::Steady | Purpose::Below) {
             self.go_on();
@@ -253,7 +257,7 @@ impl Probe {
     /// What is known. `None` if too little came through to say anything.
     pub fn estimate(&self) -> Option<Estimate> {
         let [up, down] = &self.ways;
-        let way = |direction: &Direction, sent: &Sent| {
+        let way = |direction: &Direction, sent: &Budget| {
             Some(WayEstimate {
                 rate: direction.rate()?,
                 loss: direction.loss(),
@@ -262,8 +266,8 @@ impl Probe {
                 policer: direction.policer(),
                 ecn: direction.ecn(),
                 buffer: direction.buffer(),
-                sent_packets: sent.packets,
-                sent_bytes: sent.bytes,
+                sent_packets: sent.sent_packets(),
+                sent_bytes: sent.sent_bytes(),
             })
         };
         let (there, back) = (up.idle()?.base, down.idle()?.base);

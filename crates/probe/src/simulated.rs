@@ -6,6 +6,7 @@ mod links;
 pub use judge::{ENOUGH, Judged, judge};
 pub use links::{JudgedLink, LINKS};
 
+use crate::budget::Budget;
 use crate::buffer::OverflowWatch;
 use crate::ecn::{CE, ECT0};
 use crate::probe::{Estimate, Probe, Step, Way};
@@ -56,6 +57,10 @@ pub struct SimulatedPath {
     /// Hosts send up to so much late.
     host_delay: Duration,
     clears_ecn: bool,
+    /// The share of each train's packets that a host sends before the train's time is over.
+    sent_share: f64,
+    /// Both ends check each train, as a server does.
+    budgets: [Budget; 2],
 }
 
 impl SimulatedPath {
@@ -75,6 +80,8 @@ impl SimulatedPath {
             drift: 40e-6,
             host_delay: Duration::from_micros(60),
             clears_ecn: false,
+            sent_share: 1.0,
+            budgets: Default::default(),
         })
     }
 
@@ -85,13 +92,23 @@ impl SimulatedPath {
         self
     }
 
-    /// Probes it.
+    /// Hosts are busy: of each train they send this share of the packets.
+    #[must_use]
+    pub fn sending_only(mut self, share: f64) -> SimulatedPath {
+        self.sent_share = share;
+        self
+    }
+
+    /// Probes it. `None` if too little arrived, or if an end refused a train.
     pub fn probe(&mut self, fill: bool) -> Option<Estimate> {
         let mut now = Time::ZERO + Duration::from_millis(100);
         let rtt = self.delays[0] + self.delays[1];
         let mut probe = Probe::new(now, rtt, fill);
         while let Some(step) = probe.next(now) {
+            let budget = &mut self.budgets[step.way as usize];
+            budget.check(step.train.packets, step.train.bytes, step.train.gap).ok()?;
             let (observed, over) = self.send(&step, now);
+            self.budgets[step.way as usize].count(observed.sent.len(), step.train.bytes);
             probe.on_train(&step, observed);
             now = over;
         }
@@ -124,7 +141,8 @@ impl SimulatedPath {
                 }
             }
         };
-        for index in 0..train.packets {
+        let packets = (f64::from(train.packets) * self.sent_share).ceil() as u32;
+        for index in 0..packets {
             let late = self.host_delay.mul_f64(self.key.draw(self.sent));
             let at = (begin + train.gap.saturating_mul(u64::from(index)) + late).max(last);
             last = at;

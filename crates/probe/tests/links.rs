@@ -3,7 +3,7 @@
 use narrows_link::LinkConfig;
 use narrows_probe::ecn::EcnVerdict;
 use narrows_probe::simulated::{Judged, LINKS, SimulatedPath, judge};
-use narrows_probe::{Estimate, FULL_BYTES};
+use narrows_probe::{Estimate, FULL_BYTES, MAX_BYTES};
 use narrows_scenario::Link;
 use std::path::Path;
 
@@ -90,5 +90,26 @@ fn the_link_reads_back() {
         assert_eq!(found.forward.aqm.is_some(), up.queue.aqm.is_some(), "{}", estimate.link());
         let back = found.back.aqm.is_some_and(|aqm| aqm.name != "droptail");
         assert_eq!(back, estimate.down.buffer.is_some_and(|b| b.managed), "{}", estimate.link());
+    }
+}
+
+/// Each end checks every train as a server does; a refused one leaves no estimate. Busy hosts send less than planned.
+#[test]
+fn no_train_is_refused_at_any_rate_and_delay() {
+    for rate in ["100kbit/s", "1Mbit/s", "10Mbit/s", "80Mbit/s", "200Mbit/s", "1Gbit/s", "10Gbit/s"] {
+        for delay in ["1ms", "10ms", "100ms", "1000ms"] {
+            for (fill, share) in [(false, 1.0), (false, 0.4), (true, 1.0), (true, 0.4)] {
+                let (up, down) = configs(&format!("{rate},{delay}"));
+                let mut path = SimulatedPath::new(&up, &down, 1).unwrap().sending_only(share);
+                let case = format!("{rate}, {delay}, fill {fill}, {share} of each train");
+                let estimate = path.probe(fill).unwrap_or_else(|| panic!("{case}: no estimate"));
+                for way in [&estimate.up, &estimate.down] {
+                    assert!(way.sent_bytes <= MAX_BYTES, "{case}: {way:?}");
+                    // Where round trips take all the time there is none for a steady load.
+                    let known = way.loss.is_some() || delay == "1000ms";
+                    assert!(known, "{case}: nothing known of losses");
+                }
+            }
+        }
     }
 }

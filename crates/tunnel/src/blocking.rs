@@ -22,6 +22,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const STOPPED: u64 = 256;
 
 fn runtime() -> Result<Runtime, Error> {
+    narrows_net::has_threads_for_runtime().map_err(|e| Error::no_thread(&e))?;
     let made = Builder::new_multi_thread().enable_all().build();
     made.map_err(|e| Error::new(Kind::Local, format!("the system refuses: {e}")))
 }

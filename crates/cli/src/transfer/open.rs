@@ -19,6 +19,7 @@ use narrows_net::tap::Tap;
 use narrows_transport::connection::ConnectionConfig;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Instant;
 
 /// Who sends the files.
@@ -230,6 +231,17 @@ pub fn pin(known: &KnownServers, server: &str, found: &[u8; 32]) -> Result<(), E
     Ok(())
 }
 
+/// A thread within a scope.
+///
+/// # Errors
+/// The system has no thread left.
+fn thread<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, ()>, Error> {
+    std::thread::Builder::new().spawn_scoped(scope, work).map_err(|e| Error::no_thread(&e))
+}
+
 /// Nobody waits for a connection that work, which is over, has not made.
 struct GiveUpWaiting<'a>(&'a RrtpSession);
 
@@ -262,7 +274,13 @@ impl Opened {
     }
 
     /// Does something while the server is told how to send: neither waits for the other.
-    pub fn told_beside<T>(&self, work: impl FnOnce(&dyn Session) -> T) -> T {
+    ///
+    /// # Errors
+    /// Those of the work; or the system has no thread left.
+    pub fn told_beside<T>(
+        &self,
+        work: impl FnOnce(&dyn Session) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let Over::Rrtp(rrtp) = &self.over else { return work(self.session()) };
         let theirs = |label| {
             *self.theirs.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = label;
@@ -275,7 +293,7 @@ impl Opened {
         }
         std::thread::scope(|scope| {
             let _waiting = GiveUpWaiting(rrtp);
-            scope.spawn(|| {
+            thread(scope, || {
                 // The request itself goes first.
                 if !rrtp.wait_connected() {
                     return;
@@ -294,7 +312,7 @@ impl Opened {
                     note(&format!("narrows: {line}"));
                 }
                 theirs(Some(answer.controller));
-            });
+            })?;
             work(self.session())
         })
     }
@@ -302,28 +320,36 @@ impl Opened {
     /// Does something, and tells twice a second for how long the server has been silent, and after
     /// how much of it the connection is given up; meanwhile says of the path what is to be said, when it is. The
     /// kernel's TCP tells neither and cannot be told.
+    ///
+    /// # Errors
+    /// Those of the work; or the system has no thread left.
     pub fn watched<T>(
         &self,
         tell: impl Fn(Duration, Duration) + Sync,
         reconfigure: &Reconfigure,
-        work: impl FnOnce() -> T,
-    ) -> T {
+        work: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let Over::Rrtp(session) = &self.over else { return work() };
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let watching = scope.spawn(|| {
+            let watching = thread(scope, || {
                 while !done.load(Ordering::SeqCst) {
                     if let Some((silent, most)) = session.silence() {
                         tell(silent, most);
                     }
                     std::thread::park_timeout(std::time::Duration::from_millis(500));
                 }
-            });
-            let telling = scope.spawn(|| self.reconfigured(session, reconfigure, &done));
-            let worked = work();
+            })?;
+            let telling = thread(scope, || self.reconfigured(session, reconfigure, &done));
+            let worked = match &telling {
+                Ok(_) => work(),
+                Err(e) => Err(e.clone()),
+            };
             done.store(true, Ordering::SeqCst);
             watching.thread().unpark();
-            telling.thread().unpark();
+            if let Ok(telling) = telling {
+                telling.thread().unpark();
+            }
             worked
         })
     }
@@ -371,7 +397,7 @@ impl Opened {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn learn(&self, delivered: &Delivered) -> Result<(), Failure> {
+    pub fn learn(&self, delivered: &Delivered) -> Result<(), Error> {
         let (Some((file, name)), Over::Rrtp(session)) = (&self.learned, &self.over) else {
             return Ok(());
         };
@@ -386,7 +412,7 @@ impl Opened {
             }
         };
         match found.and_then(|found| MeasuredPath::verified(&found, delivered)) {
-            Some(found) => Ok(file.keep(name, found)?),
+            Some(found) => file.keep(name, found),
             None => Ok(()),
         }
     }

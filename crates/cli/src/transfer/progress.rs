@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+/// Entries that are left out of a folder and shown.
+const MAX_LEFT_OUT: usize = 100;
 /// A silence so long is told: the server says something every second, or is asked to after five.
 const LONG: Duration = Duration::from_secs(8);
 
@@ -18,6 +20,8 @@ pub struct Progress {
     what: String,
     folder: bool,
     silent: AtomicBool,
+    /// Lines about entries that are left out, as far as they are shown.
+    left_out: Mutex<Vec<String>>,
     /// What was moved, for what is learned of the path.
     delivered: Mutex<(u64, Delivered)>,
 }
@@ -32,7 +36,14 @@ impl Progress {
             bar.set_style(style);
         }
         bar.set_message(what.clone());
-        Progress { bar, what, folder, silent: AtomicBool::new(false), delivered: Mutex::default() }
+        Progress {
+            bar,
+            what,
+            folder,
+            silent: AtomicBool::new(false),
+            left_out: Mutex::default(),
+            delivered: Mutex::default(),
+        }
     }
 
     /// Nothing was moved: what an attempt before sent was not answered.
@@ -103,6 +114,18 @@ impl Progress {
                 note(&format!("narrows: {}: it goes on", self.what));
             }
         }
+    }
+
+    /// An entry of a folder is left out: shown once each, up to a number.
+    pub fn leave_out(&self, line: &str) {
+        let mut shown = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.len() > MAX_LEFT_OUT || shown.iter().any(|s| s == line) {
+            return;
+        }
+        shown.push(line.to_string());
+        let more = shown.len() > MAX_LEFT_OUT;
+        let text = if more { "and more are left out".into() } else { format!("left out: {line}") };
+        self.beside(|| note(&format!("narrows: {text}")));
     }
 
     /// Takes it away.

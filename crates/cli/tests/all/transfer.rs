@@ -405,7 +405,11 @@ fn local_files_are_replaced_only_when_that_is_said() {
         // The folder's content into a folder with a life of its own.
         let all = format!("{url}/");
         let home = client.to_str().unwrap();
-        fails(&client, &["get", &all, "-o", home, with], 1, "1 more; 1 of 3 files are whole");
+        let out = run(&client, &["get", &all, "-o", home, with]);
+        assert_eq!(out.status.code(), Some(1));
+        let err = text(&out.stderr);
+        assert!(err.contains("1 more; 1 of 3 files are whole"), "{err}");
+        assert!(err.contains("left out: .ssh: hidden; --hidden takes it along"), "{err}");
         assert_eq!(std::fs::read(client.join(".bashrc")).unwrap(), b"mine");
         assert_eq!(std::fs::read(client.join("f")).unwrap(), b"mine");
         assert!(!client.join(".ssh").exists());
@@ -445,4 +449,61 @@ fn what_may_be_put_is_what_the_server_says() {
     succeeds(&client, &["put", "other", &url]);
     assert_eq!(std::fs::read(root.join("rrtp")).unwrap(), bytes(1001));
     fails(&client, &["put", "large", &url], 1, "quota");
+}
+
+/// A folder is not whole without them: each is named, and the exit code says so.
+#[test]
+#[cfg(unix)]
+fn entries_that_are_left_out_are_named_and_the_exit_code_is_not_0() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let homes = Homes::new();
+    let (root, client) = (homes.get("root"), homes.get("client"));
+    std::fs::create_dir(client.join("from")).unwrap();
+    for name in [&b"a"[..], b"b.narrows-part", b"\xff.txt"] {
+        std::fs::write(client.join("from").join(std::ffi::OsStr::from_bytes(name)), "x").unwrap();
+        std::fs::write(root.join(std::ffi::OsStr::from_bytes(name)), "x").unwrap();
+    }
+    let server = serve(&homes.get("server"), &root, &["--allow-put"]);
+    for scheme in ["tcp", "rrtp"] {
+        let url = format!("{scheme}://{}@{}/", server.key, server.at);
+        let to = format!("{url}{scheme}");
+        for args in [["put", "from", &to], ["get", &url, "-o"]] {
+            let mut args = args.to_vec();
+            if args[0] == "get" {
+                args.push(scheme);
+            }
+            let with = with(scheme);
+            args.push(&with);
+            let out = run(&client, &args);
+            let err = text(&out.stderr);
+            assert_eq!(out.status.code(), Some(1), "{args:?}: {err}");
+            assert!(err.contains(r"\xff.txt: its name is not UTF-8"), "{args:?}: {err}");
+            assert!(err.contains("b.narrows-part: the name of a partial"), "{args:?}: {err}");
+            assert!(err.contains("2 entries were left out"), "{args:?}: {err}");
+        }
+        assert_eq!(std::fs::read(root.join(scheme).join("a")).unwrap(), b"x");
+        assert_eq!(std::fs::read(client.join(scheme).join("a")).unwrap(), b"x");
+    }
+}
+
+/// Its measurement is lost, the file is not.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_is_got_where_nothing_can_be_learned() {
+    let homes = Homes::new();
+    let (root, client) = (homes.get("root"), homes.get("client"));
+    std::fs::write(root.join("f"), bytes(3_000_000)).unwrap();
+    let server = serve(&homes.get("server"), &root, &[]);
+    let url = format!("rrtp://{}@{}/f", server.key, server.at);
+    // The keys are there; the file of paths cannot be written, since a folder has its name.
+    succeeds(&client, &["ls", &format!("rrtp://{}@{}/", server.key, server.at)]);
+    let full = Path::new("/dev/full");
+    let learned = client.join("config/narrows/paths.toml");
+    if !full.exists() || std::os::unix::fs::symlink(full, &learned).is_err() {
+        return eprintln!("skipped: no /dev/full");
+    }
+    let out = run(&client, &["get", &url, "--learn"]);
+    eprintln!("{}", text(&out.stderr));
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert_eq!(std::fs::read(client.join("f")).unwrap(), bytes(3_000_000));
 }

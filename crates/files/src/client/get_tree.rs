@@ -5,16 +5,13 @@ use super::get::{Got, Wanted, get, place};
 use super::list::{MAX_WALK_BYTES, Room, read_listing};
 use super::pipeline::Pipeline;
 use super::tree::{File, Walk, Work, below, display};
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, shown};
 use crate::frames::Frames;
 use crate::message::{EntryKind, Frame, Request};
-use crate::path::CleanPath;
+use crate::path::{CleanPath, UNFINISHED_FOLDER};
 use crate::stream::Session;
 use crate::transfer_control::{ProgressEvent, TransferControl};
-use cap_std::fs::Dir;
-
-/// In a folder that a transfer made or found empty, until everything is there; no server can send it.
-const MADE: &str = ".narrows-part";
+use cap_std::fs::{Dir, OpenOptions};
 
 /// Gets everything below the folder `path` into the folder that `open` opens, once it is known that
 /// there is something to get.
@@ -32,7 +29,7 @@ pub fn get_tree(
     let dir = open()?;
     let mut summary = Summary { skipped: walk.skipped, ..Summary::default() };
     if !is_ours(&dir)? && !control.takes_hidden() {
-        summary.hidden = leave_hidden(&dir, &mut walk);
+        summary.hidden = leave_hidden(&dir, &mut walk, control);
     }
     for file in &walk.files {
         control.tell(ProgressEvent::Expect(file.size));
@@ -56,7 +53,7 @@ pub fn get_tree(
         },
     )?;
     // It is complete: from now on it is a folder like any other.
-    let _ = dir.remove_file(MADE);
+    let _ = dir.remove_file(UNFINISHED_FOLDER);
     Ok(done)
 }
 
@@ -79,7 +76,9 @@ fn walk(session: &dyn Session, path: &CleanPath, control: &TransferControl) -> R
             let line = format!("/{path}: is a file; leave the last '/' away");
             return Err(Error::new(Kind::WrongType, line));
         }
-        walk.skipped = walk.skipped.saturating_add(listing.hidden);
+        let unnamed = listing.hidden.saturating_sub(listing.left_out.len() as u64);
+        walk.skipped = walk.skipped.saturating_add(unnamed);
+        listing.left_out.iter().for_each(|line| walk.leave_out(control, &folder, line));
         for entry in &listing.entries {
             // Its name is counted; kept is its path.
             room.take(folder.as_str().len())?;
@@ -88,7 +87,10 @@ fn walk(session: &dyn Session, path: &CleanPath, control: &TransferControl) -> R
                     walk.files.push(File { path: folder.join(&entry.name)?, size: entry.size });
                 }
                 EntryKind::Folder => walk.folders.push(folder.join(&entry.name)?),
-                EntryKind::FolderLink => walk.skipped = walk.skipped.saturating_add(1),
+                EntryKind::FolderLink | EntryKind::LeftOut => {
+                    let line = format!("{}: a link to a folder", shown(&entry.name));
+                    walk.leave_out(control, &folder, &line);
+                }
             }
         }
         walk.check()?;
@@ -100,21 +102,27 @@ fn walk(session: &dyn Session, path: &CleanPath, control: &TransferControl) -> R
 /// Whether nothing was in the folder before this transfer, or an earlier attempt of it.
 fn is_ours(dir: &Dir) -> Result<bool, Error> {
     let failed = |e: std::io::Error| Error::file(".", &e);
-    if dir.symlink_metadata(MADE).is_ok() {
+    if dir.symlink_metadata(UNFINISHED_FOLDER).is_ok() {
         return Ok(true);
     }
     if dir.entries().map_err(failed)?.next().is_some() {
         return Ok(false);
     }
-    dir.create(MADE).map_err(failed)?;
+    let mut new = OpenOptions::new();
+    dir.open_with(UNFINISHED_FOLDER, new.write(true).create_new(true)).map_err(failed)?;
     Ok(true)
 }
 
 /// Hidden files steer programs: into a folder that has a life of its own, a home say, no server brings
 /// new ones unasked.
-fn leave_hidden(dir: &Dir, walk: &mut Walk) -> u64 {
+fn leave_hidden(dir: &Dir, walk: &mut Walk, control: &TransferControl) -> u64 {
     let is_left = |path: &CleanPath| {
-        path.names().any(|n| n.starts_with('.')) && dir.symlink_metadata(path.relative()).is_err()
+        let is_left = path.names().any(|n| n.starts_with('.'))
+            && dir.symlink_metadata(path.relative()).is_err();
+        if is_left {
+            control.leave_out(&format!("{}: hidden; --hidden takes it along", display(path)));
+        }
+        is_left
     };
     let before = walk.files.len() + walk.folders.len();
     walk.files.retain(|f| !is_left(&f.path));

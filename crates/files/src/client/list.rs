@@ -1,9 +1,9 @@
 //! `ls`.
 
 use super::{Input, ask, last_word};
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, shown};
 use crate::frames::Frames;
-use crate::message::{DirectoryEntry, Frame, Request};
+use crate::message::{DirectoryEntry, EntryKind, Frame, Request};
 use crate::path::{CleanPath, check_name};
 use crate::stream::Session;
 
@@ -14,6 +14,9 @@ pub(super) const MAX_WALK_BYTES: usize = if cfg!(test) { 4 << 20 } else { 256 <<
 /// What an entry takes beside its name, about; also counted for what is not kept, so that no listing goes
 /// on for ever.
 const ENTRY_BYTES: usize = 64;
+
+/// Characters of a name that is left out, with its reason.
+const MAX_LEFT_OUT_TEXT: usize = 400;
 
 /// Room for what a server lists.
 pub(super) struct Room(usize);
@@ -45,6 +48,8 @@ pub struct Listing {
     pub folder: bool,
     /// Entries that the server left out, or whose names are refused here.
     pub hidden: u64,
+    /// The names of these and the reasons, as far as they are known.
+    pub left_out: Vec<String>,
 }
 
 /// Lists a folder or a file.
@@ -67,10 +72,14 @@ pub(super) fn read_listing(frames: &mut Frames<Input>, room: &mut Room) -> Resul
                 for entry in entries {
                     room.take(entry.name.len())?;
                     // What a server calls its files shall lead nowhere here.
-                    match check_name(&entry.name) {
-                        Ok(()) => listing.entries.push(entry),
-                        Err(_) => listing.hidden += 1,
+                    if entry.kind != EntryKind::LeftOut && check_name(&entry.name).is_ok() {
+                        listing.entries.push(entry);
+                        continue;
                     }
+                    listing.hidden = listing.hidden.saturating_add(1);
+                    let why = if entry.kind == EntryKind::LeftOut { "" } else { ": no name for this end" };
+                    let name: String = entry.name.chars().take(MAX_LEFT_OUT_TEXT).collect();
+                    listing.left_out.push(shown(&name) + why);
                 }
             }
             Frame::ListEnd { folder, hidden } => {

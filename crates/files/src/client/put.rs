@@ -6,6 +6,7 @@ use crate::frames::{self, Frames, Waiting};
 use crate::message::{Frame, HeldPrefix, Request};
 use crate::partial_file::{CHUNK, hash_front, open_regular, read_some};
 use crate::path::CleanPath;
+use crate::source_stamp::SourceStamp;
 use crate::stream::{Output, Session};
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use blake3::Hasher;
@@ -29,8 +30,8 @@ pub fn put(
     control.check()?;
     let what = shown(&from.to_string_lossy());
     let mut file = open_regular(dir, from, &what)?;
-    let before = stamp(&file, &what)?;
-    let size = before.0;
+    let before = SourceStamp::of(&file, &what)?;
+    let size = before.size;
     let request = Request::Put { path: path.to_string(), size };
     let (mut frames, mut output) = ask(session, &request)?;
     let (held, whole) = match frames.frame()? {
@@ -133,7 +134,7 @@ fn listen(mut frames: Frames<Input>) -> Result<Receiver<Answer>, Error> {
         // Nobody listens any more if the transfer ended otherwise.
         let _ = tell.send(answer);
     });
-    started.map_err(|e| Error::file("a thread", &e))?;
+    started.map_err(|e| Error::no_thread(&e))?;
     Ok(told)
 }
 
@@ -141,7 +142,7 @@ fn listen(mut frames: Frames<Input>) -> Result<Receiver<Answer>, Error> {
 #[expect(clippy::too_many_arguments, reason = "one loop over what an upload consists of")]
 fn send(
     file: &mut File,
-    before: &Stamp,
+    before: &SourceStamp,
     hasher: &mut Hasher,
     what: &str,
     output: &mut dyn Output,
@@ -150,16 +151,16 @@ fn send(
     done: &mut Summary,
 ) -> Result<Option<Answer>, Error> {
     let mut buffer = vec![0; CHUNK];
-    let size = before.0;
     loop {
         match answer.try_recv() {
             Ok(answered) => return Ok(Some(answered)),
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
         }
-        let n = read_some(file, &mut buffer, what)?;
+        let left = before.size.saturating_sub(done.held + done.moved);
+        let most = usize::try_from(left).map_or(CHUNK, |n| n.min(CHUNK));
+        let n = read_some(file, buffer.get_mut(..most).unwrap_or_default(), what)?;
         let bytes = buffer.get(..n).unwrap_or_default();
-        let beyond = done.held + done.moved + n as u64 > size;
-        if n == 0 || beyond {
+        if n == 0 {
             break;
         }
         control.pass(n as u64)?;
@@ -168,19 +169,8 @@ fn send(
         done.moved += n as u64;
         control.tell(ProgressEvent::Moved(n as u64));
     }
-    if done.held + done.moved != size || stamp(file, what)? != *before {
-        let line = format!("{what}: was changed while it was sent; run the command again");
-        return Err(Error::new(Kind::Changed, line));
-    }
+    before.check(file, done.held + done.moved, what)?;
     frames::write(output, &Frame::End(*hasher.finalize().as_bytes()))?;
     last_word(output);
     Ok(None)
-}
-
-/// What changes when a file is written: its size, and the time of the last change.
-pub(super) type Stamp = (u64, Option<cap_std::time::SystemTime>);
-
-pub(super) fn stamp(file: &File, what: &str) -> Result<Stamp, Error> {
-    let about = file.metadata().map_err(|e| Error::file(what, &e))?;
-    Ok((about.len(), about.modified().ok()))
 }

@@ -4,14 +4,16 @@
 use super::Summary;
 use super::list::{MAX_WALK_BYTES, Room, read_listing};
 use super::pipeline::Pipeline;
-use super::put::{put, stamp};
+use super::put::put;
 use super::tree::{File, Walk, Work, below, display};
-use crate::error::{Error, Kind};
+use crate::entry;
+use crate::error::{Error, Kind, shown};
 use crate::frames;
 use crate::message::{EntryKind, Frame, HeldPrefix, Request};
 use crate::partial_file::{CHUNK, hash_front, open_regular, read_some};
-use crate::path::{CleanPath, check_name, is_part};
+use crate::path::CleanPath;
 use crate::service::UNASKED;
+use crate::source_stamp::SourceStamp;
 use crate::stream::{Output, Session};
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::Dir;
@@ -54,26 +56,27 @@ fn look(
 ) -> Result<(), Error> {
     let failed = |e: std::io::Error| Error::file(&display(folder), &e);
     let inside = dir.open_dir(folder.relative()).map_err(failed)?;
-    let mut names = Vec::new();
-    for entry in inside.entries().map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        match entry.file_name().into_string() {
-            Ok(name) if is_part(&name) => {}
-            Ok(name) if check_name(&name).is_ok() => names.push(name),
-            _ => walk.skipped += 1,
+    let mut entries = Vec::new();
+    for found in inside.entries().map_err(failed)? {
+        match entry::read(&inside, &found.map_err(failed)?) {
+            Ok(found) => entries.extend(found),
+            Err(line) => walk.leave_out(control, folder, &line),
         }
     }
-    names.sort_unstable();
-    for name in names {
-        let link = inside.symlink_metadata(&name).is_ok_and(|a| a.is_symlink());
-        match inside.metadata(&name) {
-            Ok(about) if about.is_file() => {
-                control.tell(ProgressEvent::Expect(about.len()));
-                walk.files.push(File { path: folder.join(&name)?, size: about.len() });
+    entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    for found in entries {
+        let name = &found.name;
+        match found.kind {
+            EntryKind::File => {
+                let size = found.about.len();
+                control.tell(ProgressEvent::Expect(size));
+                walk.files.push(File { path: folder.join(name)?, size });
             }
-            Ok(about) if about.is_dir() && !link => walk.folders.push(folder.join(&name)?),
-            // Links to folders, links out of here or to nothing, devices.
-            _ => walk.skipped += 1,
+            EntryKind::Folder => walk.folders.push(folder.join(name)?),
+            EntryKind::FolderLink | EntryKind::LeftOut => {
+                let line = format!("{}: a link to a folder", shown(name));
+                walk.leave_out(control, folder, &line);
+            }
         }
     }
     Ok(())
@@ -148,7 +151,7 @@ fn stream(
             if !claimed && file.size > UNASKED {
                 work.again(file);
             } else {
-                sent = send(&mut ahead, dir, path, file, claimed, control);
+                sent = send(&mut ahead, work, dir, path, file, claimed, control);
             }
         }
         // Why the server listens no more, its answer says.
@@ -203,26 +206,28 @@ fn holding(frame: Frame<'_>) -> Result<(HeldPrefix, bool), Error> {
 /// Sends a small file, or claims that the server has this one.
 fn send(
     ahead: &mut Pipeline<'_, Sent>,
+    work: &Work,
     dir: &Dir,
     path: &CleanPath,
-    file: File,
+    mut file: File,
     claimed: bool,
     control: &TransferControl,
 ) -> Result<(), Error> {
     let what = display(&file.path);
     let mut open = open_regular(dir, &file.path.relative(), &what)?;
-    let before = stamp(&open, &what)?;
-    let changed = || {
-        let line = format!("{what}: was changed while it was sent; run the command again");
-        Error::new(Kind::Changed, line)
-    };
+    let before = SourceStamp::of(&open, &what)?;
+    if before.size != file.size && (claimed || before.size > UNASKED) {
+        // It has another size than a moment ago, and is looked at by itself.
+        work.again(file);
+        return Ok(());
+    }
+    file.size = before.size;
     let mut content = Vec::new();
     let (read, hash) = if claimed {
-        let (read, hasher) = hash_front(&mut open, u64::MAX, &what, &mut |_| control.check())?;
+        let (read, hasher) = hash_front(&mut open, file.size, &what, &mut |_| control.check())?;
         (read, hasher.finalize())
     } else {
-        // At most what was promised, and one byte more to see that there is not more.
-        content.resize(file.size as usize + 1, 0);
+        content.resize(file.size as usize, 0);
         let mut read = 0;
         loop {
             match read_some(&mut open, content.get_mut(read..).unwrap_or_default(), &what)? {
@@ -233,9 +238,7 @@ fn send(
         content.truncate(read);
         (read as u64, blake3::hash(&content))
     };
-    if read != file.size || stamp(&open, &what)? != before {
-        return Err(changed());
-    }
+    before.check(&open, read, &what)?;
     let hash = *hash.as_bytes();
     let request = Request::Put { path: below(path, &file.path)?.to_string(), size: file.size };
     let (start, size) = (if claimed { file.size } else { 0 }, file.size);

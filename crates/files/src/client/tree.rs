@@ -32,6 +32,15 @@ pub(super) struct Walk {
 }
 
 impl Walk {
+    /// An entry of a folder is left out: `line` has its name there and the reason.
+    pub fn leave_out(&mut self, control: &TransferControl, folder: &CleanPath, line: &str) {
+        self.skipped = self.skipped.saturating_add(1);
+        if folder.is_root() {
+            control.leave_out(line);
+        } else {
+            control.leave_out(&format!("{}/{line}", display(folder)));
+        }
+    }
     pub fn check(&self) -> Result<(), Error> {
         if self.folders.len() + self.files.len() > MAX_WALK {
             let line = "more than 1000000 files and folders: get or put parts of it";
@@ -140,14 +149,14 @@ impl Work {
         }
     }
 
+    /// On this thread, and on others as far as the system has them.
     fn in_parallel(&self, threads: usize, work: impl Fn() + Sync) {
-        if threads == 1 {
-            return work();
-        }
         std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(&work);
+            for _ in 1..threads {
+                // With fewer threads the same work takes longer.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, &work);
             }
+            work();
         });
     }
 }

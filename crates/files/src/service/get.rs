@@ -6,6 +6,7 @@ use crate::frames::{self, Waiting};
 use crate::message::{Frame, HeldPrefix};
 use crate::partial_file::{CHUNK, open_regular, read_some};
 use crate::path::CleanPath;
+use crate::source_stamp::SourceStamp;
 use crate::stream::Output;
 use blake3::Hasher;
 use cap_std::fs::File;
@@ -24,7 +25,7 @@ pub(super) fn answer(
         return Err(Error::new(Kind::WrongType, "the root is a folder: end the address with '/'"));
     }
     let mut file = open_regular(&service.root, &path.relative(), &what)?;
-    let before = Stamp::of(&file, &what)?;
+    let before = SourceStamp::of(&file, &what)?;
     let (start, mut hasher) = begin(service, caller, &mut file, before.size, held, &what, output)?;
     frames::write(output, &Frame::Begin { start, size: before.size })?;
     if start == 0 && before.size > CHUNK as u64 {
@@ -32,29 +33,21 @@ pub(super) fn answer(
         output.flush().map_err(Error::stream)?;
     }
     let room = usize::try_from(before.size - start).map_or(CHUNK, |n| n.min(CHUNK));
-    // One byte more: a file that grew is noticed.
-    let mut buffer = vec![0; room + 1];
+    let mut buffer = vec![0; room];
     let mut at = start;
     loop {
-        let n = read_some(&mut file, &mut buffer, &what)?;
+        let most = usize::try_from(before.size - at).map_or(room, |n| n.min(room));
+        let n = read_some(&mut file, buffer.get_mut(..most).unwrap_or_default(), &what)?;
         let bytes = buffer.get(..n).unwrap_or_default();
         if n == 0 {
             break;
         }
         at += n as u64;
-        if at > before.size {
-            break;
-        }
         hasher.update(bytes);
         frames::write(output, &Frame::Data(bytes))?;
         *sent += n as u64;
     }
-    if at != before.size || Stamp::of(&file, &what)? != before {
-        return Err(Error::new(
-            Kind::Changed,
-            format!("{what}: was changed while it was sent; run the command again"),
-        ));
-    }
+    before.check(&file, at, &what)?;
     frames::send(output, &Frame::End(*hasher.finalize().as_bytes()))
 }
 
@@ -80,19 +73,4 @@ fn begin(
         file.seek(SeekFrom::Start(0)).map_err(|e| Error::file(what, &e))?;
     }
     Ok((0, Hasher::new()))
-}
-
-/// What changes when a file is written.
-#[derive(PartialEq, Eq)]
-struct Stamp {
-    size: u64,
-    modified: Option<std::time::SystemTime>,
-}
-
-impl Stamp {
-    fn of(file: &File, what: &str) -> Result<Stamp, Error> {
-        let about = file.metadata().map_err(|e| Error::file(what, &e))?;
-        let modified = about.modified().ok().map(|t| t.into_std());
-        Ok(Stamp { size: about.len(), modified })
-    }
 }

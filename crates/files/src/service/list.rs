@@ -1,10 +1,11 @@
 //! LIST.
 
 use super::{Caller, Service, named};
+use crate::entry;
 use crate::error::{Error, Kind};
 use crate::frames;
 use crate::message::{DirectoryEntry, EntryKind, Frame, MAX_FRAME};
-use crate::path::{CleanPath, check_name};
+use crate::path::CleanPath;
 use crate::requests::{IDLE, View};
 use crate::stream::Output;
 use cap_std::fs::Metadata;
@@ -14,6 +15,13 @@ use std::time::Instant;
 
 /// Entries of one folder.
 pub const MAX_ENTRIES: usize = if cfg!(test) { 2_000 } else { 200_000 };
+
+/// Entries of one folder that are left out and named; of others only the number is told.
+const MAX_NAMED: u64 = 1_000;
+/// Bytes of the name of such an entry, with the reason.
+const MAX_LEFT_OUT_BYTES: usize = 480;
+/// Bytes of an entry in a LISTED frame at most: 17 and 2, and its name.
+const MAX_ENTRY_BYTES: usize = 500;
 
 /// Entries of all listings that are made at the same time.
 const MAX_LISTED: usize = 2 * MAX_ENTRIES;
@@ -112,34 +120,32 @@ pub(super) fn answer(
     let about = root.metadata(path.relative()).map_err(file_error)?;
     if !about.is_dir() {
         let name = path.name().unwrap_or_default();
-        let entry = entry(name, &about, false).ok_or_else(|| {
+        let kind = entry::kind(&about, false).ok_or_else(|| {
             Error::new(Kind::WrongType, format!("{what}: is neither a file nor a folder"))
         })?;
+        let entry = listed_entry(name, kind, &about);
         frames::write(output, &Frame::Listed(vec![entry]))?;
         return frames::send(output, &Frame::ListEnd { folder: false, hidden: 0 });
     }
     let dir = root.open_dir(path.relative()).map_err(file_error)?;
-    let (mut entries, mut hidden) = (Vec::new(), 0);
+    let (mut entries, mut named, mut hidden) = (Vec::new(), 0, 0);
     for found in dir.entries().map_err(file_error)? {
         let found = found.map_err(file_error)?;
-        let name = found.file_name();
-        let Some(name) = name.to_str() else {
-            hidden += 1;
-            continue;
-        };
-        if crate::path::is_part(name) {
-            continue;
-        }
-        let link = found.file_type().is_ok_and(|t| t.is_symlink());
-        // A link is what it leads to, if that is below the root; else it is not there.
-        let about = if link { dir.metadata(name) } else { found.metadata() };
-        let shown = about.ok().filter(|_| check_name(name).is_ok());
-        match shown.and_then(|about| entry(name, &about, link)) {
-            Some(entry) => {
-                listed.one_more()?;
-                entries.push(entry);
+        let one = match entry::read(&dir, &found) {
+            Ok(Some(found)) => Some(listed_entry(&found.name, found.kind, &found.about)),
+            Ok(None) => None,
+            Err(_) if named >= MAX_NAMED => {
+                hidden += 1;
+                None
             }
-            None => hidden += 1,
+            Err(line) => {
+                named += 1;
+                Some(left_out(line))
+            }
+        };
+        if let Some(one) = one {
+            listed.one_more()?;
+            entries.push(one);
         }
         // To look at an entry is work, as long as that of moving some bytes.
         caller.slot.moved(100);
@@ -153,25 +159,23 @@ pub(super) fn answer(
     }
     entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     listed.is_sent();
-    // An entry has at most 17 + 2 + 255 bytes.
-    for batch in entries.chunks(MAX_FRAME / 300) {
+    for batch in entries.chunks(MAX_FRAME / MAX_ENTRY_BYTES) {
         frames::write(output, &Frame::Listed(batch.to_vec()))?;
     }
     frames::send(output, &Frame::ListEnd { folder: true, hidden })
 }
 
-fn entry(name: &str, about: &Metadata, link: bool) -> Option<DirectoryEntry> {
-    let kind = match (about.is_dir(), about.is_file()) {
-        (true, _) if link => EntryKind::FolderLink,
-        (true, _) => EntryKind::Folder,
-        (_, true) => EntryKind::File,
-        _ => return None,
-    };
+fn listed_entry(name: &str, kind: EntryKind, about: &Metadata) -> DirectoryEntry {
     let modified = about
         .modified()
         .ok()
         .and_then(|t| t.into_std().duration_since(std::time::UNIX_EPOCH).ok())
         .map_or(0, |d| d.as_secs() as i64);
     let size = if about.is_file() { about.len() } else { 0 };
-    Some(DirectoryEntry { kind, size, modified, name: name.to_string() })
+    DirectoryEntry { kind, size, modified, name: name.to_string() }
+}
+
+fn left_out(mut line: String) -> DirectoryEntry {
+    line.truncate(line.floor_char_boundary(MAX_LEFT_OUT_BYTES));
+    DirectoryEntry { kind: EntryKind::LeftOut, size: 0, modified: 0, name: line }
 }

@@ -218,7 +218,8 @@ impl Sweep {
         };
         std::thread::scope(|scope| {
             for _ in 1..control.jobs.min(tasks.len()) {
-                scope.spawn(work);
+                // Fewer threads do the same work.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
         });

@@ -4,7 +4,7 @@
 //! what the ends say of them goes over its first stream ([`narrows_probe::frames`]). Its controller is a rate that no
 //! path has, so that each packet leaves when the schedule says; what bounds the sender is what bounds every sender of
 //! rrtp: ten packets at first, then no more than twice what the path is shown to deliver. A server answers one probe
-//! of an address at a time, and sends [`MAX_SERVER_BYTES`] at most.
+//! of an address at a time, and sends [`narrows_probe::MAX_BYTES`] at most.
 
 mod client;
 mod gate;
@@ -27,8 +27,6 @@ use std::sync::Arc;
 
 /// The application protocol.
 pub const APPLICATION: &str = "narrows-probe";
-/// What a server sends for one probe, bytes of messages.
-pub const MAX_SERVER_BYTES: u64 = 25_000_000;
 
 /// The controller: it holds nothing back, and nothing is rebuilt of what the path lost.
 const CONTROLLER: &str = "rrtp+fixed(rate=10Gbit/s,repair=off)";

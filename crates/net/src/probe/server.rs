@@ -1,11 +1,11 @@
 //! The server's side: sends the trains that it is asked for, and reports what arrives.
 
 use super::peer::{Event, Peer};
-use super::{APPLICATION, BUSY, MAX_SERVER_BYTES, OVERHEAD, ProbeError, ProbeGate, REFUSED};
+use super::{APPLICATION, BUSY, OVERHEAD, ProbeError, ProbeGate, REFUSED};
 use crate::{Connection, block_on_for};
 use narrows_base::{Duration, Time};
 use narrows_probe::frames::{Frame, HEADER, Header, MAX_PACKETS, TrainFrame};
-use narrows_probe::{Arrival, MAX_TIME, OverflowWatch};
+use narrows_probe::{Arrival, Budget, MAX_TIME, OverflowWatch};
 
 /// The longest a probe may take, with what a loaded host adds.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -30,9 +30,9 @@ pub fn answer(connection: Connection, gate: &ProbeGate) {
         let done = answering.run();
         let connection = &answering.peer.connection;
         match done {
-            Err(e @ (ProbeError::BadFrame | ProbeError::Refused { .. })) => {
-                connection.close(REFUSED, &e.to_string());
-            }
+            // The prober adds that it was refused.
+            Err(ProbeError::Refused { reason }) => connection.close(REFUSED, &reason),
+            Err(e @ ProbeError::BadFrame) => connection.close(REFUSED, &e.to_string()),
             _ => connection.close(0, ""),
         }
     });
@@ -49,14 +49,14 @@ pub async fn is_probe(connection: &Connection) -> bool {
 struct Answering {
     peer: Peer,
     began: Time,
-    sent_bytes: u64,
+    budget: Budget,
     received: Received,
 }
 
 impl Answering {
     fn new(peer: Peer) -> Answering {
         let began = peer.connection.now();
-        Answering { peer, began, sent_bytes: 0, received: Received::default() }
+        Answering { peer, began, budget: Budget::default(), received: Received::default() }
     }
 
     /// Until the prober ends it, or it has taken too long.
@@ -89,21 +89,18 @@ impl Answering {
 
     fn send(&mut self, train: &TrainFrame) -> Result<(), ProbeError> {
         let refuse = |reason: &str| Err(ProbeError::Refused { reason: reason.into() });
-        let bytes = u64::from(train.packets) * (u64::from(train.bytes) + u64::from(OVERHEAD));
-        if train.packets > MAX_PACKETS || usize::from(train.bytes) < HEADER {
+        let bytes = u32::from(train.bytes) + OVERHEAD;
+        if usize::from(train.bytes) < HEADER {
             return refuse("that is no train of a probe");
         }
-        if self.sent_bytes + bytes > MAX_SERVER_BYTES {
-            return refuse("it sends 25 MB for a probe and no more");
-        }
-        if train.gap_ns > MAX_TIME.as_nanos() / u64::from(train.packets.max(1)) {
-            return refuse("a train that takes longer than a probe may");
+        if let Err(why) = self.budget.check(train.packets, bytes, Duration::from_nanos(train.gap_ns)) {
+            return refuse(why);
         }
         if usize::from(train.bytes) > self.peer.connection.max_message_len()? {
             return refuse("packets of a probe are no longer than every path carries");
         }
-        self.sent_bytes += bytes;
         let sent = self.peer.send_train(train)?;
+        self.budget.count(sent.len(), bytes);
         self.peer.say(&Frame::Sent { train: train.train, packets: sent.len() as u32 })
     }
 

@@ -82,14 +82,16 @@ impl KernelTcp<'_> {
         let flows = self.flows(&link, begin, [&a, &b])?;
         let over = AtomicBool::new(false);
         let seen = std::thread::scope(|scope| {
-            for flow in &flows {
-                scope.spawn(|| flow.receive(&over));
-                scope.spawn(|| flow.send(&over));
-            }
-            let seen = self.watch(&link, &flows, begin, stop);
+            let started = flows.iter().try_for_each(|flow| {
+                let thread = std::thread::Builder::new;
+                thread().spawn_scoped(scope, || flow.receive(&over))?;
+                thread().spawn_scoped(scope, || flow.send(&over)).map(|_| ())
+            });
+            let seen = started.map(|()| self.watch(&link, &flows, begin, stop));
             over.store(true, Ordering::Release);
             seen
         });
+        let seen = seen.map_err(|e| format!("the system starts no more threads: {e}"))?;
         let Some(seen) = seen else { return Ok(None) };
         flows.iter().try_for_each(Flow::check)?;
         let lateness = seen.lateness;

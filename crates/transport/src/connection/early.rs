@@ -163,9 +163,9 @@ impl Connection {
             token.hurry();
         }
     }
-    /// Whether a packet of so many bytes would be too much for an address at which the client may not be.
-    pub(super) fn is_too_early(&self, bytes: usize) -> bool {
-        !self.is_confirmed() && self.bytes_sent + bytes as u64 > MAX_UNCONFIRMED_BYTES
+    /// Whether so many bytes in all are too much for an address at which the client may not be.
+    pub(super) fn is_too_early(&self, bytes: u64) -> bool {
+        !self.is_confirmed() && bytes > MAX_UNCONFIRMED_BYTES
     }
     /// When an unconfirmed connection is forgotten.
     pub(super) fn unconfirmed_until(&self) -> Time {

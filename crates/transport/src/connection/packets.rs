@@ -98,7 +98,7 @@ impl Connection {
                 break;
             }
             let Some(space) = buffer.get_mut(used..end) else { break };
-            let size = self.next_packet(now, space, used > 0);
+            let size = self.next_packet(now, space, used);
             if used == 0 {
                 segment = size;
             }
@@ -161,24 +161,25 @@ impl Connection {
         Duration::from_nanos(hold.as_nanos().saturating_sub(packet.as_nanos()))
     }
 
-    /// Whether a packet of so many bytes would be too much for a client that has acknowledged nothing: its
-    /// address is its own, but what it asked for may be meant to fill somebody's link.
-    pub(super) fn is_before_first_ack(&self, bytes: usize) -> bool {
+    /// Whether a packet of so many bytes, behind `before` bytes of the same call, would be too much for a client that
+    /// has acknowledged nothing: its address is its own, but what it asked for may be meant to fill somebody's link.
+    pub(super) fn is_before_first_ack(&self, before: usize, bytes: usize) -> bool {
         let syn = if self.without_syn { 0 } else { SYN };
         let came = self.bytes_received + syn + START_AND_FINISH;
         let is_short = bytes <= SHORT_PROBE_DATAGRAM;
-        if self.is_too_early(bytes) {
+        let sent = self.bytes_sent + (before + bytes) as u64;
+        if self.is_too_early(sent) {
             return true;
         }
         let most = if is_short { MAX_UNHEARD_WITH_PROBES } else { MAX_UNHEARD };
-        self.before_first_ack && self.bytes_sent + bytes as u64 + SERVERS_HANDSHAKE > most * came
+        self.before_first_ack && sent + SERVERS_HANDSHAKE > most * came
     }
 
-    /// Fills and seals one packet; its size, 0 if nothing leaves. One that follows another in the same call is best as long
-    /// as `space`.
+    /// Fills and seals one packet; its size, 0 if nothing leaves. One that follows others of the same call, `before`
+    /// bytes, is best as long as `space`.
     #[inline]
-    fn next_packet(&mut self, now: Time, space: &mut [u8], follows: bool) -> usize {
-        let mut data = self.may_send(now) && !self.is_before_first_ack(space.len());
+    fn next_packet(&mut self, now: Time, space: &mut [u8], before: usize) -> usize {
+        let mut data = self.may_send(now) && !self.is_before_first_ack(before, space.len());
         if data && self.sender.payload_source_mut().is_empty() {
             self.sender.nothing_to_send();
             data = false;
@@ -197,12 +198,12 @@ impl Connection {
         }
         let reported = self.receiver.should_piggyback(now)
             && report_frame::write(&mut self.receiver, now, &mut writer);
-        let before = writer.len();
+        let reported_end = writer.len();
         let mut frames = SentFrames::default();
         if data {
-            self.fill(now, &mut writer, &mut frames, follows);
+            self.fill(now, &mut writer, &mut frames, before > 0);
         }
-        let (asks, length) = (writer.len() > before, writer.len());
+        let (asks, length) = (writer.len() > reported_end, writer.len());
         if !asks && !reported {
             // Something waits that fits into no packet.
             self.sender.nothing_to_send();

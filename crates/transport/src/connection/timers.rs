@@ -123,7 +123,7 @@ impl Connection {
         }
         if self.sender.on_timeout(now) {
             // Nothing is heard: something must leave, and perhaps packets are too large.
-            if self.is_before_first_ack(self.datagram()) {
+            if self.is_before_first_ack(0, self.datagram()) {
                 self.sender.shorten_probe();
             }
             let is_short = self.sender.is_short_probe();

@@ -248,6 +248,8 @@ pub(super) struct Net<C> {
     pub(super) events: Vec<(SocketAddr, Handle, Event)>,
     /// All that was ever sent.
     pub(super) seen: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
+    /// Packets that one call may write, as for a socket with segmentation offload.
+    pub(super) segments: usize,
     count: u64,
 }
 
@@ -274,6 +276,7 @@ impl<C: ManagedConnection> Net<C> {
             flying: BTreeMap::new(),
             events: Vec::new(),
             seen: Vec::new(),
+            segments: 1,
             count: 0,
         }
     }
@@ -298,14 +301,16 @@ impl<C: ManagedConnection> Net<C> {
             let mut sent = Vec::new();
             for (at, endpoint) in &mut self.ports {
                 endpoint.on_timeout(self.now);
-                let mut buffer = [0; 2000];
-                while let Some(t) = endpoint.transmit(self.now, &mut buffer, 1) {
-                    sent.push((*at, t.to, buffer[..t.size].to_vec()));
+                let mut buffer = vec![0; 2000 * self.segments];
+                while let Some(t) = endpoint.transmit(self.now, &mut buffer, self.segments) {
+                    for packet in buffer[..t.size].chunks(t.segment.max(1)) {
+                        sent.push((*at, t.to, packet.to_vec()));
+                    }
                 }
                 while let Some((handle, event)) = endpoint.event() {
                     self.events.push((*at, handle, event));
                 }
-                while endpoint.transmit(self.now, &mut buffer, 1).is_some() {}
+                while endpoint.transmit(self.now, &mut buffer, self.segments).is_some() {}
             }
             for (from, to, bytes) in sent {
                 for at in arrivals(self.now, &bytes) {

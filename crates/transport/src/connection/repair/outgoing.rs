@@ -187,7 +187,7 @@ impl Connection {
         outgoing.prepare(now, sender.rtt().srtt(), |n| sender.is_in_flight(n));
         let is_nothing = outgoing.waiting.is_empty();
         let full = self.datagram().min(buffer.len());
-        if is_nothing || self.is_before_first_ack(full) || !self.may_send(now) {
+        if is_nothing || self.is_before_first_ack(0, full) || !self.may_send(now) {
             return None;
         }
         let size = loop {

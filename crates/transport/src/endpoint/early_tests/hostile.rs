@@ -135,8 +135,11 @@ fn damaged_first_packets_harm_nobody() {
 /// application says, and it is forgotten.
 #[test]
 fn an_address_that_is_silent_gets_little() {
-    for (answer, closes) in [(0, false), (100, false), (100_000, false), (100_000, true)] {
+    let answers = [(0, false), (100, false), (100_000, false), (100_000, true)];
+    // Packet by packet, and many in one call.
+    for (answer, closes, segments) in [1, 10].into_iter().flat_map(|n| answers.map(|(a, c)| (a, c, n))) {
         let mut world = World::acquainted(60);
+        world.net.segments = segments;
         world.answer = vec![1; answer];
         world.start();
         let mut bytes = BTreeMap::new();
@@ -162,7 +165,7 @@ fn an_address_that_is_silent_gets_little() {
             }
         }
         let sent = bytes[&CLIENT.parse().unwrap()];
-        assert!(sent <= 3 * 1200, "{answer}: {sent}");
+        assert!(sent <= 3 * 1200, "{answer}, {segments}: {sent}");
         assert!(answer < 1000 || sent > 2400, "{answer}: {sent}");
         assert_eq!(world.net.at(SERVER).unconfirmed, 0);
         world.run_over(10.0, is_lost);

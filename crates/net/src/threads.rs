@@ -1,0 +1,34 @@
+//! Whether the system has threads for a runtime.
+
+use std::io;
+use std::num::NonZero;
+use std::sync::mpsc::channel;
+use std::thread::{Builder, available_parallelism};
+
+/// Threads of a runtime beside its workers: for look-ups of names and files.
+const BESIDE: usize = 2;
+
+/// Whether the system starts as many threads as a tokio runtime of several threads begins with. They are started, and
+/// end at once. tokio itself panics where the system refuses its threads, or waits for ever.
+///
+/// # Errors
+/// The system's refusal.
+pub fn has_threads_for_runtime() -> io::Result<()> {
+    let workers = available_parallelism().map_or(1, NonZero::get);
+    let mut threads = Vec::new();
+    let (mut refused, mut holding) = (None, Vec::new());
+    for _ in 0..workers + BESIDE {
+        let (hold, held) = channel::<()>();
+        // It lives until its sender is dropped, so that all of them exist at the same time.
+        match Builder::new().spawn(move || {
+            let _ = held.recv();
+        }) {
+            Ok(thread) => threads.push(thread),
+            Err(e) => refused = Some(e),
+        }
+        holding.push(hold);
+    }
+    drop(holding);
+    threads.into_iter().for_each(|thread| drop(thread.join()));
+    refused.map_or(Ok(()), Err)
+}
