@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _narrows
@@ -71,14 +72,20 @@ class Table:
 
     def to_polars(self) -> polars.DataFrame:
         """Return a polars DataFrame, which shares the memory."""
-        import polars
-
+        polars = _needed("polars")
         return polars.DataFrame(self)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a pandas DataFrame."""
-        import pandas
-
+        pandas = _needed("pandas")
         if hasattr(pandas.DataFrame, "from_arrow"):
             return pandas.DataFrame.from_arrow(self)
         return pandas.DataFrame(self.to_dict())
+
+
+def _needed(name: str) -> Any:
+    """Import a package of an extra's name, or say how to install it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as e:
+        raise ImportError(f"this needs {name} ({e}): pip install 'narrows[{name}]'") from e
