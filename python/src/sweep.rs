@@ -164,7 +164,8 @@ impl Sweep {
     fn finished(&self) -> Vec<(usize, usize, String)> {
         let kept = self.kept();
         let seeds = kept.runs.iter().enumerate();
-        let runs = seeds.flat_map(|(p, seeds)| seeds.iter().enumerate().map(move |(s, f)| (p, s, f)));
+        let runs =
+            seeds.flat_map(|(p, seeds)| seeds.iter().enumerate().map(move |(s, f)| (p, s, f)));
         runs.filter_map(|(p, s, f)| Some((p, s, f.as_ref()?.line()))).collect()
     }
 

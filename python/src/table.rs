@@ -1,12 +1,12 @@
 //! Tables that any reader of Arrow takes without a copy: the Arrow PyCapsule interface.
 
+use crate::packed::kept;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
     ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
 };
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use crate::packed::kept;
 use narrows_report::columns::{Columns, Values};
 use narrows_report::variables::Explained;
 use pyo3::exceptions::PyRuntimeError;

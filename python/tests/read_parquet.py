@@ -19,7 +19,10 @@ SHORT = ["--link", LINK, "--duration", "3s"]
 COMMANDS = [
     (["compare", *SHORT, "--protocols", "reno,tfrc,rrtp", "--out"], {"series", "seeds"}),
     (["run", "{scenario}", "--out"], {"series", "seeds"}),
-    (["sweep", *SHORT, "--protocols", "reno", "--vary", "loss=0%,1%", "--out"], {"sweep", "points"}),
+    (
+        ["sweep", *SHORT, "--protocols", "reno", "--vary", "loss=0%,1%", "--out"],
+        {"sweep", "points"},
+    ),
     (["speed", "--link", LINK, "--duration", "1s", "--record"], {"series"}),
 ]
 
@@ -52,7 +55,9 @@ def main(command: str) -> None:
         scenario = Path(name) / "s.toml"
         saved = [command, "compare", *SHORT, "--protocols", "reno", "--seeds", "2"]
         subprocess.run(
-            [*saved, "--save", str(scenario), "--out", f"{name}/saved"], check=True, capture_output=True
+            [*saved, "--save", str(scenario), "--out", f"{name}/saved"],
+            check=True,
+            capture_output=True,
         )
         for number, (words, expected) in enumerate(COMMANDS):
             folder = Path(name) / str(number)

@@ -29,7 +29,9 @@ def swept(**more: object) -> narrows.Sweep:
     return narrows.sweep(LINK, **{"vary": vary, "protocols": "cubic", "duration": 3, **more})
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
 def test_a_copy_is_the_result(copied, tmp_path):
     found = narrows.compare(LINK, protocols=[Gentle, "cubic"], seeds=2, duration=3)
     for table in (found.means, found.seeds, found.flows, found.series):
@@ -38,14 +40,20 @@ def test_a_copy_is_the_result(copied, tmp_path):
         assert again.columns == table.columns
     again = copied(found)
     assert repr(again) == repr(found)
-    assert (again.report(), again.svg(), again.scenario()) == (found.report(), found.svg(), found.scenario())
+    assert (again.report(), again.svg(), again.scenario()) == (
+        found.report(),
+        found.svg(),
+        found.scenario(),
+    )
     names = {path.name for path in found.write(tmp_path / "one")}
     assert {path.name for path in again.write(tmp_path / "other")} == names
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
 def test_a_copy_of_a_sweep_has_its_runs(copied):
     found = swept(protocols=[Gentle])
     again = copied(found)
@@ -88,7 +96,9 @@ def test_a_step_after_the_end_says_so():
 def test_arrays_generators_and_scalars_are_taken(tmp_path):
     usual = narrows.compare(LINK, protocols=["reno", "cubic"], seeds=2, duration=3).means.to_dict()
     for protocols in (np.array(["reno", "cubic"]), (name for name in ("reno", "cubic"))):
-        found = narrows.compare(LINK, protocols=protocols, seeds=np.int64(2), duration=np.float64(3))
+        found = narrows.compare(
+            LINK, protocols=protocols, seeds=np.int64(2), duration=np.float64(3)
+        )
         assert found.means.to_dict() == usual
     assert swept(vary={"loss": np.array([0, 0.01])}).points["loss"] == [0.0, 0.01]
     assert swept(vary={"flows": np.array([1, 2])}).points["flows"] == [1.0, 2.0]
@@ -108,6 +118,8 @@ def test_paths_timedeltas_and_links_are_taken_wherever_texts_are(tmp_path):
     trace.write_text("".join(f"{ms}\n" for ms in range(1, 100)))
     link = narrows.Link("12Mbit/s", "10ms", trace=Path(trace))
     assert len(narrows.compare(link, protocols="cubic", seeds=1, duration=2).means) == 1
-    env = CongestionEnv(link=narrows.Link("10Mbit/s", "10ms"), step=timedelta(milliseconds=20), steps=2)
+    env = CongestionEnv(
+        link=narrows.Link("10Mbit/s", "10ms"), step=timedelta(milliseconds=20), steps=2
+    )
     assert env.reset(seed=1)[1]["rate"] == 10.0
     assert swept(wait=False).wait(timedelta(minutes=5))

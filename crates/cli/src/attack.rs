@@ -118,7 +118,8 @@ fn write(a: &Attack, found: &Findings, out: &Path, jobs: usize) -> Result<Vec<Ke
         let scenario = a.scenario(&f.case, a.seed, 3)?;
         let path = out.join(format!("worst-{}.toml", i + 1));
         let text = scenario_file::text(&scenario);
-        let toml = output::whole(&path, |f| f.write_all(text.as_bytes())).map_err(Failure::Outside)?;
+        let toml =
+            output::whole(&path, |f| f.write_all(text.as_bytes())).map_err(Failure::Outside)?;
         // The report shows it beside what most people know.
         let shown = Attack { rival: a.rival.clone().or(Some("cubic".into())), ..a.clone() };
         let plan = Plan::new(shown.scenario(&f.case, a.seed, 3)?)?;

@@ -238,9 +238,8 @@ impl Writer {
         self.kept.push(Kept { endpoint, handle, events: Some(events), beyond: 0, series });
         self.ids.insert((endpoint, false, opened.id.0), number);
         self.ids.insert((endpoint, true, opened.peer_id.0), number);
-        let is_own = |p: &Early| {
-            self.ids.get(&(p.endpoint, p.sent, p.header.connection.0)) == Some(&number)
-        };
+        let is_own =
+            |p: &Early| self.ids.get(&(p.endpoint, p.sent, p.header.connection.0)) == Some(&number);
         let early = std::mem::take(&mut self.early);
         let (own, others): (VecDeque<_>, _) = early.into_iter().partition(is_own);
         self.early = others;

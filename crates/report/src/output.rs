@@ -85,7 +85,8 @@ pub fn write_report(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, St
     files.push(whole(&folder.join("series.parquet"), |f| {
         parquet::write(outcome, f).map_err(|e| io::Error::other(e.to_string()))
     })?);
-    files.push(whole(&folder.join("report.html"), |f| f.write_all(html::html(outcome).as_bytes()))?);
+    files
+        .push(whole(&folder.join("report.html"), |f| f.write_all(html::html(outcome).as_bytes()))?);
     Ok(files)
 }
 

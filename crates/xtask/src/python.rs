@@ -53,7 +53,9 @@ fn read_parquet(newest: &Path) -> Result<(), String> {
     let oldest = match interpreter(HAS_OLDEST) {
         Some(python) => Some(environment(&python, OLDEST_ENVIRONMENT, OLDEST)?),
         None => {
-            eprintln!("Parquet: not read by the oldest readers, since there is no Python 3.10 to 3.12");
+            eprintln!(
+                "Parquet: not read by the oldest readers, since there is no Python 3.10 to 3.12"
+            );
             None
         }
     };
@@ -90,7 +92,8 @@ fn place(profile: &str) -> Result<(), String> {
 /// Builds the package for release, and has `work` call Python with it, in the package's folder.
 #[cfg(feature = "measure")]
 pub fn release(work: impl FnOnce(&mut Command) -> Result<(), String>) -> Result<(), String> {
-    let python = interpreter(IS_USABLE).ok_or("there is no Python 3.10 or newer with venv and pip")?;
+    let python =
+        interpreter(IS_USABLE).ok_or("there is no Python 3.10 or newer with venv and pip")?;
     let environment = environment(&python, ENVIRONMENT, TOOLS)?;
     cargo(&["build", "--release", "--package", "narrows-python", "--lib", "--locked"])?;
     place("release")?;

@@ -199,10 +199,10 @@ def sweep(
     Raises ``SpecError`` with the command's message where an argument is wrong.
     """
     protocols = listed(protocols)
-    if isinstance(vary, Mapping):
-        vary = {name: listed(values) for name, values in vary.items()}
-    else:
+    if not isinstance(vary, Mapping):
         vary = listed(vary)
+    if isinstance(vary, Mapping):
+        vary = {key: listed(values) for key, values in vary.items()}
     text = None
     name = None
     if isinstance(scenario, Scenario):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _narrows
@@ -72,8 +73,8 @@ class Table:
 
     def to_polars(self) -> polars.DataFrame:
         """Return a polars DataFrame, which shares the memory."""
-        polars = _needed("polars")
-        return polars.DataFrame(self)
+        frame: polars.DataFrame = _needed("polars").DataFrame(self)
+        return frame
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a pandas DataFrame."""
@@ -83,7 +84,7 @@ class Table:
         return pandas.DataFrame(self.to_dict())
 
 
-def _needed(name: str) -> Any:
+def _needed(name: str) -> ModuleType:
     """Import a package of an extra's name, or say how to install it."""
     try:
         return importlib.import_module(name)

@@ -140,7 +140,7 @@ def seconds(value: Time, name: str) -> float:
     return float(number)
 
 
-def listed(values: Any) -> Any:
+def listed(values: Any) -> Any:  # noqa: ANN401
     """Return what is iterated over more than once, as a list: an array has no truth, and a generator one end.
 
     >>> listed(x for x in "ab")
