@@ -79,6 +79,9 @@ fn answer(
     work::run(py, progress, |watch| {
         let control = Control { stop: &watch.stop, progress: &|f| watch.tell(f), jobs };
         let runs = execute(plan, &control).map_err(|e| controller::error(e, SpecError::new_err))?;
-        Ok(Outcome { scenario: plan.scenario.clone(), found: collect(plan, about, &runs) })
+        Ok(Outcome {
+            toml: scenario_file::text(&plan.scenario),
+            found: collect(plan, about, &runs),
+        })
     })
 }

@@ -6,6 +6,7 @@ mod controller;
 mod env;
 mod errors;
 mod outcome;
+mod packed;
 mod real;
 mod sweep;
 mod table;

@@ -1,12 +1,13 @@
 //! What comparisons and scenarios found.
 
+use crate::packed::{Packed, pack, unpack};
 use crate::table::Table;
 use narrows_lab::Outcome as Found;
 use narrows_report::variables::{of_measures, of_series};
 use narrows_report::{html, json, output, parquet, picture, seeds, summary};
-use narrows_scenario::{Scenario, scenario_file};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 use std::path::PathBuf;
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -16,12 +17,24 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 /// What was simulated, and what came of it.
 #[pyclass(frozen, module = "narrows._narrows")]
 pub struct Outcome {
-    pub scenario: Scenario,
+    /// The scenario's file.
+    pub toml: String,
     pub found: Found,
 }
 
 #[pymethods]
 impl Outcome {
+    /// One that was taken apart.
+    #[new]
+    fn new(toml: String, packed: Packed) -> Outcome {
+        Outcome { toml, found: unpack(packed) }
+    }
+
+    /// How pickle and copy take it apart.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (String, Packed)) {
+        (py.get_type::<Outcome>(), (self.toml.clone(), pack(&self.found)))
+    }
+
     /// What `--json` prints.
     fn json(&self) -> String {
         json::outcome(&self.found).to_string()
@@ -59,8 +72,8 @@ impl Outcome {
     }
 
     /// The scenario's file.
-    fn toml(&self) -> String {
-        scenario_file::text(&self.scenario)
+    fn toml(&self) -> &str {
+        &self.toml
     }
 
     /// Writes the files that the command writes.

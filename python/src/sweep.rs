@@ -160,6 +160,15 @@ impl Sweep {
         Ok(())
     }
 
+    /// The finished runs: point, number of the seed, and the line that `add` takes.
+    fn finished(&self) -> Vec<(usize, usize, String)> {
+        let kept = self.kept();
+        let seeds = kept.runs.iter().enumerate();
+        let runs =
+            seeds.flat_map(|(p, seeds)| seeds.iter().enumerate().map(move |(s, f)| (p, s, f)));
+        runs.filter_map(|(p, s, f)| Some((p, s, f.as_ref()?.line()))).collect()
+    }
+
     /// Whether a run of this seed is kept over time.
     fn is_traced(&self, seed: usize) -> bool {
         self.sweep.wants_trace(seed)

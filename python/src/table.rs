@@ -1,5 +1,6 @@
 //! Tables that any reader of Arrow takes without a copy: the Arrow PyCapsule interface.
 
+use crate::packed::kept;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
     ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
@@ -10,13 +11,16 @@ use narrows_report::columns::{Columns, Values};
 use narrows_report::variables::Explained;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyType};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Table>()
 }
+
+/// A column taken apart: name, unit, meaning, `text`, `whole` or `number`, and its values.
+type Packed<'py> = (String, String, String, String, Vec<Bound<'py, PyAny>>);
 
 /// A table in Arrow's memory format.
 #[pyclass(frozen, module = "narrows._narrows")]
@@ -63,6 +67,52 @@ fn cannot(e: ArrowError) -> PyErr {
 
 #[pymethods]
 impl Table {
+    /// One that was taken apart.
+    #[new]
+    fn unpacked(columns: Vec<Packed<'_>>) -> PyResult<Table> {
+        let mut explained = HashMap::new();
+        let mut unpacked = Vec::new();
+        for (name, unit, meaning, kind, values) in columns {
+            let values = values.iter();
+            let values = match kind.as_str() {
+                "text" => Values::Text(values.map(|v| v.extract()).collect::<PyResult<_>>()?),
+                "whole" => {
+                    let whole = values.map(|v| v.extract::<i64>().map(|n| n as u64));
+                    Values::Whole(whole.collect::<PyResult<_>>()?)
+                }
+                _ => {
+                    let number = |v: &Bound<'_, PyAny>| v.extract::<Option<f64>>();
+                    let number = values.map(|v| Ok(number(v)?.unwrap_or(f64::NAN)));
+                    Values::Number(number.collect::<PyResult<_>>()?)
+                }
+            };
+            if !unit.is_empty() || !meaning.is_empty() {
+                explained.insert(name.clone(), (kept(&unit), meaning));
+            }
+            unpacked.push((name, values));
+        }
+        Table::new(Columns(unpacked), |name| explained.get(name).cloned())
+    }
+
+    /// How pickle and copy take it apart.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyType>, (Vec<Packed<'py>>,))> {
+        let schema = self.0.schema();
+        let one = |((name, unit, meaning), field): ((String, String, String), &Arc<Field>)| {
+            let kind = match field.data_type() {
+                DataType::Utf8 => "text",
+                DataType::Int64 => "whole",
+                _ => "number",
+            };
+            let values = self.column(py, &name)?;
+            Ok((name, unit, meaning, kind.to_string(), values))
+        };
+        let columns = self.columns().into_iter().zip(schema.fields()).map(one);
+        Ok((py.get_type::<Table>(), (columns.collect::<PyResult<_>>()?,)))
+    }
+
     /// The table as a stream of one batch, which shares its memory.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(

@@ -132,7 +132,7 @@ def test_autoreset_is_as_gymnasium_says():
     after, _ = by_mask.reset(options={"reset_mask": mask})
     assert np.array_equal(after[~mask], before[~mask])
     assert np.array_equal(after[1], first[1])
-    with pytest.raises(RuntimeError, match="environment 0 has not been reset"):
+    with pytest.raises(RuntimeError, match="environment 0: its episode ended"):
         by_mask.step(zeros)
 
 

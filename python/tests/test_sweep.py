@@ -76,7 +76,7 @@ def test_partial_results_can_be_read_while_it_runs_and_stay_when_it_is_cancelled
     [
         ({"vary": {"rat": ["1Mbit/s"]}}, "did you mean 'rate'?"),
         ({"vary": {}}, "nothing varies"),
-        ({"vary": {"loss": [[]]}}, "expected a text or a number"),
+        ({"vary": {"loss": [[]]}}, "expected a text, a number"),
         ({"vary": 3}, "expected a mapping"),
         ({"vary": {"loss": ["1%"]}, "measure": "thetta"}, "did you mean 'theta'?"),
         ({"vary": {"loss": ["1%"]}, "client": 3}, "expected a distributed.Client"),

@@ -13,6 +13,7 @@ use narrows_options::values::{cases, jobs, seed, time};
 use narrows_options::words::quoted;
 use narrows_report::{output, summary};
 use narrows_scenario::{Plan, scenario_file};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -107,16 +108,18 @@ struct Kept {
 }
 
 fn write(a: &Attack, found: &Findings, out: &Path, jobs: usize) -> Result<Vec<Kept>, Failure> {
-    std::fs::create_dir_all(out).map_err(|e| {
-        let why = narrows_scenario::text_file::plain(&e);
-        Failure::Outside(format!("--out {}: cannot create the folder: {why}", out.display()))
-    })?;
+    let cannot = |folder: &Path, e: &std::io::Error| {
+        let why = narrows_scenario::text_file::plain(e);
+        Failure::Outside(format!("--out {}: cannot create the folder: {why}", folder.display()))
+    };
+    std::fs::create_dir_all(out).map_err(|e| cannot(out, &e))?;
     let mut files = Vec::new();
     for (i, f) in found.worst.iter().enumerate() {
         let scenario = a.scenario(&f.case, a.seed, 3)?;
         let path = out.join(format!("worst-{}.toml", i + 1));
         let text = scenario_file::text(&scenario);
-        let toml = output::whole(&path, |p| std::fs::write(p, &text)).map_err(Failure::Outside)?;
+        let toml =
+            output::whole(&path, |f| f.write_all(text.as_bytes())).map_err(Failure::Outside)?;
         // The report shows it beside what most people know.
         let shown = Attack { rival: a.rival.clone().or(Some("cubic".into())), ..a.clone() };
         let plan = Plan::new(shown.scenario(&f.case, a.seed, 3)?)?;
@@ -130,11 +133,12 @@ fn write(a: &Attack, found: &Findings, out: &Path, jobs: usize) -> Result<Vec<Ke
             aim: Aim::Bulk,
         };
         let report = out.join(format!("worst-{}", i + 1));
+        narrows_scenario::output_file::folder(&report).map_err(|e| cannot(&report, &e))?;
         output::write_all(&collect(&plan, about, &runs), &report).map_err(Failure::Outside)?;
         files.push(Kept { scenario: toml, report: report.join("report.html") });
     }
     let text = serde_json::to_string_pretty(&json(a, found, &files)).unwrap_or_default() + "\n";
-    output::whole(&out.join("attack.json"), |p| std::fs::write(p, &text))
+    output::whole(&out.join("attack.json"), |f| f.write_all(text.as_bytes()))
         .map_err(Failure::Outside)?;
     Ok(files)
 }

@@ -8,6 +8,8 @@ use narrows_net::relay::RelayTap;
 use narrows_net::tap::Tap;
 use narrows_record::{About, Recorder};
 use narrows_report::output;
+#[cfg(target_os = "linux")]
+use narrows_scenario::{output_file, text_file::plain};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -61,6 +63,13 @@ impl Record {
         ways: Vec<String>,
     ) -> Result<Recording, Failure> {
         let folder = self.folder.as_ref().map(|f| below.map_or(f.clone(), |name| f.join(name)));
+        if let (Some(all), Some(own), Some(_)) = (&self.folder, &folder, below) {
+            output::check_folder_of("--record", all).map_err(Failure::Input)?;
+            let made = std::fs::create_dir_all(all).and_then(|()| output_file::folder(own));
+            made.map_err(|e| {
+                Failure::Outside(format!("--record: cannot write {}: {}", own.display(), plain(&e)))
+            })?;
+        }
         Record { folder }.begin("link", "any", link, ways)
     }
 

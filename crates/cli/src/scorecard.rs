@@ -10,6 +10,7 @@ use narrows_options::values::{jobs, seed};
 use narrows_options::words::quoted;
 use narrows_report::{output, summary};
 use narrows_scenario::scenario_file;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 pub const HELP: &str = "\
@@ -99,7 +100,7 @@ fn write(a: &Scorecard, rows: &[Row], names: &[String], out: &Path) -> Result<()
         Failure::Outside(format!("--out {}: cannot create the folder: {why}", out.display()))
     })?;
     let keep = |path: PathBuf, text: String| {
-        output::whole(&path, |p| std::fs::write(p, &text)).map(|_| ()).map_err(Failure::Outside)
+        output::whole(&path, |f| f.write_all(text.as_bytes())).map(|_| ()).map_err(Failure::Outside)
     };
     for (row, name) in rows.iter().zip(names) {
         keep(folder.join(format!("{name}.toml")), scenario_file::text(&row.scenario))?;

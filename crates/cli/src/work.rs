@@ -12,6 +12,7 @@ use narrows_lab::{Outcome, Question, catalogue};
 use narrows_live::simulation::Simulations;
 use narrows_report::{output, summary};
 use narrows_scenario::{Plan, scenario_file};
+use std::io::Write as _;
 use std::path::Path;
 
 /// Bytes of a full packet of the kernel's TCP; how long and how often real transfers are made.
@@ -88,7 +89,7 @@ fn answer(plan: &Plan, about: About, how: How<'_>) -> Result<(), Failure> {
     }
     let mut files = output::write_all(&outcome, &out.out).map_err(Failure::Outside)?;
     if let Some((path, text)) = saved {
-        let written = output::whole(path, |p| std::fs::write(p, &text));
+        let written = output::whole(path, |f| f.write_all(text.as_bytes()));
         files.push(written.map_err(Failure::Outside)?);
     }
     if out.json {

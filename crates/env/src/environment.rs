@@ -145,8 +145,10 @@ impl Environment {
     pub fn step(&mut self, actions: &[f32], observation: &mut [f32]) -> Result<Outcome, EnvError> {
         self.check(observation.len())?;
         check_actions(&self.task, 0, actions)?;
-        let running = self.running.as_mut().filter(|r| r.steps < self.task.steps());
-        let Some(running) = running else { return Err(EnvError::NotReset(0)) };
+        let Some(running) = self.running.as_mut() else { return Err(EnvError::NotReset(0)) };
+        if running.steps >= self.task.steps() {
+            return Err(EnvError::Ended(0));
+        }
         std::hint::black_box(running.simulation.fetch());
         running.act(self.task.actions(), actions);
         let until = running.simulation.now() + running.step.episode.step;

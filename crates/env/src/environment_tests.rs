@@ -206,5 +206,5 @@ fn bad_actions_are_refused() {
     for _ in 0..100 {
         e.step(&[1.0], &mut seen).unwrap();
     }
-    assert_eq!(e.step(&[1.0], &mut seen), Err(EnvError::NotReset(0)), "the episode is over");
+    assert_eq!(e.step(&[1.0], &mut seen), Err(EnvError::Ended(0)));
 }

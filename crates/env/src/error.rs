@@ -14,6 +14,8 @@ pub enum EnvError {
     Simulation(usize, SimError),
     /// It was stepped before it was reset.
     NotReset(usize),
+    /// It was stepped after its episode's last step.
+    Ended(usize),
 }
 
 impl From<SpecError> for EnvError {
@@ -29,6 +31,7 @@ impl EnvError {
             EnvError::Spec(e) => EnvError::Spec(e),
             EnvError::Simulation(_, e) => EnvError::Simulation(index, e),
             EnvError::NotReset(_) => EnvError::NotReset(index),
+            EnvError::Ended(_) => EnvError::Ended(index),
         }
     }
 }
@@ -41,6 +44,10 @@ impl fmt::Display for EnvError {
             EnvError::NotReset(index) => {
                 write!(f, "environment {index} has not been reset: call reset() before step()")
             }
+            EnvError::Ended(index) => write!(
+                f,
+                "environment {index}: its episode ended with the last step: call reset() before step()"
+            ),
         }
     }
 }

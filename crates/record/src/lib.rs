@@ -1,4 +1,4 @@
-//! Recordings of real connections as files: the datagrams (`packets.pcapng`), each connection's
+//! Recordings of real connections as files: the datagrams of each end (`packets.pcapng`), each connection's
 //! events (`connection-N.sqlog`), and series and report in the form of a simulation's.
 //!
 //! ```text
@@ -13,10 +13,12 @@
 //! The endpoint's thread only copies. Records that do not fit into the queue are counted and
 //! reported.
 
+mod captures;
 mod ip_link;
 mod link;
 mod names;
 mod observed_link;
+mod order;
 mod outcome;
 mod packets;
 mod pcapng;

@@ -42,15 +42,22 @@ impl Writer {
             }
         }];
         notes.extend(more);
+        let (datagrams, beyond_file) = self.captures.counts();
         let untold: u64 = self.kept.iter().map(|k| k.beyond).sum();
         for (count, what) in [
             (dropped, "datagrams were not recorded: the disk is slower than the network"),
-            (self.packets.beyond, "datagrams were not recorded: packets.pcapng has 1 GiB"),
+            (beyond_file, "datagrams were not recorded: an end's capture has 1 GiB"),
             (untold, "packets were not recorded one by one: a connection's events have 256 MiB"),
         ] {
             if count > 0 {
                 notes.push(format!("{count} {what}"));
             }
+        }
+        if self.order.late > 0 {
+            notes.push(format!(
+                "{} events were told more than a second late: they have the time of the one before",
+                self.order.late
+            ));
         }
         if beyond > 0 {
             notes.push(format!(
@@ -58,12 +65,11 @@ impl Writer {
                  {MAX_CONNECTIONS} were"
             ));
         }
-        let (datagrams, connections) = (self.packets.written, self.kept.len());
+        let connections = self.kept.len();
         let kept = std::mem::take(&mut self.kept);
         let figures = kept.iter().map(|k| k.series.last).collect();
         let outcome = self.outcome(kept, links, notes);
-        let mut files = vec![folder.join(names::PACKETS)];
-        self.end_packets()?;
+        let mut files = self.captures.finish()?;
         files.extend((1..=connections).map(|n| names::events(folder, n)));
         files.extend(output::write_report(&outcome, folder)?);
         Ok(Recording { files, outcome, datagrams, connections, relay, figures })

@@ -1,4 +1,5 @@
-//! `packets.pcapng`: the datagrams as in a packet capture. Payloads are as on the wire, sealed; the IP and UDP headers
+//! `packets.pcapng`: the datagrams of one end as in a packet capture. One interface per file, since libpcap reads no file
+//! with two of `LINKTYPE_RAW`, and since a packet that passes two ends is no repeat. Payloads are as on the wire, sealed; the IP and UDP headers
 //! are reconstructed with correct lengths, checksums and ECN bits, because a socket does not see them.
 
 use super::pcapng::{self, Block};
@@ -18,8 +19,6 @@ const IPV4_HEADER: usize = 20;
 /// One datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
-    /// As the interfaces were added.
-    pub interface: usize,
     /// Nanoseconds since 1970.
     pub at: u64,
     pub from: SocketAddr,
@@ -42,16 +41,13 @@ pub struct Packets<W: Write> {
 }
 
 impl<W: Write> Packets<W> {
-    pub fn new(mut sink: W) -> io::Result<Packets<W>> {
+    /// Of the end of that name: packets begin with an IP header, times are nanoseconds.
+    pub fn new(mut sink: W, name: &str) -> io::Result<Packets<W>> {
         let mut block = Block::default();
         sink.write_all(block.section())?;
+        sink.write_all(block.interface(pcapng::LINKTYPE_RAW, name))?;
         let (written, beyond, bytes) = (0, 0, 0);
         Ok(Packets { sink, written, beyond, bytes, most: MAX_BYTES, packet: Vec::new(), block })
-    }
-
-    /// An endpoint: packets begin with an IP header, times are nanoseconds.
-    pub fn interface(&mut self, name: &str) -> io::Result<()> {
-        self.sink.write_all(self.block.interface(pcapng::LINKTYPE_RAW, name))
     }
 
     /// Adds a datagram, unless the file is full.
@@ -60,7 +56,7 @@ impl<W: Write> Packets<W> {
         packet.clear();
         let done = if headers(&d, &mut packet) {
             packet.extend_from_slice(d.payload);
-            self.add_packet(d.interface, d.at, &packet)
+            self.add_packet(d.at, &packet)
         } else {
             Ok(())
         };
@@ -69,12 +65,12 @@ impl<W: Write> Packets<W> {
     }
 
     /// Adds a packet that has its headers, unless the file is full; `at` is in nanoseconds since 1970.
-    pub fn add_packet(&mut self, interface: usize, at: u64, packet: &[u8]) -> io::Result<()> {
+    pub fn add_packet(&mut self, at: u64, packet: &[u8]) -> io::Result<()> {
         if self.bytes >= self.most {
             self.beyond += 1;
             return Ok(());
         }
-        let block = self.block.packet(interface as u32, at, packet);
+        let block = self.block.packet(at, packet);
         self.sink.write_all(block)?;
         self.written += 1;
         self.bytes += block.len() as u64;

@@ -30,11 +30,10 @@ fn checksum(bytes: &[u8]) -> u16 {
 }
 
 fn capture(from: &str, to: &str, ecn: u8, payload: &[u8]) -> Vec<u8> {
-    let mut packets = Packets::new(Vec::new()).unwrap();
-    packets.interface("client").unwrap();
+    let mut packets = Packets::new(Vec::new(), "client").unwrap();
     let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
     let at = 1_700_000_000_123_456_789;
-    packets.add(Datagram { interface: 0, at, from, to, ecn, payload }).unwrap();
+    packets.add(Datagram { at, from, to, ecn, payload }).unwrap();
     assert_eq!(packets.written, 1);
     packets.into_inner()
 }
@@ -92,12 +91,11 @@ fn an_ipv6_capture_is_right_too() {
 
 #[test]
 fn a_full_file_counts_what_it_leaves_out() {
-    let mut packets = Packets::new(Vec::new()).unwrap();
-    packets.interface("client").unwrap();
+    let mut packets = Packets::new(Vec::new(), "client").unwrap();
     packets.most = 3000;
     let (from, to) = ("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap());
     for _ in 0..10 {
-        let d = Datagram { interface: 0, at: 0, from, to, ecn: 0, payload: &[0; 1000] };
+        let d = Datagram { at: 0, from, to, ecn: 0, payload: &[0; 1000] };
         packets.add(d).unwrap();
     }
     assert_eq!((packets.written, packets.beyond), (3, 7));

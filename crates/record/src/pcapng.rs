@@ -28,7 +28,7 @@ impl Block {
         self.end()
     }
 
-    /// An interface with times in nanoseconds. Packets name interfaces by their order.
+    /// The file's interface, with times in nanoseconds.
     pub fn interface(&mut self, link_type: u16, name: &str) -> &[u8] {
         self.begin(INTERFACE_DESCRIPTION);
         self.0.extend(link_type.to_le_bytes());
@@ -42,10 +42,11 @@ impl Block {
     }
 
     /// A whole packet; `at` is in nanoseconds since 1970.
-    pub fn packet(&mut self, interface: u32, at: u64, bytes: &[u8]) -> &[u8] {
+    pub fn packet(&mut self, at: u64, bytes: &[u8]) -> &[u8] {
         self.begin(ENHANCED_PACKET);
         let length = bytes.len() as u32;
-        for word in [interface, (at >> 32) as u32, at as u32, length, length] {
+        let only_interface = 0;
+        for word in [only_interface, (at >> 32) as u32, at as u32, length, length] {
             self.0.extend(word.to_le_bytes());
         }
         self.0.extend_from_slice(bytes);

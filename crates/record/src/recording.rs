@@ -29,7 +29,7 @@ pub struct Recording {
     pub files: Vec<PathBuf>,
     /// What series and report were made of.
     pub outcome: Outcome,
-    /// Datagrams in the capture file.
+    /// Datagrams in the capture files.
     pub datagrams: u64,
     /// Connections that have a file of their own.
     pub connections: usize,
@@ -51,9 +51,12 @@ impl Recording {
                 (format!("{datagrams} and {connections}"), "connection-N.sqlog, ")
             }
         };
+        let name = |file: &PathBuf| file.file_name().map(|n| n.to_string_lossy().into_owned());
+        let captures = self.files.iter().filter_map(name).filter(|n| n.ends_with(".pcapng"));
         let mut line = format!(
-            "recorded {what} into {}: packets.pcapng, {events}series.parquet, summary.json, report.html",
-            folder.display()
+            "recorded {what} into {}: {}, {events}series.parquet, summary.json, report.html",
+            folder.display(),
+            captures.collect::<Vec<_>>().join(", ")
         );
         for note in self.outcome.notes.iter().filter(|n| n.contains("not recorded")) {
             line += "; ";

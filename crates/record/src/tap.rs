@@ -73,6 +73,34 @@ pub enum RecordEvent {
     End,
 }
 
+impl RecordEvent {
+    /// Bytes that count against the bounds while it waits.
+    pub fn cost(&self) -> usize {
+        match self {
+            RecordEvent::Datagrams(_, d) => d.bytes.len() + OVERHEAD,
+            RecordEvent::Packet(_, p) => p.bytes.len() + OVERHEAD,
+            RecordEvent::Figures(..) | RecordEvent::RelaySnapshot(..) => FIGURES,
+            RecordEvent::Endpoint(..)
+            | RecordEvent::ConnectionOpened(..)
+            | RecordEvent::Closed(..)
+            | RecordEvent::End => 0,
+        }
+    }
+
+    /// The endpoint, and when it was by that one's clock; nothing of what has no place among the others.
+    pub fn when(&self) -> Option<(usize, Time)> {
+        Some(match self {
+            RecordEvent::Datagrams(endpoint, d) => (*endpoint, d.at),
+            RecordEvent::Packet(endpoint, p) => (*endpoint, p.at),
+            RecordEvent::ConnectionOpened(endpoint, at, _) => (*endpoint, *at),
+            RecordEvent::Closed(endpoint, at, ..) => (*endpoint, *at),
+            RecordEvent::Figures(endpoint, _, f) => (*endpoint, f.at),
+            RecordEvent::RelaySnapshot(endpoint, look, _) => (*endpoint, look.at),
+            RecordEvent::Endpoint(..) | RecordEvent::End => return None,
+        })
+    }
+}
+
 /// The way to the writer.
 #[derive(Debug)]
 pub struct Queue {
@@ -150,18 +178,7 @@ impl Queue {
 
     /// The writer has taken this off the queue.
     pub fn taken(&self, event: &RecordEvent) {
-        let cost = match event {
-            RecordEvent::Datagrams(_, d) => d.bytes.len() + OVERHEAD,
-            RecordEvent::Packet(_, p) => p.bytes.len() + OVERHEAD,
-            RecordEvent::Figures(..) | RecordEvent::RelaySnapshot(..) => FIGURES,
-            RecordEvent::Endpoint(..)
-            | RecordEvent::ConnectionOpened(..)
-            | RecordEvent::Closed(..)
-            | RecordEvent::End => {
-                return;
-            }
-        };
-        self.waiting.fetch_sub(cost, Ordering::Relaxed);
+        self.waiting.fetch_sub(event.cost(), Ordering::Relaxed);
     }
 
     /// Nothing follows.

@@ -1,7 +1,9 @@
 //! The writer thread, and the state that it has at the end.
 
+use super::captures::{Captures, cannot};
 use super::link::Links;
-use super::packets::{Datagram, Packets, Ways};
+use super::order::Order;
+use super::packets::{Datagram, Ways};
 use super::qlog::{Beginning, Events, wall};
 use super::series::Series;
 use super::tap::{Datagrams, Figures, IpPacket, Queue, RecordEvent};
@@ -10,22 +12,20 @@ use crate::recording::About;
 use narrows_base::Time;
 use narrows_net::relay::RelaySnapshot;
 use narrows_net::tap::ConnectionOpened;
-use narrows_scenario::text_file::plain;
+use narrows_scenario::output_file;
 use narrows_transport::connection::{Closed, Stats};
 use narrows_transport::endpoint::Handle;
 use narrows_wire::header::{Header, LONG};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Packets of connections that are not known yet, at most.
 const MAX_EARLY: usize = 4096;
-/// Bytes that are written together.
-const BUFFER: usize = 1 << 20;
 
 /// An endpoint.
 pub(super) struct End {
@@ -33,6 +33,8 @@ pub(super) struct End {
     local: SocketAddr,
     zero: u64,
     ways: Ways,
+    /// The number of its capture file.
+    capture: usize,
     /// Seconds of its first and last datagram.
     pub span: Option<(f64, f64)>,
 }
@@ -62,7 +64,8 @@ pub struct Writer {
     folder: PathBuf,
     /// Nanoseconds since 1970.
     start: u64,
-    pub(super) packets: Packets<BufWriter<File>>,
+    pub(super) captures: Captures,
+    pub(super) order: Order,
     pub(super) ends: BTreeMap<usize, End>,
     pub(super) kept: Vec<Kept>,
     /// Of a relay.
@@ -73,18 +76,16 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens the capture file.
+    /// Opens the first capture file.
     pub fn new(folder: &Path, about: About) -> Result<Writer, String> {
-        let path = folder.join(names::PACKETS);
-        let packets = File::create(&path)
-            .and_then(|file| Packets::new(BufWriter::with_capacity(BUFFER, file)))
-            .map_err(|e| cannot(&path, &e))?;
+        let captures = Captures::new(folder)?;
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Writer {
             about,
             folder: folder.to_path_buf(),
             start: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
-            packets,
+            captures,
+            order: Order::default(),
             ends: BTreeMap::new(),
             kept: Vec::new(),
             links: None,
@@ -97,24 +98,20 @@ impl Writer {
     pub fn run(mut self, from: &Receiver<RecordEvent>, queue: &Queue) -> Result<Writer, String> {
         while let Ok(event) = from.recv() {
             queue.taken(&event);
+            let now = Instant::now();
             match event {
                 RecordEvent::End => break,
                 RecordEvent::Endpoint(number, name, local, zero) => {
                     self.endpoint(number, name, local, zero)?;
                 }
-                RecordEvent::Datagrams(endpoint, d) => self.datagrams(endpoint, &d)?,
-                RecordEvent::Packet(end, packet) => self.packet(end, &packet)?,
-                RecordEvent::ConnectionOpened(endpoint, at, opened) => {
-                    self.opened(endpoint, at, &opened)?
-                }
-                RecordEvent::Figures(endpoint, handle, f) => self.figures(endpoint, handle, &f)?,
-                RecordEvent::RelaySnapshot(endpoint, look, last) => {
-                    self.look(endpoint, &look, last)
-                }
-                RecordEvent::Closed(endpoint, at, handle, stats, why) => {
-                    self.closed(endpoint, at, handle, stats.as_ref(), &why)?;
-                }
+                event => self.add(event, now),
             }
+            while let Some((at, event)) = self.order.due(now) {
+                self.record(at, event)?;
+            }
+        }
+        while let Some((at, event)) = self.order.next() {
+            self.record(at, event)?;
         }
         for number in 0..self.kept.len() {
             self.end_events(number)?;
@@ -122,10 +119,32 @@ impl Writer {
         Ok(self)
     }
 
-    /// Ends the capture file: how many datagrams are in it and how many found no room.
-    pub(super) fn end_packets(self) -> Result<(), String> {
-        let path = self.folder.join(names::PACKETS);
-        self.packets.into_inner().flush().map_err(|e| cannot(&path, &e))
+    /// An event takes its place among the others; those of endpoints that are not known are dropped.
+    fn add(&mut self, event: RecordEvent, now: Instant) {
+        let Some((endpoint, at)) = event.when() else { return };
+        if let Some(end) = self.ends.get(&endpoint) {
+            self.order.add(wall(end.zero, at), event, now);
+        }
+    }
+
+    /// An event whose turn it is, with its time in nanoseconds since 1970.
+    fn record(&mut self, at: u64, event: RecordEvent) -> Result<(), String> {
+        match event {
+            RecordEvent::Datagrams(endpoint, d) => self.datagrams(endpoint, at, &d),
+            RecordEvent::Packet(end, packet) => self.packet(end, at, &packet),
+            RecordEvent::ConnectionOpened(endpoint, _, opened) => {
+                self.opened(endpoint, at, &opened)
+            }
+            RecordEvent::Figures(endpoint, handle, f) => self.figures(endpoint, at, handle, &f),
+            RecordEvent::RelaySnapshot(endpoint, look, last) => {
+                self.look(endpoint, at, &look, last);
+                Ok(())
+            }
+            RecordEvent::Closed(endpoint, _, handle, stats, why) => {
+                self.closed(endpoint, at, handle, stats.as_ref(), &why)
+            }
+            RecordEvent::Endpoint(..) | RecordEvent::End => Ok(()),
+        }
     }
 
     fn endpoint(
@@ -135,25 +154,19 @@ impl Writer {
         local: SocketAddr,
         zero: u64,
     ) -> Result<(), String> {
-        // Interfaces are numbered as they come, and endpoints as they are bound.
-        for missing in self.ends.len()..=number {
-            let done = self.packets.interface(name);
-            done.map_err(|e| cannot(&self.folder.join(names::PACKETS), &e))?;
-            let end = End { name, local, zero, ways: Ways::default(), span: None };
-            self.ends.insert(missing, end);
-        }
-        if let Some(end) = self.ends.get_mut(&number) {
-            (end.name, end.local, end.zero) = (name, local, zero);
-        }
+        let capture = self.captures.of(name)?;
+        let end = End { name, local, zero, ways: Ways::default(), capture, span: None };
+        self.ends.insert(number, end);
         Ok(())
     }
 
     /// Seconds since the recording's start.
-    fn seconds(start: u64, zero: u64, at: Time) -> f64 {
-        wall(zero, at).saturating_sub(start) as f64 * 1e-9
+    fn seconds(&self, at: u64) -> f64 {
+        at.saturating_sub(self.start) as f64 * 1e-9
     }
 
-    fn datagrams(&mut self, endpoint: usize, d: &Datagrams) -> Result<(), String> {
+    fn datagrams(&mut self, endpoint: usize, at: u64, d: &Datagrams) -> Result<(), String> {
+        let seconds = self.seconds(at);
         let Some(end) = self.ends.get_mut(&endpoint) else { return Ok(()) };
         let local = match d.local {
             // Bound to all addresses, a relay's own is known no better than an endpoint's.
@@ -161,17 +174,14 @@ impl Writer {
             None => end.ways.local(end.local, d.peer),
         };
         let (from, to) = if d.sent { (local, d.peer) } else { (d.peer, local) };
-        let (at, seconds) = (wall(end.zero, d.at), Writer::seconds(self.start, end.zero, d.at));
-        let first = end.span.map_or(seconds, |s| s.0);
+        let (capture, first) = (end.capture, end.span.map_or(seconds, |s| s.0));
         end.span = Some((first, seconds.max(first)));
         let segments: &mut dyn Iterator<Item = &[u8]> = match d.bytes.len() {
             0 => &mut std::iter::once(&[][..]),
             _ => &mut d.bytes.chunks(d.segment.max(1)),
         };
         for payload in segments {
-            let datagram = Datagram { interface: endpoint, at, from, to, ecn: d.ecn, payload };
-            let done = self.packets.add(datagram);
-            done.map_err(|e| cannot(&self.folder.join(names::PACKETS), &e))?;
+            self.captures.add(capture, Datagram { at, from, to, ecn: d.ecn, payload })?;
             // Whose packets pass a relay, it does not know.
             if d.local.is_some() || payload.first().is_none_or(|first| first & LONG != 0) {
                 continue;
@@ -194,24 +204,23 @@ impl Writer {
         Ok(())
     }
 
-    fn packet(&mut self, number: usize, packet: &IpPacket) -> Result<(), String> {
+    fn packet(&mut self, number: usize, at: u64, packet: &IpPacket) -> Result<(), String> {
+        let seconds = self.seconds(at);
         let Some(end) = self.ends.get_mut(&number) else { return Ok(()) };
-        let seconds = Writer::seconds(self.start, end.zero, packet.at);
         let first = end.span.map_or(seconds, |s| s.0);
         end.span = Some((first, seconds.max(first)));
-        let done = self.packets.add_packet(number, wall(end.zero, packet.at), &packet.bytes);
-        done.map_err(|e| cannot(&self.folder.join(names::PACKETS), &e))
+        self.captures.add_packet(end.capture, at, &packet.bytes)
     }
 
     fn opened(
         &mut self,
         endpoint: usize,
-        at: Time,
+        at: u64,
         opened: &ConnectionOpened,
     ) -> Result<(), String> {
+        let at = self.seconds(at);
         let Some(end) = self.ends.get_mut(&endpoint) else { return Ok(()) };
         let local = end.ways.local(end.local, opened.remote);
-        let at = Writer::seconds(self.start, end.zero, at);
         let number = self.kept.len();
         let path = names::events(&self.folder, number + 1);
         let beginning = Beginning {
@@ -221,7 +230,7 @@ impl Writer {
             opened,
             start: self.start,
         };
-        let events = File::create(&path)
+        let events = output_file::create(&path)
             .and_then(|file| Events::new(BufWriter::new(file), &beginning))
             .map_err(|e| cannot(&path, &e))?;
         let series = Series::new(at);
@@ -229,38 +238,45 @@ impl Writer {
         self.kept.push(Kept { endpoint, handle, events: Some(events), beyond: 0, series });
         self.ids.insert((endpoint, false, opened.id.0), number);
         self.ids.insert((endpoint, true, opened.peer_id.0), number);
-        self.write(number, |e| e.opened(at * 1e3, local, opened))?;
+        let is_own =
+            |p: &Early| self.ids.get(&(p.endpoint, p.sent, p.header.connection.0)) == Some(&number);
         let early = std::mem::take(&mut self.early);
-        for p in early {
-            if self.ids.get(&(p.endpoint, p.sent, p.header.connection.0)) == Some(&number) {
-                self.write(number, |e| e.packet(p.at * 1e3, p.sent, &p.header, p.length))?;
-            } else {
-                self.early.push_back(p);
-            }
+        let (own, others): (VecDeque<_>, _) = early.into_iter().partition(is_own);
+        self.early = others;
+        // It began with its first packet at the latest, though its keys came after that.
+        let began = own.front().map_or(at, |p| p.at.min(at));
+        self.write(number, |e| e.opened(began * 1e3, local, opened))?;
+        for p in own {
+            self.write(number, |e| e.packet(p.at * 1e3, p.sent, &p.header, p.length))?;
         }
         Ok(())
     }
 
-    fn figures(&mut self, endpoint: usize, handle: Handle, f: &Figures) -> Result<(), String> {
-        let Some((number, at)) = self.find(endpoint, handle, f.at) else { return Ok(()) };
+    fn figures(
+        &mut self,
+        endpoint: usize,
+        at: u64,
+        handle: Handle,
+        f: &Figures,
+    ) -> Result<(), String> {
+        let Some((number, at)) = self.find(endpoint, handle, at) else { return Ok(()) };
         if let Some(kept) = self.kept.get_mut(number).filter(|k| k.events.is_some()) {
             kept.series.add(at, &f.stats, &f.watched, false);
         }
         self.write(number, |e| e.figures(at * 1e3, &f.stats))
     }
 
-    fn look(&mut self, endpoint: usize, look: &RelaySnapshot, last: bool) {
+    fn look(&mut self, endpoint: usize, at: u64, look: &RelaySnapshot, last: bool) {
         let Some(zero) = self.ends.get(&endpoint).map(|e| e.zero) else { return };
-        let at = Writer::seconds(self.start, zero, look.at);
         // The relay's clock began with it.
-        let begun = Writer::seconds(self.start, zero, Time::ZERO);
+        let (at, begun) = (self.seconds(at), self.seconds(wall(zero, Time::ZERO)));
         self.links.get_or_insert_with(|| Links::new(begun)).add(at, look, last);
     }
 
     fn closed(
         &mut self,
         endpoint: usize,
-        at: Time,
+        at: u64,
         handle: Handle,
         stats: Option<&Stats>,
         why: &Closed,
@@ -275,11 +291,10 @@ impl Writer {
         })
     }
 
-    fn find(&self, endpoint: usize, handle: Handle, at: Time) -> Option<(usize, f64)> {
-        let zero = self.ends.get(&endpoint)?.zero;
+    fn find(&self, endpoint: usize, handle: Handle, at: u64) -> Option<(usize, f64)> {
         let mine = |k: &Kept| k.endpoint == endpoint && k.handle == handle;
         let number = self.kept.iter().position(mine)?;
-        Some((number, Writer::seconds(self.start, zero, at)))
+        Some((number, self.seconds(at)))
     }
 
     fn write(
@@ -299,8 +314,4 @@ impl Writer {
         }
         Ok(())
     }
-}
-
-fn cannot(path: &Path, e: &io::Error) -> String {
-    format!("cannot write {}: {}", path.display(), plain(e))
 }

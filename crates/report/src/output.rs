@@ -2,9 +2,10 @@
 
 use crate::{html, json, parquet, picture, seeds, summary};
 use narrows_lab::outcome::Outcome;
+use narrows_scenario::output_file;
 use narrows_scenario::text_file::plain;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Refuses a folder that cannot become one, before anything is simulated.
@@ -56,7 +57,8 @@ pub fn check_file(flag: &str, file: &Path) -> Result<(), String> {
 /// One line that names the file and what went wrong.
 pub fn write_all(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut files = write_report(outcome, folder)?;
-    files.push(whole(&folder.join("comparison.svg"), |p| fs::write(p, picture::svg(outcome)))?);
+    let svg = picture::svg(outcome);
+    files.push(whole(&folder.join("comparison.svg"), |f| f.write_all(svg.as_bytes()))?);
     Ok(files)
 }
 
@@ -70,21 +72,21 @@ pub fn write_report(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, St
     let mut text = serde_json::to_string_pretty(&json::outcome(outcome)).unwrap_or_default();
     text.push('\n');
     let mut files = vec![
-        whole(&folder.join("summary.json"), |p| fs::write(p, &text))?,
-        whole(&folder.join("summary.csv"), |p| fs::write(p, summary::csv(outcome)))?,
+        whole(&folder.join("summary.json"), |f| f.write_all(text.as_bytes()))?,
+        whole(&folder.join("summary.csv"), |f| f.write_all(summary::csv(outcome).as_bytes()))?,
     ];
     if let Some(table) = seeds::table(outcome) {
-        files.push(whole(&folder.join("seeds.csv"), |p| fs::write(p, table.csv()))?);
+        files.push(whole(&folder.join("seeds.csv"), |f| f.write_all(table.csv().as_bytes()))?);
         let about = parquet::about(outcome);
-        files.push(whole(&folder.join("seeds.parquet"), |p| {
-            let file = fs::File::create(p)?;
-            table.parquet(file, &about).map_err(|e| io::Error::other(e.to_string()))
+        files.push(whole(&folder.join("seeds.parquet"), |f| {
+            table.parquet(f, &about).map_err(|e| io::Error::other(e.to_string()))
         })?);
     }
-    files.push(whole(&folder.join("series.parquet"), |p| {
-        parquet::write_series(outcome, p).map_err(|e| io::Error::other(e.to_string()))
+    files.push(whole(&folder.join("series.parquet"), |f| {
+        parquet::write(outcome, f).map_err(|e| io::Error::other(e.to_string()))
     })?);
-    files.push(whole(&folder.join("report.html"), |p| html::write_html(outcome, p))?);
+    files
+        .push(whole(&folder.join("report.html"), |f| f.write_all(html::html(outcome).as_bytes()))?);
     Ok(files)
 }
 
@@ -92,11 +94,15 @@ pub fn write_report(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, St
 ///
 /// # Errors
 /// One line that names the file and what went wrong.
-pub fn whole(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> Result<PathBuf, String> {
+pub fn whole(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<PathBuf, String> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.part", std::process::id()));
     let part = path.with_file_name(name);
-    let done = write(&part).and_then(|()| fs::rename(&part, path));
+    let made = output_file::create(&part).and_then(|mut file| write(&mut file));
+    let done = made.and_then(|()| fs::rename(&part, path));
     match done {
         Ok(()) => Ok(path.to_path_buf()),
         Err(e) => {

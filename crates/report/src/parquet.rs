@@ -28,18 +28,13 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
-use std::{fs::File, io::Write, path::Path, sync::Arc};
+use std::{io::Write, sync::Arc};
 
 /// Writing failed: the file system or the parquet crate says why.
 pub type Error = parquet::errors::ParquetError;
 
 /// The columns before the variables; those before `time_s` are texts.
 const FIXED: [&str; 5] = ["protocol", "kind", "name", "group", "time_s"];
-
-/// Writes all series of the outcome to a file.
-pub fn write_series(outcome: &Outcome, path: &Path) -> Result<(), Error> {
-    write(outcome, File::create(path)?)
-}
 
 /// Writes all series of the outcome.
 pub fn write(outcome: &Outcome, sink: impl Write + Send) -> Result<(), Error> {

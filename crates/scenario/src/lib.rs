@@ -14,6 +14,7 @@ pub mod link;
 pub mod link_direction;
 mod link_text;
 pub mod links;
+pub mod output_file;
 pub mod plan;
 pub mod route;
 pub mod scenario;

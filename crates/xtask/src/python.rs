@@ -6,6 +6,12 @@ use std::process::{Command, Stdio};
 
 const PACKAGE: &str = "python";
 const ENVIRONMENT: &str = "target/python/environment";
+/// One with the oldest permitted readers of Parquet, and what is in it.
+const OLDEST_ENVIRONMENT: &str = "target/python/oldest";
+const OLDEST: &str = "python/tests/oldest.txt";
+/// Prints whether there are wheels of those for this Python.
+const HAS_OLDEST: &str =
+    "import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info < (3, 13))";
 /// Where the reference of all names goes, seen from the package's folder.
 const REFERENCE: &str = "../target/python/reference";
 /// Prints whether the interpreter is new enough, and can make virtual environments.
@@ -15,13 +21,13 @@ const TOOLS: &str = "python/tests/requirements.txt";
 
 /// Builds the package and runs pytest, mypy and ruff.
 pub fn test() -> Result<(), String> {
-    let Some(python) = interpreter() else {
+    let Some(python) = interpreter(IS_USABLE) else {
         eprintln!(
             "Python package: not tested, since there is no Python 3.10 or newer with venv and pip"
         );
         return Ok(());
     };
-    let environment = environment(&python)?;
+    let environment = environment(&python, ENVIRONMENT, TOOLS)?;
     let tool = |name: &str| Command::new(environment.join("bin").join(name));
     build()?;
     let checks: [(&str, &[&str]); 5] = [
@@ -36,6 +42,26 @@ pub fn test() -> Result<(), String> {
         let source = std::path::absolute(Path::new(PACKAGE).join("python"));
         let source = source.map_err(|e| format!("{PACKAGE}: {e}"))?;
         run(tool(name).args(args).current_dir(PACKAGE).env("PYTHONPATH", source), &shown)?;
+    }
+    read_parquet(&environment)
+}
+
+/// Has the newest readers of Parquet and the oldest permitted ones read what the command writes.
+fn read_parquet(newest: &Path) -> Result<(), String> {
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let command = Path::new(&target).join("debug").join("narrows");
+    let oldest = match interpreter(HAS_OLDEST) {
+        Some(python) => Some(environment(&python, OLDEST_ENVIRONMENT, OLDEST)?),
+        None => {
+            eprintln!(
+                "Parquet: not read by the oldest readers, since there is no Python 3.10 to 3.12"
+            );
+            None
+        }
+    };
+    for environment in oldest.iter().map(PathBuf::as_path).chain([newest]) {
+        let mut python = Command::new(environment.join("bin/python"));
+        run(python.arg("python/tests/read_parquet.py").arg(&command), "read_parquet.py")?;
     }
     Ok(())
 }
@@ -66,8 +92,9 @@ fn place(profile: &str) -> Result<(), String> {
 /// Builds the package for release, and has `work` call Python with it, in the package's folder.
 #[cfg(feature = "measure")]
 pub fn release(work: impl FnOnce(&mut Command) -> Result<(), String>) -> Result<(), String> {
-    let python = interpreter().ok_or("there is no Python 3.10 or newer with venv and pip")?;
-    let environment = environment(&python)?;
+    let python =
+        interpreter(IS_USABLE).ok_or("there is no Python 3.10 or newer with venv and pip")?;
+    let environment = environment(&python, ENVIRONMENT, TOOLS)?;
     cargo(&["build", "--release", "--package", "narrows-python", "--lib", "--locked"])?;
     place("release")?;
     let source = std::path::absolute(Path::new(PACKAGE).join("python"));
@@ -76,33 +103,34 @@ pub fn release(work: impl FnOnce(&mut Command) -> Result<(), String>) -> Result<
     work(python.current_dir(PACKAGE).env("PYTHONPATH", source))
 }
 
-/// The first Python that will do.
-fn interpreter() -> Option<String> {
+/// The first Python for which this script succeeds.
+fn interpreter(script: &str) -> Option<String> {
     let own = std::env::var("PYTHON").ok();
     let known = ["python3", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10"];
     let is_usable = |name: &String| {
         let mut command = Command::new(name);
-        command.args(["-c", IS_USABLE]).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(["-c", script]).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|s| s.success())
     };
     own.into_iter().chain(known.map(String::from)).find(is_usable)
 }
 
-/// A virtual environment with the tools; made again when their list has changed.
-fn environment(python: &str) -> Result<PathBuf, String> {
-    let folder = std::path::absolute(ENVIRONMENT).map_err(|e| format!("{ENVIRONMENT}: {e}"))?;
-    let wanted = std::fs::read_to_string(TOOLS).map_err(|e| format!("{TOOLS}: {e}"))?;
+/// A virtual environment in this folder with what the list names; made again when the list has changed.
+fn environment(python: &str, folder: &str, list: &str) -> Result<PathBuf, String> {
+    let shown = folder;
+    let folder = std::path::absolute(folder).map_err(|e| format!("{folder}: {e}"))?;
+    let wanted = std::fs::read_to_string(list).map_err(|e| format!("{list}: {e}"))?;
     let mark = folder.join("installed.txt");
     if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == wanted) {
         return Ok(folder);
     }
     run(
         Command::new(python).args(["-m", "venv", "--clear"]).arg(&folder),
-        &format!("{python} -m venv {ENVIRONMENT}"),
+        &format!("{python} -m venv {shown}"),
     )?;
     run(
-        Command::new(folder.join("bin/pip")).args(["install", "--quiet", "--requirement", TOOLS]),
-        &format!("pip install --requirement {TOOLS}"),
+        Command::new(folder.join("bin/pip")).args(["install", "--quiet", "--requirement", list]),
+        &format!("pip install --requirement {list}"),
     )?;
     std::fs::write(&mark, wanted).map_err(|e| format!("{}: {e}", mark.display()))?;
     Ok(folder)

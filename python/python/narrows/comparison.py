@@ -12,7 +12,7 @@ from .controller import ProtocolLike, lending
 from .links import Link
 from .results import Comparison
 from .scenario import Scenario
-from .units import Size, Time, path_text
+from .units import Size, Time, listed, path_text
 
 
 def compare(
@@ -72,6 +72,7 @@ def compare(
       ...
     narrows.SpecError: --protocols: unknown protocol 'cubik'; did you mean 'cubic'?
     """
+    protocols = listed(protocols)
     given = pairs(
         link=link,
         protocols=protocols,
@@ -91,7 +92,7 @@ def compare(
         reconfigure=reconfigure,
         jobs=jobs,
     )
-    with lending(protocols or ()), bars.shown("compare", progress) as tell:
+    with lending(protocols), bars.shown("compare", progress) as tell:
         return Comparison(_narrows.compare(given, tell))
 
 

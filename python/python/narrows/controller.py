@@ -250,13 +250,13 @@ def protocols_text(protocols: str | Iterable[object]) -> str:
 
 
 def controllers(*values: object) -> list[Any]:
-    """Return what is neither text nor number in lists of protocols."""
+    """Return the classes and functions in lists of protocols and of values."""
     lists = (v for v in values if isinstance(v, Iterable) and not isinstance(v, str))
-    return [one for each in lists for one in each if not isinstance(one, str | int | float)]
+    return [one for each in lists for one in each if callable(one)]
 
 
 @contextmanager
-def lending(protocols: Iterable[object]) -> Iterator[None]:
+def lending(protocols: Iterable[object] | None) -> Iterator[None]:
     """Make controllers known by their names within a ``with`` block; texts are passed over."""
     with ExitStack() as stack:
         for controller in controllers(protocols):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from os import PathLike
 from typing import Any
 
 from .units import (
@@ -12,6 +13,7 @@ from .units import (
     Time,
     fraction_text,
     packets_text,
+    path_text,
     plain_text,
     rate_text,
     time_text,
@@ -26,6 +28,7 @@ _WRITERS: dict[str, Callable[[Any, str], str]] = {
     "jitter": time_text,
     "duplicate": fraction_text,
     "corrupt": fraction_text,
+    "trace": path_text,
     "trace-start": time_text,
     "host-delay": time_text,
 }
@@ -48,8 +51,10 @@ class Link:
         Queue management, as in ``"fq-codel"``.
     loss
         ``"1%"``, ``"ge(g=0.1%,h=20%)"``, or a fraction.
-    policer, trace, reorder, access, egress
+    policer, reorder, access, egress
         Texts: see ``narrows compare --help``.
+    trace
+        A file's path.
     trace_start, jitter, host_delay
         Text, timedelta or seconds.
     duplicate, corrupt
@@ -70,7 +75,7 @@ class Link:
     aqm: str | None = None
     loss: Fraction | None = None
     policer: str | None = None
-    trace: str | None = None
+    trace: str | PathLike[str] | None = None
     trace_start: Time | None = None
     jitter: Time | None = None
     reorder: str | None = None

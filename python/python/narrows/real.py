@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
-from . import _narrows
+from . import _narrows, units
 from ._narrows import SpecError
 from .controller import ProtocolLike, lending, protocol_text
+from .links import Link, link_text
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,9 @@ class Speed:
 
 def speed(
     protocol: ProtocolLike,
-    link: str = "20Mbit/s,25ms",
+    link: str | Link = "20Mbit/s,25ms",
     *,
-    seconds: float = 5.0,
+    seconds: float | timedelta = 5.0,
     seed: int = 1,
     packet: int = 1500,
 ) -> Speed:
@@ -62,13 +64,14 @@ def speed(
 
     Raises :class:`ControllerError` if the controller does, or sets an impossible limit.
     """
-    name = protocol_text(protocol)
+    name, path = protocol_text(protocol), link_text(link)
     if not isinstance(protocol, str):
         name = f"rrtp+{name}"
+    length = units.seconds(seconds, "seconds")
     with lending([protocol]):
         with _raising(name):
-            real, simulated = _narrows.loopback(name, link, seconds, packet, seed)
-        return Speed(name, link, Transfer(**real), Transfer(**simulated))
+            real, simulated = _narrows.loopback(name, path, length, packet, seed)
+        return Speed(name, path, Transfer(**real), Transfer(**simulated))
 
 
 @contextmanager

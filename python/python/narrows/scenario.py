@@ -121,7 +121,7 @@ class Scenario:
         ]
         if self.bottleneck is not None:
             lines.append(f"bottleneck = {_quoted(self.bottleneck, 'bottleneck')}")
-        if self.protocols:
+        if len(self.protocols):
             names = ", ".join(_quoted(protocol_text(one), "protocols") for one in self.protocols)
             lines.append(f"protocols = [{names}]")
         for wire in self.links:

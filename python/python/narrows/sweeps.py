@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import ExitStack
+from datetime import timedelta
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,18 @@ from .controller import ProtocolLike, controllers, lending, protocol_text
 from .links import Link
 from .scenario import Scenario
 from .tables import Table
-from .units import Size, Time, number_text, path_text, plain_text, wrong_type
+from .units import (
+    Size,
+    Time,
+    listed,
+    number_text,
+    path_text,
+    plain_text,
+    scalar,
+    seconds,
+    time_text,
+    wrong_type,
+)
 from .workers import Pool
 
 if TYPE_CHECKING:
@@ -28,7 +40,10 @@ if TYPE_CHECKING:
     import polars
 
 #: The values of a parameter: ``"0.1%..10%:log:8"``, or a list of texts, plain numbers and, as protocols, classes.
-Values = str | Iterable[str | float | ProtocolLike]
+Values = str | Iterable[str | float | timedelta | PathLike[str] | ProtocolLike]
+
+#: What a sweep is made of: options, the text and folder of its scenario, and controllers of one's own.
+_Origin = tuple[list[tuple[str, str]], tuple[str, str] | None, list[Any]]
 
 
 class Sweep:
@@ -40,12 +55,21 @@ class Sweep:
     (8, 8, ['cubic', 'bbr', 'cubic', 'bbr'])
     """
 
-    def __init__(self, found: _narrows.Sweep) -> None:
-        """Wrap a compiled sweep."""
+    def __init__(self, found: _narrows.Sweep, origin: _Origin) -> None:
+        """Wrap a compiled sweep; ``origin`` is what it is made of again."""
         self._found = found
+        self._origin = origin
         self._thread: threading.Thread | None = None
         self._raised: BaseException | None = None
         self._stop = threading.Event()
+
+    def __reduce__(self) -> tuple[Callable[..., Sweep], tuple[Any, ...]]:
+        """Take it apart for pickle and copy: a copy has the runs that are finished, and runs nothing."""
+        given, text, own = self._origin
+        name = dict(given).get("")
+        if text is None and name is not None and Path(name).is_file():
+            text = (_read(Path(name)), str(Path(name).resolve().parent))
+        return _restored, ((given, text, own), self._found.finished())
 
     @property
     def done(self) -> int:
@@ -57,18 +81,18 @@ class Sweep:
         """How many runs there are: points times seeds."""
         return self._found.counts()[1]
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def wait(self, timeout: float | timedelta | None = None) -> bool:
         """Wait until all runs are finished or so many seconds are over; say whether they are.
 
         What ended the sweep early is raised here.
         """
         if self._thread is not None:
-            self._thread.join(timeout)
+            self._thread.join(None if timeout is None else seconds(timeout, "timeout"))
             if self._thread.is_alive():
                 return False
         if self._raised is not None:
             raise self._raised
-        return True
+        return self._thread is not None or self.done == self.total
 
     def cancel(self) -> None:
         """Stop a sweep that was begun with ``wait=False``; what is finished stays."""
@@ -174,6 +198,11 @@ def sweep(
 
     Raises ``SpecError`` with the command's message where an argument is wrong.
     """
+    protocols = listed(protocols)
+    if not isinstance(vary, Mapping):
+        vary = listed(vary)
+    if isinstance(vary, Mapping):
+        vary = {key: listed(values) for key, values in vary.items()}
     text = None
     name = None
     if isinstance(scenario, Scenario):
@@ -213,7 +242,7 @@ def sweep(
     with ExitStack() as failing:
         failing.push(loans)
         loans.enter_context(lending(own))
-        found = Sweep(_narrows.Sweep(given, text, place, fresh))
+        found = Sweep(_narrows.Sweep(given, text, place, fresh), (given, text, own))
         failing.pop_all()
     if client is None and wait:
 
@@ -259,16 +288,28 @@ def _values_text(name: str, values: Values) -> str:
         return values
     if not isinstance(values, Iterable):
         raise wrong_type(values, f"vary: {name}", "a text or a list of values")
-    return ",".join(
-        protocol_text(value)
-        if isinstance(value, str) or callable(value)
-        else _number_text(value, name)
-        for value in values
-    )
+    return ",".join(_value_text(value, f"vary: {name}") for value in values)
 
 
-def _number_text(value: object, name: str) -> str:
-    return number_text(value, "", f"vary: {name}", "a text or a number")
+def _value_text(value: object, name: str) -> str:
+    value = scalar(value)
+    if isinstance(value, str) or callable(value):
+        return protocol_text(value)
+    if isinstance(value, timedelta):
+        return time_text(value, name)
+    if isinstance(value, PathLike):
+        return path_text(value, name)
+    return number_text(value, "", name, "a text, a number, a timedelta or a path")
+
+
+def _restored(origin: _Origin, finished: list[tuple[int, int, str]]) -> Sweep:
+    """Put a sweep together that was taken apart; its controllers are lent while it is read."""
+    given, text, own = origin
+    with lending(own):
+        found = _narrows.Sweep(given, text, None, False)
+    for point, seed, line in finished:
+        found.add(point, seed, line)
+    return Sweep(found, origin)
 
 
 def _read(path: Path) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _narrows
@@ -71,14 +73,20 @@ class Table:
 
     def to_polars(self) -> polars.DataFrame:
         """Return a polars DataFrame, which shares the memory."""
-        import polars
-
-        return polars.DataFrame(self)
+        frame: polars.DataFrame = _needed("polars").DataFrame(self)
+        return frame
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a pandas DataFrame."""
-        import pandas
-
+        pandas = _needed("pandas")
         if hasattr(pandas.DataFrame, "from_arrow"):
             return pandas.DataFrame.from_arrow(self)
         return pandas.DataFrame(self.to_dict())
+
+
+def _needed(name: str) -> ModuleType:
+    """Import a package of an extra's name, or say how to install it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as e:
+        raise ImportError(f"this needs {name} ({e}): pip install 'narrows[{name}]'") from e

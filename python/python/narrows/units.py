@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from decimal import Decimal
 from numbers import Integral, Real
 from os import PathLike, fspath
 from typing import Any, TypeAlias
@@ -24,12 +25,26 @@ Size: TypeAlias = str | int
 Fraction: TypeAlias = str | float
 
 
+def scalar(value: object) -> object:
+    """Return the number or time of Python that a scalar of NumPy, or an array of no dimension, is.
+
+    Its times are told apart from its whole numbers, which they claim to be.
+    """
+    if getattr(value, "ndim", None) != 0:
+        return value
+    array: Any = value
+    if getattr(getattr(array, "dtype", None), "kind", None) == "m":
+        return timedelta(microseconds=float(array / array.dtype.type(1, "us")))
+    return array.item() if callable(getattr(array, "item", None)) else value
+
+
 def time_text(value: Time, name: str) -> str:
     """Write a time as the command reads it.
 
     >>> time_text(timedelta(milliseconds=25), "delay"), time_text(0.5, "duration")
     ('25ms', '0.5s')
     """
+    value = scalar(value)  # type: ignore[assignment]
     if isinstance(value, timedelta):
         microseconds = value // timedelta(microseconds=1)
         for unit, size in (("s", 1_000_000), ("ms", 1_000)):
@@ -67,7 +82,8 @@ def number_text(value: object, unit: str, name: str, expected: str) -> str:
     """Write a number with its unit; a text is left as it is."""
     if isinstance(value, str):
         return value
-    if isinstance(value, bool) or not isinstance(value, Real):
+    value = scalar(value)
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise wrong_type(value, name, expected)
     if isinstance(value, Integral):
         return f"{int(value)}{unit}"
@@ -81,6 +97,7 @@ def number_text(value: object, unit: str, name: str, expected: str) -> str:
 
 def whole_text(value: object, name: str) -> str:
     """Write a whole number; the command says what is wrong with another."""
+    value = scalar(value)
     if isinstance(value, bool) or not isinstance(value, Integral | str):
         raise wrong_type(value, name, "a whole number")
     return str(value)
@@ -107,6 +124,29 @@ def list_text(value: str | Iterable[Any], name: str) -> str:
     if not isinstance(value, Iterable):
         raise wrong_type(value, name, "a text or a list of texts")
     return ",".join(plain_text(item, name) for item in value)
+
+
+def seconds(value: Time, name: str) -> float:
+    """Return a time in seconds for what takes no text.
+
+    >>> seconds(timedelta(milliseconds=1500), "seconds")
+    1.5
+    """
+    number = scalar(value)
+    if isinstance(number, timedelta):
+        return number.total_seconds()
+    if isinstance(number, bool) or not isinstance(number, Real | Decimal):
+        raise wrong_type(value, name, "seconds or a timedelta")
+    return float(number)
+
+
+def listed(values: Any) -> Any:  # noqa: ANN401
+    """Return what is iterated over more than once, as a list: an array has no truth, and a generator one end.
+
+    >>> listed(x for x in "ab")
+    ['a', 'b']
+    """
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, str) else values
 
 
 def wrong_type(value: object, name: str, expected: str) -> SpecError:

@@ -10,6 +10,7 @@ use super::key::Key;
 use crate::measure::MEASURES;
 use narrows_base::SpecError;
 use narrows_scenario::plan::Plan;
+use narrows_scenario::scenario::Scenario;
 use narrows_sim::SimError;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -28,6 +29,8 @@ pub struct Sweep {
     pub seed: u64,
     /// How many.
     pub seeds: u32,
+    /// The scenario at the first point; controllers that were lent may be gone by the time of a report.
+    pub first: Option<Scenario>,
     /// Its points.
     pub points: Vec<Point>,
     /// Names of the groups of flows, the same at every point.
@@ -77,11 +80,13 @@ impl Sweep {
             )));
         }
         let mut points = Vec::with_capacity(grid.points());
+        let mut first = None;
         let (mut groups, mut competes): (Vec<String>, Vec<bool>) = (Vec::new(), Vec::new());
         for point in 0..grid.points() {
             let plan = grid.plan(point)?;
             let flows = &plan.scenario.flows;
             if point == 0 {
+                first = Some(plan.scenario.clone());
                 groups = flows.iter().map(|f| f.name.clone()).collect();
                 competes = (0..flows.len()).map(|g| !plan.others(g).is_empty()).collect();
             }
@@ -96,7 +101,7 @@ impl Sweep {
         }
         let samples = points.len() * (groups.len() + 2) * super::found::SAMPLES as usize;
         let traced = points.len() <= MAX_TRACES && samples <= MAX_SAMPLES;
-        Ok(Sweep { grid, seed, seeds, points, groups, competes, traced })
+        Ok(Sweep { grid, seed, seeds, first, points, groups, competes, traced })
     }
 
     /// The group that tables show unless configured otherwise: the first that competes, or the first.

@@ -10,9 +10,10 @@
 use super::found::Found;
 use super::key::Key;
 use narrows_base::random::mix;
+use narrows_scenario::output_file;
 use narrows_scenario::text_file::plain;
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -82,10 +83,9 @@ fn open_own(
         runs.extend(found);
         torn |= has_no_end && other == path;
     }
-    let mut options = OpenOptions::new();
     let mut file = match fresh {
-        true => options.create(true).write(true).truncate(true).open(&path),
-        false => options.create(true).append(true).open(&path),
+        true => output_file::create(&path),
+        false => output_file::append(&path),
     }
     .map_err(say)?;
     if torn {
@@ -103,7 +103,9 @@ fn journals(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
         let rest = name.to_str().and_then(|n| n.strip_prefix(NAME));
         let number =
             |rest: &str| rest.strip_prefix('.').is_some_and(|n| n.parse::<usize>().is_ok());
-        if rest.is_some_and(|rest| rest.is_empty() || number(rest)) {
+        // Reading a pipe would wait for a writer, and a link leads elsewhere.
+        if rest.is_some_and(|rest| rest.is_empty() || number(rest)) && entry.file_type()?.is_file()
+        {
             found.push(entry.path());
         }
     }

@@ -94,14 +94,14 @@ impl<'a> Outcome<'a> {
         if !sweep.traced {
             notes.push("the grid is too large for traces in the report".into());
         }
-        let first = sweep.grid.scenario(0).ok();
+        let first = sweep.first.as_ref();
         let seconds = |d: narrows_base::Duration| d.as_nanos() as f64 / 1e9;
         Outcome {
             sweep,
             runs,
             command_line: about.command_line,
             base_line: about.base_line,
-            scenario: first.as_ref().map_or(String::new(), |s| s.name.clone()),
+            scenario: first.map_or(String::new(), |s| s.name.clone()),
             span_s: first.map_or((0.0, 0.0), |s| (seconds(s.duration), seconds(s.warmup))),
             measure: about.measure,
             group: about.group,

@@ -10,30 +10,51 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Counts what a capture holds, by interface and kind of packet (handshake or data): datagrams,
-/// payload bytes.
-pub fn captured(file: &[u8]) -> [[(u64, u64); 2]; 2] {
-    let mut out = [[(0, 0); 2]; 2];
+/// Counts what a capture of one end holds, by kind of packet (handshake or data): datagrams, payload bytes.
+/// There is one interface, and times do not run backwards.
+pub fn captured(file: &[u8]) -> [(u64, u64); 2] {
+    let (mut out, mut interfaces, mut before) = ([(0, 0); 2], 0, 0);
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
     let mut at = 0;
     while at < file.len() {
         let (kind, length) = (word(at), word(at + 4));
         if kind == 6 {
             let (interface, size) = (word(at + 8), word(at + 20));
+            let time = (word(at + 12) as u64) << 32 | word(at + 16) as u64;
+            assert!(interface == 0 && time >= before, "{before} and then {time}");
+            before = time;
             let payload = &file[at + 28 + 28..at + 28 + size];
             let long = usize::from(payload[0] & 0x80 != 0);
-            out[interface][long].0 += 1;
-            out[interface][long].1 += payload.len() as u64;
+            out[long].0 += 1;
+            out[long].1 += payload.len() as u64;
         }
+        interfaces += usize::from(kind == 1);
         at += length;
     }
+    assert_eq!(interfaces, 1);
     out
 }
 
 fn records(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
     assert!(text.starts_with('\u{1e}') && text.ends_with('\n'));
-    text.split('\u{1e}').skip(1).map(|r| serde_json::from_str(r).unwrap()).collect()
+    let records: Vec<Value> =
+        text.split('\u{1e}').skip(1).map(|r| serde_json::from_str(r).unwrap()).collect();
+    let times: Vec<f64> = records[1..].iter().map(|e| e["time"].as_f64().unwrap()).collect();
+    assert!(times.is_sorted() && times[0] >= 0.0, "times run backwards in {}", path.display());
+    records
+}
+
+/// What the captures of both ends hold: the client's, the server's. Each names its interface after its end.
+fn captures(folder: &Path) -> [[(u64, u64); 2]; 2] {
+    let files = ["packets.pcapng", "packets-client.pcapng", "packets-server.pcapng"];
+    let read = |name: &&str| std::fs::read(folder.join(name)).ok();
+    let files: Vec<Vec<u8>> = files.iter().filter_map(read).collect();
+    assert_eq!(files.len(), 2);
+    ["client", "server"].map(|end| {
+        let is_of = |file: &&Vec<u8>| file[..80].windows(6).any(|w| w == end.as_bytes());
+        captured(files.iter().find(is_of).unwrap())
+    })
 }
 
 fn named<'a>(events: &'a [Value], name: &'a str) -> impl Iterator<Item = &'a Value> {
@@ -76,7 +97,7 @@ fn a_recording_has_every_packet_that_the_figures_count() {
     assert_eq!(recording.connections, 4, "two at each end");
 
     // Everything is in the capture, and in the events of some connection.
-    let capture = captured(&std::fs::read(folder.join("packets.pcapng")).unwrap());
+    let capture = captures(&folder);
     let mut datagrams = 0;
     let mut packets = [(0, 0); 2];
     for number in 1..=4 {

@@ -37,12 +37,33 @@ fn tshark(capture: &Path) -> Option<Vec<String>> {
     Some(String::from_utf8_lossy(&out.stdout).lines().map(str::to_string).collect())
 }
 
-/// Every packet is of one of these interfaces, and whole.
-fn opens(capture: &Path, names: &[&str], datagrams: u64) {
-    let Some(lines) = tshark(capture) else { return };
-    assert_eq!(lines.len() as u64, datagrams);
-    let good: Vec<String> = names.iter().map(|name| format!("{name}\t1\t1")).collect();
-    assert_eq!(lines.iter().find(|line| !good.contains(line)), None);
+/// How many packets tcpdump reads, that is libpcap; `None`, and why, where there is no tcpdump.
+fn tcpdump(capture: &Path) -> Option<u64> {
+    // Without a user to become: it may not read the folder of this one.
+    let out = match Command::new("tcpdump").args(["-Z", "root", "-nr"]).arg(capture).output() {
+        Ok(out) => out,
+        Err(e) => {
+            eprintln!("skipped: tcpdump could not be started: {e}");
+            return None;
+        }
+    };
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    Some(String::from_utf8_lossy(&out.stdout).lines().filter(|l| l.contains(" IP")).count() as u64)
+}
+
+/// Every packet of the captures is whole and of its end; there are so many in all.
+fn opens(folder: &Path, ends: &[&str; 2], datagrams: u64) {
+    let files = [folder.join("packets.pcapng"), folder.join(format!("packets-{}.pcapng", ends[1]))];
+    if let Some(read) = files.iter().map(|file| tcpdump(file)).sum::<Option<u64>>() {
+        assert_eq!(read, datagrams);
+    }
+    let Some(lines) = files.iter().map(|file| tshark(file)).collect::<Option<Vec<_>>>() else {
+        return;
+    };
+    assert_eq!(lines.iter().map(Vec::len).sum::<usize>() as u64, datagrams);
+    for (lines, end) in lines.iter().zip(ends) {
+        assert_eq!(lines.iter().find(|line| **line != format!("{end}\t1\t1")), None);
+    }
 }
 
 #[test]
@@ -78,12 +99,14 @@ fn a_relays_recording_has_what_came_and_what_went_on_both_sides() {
     assert!((20..80).contains(&gone), "{stats:?}");
 
     // 100 came, what was not lost went on; one came back.
-    let path = folder.join("packets.pcapng");
     assert_eq!(recording.datagrams, 100 + gone + 2);
-    let capture = captured(&std::fs::read(&path).unwrap());
-    let of = |n: usize| capture[n][0].0 + capture[n][1].0;
-    assert_eq!((of(0), of(1)), (101, gone + 1), "the clients' side, the server's");
-    opens(&path, &["clients", "server"], recording.datagrams);
+    let of = |name: &str| {
+        let capture = captured(&std::fs::read(folder.join(name)).unwrap());
+        capture[0].0 + capture[1].0
+    };
+    assert_eq!(of("packets.pcapng"), 101, "the clients' side");
+    assert_eq!(of("packets-server.pcapng"), gone + 1);
+    opens(&folder, &["clients", "server"], recording.datagrams);
 
     // The series adds up to the same.
     let results = &recording.outcome.results;
@@ -105,12 +128,57 @@ fn a_relays_recording_has_what_came_and_what_went_on_both_sides() {
 }
 
 #[test]
-fn tshark_opens_the_capture_of_both_ends_of_a_connection() {
+fn tcpdump_and_tshark_open_the_captures_of_both_ends_of_a_connection() {
     let folder = std::env::temp_dir().join(format!("narrows-record-ends-{}", std::process::id()));
     let recorder = std::sync::Arc::new(Recorder::start(&folder, about(&[])).unwrap());
     let listen = "127.0.0.1:0".parse().unwrap();
     speed(100_000, 1, recorder.clone()).local(listen, Ok, &mut |_, _| true).unwrap();
     let recording = recorder.finish().unwrap().unwrap();
-    opens(&folder.join("packets.pcapng"), &["client", "server"], recording.datagrams);
+    // The server is there first.
+    opens(&folder, &["server", "client"], recording.datagrams);
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A received packet is told when it was read, though its time is when it came.
+#[test]
+fn packets_told_out_of_order_are_recorded_in_the_order_of_their_times() {
+    let folder = std::env::temp_dir().join(format!("narrows-record-order-{}", std::process::id()));
+    let recorder = Recorder::start(&folder, about(&["the way there", "the way back"])).unwrap();
+    let link = recorder.ip_link(["a", "b"], narrows_net::Clock::new());
+    let packet = |n: u8| [&[0x45, 0, 0, 28][..], &[n; 25]].concat();
+    for (end, ms) in [(0, 50), (0, 10), (1, 60), (0, 30), (1, 20)] {
+        let at = narrows_base::Time::from_nanos(ms * 1_000_000);
+        link.passed(end, at, &packet(ms as u8));
+    }
+    drop(link);
+    recorder.finish().unwrap().unwrap();
+    for (file, packets) in [("packets.pcapng", 3), ("packets-b.pcapng", 2)] {
+        let capture = captured(&std::fs::read(folder.join(file)).unwrap());
+        assert_eq!(capture[0].0 + capture[1].0, packets, "{file}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// What somebody planted in the folder is not written through.
+#[cfg(unix)]
+#[test]
+fn a_recording_writes_through_no_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let treasure = folder.join("treasure");
+    std::fs::write(&treasure, "gold").unwrap();
+    let rec = folder.join("rec");
+    std::fs::create_dir(&rec).unwrap();
+    std::os::unix::fs::symlink(&treasure, rec.join("packets.pcapng")).unwrap();
+    for name in ["packets-b.pcapng", "connection-1.sqlog", "report.html", "series.parquet"] {
+        std::fs::hard_link(&treasure, rec.join(name)).unwrap();
+    }
+    let recorder = Recorder::start(&rec, about(&["the way there", "the way back"])).unwrap();
+    let link = recorder.ip_link(["a", "b"], narrows_net::Clock::new());
+    link.passed(0, narrows_base::Time::ZERO, &[0x45; 40]);
+    link.passed(1, narrows_base::Time::ZERO, &[0x45; 40]);
+    drop(link);
+    recorder.finish().unwrap().unwrap();
+    assert_eq!(std::fs::read(&treasure).unwrap(), b"gold");
+    assert!(!rec.join("packets.pcapng").is_symlink());
 }

@@ -18,15 +18,10 @@ mod tests;
 
 use crate::VERSION;
 use narrows_lab::outcome::{Outcome, ProtocolOutcome};
-use std::{fmt::Write, fs, io, path::Path};
+use std::fmt::Write;
 use text::escape;
 
 const SCRIPT: &str = include_str!("page.js");
-
-/// Writes the page to a file.
-pub fn write_html(outcome: &Outcome, path: &Path) -> io::Result<()> {
-    fs::write(path, html(outcome))
-}
 
 /// The page.
 pub fn html(outcome: &Outcome) -> String {
@@ -200,7 +195,7 @@ fn repeat(page: &mut String, outcome: &Outcome) {
              <dt>Over</dt><dd><code>{}</code></dd>\
              <dt>Measured</dt><dd>{:.3} s</dd></dl>\
              <p class=\"quiet\">All numbers are in summary.json and summary.csv beside this page, \
-             all series in series.parquet, the datagrams in packets.pcapng{events}. Charts: plotly.js, © Plotly, Inc., MIT licence.</p></section>",
+             all series in series.parquet, the packets in packets*.pcapng{events}. Charts: plotly.js, © Plotly, Inc., MIT licence.</p></section>",
             escape(&outcome.command_line),
             escape(&outcome.link),
             outcome.duration_s

@@ -394,15 +394,6 @@
   for (const element of document.querySelectorAll(".timeline")) chart(element, drawTrace);
   drawChoice();
 
-  async function unpack() {
-    const packed = Uint8Array.from(atob(byId("library").textContent), (c) => c.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-    const script = document.createElement("script");
-    script.textContent = await new Response(stream).text();
-    document.head.append(script);
-    if (typeof Plotly === "undefined") throw new Error("plotly.js did not start");
-  }
-
   function failed(error) {
     console.error(error);
     for (const { element } of charts) {
@@ -410,12 +401,13 @@
       element.classList.add("failed");
     }
     const note = document.createElement("p");
-    note.textContent = "The charts need a browser from 2023 or later; the tables are complete.";
+    note.textContent = "The charts need a newer browser; the tables are complete.";
     byId("sides")?.append(note);
   }
 
   if (charts.length) {
-    unpack().then(() => {
+    try {
+      startLibrary();
       const seen = new IntersectionObserver((entries) => {
         for (const entry of entries.filter((e) => e.isIntersecting)) {
           const found = charts.find((c) => c.element === entry.target);
@@ -430,6 +422,8 @@
       byId("same")?.addEventListener("change", () => again((c) => c.draw === drawTrace));
       byId("together")?.addEventListener("change", () => { view = everything; });
       addEventListener("beforeprint", () => charts.forEach((c) => { c.drawn = true; c.draw(c.element); }));
-    }).catch(failed);
+    } catch (error) {
+      failed(error);
+    }
   }
 })();

@@ -144,3 +144,29 @@ fn what_a_controller_shows_has_its_unit() {
     assert_eq!((&rate["unit"], &rate["lines"][0]["y"][0]), (&"Mbit/s".into(), &1.25.into()));
     assert_eq!((&window["unit"], &window["lines"][0]["y"][0]), (&"packets".into(), &7.into()));
 }
+
+/// A browser that prints without a reader waits for nothing that comes after the page's load.
+#[test]
+fn every_chart_is_drawn_where_a_page_is_printed_as_soon_as_it_is_loaded() {
+    let folder = std::env::temp_dir().join(format!("narrows-print-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let probe = "<script>addEventListener('load', () => { dispatchEvent(new Event('beforeprint'));\
+                 const all = [...document.querySelectorAll('.timeline, [data-bar]')];\
+                 const drawn = all.filter((e) => e.querySelector('.main-svg'));\
+                 document.title = `drawn ${drawn.length} of ${all.length}`; });</script></body>";
+    let page = html(&sample::outcome(&sample::NAMES, 1, 60.0, 0.1)).replace("</body>", probe);
+    std::fs::write(folder.join("page.html"), page).unwrap();
+    let mut browser = std::process::Command::new("chromium");
+    browser.args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]);
+    browser.arg(format!("--user-data-dir={}", folder.join("profile").display()));
+    let out = browser.arg(format!("file://{}", folder.join("page.html").display())).output();
+    let _ = std::fs::remove_dir_all(&folder);
+    let Ok(out) = out else {
+        eprintln!("skipped: chromium is not installed");
+        return;
+    };
+    let shown = String::from_utf8_lossy(&out.stdout);
+    let title = shown.split("<title>").nth(1).and_then(|t| t.split('<').next()).unwrap_or_default();
+    let words: Vec<&str> = title.split(' ').collect();
+    assert!(matches!(words[..], ["drawn", n, "of", all] if n == all && n != "0"), "{title}");
+}

@@ -244,25 +244,18 @@
 
   // ---- when to draw ----------------------------------------------------------------------------
 
-  async function unpack() {
-    const packed = Uint8Array.from(atob(byId("library").textContent), (c) => c.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-    const script = document.createElement("script");
-    script.textContent = await new Response(stream).text();
-    document.head.append(script);
-    if (typeof Plotly === "undefined") throw new Error("plotly.js did not start");
-  }
   controls();
-  unpack().then(() => {
+  try {
+    startLibrary();
     draw();
     dark.addEventListener("change", () => {
       draw();
       if (state.point !== null) open(state.point);
     });
-  }).catch((error) => {
+  } catch (error) {
     console.error(error);
     byId("map").style.minHeight = 0;
     byId("doc").textContent =
-      "The charts need a browser from 2023 or later; points.csv has the numbers.";
-  });
+      "The charts need a newer browser; points.csv has the numbers.";
+  }
 })();

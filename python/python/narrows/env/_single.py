@@ -7,8 +7,11 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.utils import EzPickle
 from numpy.typing import ArrayLike
 
+from ..links import Link
+from ..units import Time
 from ._task import (
     DEFAULT_LINK,
     DEFAULT_OBSERVATIONS,
@@ -20,7 +23,7 @@ from ._task import (
 )
 
 
-class CongestionEnv(gym.Env[Float32, Float32]):
+class CongestionEnv(gym.Env[Float32, Float32], EzPickle):
     """One flow over a link that is drawn for each episode.
 
     The arguments are those of :class:`~narrows.env.VectorCongestionEnv`, which is far faster for
@@ -41,7 +44,7 @@ class CongestionEnv(gym.Env[Float32, Float32]):
     def __init__(
         self,
         *,
-        link: str = DEFAULT_LINK,
+        link: str | Link = DEFAULT_LINK,
         packet: int = 1000,
         preset: str = "linux",
         transport: str = "tcp",
@@ -50,26 +53,25 @@ class CongestionEnv(gym.Env[Float32, Float32]):
         action: str | Sequence[str] = "window_change",
         observation: str | Sequence[str] = DEFAULT_OBSERVATIONS,
         reward: Mapping[str, float] = DEFAULT_REWARD,
-        step: str = "1rtt",
+        step: Time = "1rtt",
         steps: int = 400,
         render_mode: str | None = None,
     ) -> None:
-        self._task = Task(
-            1,
-            1,
-            "disabled",
-            link=link,
-            packet=packet,
-            preset=preset,
-            transport=transport,
-            protocol=protocol,
-            against=against,
-            action=action,
-            observation=observation,
-            reward=reward,
-            step=step,
-            steps=steps,
-        )
+        settings: dict[str, Any] = {
+            "link": link,
+            "packet": packet,
+            "preset": preset,
+            "transport": transport,
+            "protocol": protocol,
+            "against": against,
+            "action": action,
+            "observation": observation,
+            "reward": reward,
+            "step": step,
+            "steps": steps,
+        }
+        EzPickle.__init__(self, render_mode=render_mode, **settings)
+        self._task = Task(1, 1, "disabled", **settings)
         self._environments = self._task.environments
         self._seeded = False
         self.action_space: gym.spaces.Box = self._task.action_space  # type: ignore[assignment]
@@ -89,6 +91,7 @@ class CongestionEnv(gym.Env[Float32, Float32]):
             Mbit/s, ``base_rtt`` in seconds, ``link`` as a specification.
 
         """
+        seed = None if seed is None else int(seed)
         super().reset(seed=seed)
         seeds = None
         if seed is not None or not self._seeded:

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _narrows
+from ..links import Link
+from ..units import Time, scalar, time_text
 
 __all__ = ["ACTIONS", "OBSERVATIONS", "REWARDS", "Entry"]
 
@@ -53,7 +55,7 @@ class Task:
         threads: int,
         autoreset: str,
         *,
-        link: str,
+        link: str | Link,
         packet: int,
         preset: str,
         transport: str,
@@ -62,11 +64,12 @@ class Task:
         action: str | Sequence[str],
         observation: str | Sequence[str],
         reward: Mapping[str, float],
-        step: str,
+        step: Time,
         steps: int,
     ) -> None:
-        def whole(name: str, value: int) -> int:
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        def whole(name: str, value: object) -> int:
+            value = scalar(value)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise _narrows.SpecError(f"{name}: {value!r} is not a whole number above 0")
             if value >= 2**31:
                 raise _narrows.SpecError(f"{name}: {value} is too large")
@@ -93,7 +96,7 @@ class Task:
         actions, observations = names("action", action), names("observation", observation)
         self.num_envs = whole("num_envs", num_envs)
         self.environments = _narrows.Environments(
-            link=text("link", link),
+            link=str(link) if isinstance(link, Link) else text("link", link),
             packet=whole("packet", packet),
             preset=text("preset", preset),
             transport=text("transport", transport),
@@ -102,7 +105,7 @@ class Task:
             actions=actions,
             observations=observations,
             rewards=weights,
-            step=text("step", step),
+            step=time_text(step, "step"),
             steps=whole("steps", steps),
             num_envs=self.num_envs,
             threads=whole("threads", threads),

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium.utils import EzPickle
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _narrows
+from ..links import Link
+from ..units import Time
 from ._task import (
     DEFAULT_LINK,
     DEFAULT_OBSERVATIONS,
@@ -32,15 +35,16 @@ _MODES = {
 }
 
 
-class VectorCongestionEnv(VectorEnv[Float32, Float32, Array]):
+class VectorCongestionEnv(VectorEnv[Float32, Float32, Array], EzPickle):
     """Many flows, each over a link of its own, stepped together on all cores.
 
     An episode is ``steps`` steps long; it is truncated then, never terminated. A reset plays the
     handshake and the round trip of the initial window, of which the first observation tells.
+    A pickled or copied environment has the settings and no episode: it is to be reset.
 
     Args:
         num_envs: How many links.
-        link: A link as ``narrows compare`` reads it, where values may be ranges:
+        link: A :class:`~narrows.Link`, or the text that ``narrows compare`` reads, where values may be ranges:
             ``1Mbit/s..100Mbit/s log`` (spaced by factors), ``5ms..200ms``, ``loss=0..5%``,
             ``queue=0.5bdp..2bdp``. One is drawn per episode.
         packet: Bytes of a data packet on the wire.
@@ -53,7 +57,7 @@ class VectorCongestionEnv(VectorEnv[Float32, Float32, Array]):
         observation: What is seen: names of :data:`~narrows.env.OBSERVATIONS`.
         reward: Weights of terms of :data:`~narrows.env.REWARDS`.
         step: Length of a step: ``1rtt`` (base RTTs of the episode's link) or a time such as
-            ``10ms``.
+            ``10ms``, a timedelta or seconds.
         steps: Steps of an episode.
         threads: How many threads; 0 for one per core. Results do not depend on it.
         autoreset_mode: As in Gymnasium: with the next step (its action is ignored, its reward
@@ -78,7 +82,7 @@ class VectorCongestionEnv(VectorEnv[Float32, Float32, Array]):
         self,
         num_envs: int = 1,
         *,
-        link: str = DEFAULT_LINK,
+        link: str | Link = DEFAULT_LINK,
         packet: int = 1000,
         preset: str = "linux",
         transport: str = "tcp",
@@ -87,7 +91,7 @@ class VectorCongestionEnv(VectorEnv[Float32, Float32, Array]):
         action: str | Sequence[str] = "window_change",
         observation: str | Sequence[str] = DEFAULT_OBSERVATIONS,
         reward: Mapping[str, float] = DEFAULT_REWARD,
-        step: str = "1rtt",
+        step: Time = "1rtt",
         steps: int = 400,
         threads: int = 0,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
@@ -100,22 +104,28 @@ class VectorCongestionEnv(VectorEnv[Float32, Float32, Array]):
             raise _narrows.SpecError(
                 f"autoreset_mode: {autoreset_mode!r} is none of {known}"
             ) from None
-        self._task = Task(
+        settings: dict[str, Any] = {
+            "link": link,
+            "packet": packet,
+            "preset": preset,
+            "transport": transport,
+            "protocol": protocol,
+            "against": against,
+            "action": action,
+            "observation": observation,
+            "reward": reward,
+            "step": step,
+            "steps": steps,
+        }
+        EzPickle.__init__(
+            self,
             num_envs,
-            threads,
-            _MODES[mode],
-            link=link,
-            packet=packet,
-            preset=preset,
-            transport=transport,
-            protocol=protocol,
-            against=against,
-            action=action,
-            observation=observation,
-            reward=reward,
-            step=step,
-            steps=steps,
+            threads=threads,
+            autoreset_mode=mode,
+            render_mode=render_mode,
+            **settings,
         )
+        self._task = Task(num_envs, threads, _MODES[mode], **settings)
         self._environments = self._task.environments
         self._mode = mode
         self._seeded = False
@@ -161,7 +171,7 @@ class VectorCongestionEnv(VectorEnv[Float32, Float32, Array]):
                     f"reset_mask: booleans of the shape ({self.num_envs},) are expected"
                 )
             mask = np.ascontiguousarray(mask)
-        super().reset(seed=seed if isinstance(seed, int) else None)
+        super().reset(seed=int(seed) if isinstance(seed, (int, np.integer)) else None)
         observations = self._task.blank()
         if mask is not None:
             observations = self._last.copy()

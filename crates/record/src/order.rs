@@ -1,0 +1,95 @@
+//! Events in the order of their times. A datagram that waited in the kernel has the time at which it came there, so it is
+//! told after those that were sent meanwhile; two ends and the sampler are threads of their own.
+
+use super::tap::RecordEvent;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// An event waits so long for earlier ones. A thread that does not run for a second under load delays all that it tells.
+const HOLD: Duration = Duration::from_secs(1);
+/// Bytes that wait for their order at most.
+const MAX_BYTES: usize = 16 << 20;
+
+struct Waiting {
+    came: Instant,
+    bytes: usize,
+    event: RecordEvent,
+}
+
+/// Events that wait for earlier ones.
+#[derive(Default)]
+pub struct Order {
+    /// By nanoseconds since 1970, and by the order in which they came.
+    waiting: BTreeMap<(u64, u64), Waiting>,
+    bytes: usize,
+    count: u64,
+    latest: u64,
+    /// Events that came too late for their place, and have the time of the one before.
+    pub late: u64,
+}
+
+impl Order {
+    /// Adds an event of a time, nanoseconds since 1970, that came now.
+    pub fn add(&mut self, at: u64, event: RecordEvent, now: Instant) {
+        let bytes = event.cost();
+        self.bytes += bytes;
+        self.count += 1;
+        self.waiting.insert((at, self.count), Waiting { came: now, bytes, event });
+    }
+
+    /// The earliest event with its time, if it has waited long enough.
+    pub fn due(&mut self, now: Instant) -> Option<(u64, RecordEvent)> {
+        let first = self.waiting.first_key_value()?.1;
+        if self.bytes <= MAX_BYTES && now.saturating_duration_since(first.came) < HOLD {
+            return None;
+        }
+        self.next()
+    }
+
+    /// The earliest event with its time.
+    pub fn next(&mut self) -> Option<(u64, RecordEvent)> {
+        let ((at, _), waiting) = self.waiting.pop_first()?;
+        self.bytes -= waiting.bytes;
+        self.late += u64::from(at < self.latest);
+        self.latest = self.latest.max(at);
+        Some((self.latest, waiting.event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tap::IpPacket;
+    use narrows_base::Time;
+
+    fn packet(bytes: usize) -> RecordEvent {
+        RecordEvent::Packet(0, IpPacket { at: Time::ZERO, bytes: vec![0; bytes] })
+    }
+
+    #[test]
+    fn events_leave_in_the_order_of_their_times_when_they_have_waited() {
+        let (mut order, begun) = (Order::default(), Instant::now());
+        for at in [30, 10, 20] {
+            order.add(at, packet(1), begun);
+        }
+        assert!(order.due(begun).is_none());
+        let later = begun + HOLD;
+        let times: Vec<u64> = std::iter::from_fn(|| order.due(later)).map(|e| e.0).collect();
+        assert_eq!((times, order.late), (vec![10, 20, 30], 0));
+        // An earlier time than what has left: it keeps its place, and is counted.
+        order.add(25, packet(1), later);
+        assert!(order.due(later).is_none());
+        assert_eq!((order.next().map(|e| e.0), order.late), (Some(30), 1));
+    }
+
+    #[test]
+    fn what_waits_is_bounded() {
+        let (mut order, now) = (Order::default(), Instant::now());
+        let large = MAX_BYTES / 4;
+        for at in 1..=100 {
+            order.add(at, packet(large), now);
+            while order.due(now).is_some() {}
+            assert!(order.bytes <= MAX_BYTES && order.waiting.len() <= 4);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+"""Every Parquet file that a command writes, read by each reader that is installed: ``read_parquet.py NARROWS``."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import duckdb
+import pandas
+import polars
+import pyarrow.parquet
+
+LINK = "10Mbit/s,10ms"
+SHORT = ["--link", LINK, "--duration", "3s"]
+#: The commands that write Parquet, and which files. Recordings of all commands have the one writer of ``speed``'s.
+COMMANDS = [
+    (["compare", *SHORT, "--protocols", "reno,tfrc,rrtp", "--out"], {"series", "seeds"}),
+    (["run", "{scenario}", "--out"], {"series", "seeds"}),
+    (
+        ["sweep", *SHORT, "--protocols", "reno", "--vary", "loss=0%,1%", "--out"],
+        {"sweep", "points"},
+    ),
+    (["speed", "--link", LINK, "--duration", "1s", "--record"], {"series"}),
+]
+
+
+def values(column: object) -> list[object]:
+    """Return a column's values with None for what is not a number, whichever reader it is of."""
+    return [None if isinstance(x, float) and math.isnan(x) else x for x in column]  # type: ignore[attr-defined]
+
+
+def check(file: Path) -> None:
+    """Read a file with every reader; all find the same values."""
+    arrow = pyarrow.parquet.read_table(file)
+    assert arrow.num_rows > 0, file
+    readers = {
+        "pandas": pandas.read_parquet(file).to_dict("list"),
+        "polars": polars.read_parquet(file).to_dict(as_series=False),
+        "DuckDB": duckdb.sql(f"select * from read_parquet('{file}')").df().to_dict("list"),
+    }
+    for reader, table in readers.items():
+        assert list(table) == arrow.column_names, f"{reader} finds other columns in {file}"
+        for name in arrow.column_names:
+            wanted = values(arrow[name].to_pylist())
+            assert values(table[name]) == wanted, f"{reader} reads {name} of {file} otherwise"
+
+
+def main(command: str) -> None:
+    """Have every command write its files, and read them."""
+    versions = ", ".join(f"{m.__name__} {m.__version__}" for m in (polars, pandas, pyarrow, duckdb))
+    with tempfile.TemporaryDirectory() as name:
+        scenario = Path(name) / "s.toml"
+        saved = [command, "compare", *SHORT, "--protocols", "reno", "--seeds", "2"]
+        subprocess.run(
+            [*saved, "--save", str(scenario), "--out", f"{name}/saved"],
+            check=True,
+            capture_output=True,
+        )
+        for number, (words, expected) in enumerate(COMMANDS):
+            folder = Path(name) / str(number)
+            line = [command, *(word.format(scenario=scenario) for word in words), str(folder)]
+            done = subprocess.run(line, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{line}: {done.stderr}"
+            files = list(folder.rglob("*.parquet"))
+            assert {file.stem for file in files} == expected, f"{line}: {files}"
+            for file in files:
+                check(file)
+    print(f"Parquet files of {len(COMMANDS)} commands: read by {versions}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
