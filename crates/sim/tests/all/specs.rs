@@ -1,7 +1,10 @@
 //! Bad specifications: an error that names the field, never a panic, a hang or unbounded memory.
 
 use narrows_base::{Duration, FieldError, Rate, Spec, Time};
-use narrows_link::{Change, Impairments, LinkConfig, LossSpec, QueueConfig, QueueLimit, Trace};
+use narrows_link::{
+    Change, Distribution, EarlyConfig, Impairments, JitterForm, LinkConfig, LossSpec, QueueConfig,
+    QueueLimit, Trace,
+};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError, SourceSpec, run,
 };
@@ -259,16 +262,30 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
 }
 
 fn config() -> impl Strategy<Value = LinkConfig> {
-    let impairments = (duration(), share(), duration(), share(), share()).prop_map(
-        |(jitter, reorder, reorder_by, duplicate, corrupt)| Impairments {
-            jitter,
-            reorder,
-            reorder_by,
-            duplicate,
-            corrupt,
-            policer: None,
-        },
-    );
+    let jitter_form =
+        (share(), any::<bool>(), any::<bool>()).prop_map(|(correlation, is_pareto, overtakes)| {
+            let distribution =
+                if is_pareto { Distribution::Pareto } else { Distribution::default() };
+            JitterForm { distribution, correlation, overtakes }
+        });
+    let early = any_of(&[0, 1, 5], &[u64::MAX]).prop_flat_map(|gap| {
+        (share(), share(), any::<bool>()).prop_map(move |(share, correlation, is_drawn)| {
+            is_drawn.then_some(EarlyConfig { share, correlation, gap })
+        })
+    });
+    let impairments = (duration(), jitter_form, early, share(), duration(), share(), share())
+        .prop_map(|(jitter, jitter_form, early, reorder, reorder_by, duplicate, corrupt)| {
+            Impairments {
+                jitter,
+                jitter_form,
+                reorder,
+                reorder_by,
+                early,
+                duplicate,
+                corrupt,
+                policer: None,
+            }
+        });
     let trace = any_of(&["", ""], &["1\n", "0\n0\n5\n", "9223372036854\n"])
         .prop_map(|text| (!text.is_empty()).then(|| Arc::new(Trace::parse(text).unwrap())));
     (rate(), trace, duration(), queue(), losses(), impairments, any::<bool>()).prop_map(
