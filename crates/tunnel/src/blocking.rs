@@ -2,6 +2,7 @@
 
 use crate::client::{ClientOptions, Tunnel};
 use crate::datagrams;
+use crate::descriptors;
 use crate::forward::{self, Forward};
 use crate::http;
 use crate::listen;
@@ -22,6 +23,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const STOPPED: u64 = 256;
 
 fn runtime() -> Result<Runtime, Error> {
+    // Each connection of a program takes one, and usual limits are for interactive shells.
+    descriptors::raise();
     let made = Builder::new_multi_thread().enable_all().build();
     made.map_err(|e| Error::new(Kind::Local, format!("the system refuses: {e}")))
 }
