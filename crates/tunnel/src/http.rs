@@ -8,7 +8,9 @@ use crate::listen::{Openings, accept, gave_way};
 use crate::pipe;
 use crate::request::{Refusal, Request};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
-use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE,
+};
 use hyper::service::service_fn;
 use hyper::{Method, Response, StatusCode, Uri, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -324,6 +326,8 @@ impl Program {
             self.join(Joined { link, stream: (send, receive), begun: parts.read_buf });
         }
         *response.version_mut() = Version::HTTP_11;
+        // How the program is told where the body ends depends on its version, which hyper has.
+        response.headers_mut().remove(TRANSFER_ENCODING);
         let upgrade = strip(response.headers_mut());
         if let Some(upgrade) = upgrade.filter(|_| is_upgrade) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));

@@ -164,7 +164,6 @@ async fn a_server_that_vanished_is_found_again() {
     path.cut(false);
     // The near side has not noticed yet. What connects now, and what it says, waits for the next connection.
     opened(port).await;
-    tcp.write_all(b"lost").await.unwrap();
     let error = tcp.read(&mut [0; 4]).await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     says(&told, "the connection is lost").await;

@@ -276,3 +276,47 @@ async fn an_answer_that_is_cut_off_does_not_look_whole() {
         assert!(!is_whole || answer.ends_with(b"\r\n\r\npart"));
     }
 }
+
+/// curl by each way of both proxies: two servers by one command, so that connections to the proxy are kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn curl_reaches_servers_by_every_kind_of_proxy() {
+    if std::process::Command::new("curl").arg("--version").output().is_err() {
+        return eprintln!("skipped: there is no curl here");
+    }
+    let (one, two) = (named("one").await, named("two").await);
+    let (far, http) = http_proxy(&[one, two]).await;
+    let (tunnel, told) = far.near();
+    let (listener, socks) = listening().await;
+    tokio::spawn(crate::socks::run(tunnel, listener));
+    for (proxy, more) in [
+        (format!("http://{http}"), &[][..]),
+        (format!("http://user:word@{http}"), &["--proxytunnel"]),
+        (format!("socks4://{socks}"), &[]),
+        (format!("socks4a://{socks}"), &[]),
+        (format!("socks5://{socks}"), &[]),
+        (format!("socks5h://user:word@{socks}"), &["--socks5-basic"]),
+    ] {
+        let (first, second) = (format!("http://{one}/first"), format!("http://{two}/second"));
+        let curl = tokio::process::Command::new("curl")
+            .args([
+                "--silent",
+                "--show-error",
+                "--noproxy",
+                "",
+                "--max-time",
+                "60",
+                "--proxy",
+                &proxy,
+            ])
+            .args(more)
+            .args([&first, &second])
+            .output();
+        let output = curl.await.unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{proxy}: {output:?} {told:?}");
+        for part in ["one GET /first ", "two GET /second "] {
+            assert!(text.contains(part), "{proxy}: {text}");
+        }
+        assert!(!text.to_lowercase().contains("proxy-"), "{proxy}: {text}");
+    }
+}
