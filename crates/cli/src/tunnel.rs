@@ -165,7 +165,7 @@ pub struct Connect {
     /// Make an interface whose IP packets are carried, with an address that the server gives; needs root
     #[arg(long)]
     pub tun: bool,
-    /// Send what is for this network into it, too (default: everything); several as several --route
+    /// Send what is for this network into it, too; the word "default" stands for everything; several as several --route
     #[arg(long, value_name = "NETWORK|default")]
     pub route: Vec<Route>,
     /// The rate at which this side can receive, if you know it: the server is told (--rate is that of sending)

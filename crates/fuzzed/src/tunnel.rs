@@ -3,14 +3,16 @@
 
 use narrows_tunnel::address::special;
 use narrows_tunnel::allow::{Target, Targets, name};
+use narrows_tunnel::flow::MAX_DATAGRAM;
 use narrows_tunnel::forward::Forward;
+use narrows_tunnel::parts::{Parts, split};
 use narrows_tunnel::request::{HEAD, Request};
+use narrows_tunnel::socks;
 use narrows_tunnel::tun::given::{Given, LENGTH};
-use narrows_tunnel::tun::halves::{Halves, split};
 use narrows_tunnel::tun::packet::Packet;
-use narrows_tunnel::tun::{MAX_MTU, too_big};
-use narrows_tunnel::{http, socks};
+use narrows_tunnel::tun::too_big;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Instant;
 
 /// Tries one input.
 pub fn run(bytes: &[u8]) {
@@ -23,7 +25,13 @@ pub fn run(bytes: &[u8]) {
         assert_eq!(request.bytes().as_deref(), bytes.get(..HEAD + length));
         is_whole(&request);
     }
-    if let Ok(Some((length, _))) = socks::greeting(bytes) {
+    if let Ok(Some((length, hello))) = socks::hello(bytes) {
+        assert!(length <= bytes.len());
+        if let socks::Hello::Four(target) = hello {
+            is_whole(&target);
+        }
+    }
+    if let Ok(Some((length, ()))) = socks::password(bytes) {
         assert!(length <= bytes.len());
     }
     if let Ok(Some((length, asked))) = socks::request(bytes) {
@@ -35,10 +43,6 @@ pub fn run(bytes: &[u8]) {
     if let Some((length, target)) = socks::datagram(bytes) {
         assert!(length <= bytes.len());
         is_whole(&target);
-    }
-    if let Ok(Some((length, asked))) = http::request(bytes) {
-        assert!(length <= bytes.len());
-        is_whole(&asked.target);
     }
     if let Ok(text) = std::str::from_utf8(bytes) {
         let _ = text.parse::<Forward>();
@@ -67,15 +71,13 @@ fn packets(bytes: &[u8]) {
             assert_eq!(too_big::answer(&answer, &told, 1280, answer.destination), None);
         }
     }
-    let mut halves = Halves::default();
+    let (now, mut parts) = (Instant::now(), Parts::default());
     for message in bytes.chunks(40) {
-        assert!(halves.join(message).is_none_or(|whole| whole.len() <= MAX_MTU));
+        let whole = parts.join(now, 1, message);
+        assert!(whole.is_none_or(|whole| whole.len() <= MAX_DATAGRAM));
     }
-    if let Some([first, second]) = split(bytes, 7, MAX_MTU) {
-        let mut halves = Halves::default();
-        assert_eq!(halves.join(&second), None);
-        assert!(halves.join(&first).is_none_or(|whole| whole == bytes));
-    }
+    let whole = split(bytes, 7, 40).filter_map(|part| parts.join(now, 2, &part)).last();
+    assert!(whole.is_none_or(|whole| whole == bytes));
     if let Some((given, _)) = bytes.split_first_chunk::<LENGTH>()
         && let Ok(read) = Given::read(*given)
     {

@@ -45,6 +45,18 @@ pub enum Denied {
     NotListed,
     /// The name is permitted, but leads to an address that is not public and not listed; what it is.
     NotPublic(&'static str),
+    /// It is the address of no host or of many, which no list permits; what it is.
+    NoHost(&'static str),
+    /// The system does not say whether it is one of the server's own.
+    Unchecked,
+}
+
+/// Of an address that is no host's: what it is. A subnet's broadcast address is one, too, but does not look like one.
+fn no_host(address: IpAddr) -> Option<&'static str> {
+    let is_broadcast = address == IpAddr::from([255; 4]);
+    let block = special(address)
+        .filter(|_| address.is_multicast() || address.is_unspecified() || is_broadcast);
+    block.map(|block| block.name)
 }
 
 /// A name as names are compared; `None` if it cannot be one.
@@ -90,11 +102,18 @@ impl FromStr for Target {
         let host = if bare == "*" {
             Host::Any
         } else if let Ok(address) = bare.parse::<IpAddr>() {
-            Host::Network(meant(address).into())
+            let address = meant(address);
+            if let Some(what) = no_host(address) {
+                return Err(bad(&format!("{what} leads to no host")));
+            }
+            Host::Network(address.into())
         } else if bare.contains('/') {
             let network: IpNet = bare.parse().map_err(|_| bad("that is no network"))?;
             if network.addr() != network.network() {
                 return Err(bad(&format!("that network begins at {}", network.trunc())));
+            }
+            if network.addr().is_multicast() {
+                return Err(bad("a multicast address leads to no host"));
             }
             Host::Network(network)
         } else if let Some(below) = bare.strip_prefix("*.") {
@@ -173,6 +192,9 @@ impl Targets {
         is_own: bool,
     ) -> Result<(), Denied> {
         let address = meant(address);
+        if let Some(what) = no_host(address) {
+            return Err(Denied::NoHost(what));
+        }
         let is_listed = self.of_port(port).any(|t| match &t.host {
             // Listing half of the Internet lists no machine of one's own.
             Host::Network(n) if is_own && n.prefix_len() < n.max_prefix_len() / 2 => {

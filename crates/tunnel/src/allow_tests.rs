@@ -57,6 +57,17 @@ fn what_is_not_public_is_permitted_where_its_own_block_is_listed() {
 }
 
 #[test]
+fn what_is_no_hosts_address_is_permitted_by_no_list() {
+    let all = ["0.0.0.0/0:*", "[::/0]:*", "0.0.0.0/8:*", "240.0.0.0/4:*", "*:*"];
+    for address in ["0.0.0.0", "255.255.255.255", "224.0.0.251", "::", "ff02::1", "::ffff:0.0.0.0"]
+    {
+        let judged = judged(&all, None, address, 9);
+        assert!(matches!(judged, Err(Denied::NoHost(_))), "{address}: {judged:?}");
+    }
+    assert!(judged(&all, None, "0.0.0.1", 9).is_ok(), "its own block is listed");
+}
+
+#[test]
 fn an_address_of_the_server_itself_must_be_listed() {
     let own = |all: &[&str]| targets(all).judge(None, "8.8.8.8".parse().unwrap(), 22, true);
     assert!(matches!(own(&["*:22"]), Err(Denied::NotPublic(_))));
@@ -85,6 +96,12 @@ fn what_is_no_target_is_said_in_one_line() {
         "*.:80",
         "a b:80",
         "999.1.1.1:80",
+        "224.0.0.1:80",
+        "239.0.0.0/8:80",
+        "[ff02::1]:80",
+        "[ff00::/8]:80",
+        "255.255.255.255:80",
+        "0.0.0.0:80",
         "2130706433:80",
         "\u{1b}[2J:80",
     ] {

@@ -2,6 +2,7 @@
 
 use crate::client::{ClientOptions, Tunnel};
 use crate::datagrams;
+use crate::descriptors;
 use crate::forward::{self, Forward};
 use crate::http;
 use crate::listen;
@@ -23,6 +24,8 @@ const STOPPED: u64 = 256;
 
 fn runtime() -> Result<Runtime, Error> {
     narrows_net::has_threads_for_runtime().map_err(|e| Error::no_thread(&e))?;
+    // Each connection of a program takes one, and usual limits are for interactive shells.
+    descriptors::raise();
     let made = Builder::new_multi_thread().enable_all().build();
     made.map_err(|e| Error::new(Kind::Local, format!("the system refuses: {e}")))
 }

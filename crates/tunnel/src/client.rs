@@ -20,7 +20,7 @@ use std::time::Duration as Wait;
 use tokio::net::lookup_host;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// Whoever connects to the near side waits so long for a connection that answers: as long as UDP is tried, and then TCP.
 const PATIENCE: Wait = Wait::from_secs(15);
@@ -150,6 +150,56 @@ impl Link {
     }
 }
 
+/// Waits for the far side's answer to a request.
+///
+/// # Errors
+/// It refuses, or the connection is lost.
+pub(crate) async fn answered(receive: &mut ReceiveStream) -> Result<(), NotOpened> {
+    match answer(receive).await {
+        Ok(None) => Ok(()),
+        Ok(Some(refusal)) => Err(NotOpened::Refused(refusal)),
+        Err(_) => Err(NotOpened::NoTunnel),
+    }
+}
+
+async fn opened(link: &Link, request: &Request) -> Result<Stream, NotOpened> {
+    let (send, mut receive) = link.ask(request, &[]).await?;
+    answered(&mut receive).await?;
+    Ok((send, receive))
+}
+
+/// The connections on which a program's request is tried: the current one, and if that turns out to be lost, as it is
+/// after a restart of the server, the next one.
+pub(crate) struct Links<'t> {
+    tunnel: &'t Tunnel,
+    deadline: Instant,
+    lost: Option<Arc<Link>>,
+}
+
+impl Links<'_> {
+    /// The current connection, once there is one that was not tried.
+    ///
+    /// # Errors
+    /// There is none in time.
+    pub async fn next(&mut self) -> Result<Arc<Link>, NotOpened> {
+        let mut current = self.tunnel.current.subscribe();
+        let is_new =
+            |link: &Arc<Link>| self.lost.as_ref().is_none_or(|lost| !Arc::ptr_eq(lost, link));
+        let found = current.wait_for(|current| current.as_ref().is_some_and(is_new));
+        let there = timeout_at(self.deadline, found).await.map_err(|_| NotOpened::NoTunnel)?;
+        there.map_err(|_| NotOpened::NoTunnel)?.clone().ok_or(NotOpened::NoTunnel)
+    }
+
+    /// Whether the request failed because this connection is lost.
+    pub fn is_lost<T>(&mut self, link: &Arc<Link>, opened: &Result<T, NotOpened>) -> bool {
+        let is_lost = matches!(opened, Err(NotOpened::NoTunnel)) && link.connection.is_closed();
+        if is_lost {
+            self.lost = Some(link.clone());
+        }
+        is_lost
+    }
+}
+
 /// The near side of a tunnel.
 pub struct Tunnel {
     receiving: PathHints,
@@ -219,12 +269,9 @@ impl Tunnel {
     /// The connection, once there is one.
     ///
     /// # Errors
-    /// There is none for as long as somebody who waits should wait.
+    /// There is none within fifteen seconds.
     pub async fn link(&self) -> Result<Arc<Link>, NotOpened> {
-        let mut current = self.current.subscribe();
-        let there = timeout(PATIENCE, current.wait_for(Option::is_some)).await;
-        let there = there.map_err(|_| NotOpened::NoTunnel)?.map_err(|_| NotOpened::NoTunnel)?;
-        there.clone().ok_or(NotOpened::NoTunnel)
+        self.links().next().await
     }
 
     /// Opens something at the far side, and waits for the answer. The connection is to be held for as long as the stream.
@@ -232,13 +279,19 @@ impl Tunnel {
     /// # Errors
     /// Why not.
     pub async fn open(&self, request: &Request) -> Result<(Arc<Link>, Stream), NotOpened> {
-        let link = self.link().await?;
-        let (send, mut receive) = link.ask(request, &[]).await?;
-        match answer(&mut receive).await {
-            Ok(None) => Ok((link, (send, receive))),
-            Ok(Some(refusal)) => Err(NotOpened::Refused(refusal)),
-            Err(_) => Err(NotOpened::NoTunnel),
+        let mut links = self.links();
+        loop {
+            let link = links.next().await?;
+            let opened = opened(&link, request).await;
+            if !links.is_lost(&link, &opened) {
+                return opened.map(|stream| (link, stream));
+            }
         }
+    }
+
+    /// The connections on which something can be opened, one after the other.
+    pub(crate) fn links(&self) -> Links<'_> {
+        Links { tunnel: self, deadline: Instant::now() + PATIENCE, lost: None }
     }
 
     /// Tells the server that this end goes.

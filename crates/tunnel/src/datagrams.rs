@@ -1,11 +1,11 @@
 //! Datagrams of the near side's programs: each pair of a program and a target is a flow.
 
-use crate::client::{NotOpened, Tunnel};
-use crate::flow::{Back, Flows, MAX_DATAGRAM, Program};
+use crate::client::{Link, NotOpened, Tunnel, answered};
+use crate::flow::{Back, Flow, Flows, MAX_DATAGRAM, Program};
 use crate::forward::Forward;
-use crate::pipe::answer;
 use crate::request::Request;
 use narrows_files::{Error, Kind};
+use narrows_net::{ReceiveStream, SendStream};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -76,16 +76,18 @@ async fn carry(
     back: Program,
     mut waiting: Receiver<Vec<u8>>,
 ) -> Result<(), NotOpened> {
-    let link = tunnel.link().await?;
     let length = u16::try_from(first.len()).unwrap_or(u16::MAX).to_be_bytes();
     let opening = [&length, first].concat();
-    let (send, mut receive) = link.ask(request, &opening).await?;
-    let Some(flow) = Flows::add(&link.flows, send.id(), Back::Program(back)) else { return Ok(()) };
-    match answer(&mut receive).await {
-        Ok(None) => {}
-        Ok(Some(refusal)) => return Err(NotOpened::Refused(refusal)),
-        Err(_) => return Err(NotOpened::NoTunnel),
-    }
+    let back = Arc::new(Back::Program(back));
+    let mut links = tunnel.links();
+    let (link, (_send, mut receive, flow)) = loop {
+        let link = links.next().await?;
+        let opened = open(&link, request, &opening, &back).await;
+        if !links.is_lost(&link, &opened) {
+            break (link, opened?);
+        }
+    };
+    let Some(flow) = flow else { return Ok(()) };
     // With the stream the flow ends at the far side, and with the programs' socket here.
     let mut over = [0];
     loop {
@@ -102,6 +104,20 @@ async fn carry(
             () = tokio::time::sleep(left) => {}
         }
     }
+}
+
+type Opened = (SendStream, ReceiveStream, Option<Flow<Back>>);
+
+async fn open(
+    link: &Link,
+    request: &Request,
+    opening: &[u8],
+    back: &Arc<Back>,
+) -> Result<Opened, NotOpened> {
+    let (send, mut receive) = link.ask(request, opening).await?;
+    let flow = Flows::add_shared(&link.flows, send.id(), back.clone());
+    answered(&mut receive).await?;
+    Ok((send, receive, flow))
 }
 
 /// Takes all datagrams of a port to its target.

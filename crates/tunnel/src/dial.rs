@@ -7,7 +7,7 @@ use crate::allow::{Denied, Targets, name};
 use crate::request::Refusal;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -72,7 +72,8 @@ fn judged(
         match judge(targets, asked, address, port) {
             Ok(()) if permitted.len() < MAX_ADDRESSES => permitted.push((address, port).into()),
             Ok(()) => {}
-            Err(Denied::NotPublic(_)) => why = Some(Refusal::NotPublic),
+            Err(Denied::NotPublic(_) | Denied::NoHost(_)) => why = Some(Refusal::NotPublic),
+            Err(Denied::Unchecked) => why = why.or(Some(Refusal::Failed)),
             Err(Denied::NotListed) => why = why.or(Some(Refusal::NotAllowed)),
         }
     }
@@ -86,36 +87,84 @@ fn judged(
 /// Whether an address is permitted to who asked for it, or for this name; see [`Targets::judge`].
 ///
 /// # Errors
-/// Why not.
+/// Why not. An address that cannot be checked is not permitted.
 pub fn judge(
     targets: &Targets,
     asked: Option<&str>,
     address: IpAddr,
     port: u16,
 ) -> Result<(), Denied> {
-    targets.judge(asked, address, port, is_own(address.to_canonical()))
+    let address = address.to_canonical();
+    // A list that permits it neither way needs no check.
+    targets.judge(asked, address, port, false)?;
+    let is_own = is_own(address).map_err(|_| Denied::Unchecked)?;
+    targets.judge(asked, address, port, is_own)
 }
 
-/// Whether this machine has that address: from there to itself the two ends are the same. Nothing is sent.
-fn is_own(address: IpAddr) -> bool {
+/// Whether this machine takes packets for that address itself. Nothing is sent. A socket can be bound to such addresses
+/// only, also to those that the kernel would not choose as a source.
+///
+/// # Errors
+/// The system does not say; or it is a broadcast address, to which a socket may not connect.
+fn is_own(address: IpAddr) -> io::Result<bool> {
+    match UdpSocket::bind((address, 0)) {
+        Ok(_) => {}
+        Err(e) if e.kind() == ErrorKind::AddrNotAvailable => return is_anycast(address),
+        Err(e) => return Err(e),
+    }
+    let source = source(address)?;
+    // With `ip_nonlocal_bind` a socket can be bound to any address, such as those for documentation.
+    let foreign: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 1).into(),
+        IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+    };
+    match UdpSocket::bind((foreign, 0)) {
+        Ok(_) => Ok(source == Some(address)),
+        Err(e) if e.kind() == ErrorKind::AddrNotAvailable => Ok(true),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether it is the anycast address of a subnet of this machine (RFC 4291 section 2.6.1), here a /64.
+fn is_anycast(address: IpAddr) -> io::Result<bool> {
+    let IpAddr::V6(v6) = address else { return Ok(false) };
+    let [subnet @ .., 0, 0, 0, 0] = v6.segments() else { return Ok(false) };
+    let own = source(address)?;
+    Ok(own.is_some_and(|own| matches!(own, IpAddr::V6(own) if own.segments().starts_with(&subnet))))
+}
+
+/// The address from which packets there would leave; `None` if no route leads there.
+fn source(address: IpAddr) -> io::Result<Option<IpAddr>> {
     let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-    let local = UdpSocket::bind(any).and_then(|socket| {
-        socket.connect((address, 9))?;
-        socket.local_addr()
-    });
-    local.is_ok_and(|local| local.ip() == address)
+    let socket = UdpSocket::bind(any)?;
+    match socket.connect((address, 9)) {
+        Ok(()) => Ok(Some(socket.local_addr()?.ip())),
+        Err(e) => match e.kind() {
+            ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable => Ok(None),
+            _ => Err(e),
+        },
+    }
 }
 
-/// Connects to the first of these addresses that answers.
+/// Connects to the first of these addresses that answers. Each attempt beside the first takes a place of `more`, and is
+/// left out if there is none.
 ///
 /// # Errors
 /// None does.
-pub async fn tcp(addresses: &[SocketAddr]) -> Result<TcpStream, Refusal> {
+pub async fn tcp<P>(
+    addresses: &[SocketAddr],
+    more: impl Fn() -> Option<P>,
+) -> Result<TcpStream, Refusal> {
+    let more = &more;
     let mut attempts: FuturesUnordered<_> = addresses
         .iter()
         .zip(0u32..)
         .map(|(address, place)| async move {
             sleep(STAGGER * place).await;
+            let _descriptor = match place {
+                0 => None,
+                _ => Some(more().ok_or(ErrorKind::Other)?),
+            };
             TcpStream::connect(address).await
         })
         .collect();
@@ -141,5 +190,20 @@ pub fn cause(e: &io::Error) -> Refusal {
         | ErrorKind::HostUnreachable
         | ErrorKind::AddrNotAvailable => Refusal::Unreachable,
         _ => Refusal::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_addresses_are_found_and_others_are_not() {
+        assert!(is_own([127, 0, 0, 1].into()).unwrap());
+        // The kernel chooses 127.0.0.1 as the source to it, and takes its packets all the same.
+        assert!(is_own([127, 9, 9, 9].into()).unwrap());
+        assert!(!is_own([192, 0, 2, 7].into()).unwrap());
+        #[cfg(target_os = "linux")]
+        assert!(is_own([127, 255, 255, 255].into()).is_err(), "a broadcast address");
     }
 }

@@ -4,12 +4,16 @@
 //! message: | flow (4) | datagram |        flow: the number of its stream among those of the near side
 //! ```
 //!
-//! A message that waits too long is dropped, and so is a datagram that is longer than a message may be: as IP would.
+//! A message that waits too long is dropped, as IP would. A datagram that is longer than a message goes in parts; see
+//! `parts.rs`.
 
+use crate::parts::{Parts, split};
 use narrows_base::Duration;
-use narrows_net::Connection;
+use narrows_net::{Connection, Error};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration as Wait, Instant};
 use tokio::net::UdpSocket;
@@ -20,6 +24,8 @@ const EXPIRY: Duration = Duration::from_millis(500);
 pub const IDLE: Wait = Wait::from_secs(120);
 /// Bytes of a flow's number.
 pub(crate) const HEAD: usize = 4;
+/// The bit of a flow's number that says that a part of a datagram follows.
+const PART: u32 = 1 << 31;
 /// Longest datagram.
 pub const MAX_DATAGRAM: usize = 65_535;
 
@@ -53,7 +59,10 @@ pub struct Program {
 }
 
 /// The flows of a connection.
-pub struct Flows<T>(Mutex<HashMap<u32, Entry<T>>>);
+pub struct Flows<T> {
+    flows: Mutex<HashMap<u32, Entry<T>>>,
+    parts: Mutex<Parts>,
+}
 
 struct Entry<T> {
     what: Arc<T>,
@@ -62,7 +71,7 @@ struct Entry<T> {
 
 impl<T> Default for Flows<T> {
     fn default() -> Flows<T> {
-        Flows(Mutex::default())
+        Flows { flows: Mutex::default(), parts: Mutex::default() }
     }
 }
 
@@ -70,24 +79,41 @@ impl<T> Default for Flows<T> {
 pub struct Flow<T> {
     flows: Arc<Flows<T>>,
     number: u32,
+    /// The number of the next datagram that goes in parts.
+    next: AtomicU16,
 }
 
 impl<T> Flows<T> {
     /// Begins the flow of this stream.
     pub fn add(flows: &Arc<Flows<T>>, stream: u64, what: T) -> Option<Flow<T>> {
-        let number = u32::try_from(stream / 4).ok()?;
-        let entry = Entry { what: Arc::new(what), used: Instant::now() };
-        flows.0.lock().unwrap_or_else(PoisonError::into_inner).insert(number, entry);
-        Some(Flow { flows: flows.clone(), number })
+        Flows::add_shared(flows, stream, Arc::new(what))
     }
 
-    /// The flow of a message, which counts as used now, and its datagram. `None` for a flow that is over, or never was.
-    fn of<'m>(&self, message: &'m [u8]) -> Option<(Arc<T>, &'m [u8])> {
+    /// The same for what other flows may share.
+    pub(crate) fn add_shared(flows: &Arc<Flows<T>>, stream: u64, what: Arc<T>) -> Option<Flow<T>> {
+        let number = u32::try_from(stream / 4).ok().filter(|number| number & PART == 0)?;
+        let entry = Entry { what, used: Instant::now() };
+        flows.flows.lock().unwrap_or_else(PoisonError::into_inner).insert(number, entry);
+        Some(Flow { flows: flows.clone(), number, next: AtomicU16::new(0) })
+    }
+
+    /// The flow of a message, which counts as used now, and its datagram. `None` for a flow that is over, or never was,
+    /// and while parts are missing.
+    fn of<'m>(&self, message: &'m [u8]) -> Option<(Arc<T>, Cow<'m, [u8]>)> {
         let (number, datagram) = message.split_first_chunk::<HEAD>()?;
-        let mut flows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = flows.get_mut(&u32::from_be_bytes(*number))?;
-        entry.used = Instant::now();
-        Some((entry.what.clone(), datagram))
+        let number = u32::from_be_bytes(*number);
+        let now = Instant::now();
+        let what = {
+            let mut flows = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+            let entry = flows.get_mut(&(number & !PART))?;
+            entry.used = now;
+            entry.what.clone()
+        };
+        if number & PART == 0 {
+            return Some((what, datagram.into()));
+        }
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.join(now, number & !PART, datagram).map(|whole| (what, whole.into()))
     }
 }
 
@@ -95,30 +121,43 @@ impl<T> Flow<T> {
     /// Sends a datagram on it; what cannot be sent is lost.
     pub fn send(&self, connection: &Connection, datagram: &[u8]) {
         self.send_within(connection, datagram, EXPIRY);
-        let mut flows = self.flows.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flows = self.flows.flows.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = flows.get_mut(&self.number) {
             entry.used = Instant::now();
         }
     }
 
-    /// Sends one that waits no longer than this to be sent.
+    /// Sends one that waits no longer than this to be sent; in parts if it is longer than a message.
     pub(crate) fn send_within(&self, connection: &Connection, datagram: &[u8], expiry: Duration) {
-        let mut message = Vec::with_capacity(HEAD + datagram.len());
-        message.extend(self.number.to_be_bytes());
-        message.extend(datagram);
-        let _ = connection.send_message(&message, expiry);
+        let send = |number: u32, bytes: &[u8]| {
+            let message = [&number.to_be_bytes(), bytes].concat();
+            connection.send_message(&message, expiry)
+        };
+        // That a message is too long makes the connection look for a larger datagram, too.
+        let most = match send(self.number, datagram) {
+            Err(Error::MessageTooLong { most } | Error::MessageTooLongNow { most }) => most,
+            _ => return,
+        };
+        let most = connection.max_message_len().unwrap_or(most).min(most);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        for part in split(datagram, number, most.saturating_sub(HEAD)) {
+            // Without one part the others are of no use.
+            if send(self.number | PART, &part).is_err() {
+                return;
+            }
+        }
     }
 
     /// How long it may still be without datagrams.
     pub fn left(&self) -> Wait {
-        let flows = self.flows.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let flows = self.flows.flows.lock().unwrap_or_else(PoisonError::into_inner);
         flows.get(&self.number).map_or(Wait::ZERO, |e| IDLE.saturating_sub(e.used.elapsed()))
     }
 }
 
 impl<T> Drop for Flow<T> {
     fn drop(&mut self) {
-        let mut flows = self.flows.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flows = self.flows.flows.lock().unwrap_or_else(PoisonError::into_inner);
         flows.remove(&self.number);
     }
 }
@@ -129,8 +168,8 @@ pub async fn to_targets(connection: Connection, flows: Arc<Flows<Goal>>) {
     while let Ok(message) = connection.receive_message().await {
         if let Some((goal, datagram)) = flows.of(&message) {
             match &*goal {
-                Goal::Target(socket) => drop(socket.try_send(datagram)),
-                Goal::Packets(sink) => sink(datagram),
+                Goal::Target(socket) => drop(socket.try_send(&datagram)),
+                Goal::Packets(sink) => sink(&datagram),
             }
         }
     }
@@ -142,14 +181,14 @@ pub async fn to_programs(connection: Connection, flows: Arc<Flows<Back>>) {
         if let Some((back, datagram)) = flows.of(&message) {
             let _ = match &*back {
                 Back::Packets(sink) => {
-                    sink(datagram);
+                    sink(&datagram);
                     continue;
                 }
                 Back::Program(Program { socket, to, head }) if head.is_empty() => {
-                    socket.try_send_to(datagram, *to)
+                    socket.try_send_to(&datagram, *to)
                 }
                 Back::Program(Program { socket, to, head }) => {
-                    socket.try_send_to(&[head, datagram].concat(), *to)
+                    socket.try_send_to(&[head, &*datagram].concat(), *to)
                 }
             };
         }
@@ -193,6 +232,9 @@ mod tests {
         }
         drop(one);
         assert_eq!(found(&[0, 0, 0, 0, 7]), None);
+        let part = |bytes: &[u8]| [&[0x80, 0, 0, 2, 0, 1][..], bytes].concat();
+        assert_eq!(found(&part(&[0, 2, 7])), None, "a part is missing");
+        assert_eq!(found(&part(&[1, 2, 8])), Some(("two", vec![7, 8])));
         assert!(two.left() > IDLE / 2 && Flows::add(&flows, u64::MAX, "far").is_none());
     }
 }

@@ -1,14 +1,18 @@
 //! Ports of the near side that lead to one target each.
 
-use crate::client::{Link, NotOpened, Stream, Tunnel};
+use crate::client::{Link, NotOpened, Stream, Tunnel, answered};
 use crate::listen::accept;
-use crate::pipe::{self, End};
+use crate::pipe;
 use crate::request::Request;
 use narrows_files::error::shown;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
+use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
+
+/// Bytes of a program that leave before the far side has answered.
+const MAX_EARLY: usize = 64 << 10;
 
 /// `[ADDRESS:]PORT:HOST:PORT`: where to listen, and where that leads.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,25 +85,58 @@ pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener, forward: Forward) {
     }
 }
 
-/// Carries one connection to a target; why not, the user is told, and the connection is reset. What the program sends
-/// does not wait for the far side's answer.
-async fn carry(tunnel: &Tunnel, tcp: TcpStream, request: &Request) {
+/// Carries one connection to a target; why not, the user is told, and the connection is reset.
+async fn carry(tunnel: &Tunnel, mut tcp: TcpStream, request: &Request) {
     pipe::prepare(&tcp);
-    let why = match asked(tunnel, request).await {
-        // The link is held until the stream is over.
-        Ok((_link, stream)) => match pipe::run(tcp, stream, false).await {
-            End::Refused(refusal) => NotOpened::Refused(refusal),
-            _ => return,
-        },
-        Err(why) => why,
+    let mut early = Vec::new();
+    let mut links = tunnel.links();
+    let opened = loop {
+        let link = match links.next().await {
+            Ok(link) => link,
+            Err(why) => break Err(why),
+        };
+        let opened = begin(&link, request, &mut tcp, &mut early).await;
+        if !links.is_lost(&link, &opened) {
+            break opened.map(|stream| (link, stream));
+        }
     };
-    tunnel.tell(&format!("{}: {why}", request.shown()));
+    match opened {
+        // The link is held until the stream is over.
+        Ok((_link, stream)) => drop(pipe::run(tcp, stream).await),
+        Err(why) => tunnel.tell(&format!("{}: {why}", request.shown())),
+    }
 }
 
-async fn asked(tunnel: &Tunnel, request: &Request) -> Result<(Arc<Link>, Stream), NotOpened> {
-    let link = tunnel.link().await?;
-    let stream = link.ask(request, &[]).await?;
-    Ok((link, stream))
+/// Sends what the program says while the far side's answer is outstanding, and keeps it: if the server was restarted, it
+/// is said again.
+async fn begin(
+    link: &Link,
+    request: &Request,
+    tcp: &mut TcpStream,
+    early: &mut Vec<u8>,
+) -> Result<Stream, NotOpened> {
+    let (mut send, mut receive) = link.ask(request, early).await?;
+    // A connection that is over is noticed below.
+    let _ = send.set_priority(pipe::FIRST);
+    let mut answer = Box::pin(answered(&mut receive));
+    let mut is_reading = true;
+    loop {
+        let room = MAX_EARLY.saturating_sub(early.len());
+        let had = early.len();
+        let mut some = (&mut *tcp).take(room as u64);
+        tokio::select! {
+            answer = &mut answer => {
+                answer?;
+                break;
+            }
+            // An end or an error is found again when the answer is there.
+            read = some.read_buf(early), if is_reading && room > 0 => is_reading = matches!(read, Ok(1..)),
+        }
+        let new = early.get(had..).unwrap_or_default();
+        send.send_all(new).await.map_err(|_| NotOpened::NoTunnel)?;
+    }
+    drop(answer);
+    Ok((send, receive))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// A program has so long to say it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Reads until `parse` finds something in `bytes`, and leaves there what comes behind it. `parse` returns the length of
 /// what it found, or `None` if it needs more; it gets `most` bytes at most.

@@ -285,7 +285,7 @@ async fn a_target_that_never_accepts_is_given_up() {
     let at = full.local_addr().unwrap().as_socket().unwrap();
     let mut waiting = Vec::new();
     let refusal = loop {
-        match dial::tcp(&[at]).await {
+        match dial::tcp(&[at], || Some(())).await {
             Ok(tcp) => waiting.push(tcp),
             Err(refusal) => break refusal,
         }

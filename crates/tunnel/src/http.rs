@@ -1,79 +1,66 @@
-//! An HTTP proxy (RFC 9110 section 9.3.6 and RFC 9112 section 3.2.2): CONNECT, and requests that name their server.
+//! An HTTP proxy (RFC 9110 and RFC 9112): CONNECT, and requests that name their server. hyper reads and writes messages.
 //!
-//! A request that names its server is sent to it without the name, and asks it to close the connection afterwards, so
-//! that what follows on a connection cannot be for another server.
+//! Each request goes by a stream of its own to the server that it names, whatever came before it on the program's
+//! connection. Fields for one hop stay here, and the Host field is that of the request's target.
 
-use crate::client::{NotOpened, Tunnel};
-use crate::head;
-use crate::listen::accept;
+use crate::client::{Link, NotOpened, Stream, Tunnel};
+use crate::listen::{Openings, accept, gave_way};
 use crate::pipe;
 use crate::request::{Refusal, Request};
-use std::io::Write as _;
-use std::sync::Arc;
-use tokio::io::AsyncWriteExt as _;
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE,
+};
+use hyper::service::service_fn;
+use hyper::{Method, Response, StatusCode, Uri, Version};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use narrows_files::requests::Slot;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncWriteExt as _, Join, join};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Bytes of a request's head, and its fields.
+/// Bytes of a head, and its fields.
 const MAX_HEAD: usize = 64 << 10;
 const MAX_FIELDS: usize = 128;
-/// Fields that are meant for the proxy, or for one connection.
-const HOP_BY_HOP: [&str; 5] =
-    ["connection", "keep-alive", "proxy-connection", "proxy-authorization", "te"];
+/// A request's head must be complete within this time, counted from the end of the answer before it.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Fields for one hop (RFC 9110 sections 7.6.1 and 11.7), beside those that the Connection field names.
+const ONE_HOP: [&str; 8] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authentication-info",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "upgrade",
+];
 
-/// What a program wants.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Asked {
-    /// Where to.
-    pub target: Request,
-    /// What the target is told first; nothing for CONNECT.
-    pub told: Option<Vec<u8>>,
+const EXPECTED: &str = "this is a proxy: CONNECT HOST:PORT, or a request for http://HOST/ or ws://HOST/ is expected; https needs CONNECT";
+
+/// The server that a request is for; `None` if it is no request for a proxy. The scheme `ws` is that of an upgrade.
+pub fn target(method: &Method, uri: &Uri) -> Option<Request> {
+    let authority = uri.authority()?.as_str();
+    if method == Method::CONNECT {
+        return uri.scheme().is_none().then(|| host_and_port(authority, None))?;
+    }
+    let is_plain = |scheme: &str| ["http", "ws"].iter().any(|s| scheme.eq_ignore_ascii_case(s));
+    uri.scheme_str().filter(|scheme| is_plain(scheme))?;
+    host_and_port(without_user(authority), Some(80))
 }
 
-/// What is wrong with a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wrong;
-
-/// The length of a request's head, and what it asks for; `None` if more bytes are needed.
-///
-/// # Errors
-/// It is none for a proxy.
-pub fn request(bytes: &[u8]) -> Result<Option<(usize, Asked)>, Wrong> {
-    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
-    let mut read = httparse::Request::new(&mut fields);
-    let length = match read.parse(bytes) {
-        Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) => return Ok(None),
-        Err(_) => return Err(Wrong),
-    };
-    let (Some(method), Some(target), Some(version)) = (read.method, read.path, read.version) else {
-        return Err(Wrong);
-    };
-    if method == "CONNECT" {
-        let target = authority(target, None).ok_or(Wrong)?;
-        return Ok(Some((length, Asked { target, told: None })));
-    }
-    let scheme = target.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"));
-    let rest = scheme.and_then(|_| target.get(7..)).ok_or(Wrong)?;
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (server, path) = rest.split_at(end);
-    // Who is named before the host is not for the server's eyes.
-    let target = authority(server.rsplit('@').next().unwrap_or(server), Some(80)).ok_or(Wrong)?;
-    let slash = if path.starts_with('/') { "" } else { "/" };
-    let mut told = format!("{method} {slash}{path} HTTP/1.{version}\r\n").into_bytes();
-    for field in read.headers.iter() {
-        if !HOP_BY_HOP.iter().any(|name| name.eq_ignore_ascii_case(field.name)) {
-            told.extend(field.name.as_bytes());
-            told.extend(b": ");
-            told.extend(field.value);
-            told.extend(b"\r\n");
-        }
-    }
-    told.extend(b"Connection: close\r\n\r\n");
-    Ok(Some((length, Asked { target, told: Some(told) })))
+/// What stands before the host is not for the server.
+fn without_user(authority: &str) -> &str {
+    authority.rsplit('@').next().unwrap_or(authority)
 }
 
 /// `host:port`; the port may be left out where there is a default.
-fn authority(text: &str, port: Option<u16>) -> Option<Request> {
+fn host_and_port(text: &str, port: Option<u16>) -> Option<Request> {
     let (host, rest) = match text.strip_prefix('[') {
         Some(inside) => {
             let (host, rest) = inside.split_once(']')?;
@@ -83,6 +70,8 @@ fn authority(text: &str, port: Option<u16>) -> Option<Request> {
         None => text.split_at(text.find(':').unwrap_or(text.len())),
     };
     let port = match rest.strip_prefix(':') {
+        // RFC 3986 section 3.2.3: an empty port is the scheme's.
+        Some("") => port?,
         Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().ok()?,
         None if rest.is_empty() => port?,
         _ => return None,
@@ -91,62 +80,260 @@ fn authority(text: &str, port: Option<u16>) -> Option<Request> {
     (is_host && port > 0).then(|| Request::tcp(host, port))
 }
 
-fn status(why: NotOpened) -> &'static str {
-    match why {
-        NotOpened::Refused(Refusal::NotAllowed | Refusal::NotPublic) => "403 Forbidden",
-        NotOpened::Refused(Refusal::TimedOut) => "504 Gateway Timeout",
-        NotOpened::Refused(Refusal::TooMany) | NotOpened::NoTunnel => "503 Service Unavailable",
-        NotOpened::Refused(_) => "502 Bad Gateway",
+/// Takes out the fields for one hop. Returns the protocols to which the connection may be upgraded.
+fn strip(fields: &mut HeaderMap) -> Option<HeaderValue> {
+    let named: Vec<HeaderName> = fields
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    let upgrade = fields.get(UPGRADE).filter(|_| named.contains(&UPGRADE)).cloned();
+    for name in named.iter().filter(|name| !FRAMING.contains(&name.as_str())) {
+        fields.remove(name);
+    }
+    for name in ONE_HOP {
+        fields.remove(name);
+    }
+    upgrade
+}
+
+/// Fields that say where a message ends, and for whom it is: no Connection field takes them out.
+const FRAMING: [&str; 3] = ["content-length", "host", "transfer-encoding"];
+
+/// A request as its server gets it, and whether it asks for an upgrade; `None` if its parts make no request.
+fn forwarded<B>(mut request: hyper::Request<B>) -> Option<(hyper::Request<B>, bool)> {
+    let host = HeaderValue::from_str(without_user(request.uri().authority()?.as_str())).ok()?;
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    let slash = if path.starts_with(['/', '*']) { "" } else { "/" };
+    *request.uri_mut() = format!("{slash}{path}").parse().ok()?;
+    *request.version_mut() = Version::HTTP_11;
+    let fields = request.headers_mut();
+    let upgrade = strip(fields);
+    fields.insert(HOST, host);
+    let is_upgrade = upgrade.is_some();
+    fields
+        .insert(CONNECTION, HeaderValue::from_static(if is_upgrade { "upgrade" } else { "close" }));
+    if let Some(upgrade) = upgrade {
+        fields.insert(UPGRADE, upgrade);
+    }
+    Some((request, is_upgrade))
+}
+
+/// The body of an answer: a line of this proxy's, or a server's body.
+enum Answer {
+    Line(Option<Bytes>),
+    Passed(Incoming),
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match self.get_mut() {
+            Answer::Line(line) => Poll::Ready(line.take().map(|line| Ok(Frame::data(line)))),
+            Answer::Passed(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Answer::Line(line) => line.is_none(),
+            Answer::Passed(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Answer::Line(line) => SizeHint::with_exact(line.as_ref().map_or(0, Bytes::len) as u64),
+            Answer::Passed(body) => body.size_hint(),
+        }
     }
 }
 
-fn answer(status: &str, line: &str) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let length = line.len() + 1;
-    // Into a vector everything can be written.
-    let _ = write!(
-        bytes,
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{line}\n"
-    );
-    bytes
+fn line(status: StatusCode, line: &str) -> Response<Answer> {
+    let mut response = Response::new(Answer::Line(Some(format!("{line}\n").into())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    response
+}
+
+fn status(why: NotOpened) -> StatusCode {
+    match why {
+        NotOpened::Refused(Refusal::NotAllowed | Refusal::NotPublic) => StatusCode::FORBIDDEN,
+        NotOpened::Refused(Refusal::TimedOut) => StatusCode::GATEWAY_TIMEOUT,
+        NotOpened::Refused(Refusal::TooMany) | NotOpened::NoTunnel => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        NotOpened::Refused(_) => StatusCode::BAD_GATEWAY,
+    }
+}
+
+/// A program's connection that is no longer HTTP, and its stream.
+struct Joined {
+    link: Arc<Link>,
+    stream: Stream,
+    /// Bytes that the server sent behind its answer.
+    begun: Bytes,
+}
+
+/// One program's connection.
+struct Program {
+    tunnel: Arc<Tunnel>,
+    joined: Mutex<Option<Joined>>,
+    /// Held until the first request.
+    slot: Mutex<Option<Slot>>,
 }
 
 /// Serves all programs of a port.
 pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener) {
+    let openings = Openings::for_programs();
     loop {
         let tcp = accept(&listener).await;
+        let Some(slot) = openings.admit(&tcp).await else { continue };
         let tunnel = tunnel.clone();
-        tokio::spawn(async move {
-            // Who goes in the middle gets no more than a closed connection.
-            let _ = serve(&tunnel, tcp).await;
-        });
+        tokio::spawn(serve(tunnel, tcp, slot));
     }
 }
 
-async fn serve(tunnel: &Tunnel, mut tcp: TcpStream) -> std::io::Result<()> {
+async fn serve(tunnel: Arc<Tunnel>, tcp: TcpStream, slot: Slot) {
     let _ = tcp.set_nodelay(true);
-    let mut bytes = Vec::new();
-    let Ok(Asked { target, told }) = head::read(&mut tcp, &mut bytes, MAX_HEAD, request).await?
-    else {
-        let line = "this is a proxy: CONNECT HOST:PORT or GET http://HOST/ is expected";
-        return tcp.write_all(&answer("400 Bad Request", line)).await;
+    let view = slot.view();
+    let (joined, slot) = (Mutex::default(), Mutex::new(Some(slot)));
+    let program = Arc::new(Program { tunnel, joined, slot });
+    let answering = program.clone();
+    let service = service_fn(move |request| {
+        let program = answering.clone();
+        Box::pin(async move { Ok::<_, Infallible>(program.answer(request).await) })
+    });
+    let mut connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD)
+        .max_headers(MAX_FIELDS)
+        .half_close(true)
+        .auto_date_header(false)
+        .preserve_header_case(true)
+        .serve_connection(TokioIo::new(tcp), service);
+    let done = tokio::select! {
+        done = poll_fn(|cx| connection.poll_without_shutdown(cx)) => done,
+        () = gave_way(&view) => return,
     };
-    match tunnel.open(&target).await {
-        Ok((_link, (mut send, receive))) => {
-            match told {
-                Some(told) => bytes.splice(..0, told).for_each(drop),
-                None => tcp.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?,
-            }
-            pipe::prepare(&tcp);
-            if send.send_all(&bytes).await.is_ok() {
-                pipe::run(tcp, (send, receive), true).await;
-            }
-            Ok(())
+    let parts = connection.into_parts();
+    let mut tcp = parts.io.into_inner();
+    let joined = program.joined.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match (done, joined) {
+        (Ok(()), Some(joined)) => {
+            // Without an error there is no more to say about its end.
+            let _ = joined.run(tcp, &parts.read_buf).await;
         }
-        Err(why) => {
-            tunnel.tell(&format!("{}: {why}", target.shown()));
-            tcp.write_all(&answer(status(why), &format!("{}: {why}", target.target()))).await
+        // A body that was cut off does not look whole.
+        (Err(e), _) if e.is_user() => pipe::prepare(&tcp),
+        _ => drop(tcp.shutdown().await),
+    }
+}
+
+impl Joined {
+    async fn run(self, mut tcp: TcpStream, read: &[u8]) -> std::io::Result<()> {
+        let Joined { link, stream: (mut send, receive), begun } = self;
+        tcp.write_all(&begun).await?;
+        pipe::prepare(&tcp);
+        if send.send_all(read).await.is_ok() {
+            pipe::run(tcp, (send, receive)).await;
         }
+        // Held until here, so that its connection is not left.
+        drop(link);
+        Ok(())
+    }
+}
+
+impl Program {
+    async fn answer(&self, request: hyper::Request<Incoming>) -> Response<Answer> {
+        drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let Some(target) = target(request.method(), request.uri()) else {
+            return line(StatusCode::BAD_REQUEST, EXPECTED);
+        };
+        let (link, stream) = match self.tunnel.open(&target).await {
+            Ok(opened) => opened,
+            Err(why) => {
+                self.tunnel.tell(&format!("{}: {why}", target.shown()));
+                return line(status(why), &format!("{}: {why}", target.target()));
+            }
+        };
+        if request.method() == Method::CONNECT {
+            self.join(Joined { link, stream, begun: Bytes::new() });
+            return Response::new(Answer::Line(None));
+        }
+        let Some((request, is_upgrade)) = forwarded(request) else {
+            return line(StatusCode::BAD_REQUEST, EXPECTED);
+        };
+        match self.pass(link, stream, request, is_upgrade).await {
+            Ok(response) => response,
+            Err(e) => {
+                let why = format!("{}: no answer in HTTP: {e}", target.target());
+                self.tunnel.tell(&why);
+                line(StatusCode::BAD_GATEWAY, &why)
+            }
+        }
+    }
+
+    /// What follows this answer goes there.
+    fn join(&self, joined: Joined) {
+        *self.joined.lock().unwrap_or_else(PoisonError::into_inner) = Some(joined);
+    }
+
+    /// Passes one request on, and its answer back.
+    async fn pass(
+        &self,
+        link: Arc<Link>,
+        (send, receive): Stream,
+        request: hyper::Request<Incoming>,
+        is_upgrade: bool,
+    ) -> hyper::Result<Response<Answer>> {
+        if request.body().is_end_stream() {
+            // A connection that is over is noticed below.
+            let _ = send.set_priority(pipe::FIRST);
+        }
+        let io = TokioIo::new(join(receive, send));
+        let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
+            .max_buf_size(MAX_HEAD)
+            .max_headers(MAX_FIELDS)
+            .preserve_header_case(true)
+            .handshake(io)
+            .await?;
+        let held = link.clone();
+        tokio::spawn(async move {
+            // An error is one of the answer or of its body, too.
+            let _ = connection.with_upgrades().await;
+            drop(held);
+        });
+        let mut response = sender.send_request(request).await?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            if !is_upgrade {
+                let why = "the server switches to a protocol that was not asked for";
+                return Ok(line(StatusCode::BAD_GATEWAY, why));
+            }
+            let upgraded = hyper::upgrade::on(&mut response).await?;
+            let Ok(parts) = upgraded.downcast::<TokioIo<Join<_, _>>>() else {
+                return Ok(line(StatusCode::BAD_GATEWAY, "the connection cannot be upgraded"));
+            };
+            let (receive, send) = parts.io.into_inner().into_inner();
+            self.join(Joined { link, stream: (send, receive), begun: parts.read_buf });
+        }
+        *response.version_mut() = Version::HTTP_11;
+        // How the program is told where the body ends depends on its version, which hyper has.
+        response.headers_mut().remove(TRANSFER_ENCODING);
+        let upgrade = strip(response.headers_mut());
+        if let Some(upgrade) = upgrade.filter(|_| is_upgrade) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+            response.headers_mut().insert(UPGRADE, upgrade);
+        }
+        Ok(response.map(Answer::Passed))
     }
 }
 
@@ -155,52 +342,96 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn asked(text: &str) -> Result<Asked, Wrong> {
-        request(text.as_bytes()).map(|found| found.expect("more is needed").1)
+    fn read(method: &str, uri: &str) -> Option<Request> {
+        target(&method.parse().unwrap(), &uri.parse().ok()?)
     }
 
-    #[test]
-    fn requests_for_a_proxy_are_read() {
-        let connect = asked("CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-        assert_eq!(connect, Asked { target: Request::tcp("example.org", 443), told: None });
-        let six = asked("CONNECT [2001:db8::1]:443 HTTP/1.1\r\n\r\n").unwrap();
-        assert_eq!(six.target, Request::tcp("2001:db8::1", 443));
-        let get = asked("GET http://u:p@example.org:81?a=b HTTP/1.1\r\nHost: example.org:81\r\nProxy-Connection: keep-alive\r\nConnection: x\r\nAccept: */*\r\n\r\n").unwrap();
-        assert_eq!(get.target, Request::tcp("example.org", 81));
-        assert_eq!(
-            String::from_utf8(get.told.unwrap()).unwrap(),
-            "GET /?a=b HTTP/1.1\r\nHost: example.org:81\r\nAccept: */*\r\nConnection: close\r\n\r\n"
-        );
-        assert_eq!(asked("GET http://example.org/ HTTP/1.0\r\n\r\n").unwrap().target.port, 80);
-    }
-
-    #[test]
-    fn what_is_no_request_for_a_proxy_is_refused() {
-        for line in [
-            "GET / HTTP/1.1",
-            "GET https://example.org/ HTTP/1.1",
-            "CONNECT example.org HTTP/1.1",
-            "CONNECT example.org:0 HTTP/1.1",
-            "CONNECT :443 HTTP/1.1",
-            "CONNECT ::1:443 HTTP/1.1",
-            "CONNECT [host]:443 HTTP/1.1",
-            "CONNECT h:+44 HTTP/1.1",
-            "GET http:///x HTTP/1.1",
-            "\u{5}\u{1}",
-        ] {
-            assert_eq!(asked(&format!("{line}\r\n\r\n")), Err(Wrong), "{line}");
+    fn passed(uri: &str, fields: &[(&'static str, &str)]) -> (String, HeaderMap, bool) {
+        let mut request = hyper::Request::new(());
+        *request.uri_mut() = uri.parse().unwrap();
+        for (name, value) in fields {
+            request.headers_mut().append(*name, HeaderValue::from_str(value).unwrap());
         }
+        let (request, is_upgrade) = forwarded(request).unwrap();
+        (request.uri().to_string(), request.headers().clone(), is_upgrade)
+    }
+
+    #[test]
+    fn targets_of_requests_are_read() {
+        assert_eq!(read("CONNECT", "example.org:443"), Some(Request::tcp("example.org", 443)));
+        let six = Some(Request::tcp("2001:db8::1", 443));
+        assert_eq!(read("CONNECT", "[2001:db8::1]:443"), six);
+        let named = Some(Request::tcp("example.org", 81));
+        assert_eq!(read("GET", "http://u:p@example.org:81?a=b"), named);
+        assert_eq!(read("POST", "HTTP://example.org"), Some(Request::tcp("example.org", 80)));
+        assert_eq!(read("GET", "ws://[::1]:9/x"), Some(Request::tcp("::1", 9)));
+        for (method, uri) in [
+            ("GET", "/"),
+            ("OPTIONS", "*"),
+            ("GET", "https://example.org/"),
+            ("GET", "wss://example.org/"),
+            ("GET", "example.org:80"),
+            ("CONNECT", "http://example.org:80/"),
+            ("CONNECT", "example.org"),
+            ("CONNECT", "example.org:0"),
+            ("CONNECT", "[host]:443"),
+            ("GET", "http://h:99999/"),
+            ("GET", "http://h:0/"),
+        ] {
+            assert_eq!(read(method, uri), None, "{method} {uri}");
+        }
+    }
+
+    #[test]
+    fn fields_for_one_hop_stay_and_the_host_is_the_targets() {
+        let (path, fields, is_upgrade) = passed(
+            "http://u:p@example.org:81?a=b",
+            &[
+                ("host", "other.example"),
+                ("host", "third.example"),
+                ("connection", "keep-alive, x-Hop"),
+                ("connection", "X-second,content-length"),
+                ("x-hop", "1"),
+                ("x-second", "1"),
+                ("x-end", "1"),
+                ("content-length", "4"),
+                ("keep-alive", "timeout=5"),
+                ("proxy-connection", "keep-alive"),
+                ("proxy-authorization", "Basic eDp5"),
+                ("te", "trailers"),
+                ("upgrade", "h2c"),
+                ("authorization", "for the server"),
+            ],
+        );
+        assert_eq!((&*path, is_upgrade), ("/?a=b", false));
+        let mut left: Vec<_> =
+            fields.iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap())).collect();
+        left.sort_unstable();
+        let end = ("x-end", "1");
+        let host = ("host", "example.org:81");
+        let length = ("content-length", "4");
+        let closes = ("connection", "close");
+        assert_eq!(left, [("authorization", "for the server"), closes, length, host, end]);
+    }
+
+    #[test]
+    fn an_upgrade_is_passed_on_where_the_connection_field_names_it() {
+        let fields = [("connection", "Upgrade"), ("upgrade", "websocket")];
+        let (path, fields, is_upgrade) = passed("ws://example.org", &fields);
+        assert_eq!((&*path, is_upgrade), ("/", true));
+        assert_eq!(
+            (&fields["connection"], &fields["upgrade"]),
+            (&"upgrade".parse().unwrap(), &"websocket".parse().unwrap())
+        );
     }
 
     proptest! {
         #[test]
-        fn what_is_told_is_a_request_and_one_only(bytes in "(GET|CONNECT|POST) (http://)?[a-z:@/?\\[\\] .0-9]{0,20} HTTP/1.1\r\n([A-Za-z-]{1,12}: ?[ -~]{0,10}\r\n){0,4}\r\n.{0,9}") {
-            if let Ok(Some((length, asked))) = request(bytes.as_bytes()) {
-                prop_assert!(length <= bytes.len() && asked.target.port > 0);
-                if let Some(told) = asked.told {
-                    let text = String::from_utf8(told).unwrap();
-                    prop_assert_eq!(text.matches("\r\n\r\n").count(), 1, "{}", text);
-                    prop_assert!(text.split(' ').nth(1).unwrap().starts_with('/'));
+        fn any_uri_has_a_whole_target_or_none(uri in "(http|ws)?(://)?[a-z:@/?\\[\\] .0-9]{0,20}") {
+            for method in ["GET", "CONNECT"] {
+                if let Some(target) = read(method, &uri) {
+                    prop_assert!(target.port > 0 && (1..=255).contains(&target.host.len()));
+                    prop_assert!(!target.host.contains(['@', '/', '[']));
                 }
             }
         }

@@ -9,7 +9,8 @@
 //! | carry the kernel's packets | [`tun`] |
 //! | be a proxy | [`socks`], [`http`] |
 //! | know what the far side permits | [`allow`], [`address`] |
-//! | read the format | [`request`], [`flow`], [`hints`] |
+//! | know what clients may have open | [`limits`], [`descriptors`] |
+//! | read the format | [`request`], [`flow`], [`parts`], [`hints`] |
 //! | read flags from a file | [`config`] |
 //! | do all this from a program without a runtime | [`blocking`] |
 //!
@@ -22,6 +23,7 @@ pub mod client;
 pub mod config;
 pub mod connection;
 pub mod datagrams;
+pub mod descriptors;
 pub mod dial;
 pub mod flow;
 pub mod forward;
@@ -33,6 +35,7 @@ mod learning;
 pub mod limits;
 pub mod listen;
 pub mod over_tcp;
+pub mod parts;
 mod peer;
 pub mod pipe;
 pub mod request;

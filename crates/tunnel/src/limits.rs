@@ -1,5 +1,6 @@
 //! What one client may have open, and how fast it may open more. A client is its key, whatever its connections.
 
+use crate::descriptors::Descriptors;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -39,16 +40,18 @@ pub struct Client {
     open: AtomicUsize,
     flows: AtomicUsize,
     openings: Mutex<(f64, Instant)>,
+    descriptors: Arc<Descriptors>,
     /// Places of lookups.
     pub lookups: Arc<Semaphore>,
 }
 
 impl Client {
-    /// With nothing open.
-    pub fn new(limits: ClientLimits) -> Client {
+    /// With nothing open. `descriptors` are shared with the other clients.
+    pub fn new(limits: ClientLimits, descriptors: Arc<Descriptors>) -> Client {
         let openings = Mutex::new((f64::from(limits.openings) * BURST, Instant::now()));
         let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
-        Client { limits, open: AtomicUsize::new(0), flows: AtomicUsize::new(0), openings, lookups }
+        let (open, flows) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Client { limits, open, flows, openings, descriptors, lookups }
     }
 
     /// How long the next opening has to wait; it counts from now on.
@@ -62,28 +65,49 @@ impl Client {
         Duration::from_secs_f64((-left / rate).max(0.0))
     }
 
-    /// A place for something open, if there is one.
+    /// A place for something open, with one descriptor, if there is one.
     pub fn place(self: &Arc<Client>) -> Option<Place> {
-        let place = Place(self.clone(), false);
-        (self.open.fetch_add(1, Ordering::Relaxed) < self.limits.streams).then_some(place)
+        let place = Place(self.clone(), Kind::Open);
+        let own = self.open.fetch_add(1, Ordering::Relaxed);
+        let may = self.descriptors.take(own);
+        (may && own < self.limits.streams).then_some(place)
     }
 
     /// A place for a UDP flow, beside that which it has as something open.
     pub fn flow(self: &Arc<Client>) -> Option<Place> {
-        let place = Place(self.clone(), true);
+        let place = Place(self.clone(), Kind::Flow);
         (self.flows.fetch_add(1, Ordering::Relaxed) < self.limits.flows).then_some(place)
     }
+
+    /// A descriptor for another attempt to connect, beside that of something open.
+    pub fn attempt(self: &Arc<Client>) -> Option<Place> {
+        let place = Place(self.clone(), Kind::Attempt);
+        self.descriptors.take(self.open.load(Ordering::Relaxed)).then_some(place)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Open,
+    Flow,
+    Attempt,
 }
 
 /// One that is open; free again when it is dropped.
 #[derive(Debug)]
-pub struct Place(Arc<Client>, bool);
+pub struct Place(Arc<Client>, Kind);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let Place(client, is_flow) = self;
-        let count = if *is_flow { &client.flows } else { &client.open };
-        count.fetch_sub(1, Ordering::Relaxed);
+        let Place(client, kind) = self;
+        match kind {
+            Kind::Open => {
+                client.open.fetch_sub(1, Ordering::Relaxed);
+                client.descriptors.give_back();
+            }
+            Kind::Flow => drop(client.flows.fetch_sub(1, Ordering::Relaxed)),
+            Kind::Attempt => client.descriptors.give_back(),
+        }
     }
 }
 
@@ -91,9 +115,31 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
+    fn client(limits: ClientLimits, descriptors: &Arc<Descriptors>) -> Arc<Client> {
+        Arc::new(Client::new(limits, descriptors.clone()))
+    }
+
+    #[test]
+    fn clients_share_descriptors_and_leave_some_to_newcomers() {
+        let all = Arc::new(Descriptors::new(60));
+        let take = |client: &Arc<Client>| std::iter::from_fn(|| client.place()).collect::<Vec<_>>();
+        let (first, second) =
+            (client(ClientLimits::default(), &all), client(ClientLimits::default(), &all));
+        let one = take(&first);
+        assert_eq!(one.len(), 30, "half of them");
+        let two = take(&second);
+        assert_eq!(two.len(), 15, "half of the rest");
+        assert!(second.attempt().is_none(), "attempts take descriptors, too");
+        drop(one);
+        assert_eq!(take(&second).len(), 15);
+        drop(two);
+        assert_eq!(take(&first).len(), 30, "all are given back");
+    }
+
     #[test]
     fn places_are_counted_and_come_back() {
-        let client = Arc::new(Client::new(ClientLimits { streams: 2, ..ClientLimits::default() }));
+        let limits = ClientLimits { streams: 2, ..ClientLimits::default() };
+        let client = client(limits, &Arc::default());
         let (one, two) = (client.place(), client.place());
         assert!(one.is_some() && two.is_some() && client.place().is_none());
         drop(one);
@@ -102,7 +148,8 @@ mod tests {
 
     #[test]
     fn openings_beyond_the_burst_wait_for_their_turn() {
-        let client = Client::new(ClientLimits { openings: 10, ..ClientLimits::default() });
+        let limits = ClientLimits { openings: 10, ..ClientLimits::default() };
+        let client = client(limits, &Arc::default());
         let now = Instant::now();
         assert!((0..100).all(|_| client.delay(now) == Duration::ZERO));
         let waits: Vec<_> = (0..5).map(|_| client.delay(now).as_millis()).collect();

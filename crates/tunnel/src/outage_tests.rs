@@ -162,7 +162,8 @@ async fn a_server_that_vanished_is_found_again() {
     }
     let _again = far_at(at, server, client, &allow, ClientLimits::default(), dial::system());
     path.cut(false);
-    tcp.write_all(b"lost").await.unwrap();
+    // The near side has not noticed yet. What connects now, and what it says, waits for the next connection.
+    opened(port).await;
     let error = tcp.read(&mut [0; 4]).await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     says(&told, "the connection is lost").await;

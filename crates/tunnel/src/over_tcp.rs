@@ -5,8 +5,11 @@
 //! ```
 //!
 //! The far side takes them out and hands them to its own UDP socket, so that everything else is as over UDP: keys,
-//! lists, streams, messages. Whoever connects can do no more than who sends UDP packets.
+//! lists, streams, messages. A TCP connection lives as long as the rrtp connection that it carries. Until there is one its
+//! place is bounded, in time and in number, as that of an opening of the file service.
 
+use crate::listen::{Openings, accept, gave_way};
+use narrows_net::Connection;
 use socket2::SockRef;
 use std::collections::HashMap;
 use std::io::{Error, ErrorKind, Result};
@@ -16,7 +19,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
-use tokio::time::timeout;
+use tokio::sync::oneshot::{Receiver, Sender, channel};
+use tokio::time::{sleep, timeout};
 
 /// Longest datagram of an endpoint.
 const MAX_DATAGRAM: usize = 2048;
@@ -26,9 +30,10 @@ const PIECE: usize = 32 << 10;
 const UNSENT: u32 = 64 << 10;
 /// A connection on which nothing comes is over; an idle tunnel says something every 15 s.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Connections of a server, and of one address.
-const MAX_CONNECTIONS: usize = 256;
-const MAX_OF_ADDRESS: usize = 16;
+/// A client must be admitted by the endpoint within this time: it retries its handshake a few times.
+const OPENING: Duration = Duration::from_secs(15);
+/// The end of an rrtp connection has this long to leave.
+const LINGER: Duration = Duration::from_secs(2);
 /// A client gives up after so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -86,51 +91,61 @@ async fn beside(endpoint: SocketAddr) -> Result<UdpSocket> {
     Ok(udp)
 }
 
-/// Connections of each address.
-type Counts = Arc<Mutex<HashMap<IpAddr, usize>>>;
+/// TCP connections that carry no rrtp connection yet, by the UDP address that the endpoint sees.
+#[derive(Default)]
+pub(crate) struct Carriers(Mutex<HashMap<SocketAddr, Sender<Connection>>>);
 
-struct Counted(Counts, IpAddr);
-
-impl Counted {
-    fn new(counts: &Counts, from: IpAddr) -> Option<Counted> {
-        let mut all = counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.values().sum::<usize>() >= MAX_CONNECTIONS {
-            return None;
-        }
-        let own = all.entry(from).or_default();
-        if *own >= MAX_OF_ADDRESS {
-            return None;
-        }
-        *own += 1;
-        Some(Counted(counts.clone(), from))
+impl Carriers {
+    fn add(&self, at: SocketAddr) -> Receiver<Connection> {
+        let (sender, admitted) = channel();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(at, sender);
+        admitted
     }
-}
 
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = all.get_mut(&self.1) {
-            *own -= 1;
-            if *own == 0 {
-                all.remove(&self.1);
-            }
+    fn remove(&self, at: SocketAddr) -> Option<Sender<Connection>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&at)
+    }
+
+    /// The endpoint has admitted this connection: if a TCP connection carries it, that stays as long.
+    pub fn admitted(&self, connection: &Connection) {
+        let at = connection.remote().map(|at| SocketAddr::new(at.ip().to_canonical(), at.port()));
+        if let Some(sender) = at.and_then(|at| self.remove(at)) {
+            // Its TCP connection may have ended meanwhile.
+            let _ = sender.send(connection.clone());
         }
     }
 }
 
 /// Takes what comes over TCP to the endpoint at this UDP address, for ever.
-pub async fn serve(listener: &TcpListener, endpoint: SocketAddr) {
-    let counts = Counts::default();
+pub(crate) async fn serve(listener: &TcpListener, endpoint: SocketAddr, carriers: &Arc<Carriers>) {
+    let openings = Openings::new(crate::descriptors::openings());
     loop {
-        let tcp = crate::listen::accept(listener).await;
-        let Ok(from) = tcp.peer_addr() else { continue };
-        let Some(counted) = Counted::new(&counts, from.ip().to_canonical()) else { continue };
+        let tcp = accept(listener).await;
+        let Some(slot) = openings.admit(&tcp).await else { continue };
+        let carriers = carriers.clone();
         tokio::spawn(async move {
-            if let Ok(udp) = beside(endpoint).await {
-                // However it ends, the client learns it from its own end.
-                let _ = carry(tcp, udp).await;
+            let Ok(udp) = beside(endpoint).await else { return };
+            let Ok(at) = udp.local_addr() else { return };
+            let admitted = carriers.add(at);
+            let view = slot.view();
+            let over = async {
+                let connection = tokio::select! {
+                    connection = admitted => connection,
+                    () = gave_way(&view) => return,
+                    () = sleep(OPENING) => return,
+                };
+                drop(slot);
+                if let Ok(connection) = connection {
+                    connection.closed().await;
+                    sleep(LINGER).await;
+                }
+            };
+            // However it ends, the client learns it from its own end.
+            tokio::select! {
+                _ = carry(tcp, udp) => {}
+                () = over => {}
             }
-            drop(counted);
+            carriers.remove(at);
         });
     }
 }

@@ -79,6 +79,7 @@ pub(crate) async fn serve(
 
 async fn stream(peer: Arc<Peer>, mut send: SendStream, mut receive: ReceiveStream) {
     let Some(_place) = peer.client.place() else {
+        peer.log(true, &Refusal::TooMany.to_string());
         return refuse(&mut send, Refusal::TooMany).await;
     };
     let asked = timeout(peer.shared.limits.asking, request(&mut receive)).await;
@@ -154,7 +155,7 @@ async fn resolve(peer: &Peer, request: &Request) -> Result<Vec<SocketAddr>, Refu
 async fn tcp(peer: &Peer, request: &Request, mut send: SendStream, receive: ReceiveStream) {
     let what = request.shown();
     let opened = match resolve(peer, request).await {
-        Ok(addresses) => dial::tcp(&addresses).await,
+        Ok(addresses) => dial::tcp(&addresses, || peer.client.attempt()).await,
         Err(refusal) => Err(refusal),
     };
     let tcp = match opened {
@@ -168,7 +169,7 @@ async fn tcp(peer: &Peer, request: &Request, mut send: SendStream, receive: Rece
     let at = tcp.peer_addr().map_or("?".into(), |address| address.to_string());
     peer.log(false, &format!("{what} opened to {at}"));
     if send.send_all(&[0]).await.is_ok() {
-        pipe::run(tcp, (send, receive), true).await;
+        pipe::run(tcp, (send, receive)).await;
     }
 }
 

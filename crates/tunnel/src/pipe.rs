@@ -18,7 +18,9 @@ const PIECE: usize = 32 << 10;
 /// A stream goes before others as long as it sends little: so much at once, and so much a second in the long run. A
 /// terminal or a request does not wait behind answers then, and these not behind an upload, of which others still get a
 /// turn.
-const KINDS: [Kind; 2] = [Kind { priority: 2, bytes: 4e3 }, Kind { priority: 1, bytes: 64e3 }];
+const KINDS: [Kind; 2] = [Kind { priority: FIRST, bytes: 4e3 }, Kind { priority: 1, bytes: 64e3 }];
+/// The priority of a stream that has sent nothing yet.
+pub const FIRST: i32 = 2;
 /// Bytes a second.
 const RATE: f64 = 16e3;
 
@@ -71,8 +73,6 @@ pub enum End {
     InOrder,
     /// One of the two connections broke.
     Broken,
-    /// The far side did not open what was asked for.
-    Refused(Refusal),
 }
 
 impl From<NetError> for End {
@@ -98,15 +98,11 @@ pub async fn answer(receive: &mut ReceiveStream) -> Result<Option<Refusal>, End>
     }
 }
 
-/// Moves bytes until both directions have ended. At the near side the far side's answer may be outstanding.
-pub async fn run(
-    mut tcp: TcpStream,
-    (mut send, mut receive): (SendStream, ReceiveStream),
-    is_answered: bool,
-) -> End {
+/// Moves bytes until both directions have ended.
+pub async fn run(mut tcp: TcpStream, (mut send, mut receive): (SendStream, ReceiveStream)) -> End {
     let (read, write) = tcp.split();
     let up = upward(read, &mut send);
-    let down = downward(write, &mut receive, is_answered);
+    let down = downward(write, &mut receive);
     match tokio::try_join!(up, down) {
         Ok(_) => {
             let _ = SockRef::from(&tcp).set_linger(None);
@@ -142,14 +138,7 @@ async fn upward(tcp: ReadHalf<'_>, send: &mut SendStream) -> Result<(), End> {
     }
 }
 
-async fn downward(
-    mut tcp: WriteHalf<'_>,
-    receive: &mut ReceiveStream,
-    is_answered: bool,
-) -> Result<(), End> {
-    if !is_answered && let Some(refusal) = answer(receive).await? {
-        return Err(End::Refused(refusal));
-    }
+async fn downward(mut tcp: WriteHalf<'_>, receive: &mut ReceiveStream) -> Result<(), End> {
     while let Some(piece) = receive.receive_chunk(PIECE).await? {
         tcp.write_all(&piece).await?;
     }

@@ -1,6 +1,7 @@
 //! Programs that speak SOCKS or HTTP to the near side.
 
 use crate::both_ends::*;
+use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -8,7 +9,7 @@ use tokio::net::TcpStream;
 async fn socks_connects_by_name_and_says_why_not() {
     let target = target(echo).await;
     let far = far(&[&target.to_string()]);
-    let (tunnel, _) = far.near();
+    let (tunnel, told) = far.near();
     let (listener, at) = listening().await;
     tokio::spawn(crate::socks::run(tunnel, listener));
     let port = target.port().to_be_bytes();
@@ -27,11 +28,72 @@ async fn socks_connects_by_name_and_says_why_not() {
             assert_eq!(&hello, b"hello");
         }
     }
+    // A program that insists on a password may have any; one that insists on something else is told so, as is the user.
+    let with_password = [&[5, 1, 2, 1, 1, b'u', 1, b'p'][..], &by_name, b"hello"].concat();
+    let answer = said(at, &with_password, 2 + 2 + 10 + 5).await;
+    assert_eq!((&answer[..6], &answer[14..]), (&[5, 2, 1, 0, 5, 0][..], &b"hello"[..]));
+    assert_eq!(said(at, &[5, 1, 1], 9).await, [5, 0xff]);
+    assert_eq!(said(at, b"GET / HTTP/1.1\r\n\r\n", 9).await, []);
+    for part in ["offers neither", "neither SOCKS 5 nor SOCKS 4 (HTTP has --http-proxy)"] {
+        assert!(told.lock().unwrap().iter().any(|line| line.contains(part)), "{told:?}");
+    }
+}
+
+/// What comes back for these bytes: so many, or all until the end.
+async fn said(at: SocketAddr, bytes: &[u8], most: usize) -> Vec<u8> {
     let mut tcp = TcpStream::connect(at).await.unwrap();
-    tcp.write_all(&[5, 1, 2]).await.unwrap();
+    tcp.write_all(bytes).await.unwrap();
     let mut answer = Vec::new();
-    tcp.read_to_end(&mut answer).await.unwrap();
-    assert_eq!(answer, [5, 0xff], "a program that insists on a password");
+    while answer.len() < most && matches!(tcp.read_buf(&mut answer).await, Ok(1..)) {}
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn socks_4_and_4a_connect() {
+    let target = target(echo).await;
+    let far = far(&[&target.to_string()]);
+    let (tunnel, _) = far.near();
+    let (listener, at) = listening().await;
+    tokio::spawn(crate::socks::run(tunnel, listener));
+    let [high, low] = target.port().to_be_bytes();
+    let four = [4, 1, high, low, 127, 0, 0, 1, b'm', b'e', 0];
+    let by_name = [&[4, 1, high, low, 0, 0, 0, 1, 0][..], b"localhost\0"].concat();
+    for request in [&four[..], &by_name] {
+        let answer = said(at, &[request, b"hello"].concat(), 13).await;
+        assert_eq!(answer, [&[0, 0x5a, 0, 0, 0, 0, 0, 0][..], b"hello"].concat());
+    }
+    for refused in [[4, 1, 0, 1, 127, 0, 0, 1, 0], [4, 2, high, low, 127, 0, 0, 1, 0]] {
+        assert_eq!(said(at, &refused, 8).await, [0, 0x5b, 0, 0, 0, 0, 0, 0]);
+    }
+}
+
+/// More connections than have a place stay silent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_programs_block_no_other() {
+    let target = target(echo).await;
+    let far = far(&[&target.to_string()]);
+    let (tunnel, _) = far.near();
+    for is_http in [false, true] {
+        let (listener, at) = listening().await;
+        if is_http {
+            tokio::spawn(crate::http::run(tunnel.clone(), listener));
+        } else {
+            tokio::spawn(crate::socks::run(tunnel.clone(), listener));
+        }
+        let mut silent = Vec::new();
+        for _ in 0..150 {
+            silent.push(TcpStream::connect(at).await.unwrap());
+        }
+        // The first has given way long before its time was over.
+        assert!(!matches!(silent[0].read(&mut [0]).await, Ok(1..)));
+        let port = target.port().to_be_bytes();
+        let request = match is_http {
+            true => format!("CONNECT {target} HTTP/1.1\r\n\r\nhello").into_bytes(),
+            false => [&[5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1][..], &port, b"hello"].concat(),
+        };
+        let answer = said(at, &request, if is_http { 24 } else { 17 }).await;
+        assert!(answer.ends_with(b"hello"), "{answer:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,29 +123,200 @@ async fn socks_associates_a_program_and_nobody_beside_it() {
     assert!(other.try_recv(&mut [0; 9]).is_err());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_http_proxy_connects_and_passes_requests_on() {
-    let target = target(echo).await;
-    let far = far(&[&target.to_string()]);
+/// A server of HTTP that answers each request with its own name and the request's head, and keeps the connection open if
+/// the request does not ask for its end.
+async fn named(name: &'static str) -> SocketAddr {
+    target(move |mut tcp: TcpStream| async move {
+        let mut bytes = Vec::new();
+        while let Ok(1..) = tcp.read_buf(&mut bytes).await {
+            let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
+            let head: Vec<u8> = bytes.drain(..end + 4).collect();
+            let body = format!("{name} {}", String::from_utf8(head).unwrap());
+            let closes = body.contains("close");
+            let length = body.len();
+            let head = format!("HTTP/1.1 200 OK\r\nX-Hop: 1\r\nConnection: x-hop\r\nContent-Length: {length}\r\n\r\n");
+            tcp.write_all((head + &body).as_bytes()).await.unwrap();
+            if closes {
+                return;
+            }
+        }
+    })
+    .await
+}
+
+/// An HTTP proxy that leads to these.
+async fn http_proxy(allow: &[SocketAddr]) -> (Far, SocketAddr) {
+    let allow: Vec<_> = allow.iter().map(ToString::to_string).collect();
+    let far = far(&allow.iter().map(String::as_str).collect::<Vec<_>>());
     let (tunnel, _) = far.near();
     let (listener, at) = listening().await;
     tokio::spawn(crate::http::run(tunnel, listener));
+    (far, at)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_http_proxy_connects_and_refuses() {
+    let target = target(echo).await;
+    let (_far, at) = http_proxy(&[target]).await;
     for (sent, begins) in [
-        (
-            format!("CONNECT {target} HTTP/1.1\r\n\r\nhello"),
-            "HTTP/1.1 200 Connection established\r\n\r\nhello",
-        ),
-        (
-            format!("GET http://{target}/x HTTP/1.1\r\n\r\n"),
-            "GET /x HTTP/1.1\r\nConnection: close\r\n\r\n",
-        ),
+        (format!("CONNECT {target} HTTP/1.1\r\n\r\nhello"), "HTTP/1.1 200 OK\r\n\r\nhello"),
         ("CONNECT 127.0.0.1:1 HTTP/1.1\r\n\r\n".into(), "HTTP/1.1 403 Forbidden\r\n"),
-        ("GET / HTTP/1.1\r\n\r\n".into(), "HTTP/1.1 400 Bad Request\r\n"),
+        ("GET http://127.0.0.1:1/ HTTP/1.1\r\n\r\n".into(), "HTTP/1.1 403 Forbidden\r\n"),
+        ("GET / HTTP/1.1\r\nHost: x\r\n\r\n".into(), "HTTP/1.1 400 Bad Request\r\n"),
+        ("GET https://x/ HTTP/1.1\r\n\r\n".into(), "HTTP/1.1 400 Bad Request\r\n"),
+        // It does not answer in HTTP.
+        (format!("GET http://{target}/ HTTP/1.1\r\n\r\n"), "HTTP/1.1 502 Bad Gateway\r\n"),
     ] {
+        let answer = said(at, sent.as_bytes(), begins.len()).await;
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with(begins), "{sent}: {answer}");
+    }
+}
+
+/// Requests of one connection, one after the other and all at once: each goes to its own server, with its fields.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_request_of_a_connection_goes_to_its_own_server() {
+    let (one, two) = (named("one").await, named("two").await);
+    let (_far, at) = http_proxy(&[one, two]).await;
+    let get = |server: SocketAddr, secret: &str| {
+        format!(
+            "GET http://{server}/ HTTP/1.1\r\nHost: other.example\r\nAuthorization: {secret}\r\nProxy-Connection: keep-alive\r\n\r\n"
+        )
+    };
+    for is_pipelined in [false, true] {
         let mut tcp = TcpStream::connect(at).await.unwrap();
-        tcp.write_all(sent.as_bytes()).await.unwrap();
-        let mut answer = vec![0; begins.len()];
-        tcp.read_exact(&mut answer).await.unwrap();
-        assert_eq!(String::from_utf8(answer).unwrap(), begins);
+        let requests = [get(one, "for-one"), get(two, "for-two"), get(one, "again")];
+        if is_pipelined {
+            tcp.write_all(requests.concat().as_bytes()).await.unwrap();
+        }
+        let mut bytes = Vec::new();
+        for (request, (server, name, secret)) in requests.iter().zip([
+            (one, "one", "for-one"),
+            (two, "two", "for-two"),
+            (one, "one", "again"),
+        ]) {
+            if !is_pipelined {
+                tcp.write_all(request.as_bytes()).await.unwrap();
+            }
+            let body = format!(
+                "{name} GET / HTTP/1.1\r\nHost: {server}\r\nAuthorization: {secret}\r\nconnection: close\r\n\r\n"
+            );
+            let ends = |bytes: &[u8]| {
+                let at = bytes.windows(body.len()).position(|part| part == body.as_bytes());
+                at.map(|at| at + body.len())
+            };
+            let end = loop {
+                if let Some(end) = ends(&bytes) {
+                    break end;
+                }
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                assert!(matches!(tcp.read_buf(&mut bytes).await, Ok(1..)), "{text} for {body}");
+            };
+            let answer: Vec<u8> = bytes.drain(..end).collect();
+            let answer = String::from_utf8(answer).unwrap().to_lowercase();
+            assert!(answer.starts_with("http/1.1 200 ok") && !answer.contains("x-hop"), "{answer}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgrade_passes_and_both_sides_speak_on() {
+    let target = target(|mut tcp: TcpStream| async move {
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"\r\n\r\n") {
+            assert!(tcp.read_buf(&mut bytes).await.unwrap() > 0);
+        }
+        let head = String::from_utf8(bytes).unwrap().to_lowercase();
+        assert!(head.contains("upgrade: websocket") && head.contains("connection: upgrade"));
+        let switches = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nfirst";
+        tcp.write_all(switches).await.unwrap();
+        echo(tcp).await;
+    })
+    .await;
+    let (_far, at) = http_proxy(&[target]).await;
+    let asked = format!(
+        "GET ws://{target}/ HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    );
+    let mut tcp = TcpStream::connect(at).await.unwrap();
+    tcp.write_all(asked.as_bytes()).await.unwrap();
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\nfirst") {
+        assert!(tcp.read_buf(&mut bytes).await.unwrap() > 0);
+    }
+    assert!(bytes.starts_with(b"HTTP/1.1 101 "));
+    tcp.write_all(b"more").await.unwrap();
+    let mut more = [0; 4];
+    tcp.read_exact(&mut more).await.unwrap();
+    assert_eq!(&more, b"more");
+}
+
+/// A body without a length, for a program of HTTP/1.0, whose end is that of the connection: a reset says that it was cut off.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_cut_off_does_not_look_whole() {
+    let target = target(|mut tcp: TcpStream| async move {
+        let mut bytes = Vec::new();
+        assert!(tcp.read_buf(&mut bytes).await.unwrap() > 0);
+        let is_whole = bytes.starts_with(b"GET /whole");
+        tcp.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n")
+            .await
+            .unwrap();
+        if is_whole {
+            tcp.write_all(b"0\r\n\r\n").await.unwrap();
+        }
+    })
+    .await;
+    let (_far, at) = http_proxy(&[target]).await;
+    for (path, is_whole) in [("/whole", true), ("/part", false)] {
+        let mut tcp = TcpStream::connect(at).await.unwrap();
+        let get = format!("GET http://{target}{path} HTTP/1.0\r\n\r\n");
+        tcp.write_all(get.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let read = tcp.read_to_end(&mut answer).await;
+        assert_eq!(read.is_ok(), is_whole, "{path}: {read:?}");
+        assert!(!is_whole || answer.ends_with(b"\r\n\r\npart"));
+    }
+}
+
+/// curl by each way of both proxies: two servers by one command, so that connections to the proxy are kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn curl_reaches_servers_by_every_kind_of_proxy() {
+    if std::process::Command::new("curl").arg("--version").output().is_err() {
+        return eprintln!("skipped: there is no curl here");
+    }
+    let (one, two) = (named("one").await, named("two").await);
+    let (far, http) = http_proxy(&[one, two]).await;
+    let (tunnel, told) = far.near();
+    let (listener, socks) = listening().await;
+    tokio::spawn(crate::socks::run(tunnel, listener));
+    for (proxy, more) in [
+        (format!("http://{http}"), &[][..]),
+        (format!("http://user:word@{http}"), &["--proxytunnel"]),
+        (format!("socks4://{socks}"), &[]),
+        (format!("socks4a://{socks}"), &[]),
+        (format!("socks5://{socks}"), &[]),
+        (format!("socks5h://user:word@{socks}"), &["--socks5-basic"]),
+    ] {
+        let (first, second) = (format!("http://{one}/first"), format!("http://{two}/second"));
+        let curl = tokio::process::Command::new("curl")
+            .args([
+                "--silent",
+                "--show-error",
+                "--noproxy",
+                "",
+                "--max-time",
+                "60",
+                "--proxy",
+                &proxy,
+            ])
+            .args(more)
+            .args([&first, &second])
+            .output();
+        let output = curl.await.unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{proxy}: {output:?} {told:?}");
+        for part in ["one GET /first ", "two GET /second "] {
+            assert!(text.contains(part), "{proxy}: {text}");
+        }
+        assert!(!text.to_lowercase().contains("proxy-"), "{proxy}: {text}");
     }
 }

@@ -152,7 +152,7 @@ impl Server {
     pub async fn run(&self) {
         tokio::select! {
             () = self.accept() => {}
-            () = over_tcp::serve(&self.over_tcp, self.address()) => {}
+            () = over_tcp::serve(&self.over_tcp, self.address(), &self.shared.carriers) => {}
             () = packets(&self.shared) => {}
         }
     }
@@ -176,6 +176,7 @@ async fn packets(shared: &Shared) {
 
 /// A client's connection, or a probe.
 async fn accepted(shared: Arc<Shared>, connection: Connection) {
+    shared.carriers.admitted(&connection);
     if probe::is_probe(&connection).await {
         return probe::answer(connection, &shared.probes);
     }

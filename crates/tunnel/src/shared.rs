@@ -1,9 +1,11 @@
 //! What all clients of a server share: what is permitted, who has which connections, the log.
 
 use crate::allow::Targets;
+use crate::descriptors::Descriptors;
 use crate::dial::Lookup;
 use crate::learning::Lesson;
 use crate::limits::{Client, ClientLimits};
+use crate::over_tcp::Carriers;
 use crate::tun::far::FarTun;
 use narrows_files::learned::Learned;
 use narrows_net::Connection;
@@ -39,6 +41,9 @@ pub(crate) struct Shared {
     pub log: Box<dyn Fn(&Event) + Send + Sync>,
     /// Only keys on the list get here, so there are no more than these.
     clients: Mutex<HashMap<PublicKey, Known>>,
+    descriptors: Arc<Descriptors>,
+    /// Of clients whose UDP does not pass.
+    pub carriers: Arc<Carriers>,
     pub probes: ProbeGate,
     /// Of clients' packets, if the owner wants any.
     pub tun: Option<FarTun>,
@@ -57,14 +62,26 @@ impl Shared {
         learned: Option<Arc<Learned>>,
         tun: Option<FarTun>,
     ) -> Shared {
-        let (clients, probes, lessons) = <_>::default();
-        Shared { targets, limits, lookup, log, clients, probes, tun, learned, lessons }
+        let (clients, descriptors, carriers, probes, lessons) = <_>::default();
+        Shared {
+            targets,
+            limits,
+            lookup,
+            log,
+            clients,
+            descriptors,
+            carriers,
+            probes,
+            tun,
+            learned,
+            lessons,
+        }
     }
 
     /// The client of a new connection; of too many connections the oldest is closed.
     pub fn client(&self, key: PublicKey, connection: &Connection) -> Arc<Client> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || (Arc::new(Client::new(self.limits)), Vec::new());
+        let new = || (Arc::new(Client::new(self.limits, self.descriptors.clone())), Vec::new());
         let (client, connections) = clients.entry(key).or_insert_with(new);
         connections.retain(|c| !c.is_closed());
         if connections.len() >= MAX_CONNECTIONS_OF_CLIENT {

@@ -1,4 +1,6 @@
-//! SOCKS 5 (RFC 1928) without authentication: CONNECT and UDP ASSOCIATE.
+//! SOCKS 5 (RFC 1928): CONNECT and UDP ASSOCIATE; and SOCKS 4 and 4a: CONNECT.
+//!
+//! The proxy asks for no authentication. A program that offers user and password only (RFC 1929) may send any.
 //!
 //! Reading is pure: a function takes the bytes that are there, and says what they mean or that more are needed.
 
@@ -6,7 +8,7 @@ use crate::client::{NotOpened, Tunnel};
 use crate::datagrams::Programs;
 use crate::flow::MAX_DATAGRAM;
 use crate::head;
-use crate::listen::accept;
+use crate::listen::{Openings, accept, gave_way};
 use crate::pipe;
 use crate::request::{Kind, Refusal, Request};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,8 +17,15 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 const VERSION: u8 = 5;
-/// Longest greeting, and longest request.
-const MAX_HEAD: usize = 2 + 255 + 4 + 1 + 255 + 2;
+/// Methods of authentication: none; user and password; none of those offered.
+const OPEN: u8 = 0;
+const PASSWORD: u8 = 2;
+const NO_METHOD: u8 = 0xff;
+/// Replies of SOCKS 4.
+const GRANTED: u8 = 0x5a;
+const REJECTED: u8 = 0x5b;
+/// Longest message of a program: SOCKS 4a's request with a user and a name of 255 bytes each, which both end with a zero.
+const MAX_HEAD: usize = 8 + 256 + 256;
 
 /// What a program wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,19 +40,95 @@ pub enum Asked {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wrong(pub u8);
 
-/// The length of a greeting, and whether it offers to go without authentication; `None` if more bytes are needed.
+/// What a program says first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Hello {
+    /// SOCKS 5, and the method of authentication that the proxy chooses.
+    Five(u8),
+    /// SOCKS 4 or 4a, and where to.
+    Four(Request),
+}
+
+/// Why a program's first message is not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoHello {
+    /// It is none of SOCKS; its first byte.
+    Other(u8),
+    /// It is of SOCKS 4, and asks for no connection that could be made.
+    Four,
+}
+
+/// The length of a first message, and what it says; `None` if more bytes are needed.
 ///
 /// # Errors
-/// It is no greeting of SOCKS 5.
-pub fn greeting(bytes: &[u8]) -> Result<Option<(usize, bool)>, Wrong> {
+/// It is not SOCKS, or asks for what there is not.
+pub fn hello(bytes: &[u8]) -> Result<Option<(usize, Hello)>, NoHello> {
     match bytes {
         [] | [VERSION] => Ok(None),
         [VERSION, count, rest @ ..] => {
             let methods = rest.get(..usize::from(*count));
-            Ok(methods.map(|methods| (2 + methods.len(), methods.contains(&0))))
+            Ok(methods.map(|methods| {
+                let method = [OPEN, PASSWORD].into_iter().find(|method| methods.contains(method));
+                (2 + methods.len(), Hello::Five(method.unwrap_or(NO_METHOD)))
+            }))
         }
-        _ => Err(Wrong(1)),
+        [4, rest @ ..] => four(rest),
+        [other, ..] => Err(NoHello::Other(*other)),
     }
+}
+
+/// A request of SOCKS 4 behind its first byte: `| command (1) | port (2) | address (4) | user | 0 |`. In 4a the address
+/// is 0.0.0.x, and `| name | 0 |` follows.
+fn four(rest: &[u8]) -> Result<Option<(usize, Hello)>, NoHello> {
+    let Some(([command, high, low, address @ ..], rest)) = rest.split_first_chunk::<7>() else {
+        return Ok(None);
+    };
+    let port = u16::from_be_bytes([*high, *low]);
+    if *command != 1 || port == 0 {
+        return Err(NoHello::Four);
+    }
+    let text = |bytes: &[u8]| match bytes.iter().take(256).position(|byte| *byte == 0) {
+        None if bytes.len() > 255 => Err(NoHello::Four),
+        end => Ok(end),
+    };
+    let Some(user) = text(rest)? else { return Ok(None) };
+    let length = 8 + user + 1;
+    let (host, length) = match address {
+        [0, 0, 0, last] if *last != 0 => {
+            let name = rest.get(user + 1..).unwrap_or_default();
+            let Some(end) = text(name)? else { return Ok(None) };
+            let name = host(name.get(..end).unwrap_or_default()).ok_or(NoHello::Four)?;
+            (name, length + end + 1)
+        }
+        address => (Ipv4Addr::from(*address).to_string(), length),
+    };
+    Ok(Some((length, Hello::Four(Request::tcp(&host, port)))))
+}
+
+/// The length of a user with a password (RFC 1929), which may be any; `None` if more bytes are needed.
+///
+/// # Errors
+/// It is none.
+pub fn password(bytes: &[u8]) -> Result<Option<(usize, ())>, Wrong> {
+    let [version, rest @ ..] = bytes else { return Ok(None) };
+    let [user, rest @ ..] = rest else {
+        return if *version == 1 { Ok(None) } else { Err(Wrong(1)) };
+    };
+    if *version != 1 {
+        return Err(Wrong(1));
+    }
+    let Some(password) = rest.get(usize::from(*user)) else { return Ok(None) };
+    let length = 3 + usize::from(*user) + usize::from(*password);
+    Ok((bytes.len() >= length).then_some((length, ())))
+}
+
+/// A name, or an address as text; IPv6 may stand in brackets, as in URLs.
+fn host(bytes: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let inside = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    let address = inside.and_then(|inside| inside.parse::<Ipv6Addr>().ok());
+    let is_host = !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
+    is_host.then(|| address.map_or_else(|| text.into(), |address| address.to_string()))
 }
 
 /// The length of a request, and what it asks for; `None` if more bytes are needed.
@@ -78,9 +163,7 @@ fn address(bytes: &[u8]) -> Result<Option<(usize, String, u16)>, Wrong> {
         }
         [3, count, rest @ ..] if rest.len() >= usize::from(*count) => {
             let (name, rest) = rest.split_at(usize::from(*count));
-            let is_host = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
-            let name = std::str::from_utf8(name).ok().filter(|_| is_host).ok_or(Wrong(1))?;
-            (name.to_string(), rest, 2 + name.len())
+            (host(name).ok_or(Wrong(1))?, rest, 2 + name.len())
         }
         [] | [1 | 3 | 4, ..] => return Ok(None),
         _ => return Err(Wrong(8)),
@@ -129,51 +212,118 @@ fn nowhere() -> SocketAddr {
 
 /// Serves all programs of a port.
 pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener) {
+    let openings = Openings::for_programs();
     loop {
-        let tcp = accept(&listener).await;
+        let mut tcp = accept(&listener).await;
+        let Some(slot) = openings.admit(&tcp).await else { continue };
         let tunnel = tunnel.clone();
         tokio::spawn(async move {
-            // Who does not speak SOCKS, or goes in the middle, gets no more than a closed connection.
-            let _ = serve(tunnel, tcp).await;
+            let view = slot.view();
+            let asked = tokio::select! {
+                asked = asked(&tunnel, &mut tcp) => asked,
+                () = gave_way(&view) => return,
+            };
+            drop(slot);
+            // A program that goes in the middle gets no more than a closed connection.
+            if let Ok(Some(asked)) = asked {
+                let _ = serve(tunnel, tcp, asked).await;
+            }
         });
     }
 }
 
-async fn serve(tunnel: Arc<Tunnel>, mut tcp: TcpStream) -> std::io::Result<()> {
+/// What a program asks for, in either version, and what it sent behind that.
+struct Wanted {
+    asked: Asked,
+    is_four: bool,
+    more: Vec<u8>,
+}
+
+/// Speaks with a program until it has asked for something; `None` if that was refused.
+async fn asked(tunnel: &Tunnel, tcp: &mut TcpStream) -> std::io::Result<Option<Wanted>> {
     let _ = tcp.set_nodelay(true);
-    let mut bytes = Vec::new();
-    let Ok(may) = head::read(&mut tcp, &mut bytes, MAX_HEAD, greeting).await? else {
-        return Ok(());
+    let mut more = Vec::new();
+    let method = match head::read(tcp, &mut more, MAX_HEAD, hello).await? {
+        Ok(Hello::Four(target)) => {
+            return Ok(Some(Wanted { asked: Asked::Target(target), is_four: true, more }));
+        }
+        Ok(Hello::Five(method)) => method,
+        Err(NoHello::Four) => {
+            tunnel.tell("--socks: a program asked by SOCKS 4 for something else than a connection");
+            tcp.write_all(&reply_of_four(REJECTED)).await?;
+            return Ok(None);
+        }
+        Err(NoHello::Other(byte)) => {
+            let hint = if byte.is_ascii_alphabetic() { " (HTTP has --http-proxy)" } else { "" };
+            tunnel.tell(&format!(
+                "--socks: a program began with the byte {byte}, which is neither SOCKS 5 nor SOCKS 4{hint}"
+            ));
+            return Ok(None);
+        }
     };
-    tcp.write_all(&[VERSION, if may { 0 } else { 0xff }]).await?;
-    if !may {
-        return Ok(());
+    tcp.write_all(&[VERSION, method]).await?;
+    if method == NO_METHOD {
+        tunnel.tell(
+            "--socks: a program offers neither \"no authentication\" nor \"user and password\"",
+        );
+        return Ok(None);
     }
-    match head::read(&mut tcp, &mut bytes, MAX_HEAD, request).await? {
-        Err(Wrong(code)) => tcp.write_all(&reply(code, nowhere())).await,
-        Ok(Asked::Associate) => associate(tunnel, tcp).await,
-        Ok(Asked::Target(target)) => match tunnel.open(&target).await {
-            Ok((_link, (mut send, receive))) => {
-                tcp.write_all(&reply(0, nowhere())).await?;
-                pipe::prepare(&tcp);
-                // What came behind the request.
-                if send.send_all(&bytes).await.is_ok() {
-                    pipe::run(tcp, (send, receive), true).await;
-                }
-                Ok(())
+    if method == PASSWORD {
+        if head::read(tcp, &mut more, MAX_HEAD, password).await?.is_err() {
+            tcp.write_all(&[1, 1]).await?;
+            return Ok(None);
+        }
+        tcp.write_all(&[1, 0]).await?;
+    }
+    match head::read(tcp, &mut more, MAX_HEAD, request).await? {
+        Ok(asked) => Ok(Some(Wanted { asked, is_four: false, more })),
+        Err(Wrong(code)) => {
+            tunnel.tell(&format!("--socks: a program's request was refused with code {code}"));
+            tcp.write_all(&reply(code, nowhere())).await?;
+            Ok(None)
+        }
+    }
+}
+
+/// A reply of SOCKS 4.
+fn reply_of_four(code: u8) -> Vec<u8> {
+    vec![0, code, 0, 0, 0, 0, 0, 0]
+}
+
+async fn serve(tunnel: Arc<Tunnel>, mut tcp: TcpStream, wanted: Wanted) -> std::io::Result<()> {
+    let Wanted { asked, is_four, more } = wanted;
+    let target = match asked {
+        Asked::Associate => return associate(tunnel, tcp).await,
+        Asked::Target(target) => target,
+    };
+    match tunnel.open(&target).await {
+        Ok((_link, (mut send, receive))) => {
+            let granted = if is_four { reply_of_four(GRANTED) } else { reply(0, nowhere()) };
+            tcp.write_all(&granted).await?;
+            pipe::prepare(&tcp);
+            // What came behind the request.
+            if send.send_all(&more).await.is_ok() {
+                pipe::run(tcp, (send, receive)).await;
             }
-            Err(why) => {
-                tunnel.tell(&format!("{}: {why}", target.shown()));
-                tcp.write_all(&reply(code(why), nowhere())).await
-            }
-        },
+            Ok(())
+        }
+        Err(why) => {
+            tunnel.tell(&format!("{}: {why}", target.shown()));
+            let refused =
+                if is_four { reply_of_four(REJECTED) } else { reply(code(why), nowhere()) };
+            tcp.write_all(&refused).await
+        }
     }
 }
 
 /// A socket for the datagrams of one program, for as long as its connection stays.
 async fn associate(tunnel: Arc<Tunnel>, mut tcp: TcpStream) -> std::io::Result<()> {
     let (own, program) = (tcp.local_addr()?.ip(), tcp.peer_addr()?.ip());
-    let socket = Arc::new(UdpSocket::bind((own, 0)).await?);
+    let Ok(socket) = UdpSocket::bind((own, 0)).await else {
+        tunnel.tell("--socks: this machine has no socket for a program's datagrams");
+        return tcp.write_all(&reply(1, nowhere())).await;
+    };
+    let socket = Arc::new(socket);
     tcp.write_all(&reply(0, socket.local_addr()?)).await?;
     let mut programs = Programs::new(tunnel, socket.clone());
     let mut bytes = vec![0; MAX_DATAGRAM];
@@ -211,9 +361,29 @@ mod tests {
     fn requests_are_read_as_the_rfc_writes_them() {
         let target = |host: &str, port| Ok(Some(Asked::Target(Request::tcp(host, port))));
         let asked = |bytes: &[u8]| request(bytes).map(|r| r.map(|(_, asked)| asked));
-        assert_eq!(greeting(&[5, 2, 0, 2]), Ok(Some((4, true))));
-        assert_eq!(greeting(&[5, 1, 2]), Ok(Some((3, false))));
-        assert_eq!((greeting(&[5, 2, 0]), greeting(&[4, 1])), (Ok(None), Err(Wrong(1))));
+        assert_eq!(hello(&[5, 2, 2, 0]), Ok(Some((4, Hello::Five(OPEN)))));
+        assert_eq!(hello(&[5, 2, 1, 2]), Ok(Some((4, Hello::Five(PASSWORD)))));
+        assert_eq!(hello(&[5, 1, 1]), Ok(Some((3, Hello::Five(NO_METHOD)))));
+        assert_eq!((hello(&[5, 2, 0]), hello(b"GET")), (Ok(None), Err(NoHello::Other(b'G'))));
+        assert_eq!(password(b"\x01\x01u\x02pwX"), Ok(Some((6, ()))));
+        assert_eq!((password(b"\x01\x01u\x02p"), password(&[5])), (Ok(None), Err(Wrong(1))));
+        let four = |bytes: &[u8]| hello(bytes).map(|found| found.map(|(length, _)| length));
+        let is = |bytes: &[u8], host, port| {
+            let target = Hello::Four(Request::tcp(host, port));
+            assert_eq!(hello(bytes), Ok(Some((bytes.len() - 1, target))), "{bytes:?}");
+        };
+        is(b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00!", "127.0.0.1", 80);
+        is(b"\x04\x01\x00\x50\x00\x00\x00\x01me\x00host.example\x00!", "host.example", 80);
+        is(b"\x04\x01\x00\x50\x00\x00\x00\x09\x00[::1]\x00!", "::1", 80);
+        assert_eq!(four(b"\x04\x01\x00\x50\x00\x00\x00\x01me\x00host"), Ok(None));
+        assert_eq!(four(b"\x04\x02\x00\x50\x7f\x00\x00\x01\x00"), Err(NoHello::Four), "BIND");
+        assert_eq!(four(b"\x04\x01\x00\x50\x00\x00\x00\x01\x00\x00"), Err(NoHello::Four));
+        assert_eq!(
+            four(&[&[4, 1, 0, 80, 1, 2, 3, 4][..], &[b'u'; 256]].concat()),
+            Err(NoHello::Four)
+        );
+        let bracketed = address(b"\x03\x05[::1]\x00\x50").unwrap().unwrap();
+        assert_eq!((bracketed.1.as_str(), bracketed.2), ("::1", 80));
         assert_eq!(asked(&[5, 1, 0, 1, 10, 0, 0, 1, 0, 80]), target("10.0.0.1", 80));
         assert_eq!(asked(b"\x05\x01\x00\x03\x04host\x01\xbb"), target("host", 443));
         let six = [&[5, 1, 0, 4][..], &[0; 15], &[1, 0, 22]].concat();
@@ -248,7 +418,7 @@ mod tests {
                     Err(wrong) => prop_assert_eq!(Err(wrong), whole.clone()),
                 }
             }
-            let _ = (greeting(&bytes), datagram(&bytes));
+            let _ = (hello(&bytes), password(&bytes), datagram(&bytes));
         }
     }
 }

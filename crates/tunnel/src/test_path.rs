@@ -24,7 +24,7 @@ impl Path {
         let (inside, is_cut) = (far.at, Arc::new(AtomicBool::new(false)));
         let (moved, front) = (Arc::new(Notify::new()), UdpSocket::bind(at).await.unwrap());
         if with_tcp {
-            tokio::spawn(async move { crate::over_tcp::serve(&listener, inside).await });
+            tokio::spawn(carry_tcp(listener, inside));
         }
         tokio::spawn(carry(front, inside, is_cut.clone(), moved.clone()));
         Path { at, is_cut, moved }
@@ -38,6 +38,16 @@ impl Path {
     /// The server sees the near side at other ports from now on.
     pub(crate) fn readdress(&self) {
         self.moved.notify_one();
+    }
+}
+
+/// Every TCP connection leads to this server.
+pub(crate) async fn carry_tcp(listener: TcpListener, inside: SocketAddr) {
+    while let Ok((mut tcp, _)) = listener.accept().await {
+        tokio::spawn(async move {
+            let mut far = tokio::net::TcpStream::connect(inside).await?;
+            tokio::io::copy_bidirectional(&mut tcp, &mut far).await
+        });
     }
 }
 

@@ -12,7 +12,6 @@
 //! | [`packet`] | what of a packet's headers is read |
 //! | `queue` | which packets wait for the connection, and which are marked or dropped |
 //! | `hand_over` | when they become the connection's |
-//! | [`halves`] | a packet that is longer than a message |
 //! | [`too_big`] | what its sender is told |
 //! | [`given`] | who has which address |
 //! | [`near`], [`far`] | both ends |
@@ -23,7 +22,6 @@ mod carry;
 mod device;
 pub mod far;
 pub mod given;
-pub mod halves;
 mod hand_over;
 pub mod near;
 pub mod packet;
@@ -38,5 +36,5 @@ pub const MARK: [u8; HEAD] = [4, 0, 0, 0];
 
 /// Longest packet: a message in a datagram of 1472 bytes has room for it.
 pub const MAX_MTU: usize = 1414;
-/// Every packet as long as this passes (RFC 8200 section 5), in two messages if one is too short.
+/// Every packet as long as this passes (RFC 8200 section 5), in parts if a message is too short.
 pub const MIN_MTU: usize = 1280;

@@ -140,13 +140,13 @@ fn packets_of_1280_bytes_pass_whatever_a_message_carries() {
         let socket = UdpSocket::bind("10.66.0.1:0").unwrap();
         // The kernel sets "don't fragment" for its own, and such a packet passes whatever a message carries.
         socket.send_to(&[7; 1252], (asked.own, 9)).unwrap();
-        let mut halves = crate::tun::halves::Halves::default();
+        let mut parts = crate::parts::Parts::default();
         let whole = loop {
             let message = asked.connection.receive_message().await.unwrap();
-            if message[4] == 0x45 {
+            if message[0] & 0x80 == 0 {
                 break message[4..].to_vec();
             }
-            if let Some(whole) = halves.join(&message[4..]) {
+            if let Some(whole) = parts.join(std::time::Instant::now(), 0, &message[4..]) {
                 break whole;
             }
         };

@@ -242,6 +242,69 @@ async fn datagrams_of_each_program_come_back_to_it() {
     assert!(far.logged(&format!("udp {target} opened to {target}")));
 }
 
+/// Longer than a message, each way, and as long as datagrams may be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_longer_than_a_message_go_in_parts() {
+    let target = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let at = target.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut bytes = vec![0; 65_535];
+        while let Ok((n, from)) = target.recv_from(&mut bytes).await {
+            target.send_to(&bytes[..n], from).await.unwrap();
+        }
+    });
+    let far = far(&[&at.to_string()]);
+    let (tunnel, _) = far.near();
+    let socket = crate::datagrams::listen("--udp", "127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let listen = socket.local_addr().unwrap();
+    let forward = Forward { listen, host: "127.0.0.1".into(), port: at.port() };
+    tokio::spawn(crate::datagrams::run(tunnel, socket, forward));
+    let program = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    program.connect(listen).await.unwrap();
+    let mut bytes = vec![0; 65_535];
+    for length in [1, 1200, 1412, 1413, 1452, 1472, 4096, 65_507] {
+        let sent: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
+        // Datagrams may be lost, also on a busy machine's loopback.
+        let got = loop {
+            program.send(&sent).await.unwrap();
+            let answer = program.recv(&mut bytes);
+            match tokio::time::timeout(std::time::Duration::from_secs(2), answer).await {
+                // One that came late is of a length before.
+                Ok(n) if n.as_ref().is_ok_and(|n| *n != length) => {}
+                Ok(n) => break n.unwrap(),
+                Err(_) => {}
+            }
+        };
+        assert!(bytes[..got] == sent, "{length}");
+    }
+}
+
+/// Silent connections from sixteen addresses hold all places: a client that comes afterwards gets one all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg(target_os = "linux")]
+async fn silent_tcp_connections_keep_no_client_out() {
+    let target = target(twice).await;
+    let far = far(&[&target.to_string()]);
+    let mut silent = Vec::new();
+    for i in 0..160u16 {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        let own = [127, 0, 1, 1 + (i % 16) as u8];
+        socket.bind((std::net::Ipv4Addr::from(own), 0).into()).unwrap();
+        let mut tcp = socket.connect(far.at).await.unwrap();
+        tcp.write_all(&[0, 1, b'x']).await.unwrap();
+        silent.push(tcp);
+    }
+    assert!(!matches!(silent[0].read(&mut [0]).await, Ok(1..)), "the oldest gave way");
+    let (listener, at) = listening().await;
+    tokio::spawn(crate::test_path::carry_tcp(listener, far.at));
+    let _no_udp = std::net::UdpSocket::bind(at).unwrap();
+    let patience = narrows_base::Duration::from_millis(300);
+    let (tunnel, _) = far.near_as(Near { patience, ..Near::at(at) });
+    let opened = tunnel.open(&Request::tcp("127.0.0.1", target.port())).await;
+    let (link, _stream) = opened.unwrap();
+    assert!(link.is_over_tcp());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_has_as_many_flows_as_it_may() {
     let target = udp_target().await;
@@ -279,7 +342,7 @@ async fn where_udp_does_not_pass_tcp_carries_the_same() {
     let far = far(&[&target.to_string(), &udp.to_string()]);
     let (listener, at) = listening().await;
     let inside = far.at;
-    tokio::spawn(async move { crate::over_tcp::serve(&listener, inside).await });
+    tokio::spawn(crate::test_path::carry_tcp(listener, inside));
     // Silent, as a firewall is: a closed port would answer.
     let _silent = std::net::UdpSocket::bind(at).unwrap();
     let (tunnel, told) =

@@ -1,7 +1,6 @@
 //! Packets of one connection, each way.
 
 use super::device::Device;
-use super::halves::Halves;
 use super::hand_over::{Carrier, HandOver, MIN_EXPIRY};
 use super::packet::Packet;
 use super::{MAX_MTU, MIN_MTU};
@@ -93,7 +92,7 @@ impl<T> Outgoing<T> {
         let room = self.over.room();
         if room < MAX_MTU {
             // It is too long, so that it is not sent: a larger size is sought.
-            self.over.send(&vec![0xff; room + 1], MIN_EXPIRY);
+            let _ = self.over.connection.send_message(&vec![0xff; HEAD + room + 1], MIN_EXPIRY);
         }
         room.clamp(MIN_MTU, MAX_MTU)
     }
@@ -116,7 +115,6 @@ type Tell = Box<dyn Fn(&str) + Send + Sync>;
 /// Messages that become packets of the kernel.
 pub(super) struct Incoming {
     device: Arc<Device>,
-    halves: Mutex<Halves>,
     judge: Judge,
     /// Told of the first that is dropped of each kind.
     tell: Tell,
@@ -125,22 +123,11 @@ pub(super) struct Incoming {
 
 impl Incoming {
     pub fn new(device: Arc<Device>, judge: Judge, tell: Tell) -> Incoming {
-        Incoming { device, halves: Mutex::default(), judge, tell, dropped: Default::default() }
+        Incoming { device, judge, tell, dropped: Default::default() }
     }
 
-    /// A message has come on the flow.
-    pub fn take(&self, message: &[u8]) {
-        if matches!(message.first(), Some(0 | 1)) {
-            let mut halves = self.halves.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(whole) = halves.join(message) {
-                self.pass(&whole);
-            }
-        } else {
-            self.pass(message);
-        }
-    }
-
-    fn pass(&self, bytes: &[u8]) {
+    /// A packet has come on the flow.
+    pub fn take(&self, bytes: &[u8]) {
         let Some(packet) = Packet::read(bytes).filter(|_| bytes.len() <= MAX_MTU) else {
             return self.drop(Dropped::Malformed, None);
         };

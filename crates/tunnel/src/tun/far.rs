@@ -6,7 +6,7 @@ use super::given::{Given, Networks};
 use super::packet::Packet;
 use super::too_big;
 use super::{IpNet, MAX_MTU};
-use crate::allow::Targets;
+use crate::allow::{Denied, Targets};
 use crate::dial;
 use crate::flow::{Flows, Goal};
 use narrows_files::{Error, Kind};
@@ -44,8 +44,15 @@ impl Judge {
         if since.elapsed() > JUDGED_FOR || known.len() >= MAX_JUDGED {
             (*since, *known) = (Instant::now(), HashMap::new());
         }
-        let judge = || dial::judge(&self.targets, None, address, port).is_ok();
-        *known.entry((address, port)).or_insert_with(judge)
+        if let Some(permits) = known.get(&(address, port)) {
+            return *permits;
+        }
+        let judged = dial::judge(&self.targets, None, address, port);
+        // What could not be checked is checked again with the next packet.
+        if judged != Err(Denied::Unchecked) {
+            known.insert((address, port), judged.is_ok());
+        }
+        judged.is_ok()
     }
 }
 

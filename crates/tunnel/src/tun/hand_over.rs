@@ -1,7 +1,6 @@
 //! When waiting packets become the connection's: what it holds is in no queue that tells flows apart.
 
 use super::MIN_MTU;
-use super::halves::split;
 use super::packet::Packet;
 use super::queue::PacketQueue;
 use narrows_base::{Duration, Time};
@@ -25,7 +24,7 @@ pub(super) trait Carrier {
     fn waiting(&self) -> Option<usize>;
     /// Bytes of a packet that a message carries now.
     fn room(&self) -> usize;
-    /// A message that waits no longer than this.
+    /// A packet that waits no longer than this, in parts if it is longer than a message.
     fn send(&self, bytes: &[u8], expiry: Duration);
 }
 
@@ -33,8 +32,6 @@ pub(super) trait Carrier {
 pub(super) struct HandOver {
     queue: PacketQueue,
     expiry: Duration,
-    /// Of the next packet that goes in two messages.
-    number: u16,
     /// Messages that the connection may hold.
     most: usize,
 }
@@ -43,7 +40,7 @@ impl HandOver {
     /// `None` never, with this crate's own queue.
     pub fn new(srtt: Duration) -> Option<HandOver> {
         let queue = PacketQueue::new(srtt)?;
-        Some(HandOver { queue, expiry: MAX_EXPIRY, number: 0, most: LEAST as usize })
+        Some(HandOver { queue, expiry: MAX_EXPIRY, most: LEAST as usize })
     }
 
     /// Whether none waits.
@@ -69,18 +66,10 @@ impl HandOver {
 
     /// Hands over as much as the connection may hold.
     pub fn hand_over(&mut self, carrier: &impl Carrier) {
-        let room = carrier.room();
         // A connection that is over takes nothing, and what waits is dropped with it.
         while carrier.waiting().is_some_and(|waiting| waiting < self.most) {
             let Some(bytes) = self.queue.pop(carrier.now(), self.expiry) else { break };
-            if bytes.len() <= room {
-                carrier.send(&bytes, self.expiry);
-                continue;
-            }
-            self.number = self.number.wrapping_add(1);
-            for half in split(&bytes, self.number, room).into_iter().flatten() {
-                carrier.send(&half, self.expiry);
-            }
+            carrier.send(&bytes, self.expiry);
         }
     }
 
