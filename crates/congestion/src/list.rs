@@ -59,7 +59,8 @@ pub struct ControllerEntry {
 }
 
 impl ControllerEntry {
-    /// A controller that is driven by acknowledgements and has no receiver side.
+    /// A controller that is driven by acknowledgements and has no receiver side. `build` reads every parameter that acts:
+    /// a given one that it does not read is refused.
     pub const fn new(
         descriptor: &'static Descriptor,
         build: fn(&Settings, &Environment) -> Box<dyn Controller>,
@@ -200,5 +201,26 @@ impl ControllerEntry {
     /// A parameter is unknown or out of range.
     pub fn read(&self, spec: &Spec) -> Result<Settings, SpecError> {
         Settings::read(spec, self.descriptor.params)
+    }
+
+    /// Refuses parameters that neither side reads in this environment, because another variant is meant or another
+    /// parameter makes them void.
+    ///
+    /// # Errors
+    /// One line that names the parameter and the choices with which it acts.
+    pub fn refuse_unread(
+        &self,
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Result<(), SpecError> {
+        let Builder::Function(build) = self.builder else { return Ok(()) };
+        let variant = if environment.linux { " as in Linux" } else { "" };
+        let part = format!("{}{variant}", self.descriptor.name);
+        settings.refuse_unread(&part, self.descriptor.params, |s| {
+            build(s, environment);
+            if let Some(receiver) = self.receiver {
+                receiver(s, environment);
+            }
+        })
     }
 }

@@ -29,7 +29,9 @@ impl Choice {
         if entry.is_unresponsive() {
             return Err(Error::Unresponsive(name));
         }
-        let trial = entry.build(&settings, &Environment::default());
+        let environment = Environment { linux: true, ..Environment::default() };
+        entry.refuse_unread(&settings, &environment)?;
+        let trial = entry.build(&settings, &environment);
         let numbers = trial.requirements().rrtp && !NUMBERS_NOT_NEEDED.contains(&name);
         if numbers || entry.receiver.is_some() {
             return Err(Error::NeedsRrtp(name));

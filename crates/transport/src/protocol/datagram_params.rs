@@ -141,8 +141,20 @@ const ECN: Param = Param {
     origin: "off, unless the controller is made for it",
 };
 
-/// A datagram endpoint's configuration from what the user gave.
+/// A datagram endpoint's configuration from what the user gave; what has no effect is refused.
 pub(super) fn configure(
+    entry: &ProtocolEntry,
+    preset: Preset,
+    packet_bytes: u32,
+    given: &Settings,
+) -> Result<DatagramConfig, SpecError> {
+    let of = |given: &Settings| configured(entry, preset, packet_bytes, given);
+    let c = of(given)?;
+    given.refuse_unread(entry.name, entry.endpoint_params(), |other| drop(of(other)))?;
+    Ok(c)
+}
+
+fn configured(
     entry: &ProtocolEntry,
     preset: Preset,
     packet_bytes: u32,
@@ -166,7 +178,7 @@ pub(super) fn configure(
         "off" => false,
         _ => entry.turns_on.contains(&"ecn"),
     };
-    let mut ack_every = given.number("ack-every") as u32;
+    let mut ack_every = given.steps("ack-every", 1) as u32;
     let max_ack_delay = Duration::from_secs_f64(given.number("max-ack-delay"));
     let is_paper = entry.family == Family::Media && preset == Preset::Ns2;
     if entry.family == Family::Media {
@@ -200,7 +212,9 @@ pub(super) fn configure(
     if given.choice("classifier") != "own" {
         classifier.name = given.choice("classifier");
     }
-    classifier.biaz = (given.number("biaz-sigma"), given.number("biaz-phi"));
+    if classifier.name == "biaz" {
+        classifier.biaz = (given.number("biaz-sigma"), given.number("biaz-phi"));
+    }
     LOSS_CLASSIFIERS.find(classifier.name)?;
     c.reliable = true;
     if given.choice("recovery") == "nack" {

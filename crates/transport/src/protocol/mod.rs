@@ -110,8 +110,8 @@ impl Protocol {
     /// Reads `vegas(alpha=1,beta=3)` for packets of `packet_bytes` on the wire.
     ///
     /// # Errors
-    /// An unknown protocol or parameter, a value out of range, or a packet that does not fit
-    /// its own headers.
+    /// An unknown protocol or parameter, a value out of range, a parameter that has no effect in this preset or beside
+    /// the others, or a packet that does not fit its own headers.
     pub fn read(spec: &Spec, preset: Preset, packet_bytes: u32) -> Result<Protocol, SpecError> {
         let entry = find(&spec.name)?;
         let controller = narrows_congestion::find(entry.controller)?;
@@ -150,9 +150,10 @@ impl Protocol {
             Arc::new(move |environment: &Environment| build(&settings, environment))
                 as Arc<MakeReceiverSide>
         });
+        let used = settings.clone();
         let make =
             Arc::new(move |environment: &Environment| controller.build(&settings, environment));
-        Ok(Protocol {
+        let protocol = Protocol {
             label: spec.to_string(),
             is_custom: false,
             ends,
@@ -161,7 +162,11 @@ impl Protocol {
             make_receiver,
             scope: controller.scope,
             version: controller.version,
-        })
+        };
+        let key = RandomKey::from_seed(0);
+        let environment = protocol.environment(packet_bytes, key, protocol.hints());
+        controller.refuse_unread(&used, &environment)?;
+        Ok(protocol)
     }
 
     /// A TCP endpoint with a controller that is in no list: somebody's idea, being tried.

@@ -1,7 +1,7 @@
 //! Parameters of the TCP endpoint.
 
 use super::{ProtocolEntry, RECOVERIES};
-use crate::tcp::{Preset, TcpConfig};
+use crate::tcp::{Preset, RecoveryKind, TcpConfig};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Settings, SpecError};
@@ -66,8 +66,20 @@ const fn switch(name: &'static str, help: &'static str, origin: &'static str) ->
     Param { name, help, kind: ParamKind::Choice(&["preset", "on", "off"]), origin }
 }
 
-/// A TCP endpoint's configuration from what the user gave.
+/// A TCP endpoint's configuration from what the user gave; what has no effect is refused.
 pub(super) fn configure(
+    entry: &ProtocolEntry,
+    preset: Preset,
+    packet_bytes: u32,
+    given: &Settings,
+) -> Result<TcpConfig, SpecError> {
+    let of = |given: &Settings| configured(entry, preset, packet_bytes, given);
+    let c = of(given)?;
+    given.refuse_unread(entry.name, TCP_PARAMS, |other| drop(of(other)))?;
+    Ok(c)
+}
+
+fn configured(
     entry: &ProtocolEntry,
     preset: Preset,
     packet_bytes: u32,
@@ -105,17 +117,28 @@ pub(super) fn configure(
     set("min-rto", &mut |x| c.rto.min = Duration::from_secs_f64(x));
     set("max-rto", &mut |x| c.rto.max = Duration::from_secs_f64(x));
     set("granularity", &mut |x| c.rto.granularity = Duration::from_secs_f64(x));
-    set("ack-every", &mut |x| c.ack_every = x as u32);
-    set("delayed-ack", &mut |x| c.delayed_ack = Duration::from_secs_f64(x));
-    set("receive-window", &mut |x| c.receive_window = x as u64);
+    if given.given("ack-every") {
+        c.ack_every = given.steps("ack-every", 1) as u32;
+    }
+    // An acknowledgement of every packet is never late.
+    if c.ack_every > 1 {
+        set("delayed-ack", &mut |x| c.delayed_ack = Duration::from_secs_f64(x));
+    }
+    if given.given("receive-window") {
+        c.receive_window = given.steps("receive-window", 1);
+    }
     let switch = |name: &str, default: bool| match given.choice(name) {
         "on" => true,
         "off" => false,
         _ => default || entry.turns_on.contains(&name),
     };
     c.timestamps = switch("timestamps", c.timestamps);
-    c.limited_transmit = switch("limited-transmit", c.limited_transmit);
-    c.once_per_window = switch("once-per-window", c.once_per_window);
+    if c.recovery.is_without_sack() {
+        c.once_per_window = switch("once-per-window", c.once_per_window);
+    }
+    if c.recovery.is_without_sack() || c.recovery == RecoveryKind::Sack1 {
+        c.limited_transmit = switch("limited-transmit", c.limited_transmit);
+    }
     c.ecn = switch("ecn", c.ecn);
     c.receiver_stamps = switch("receiver-stamps", c.receiver_stamps);
     if c.rto.max < c.rto.min {

@@ -61,6 +61,14 @@ pub enum RecoveryKind {
     Rack,
 }
 
+impl RecoveryKind {
+    /// Whether duplicates are all that it goes by.
+    pub(crate) fn is_without_sack(self) -> bool {
+        use RecoveryKind::{NewReno, Reno, Tahoe, Vegas};
+        matches!(self, Tahoe | Reno | NewReno | Vegas)
+    }
+}
+
 /// Parameters of a TCP sender and receiver.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TcpConfig {
