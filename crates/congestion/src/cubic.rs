@@ -71,8 +71,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
     if linux::is_meant(settings, environment) {
         let on = |name: &str| settings.choice(name) == "on";
         let (c, beta) = (settings.number("c"), settings.number("beta"));
-        let options =
-            linux::cubic::Options::new(c, beta, on("hystart"), on("fast-convergence"));
+        let options = linux::cubic::Options::new(c, beta, on("hystart"), on("fast-convergence"));
         return linux::cubic::build(options, environment);
     }
     let beta = settings.number("beta");

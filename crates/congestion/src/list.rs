@@ -2,7 +2,7 @@
 //! `lib.rs` and its entry here; no other code knows its name. Programs add their own with
 //! `narrows_sim::Registry`, or for a time with `narrows_sim::Loan`.
 
-use crate::{Controller, Environment, ReceiverSide};
+use crate::{Controller, Environment, ReceiverSide, SendLimits};
 use crate::{
     bbr, bbr3, brutal, copa, cubic, fixed, illinois, jersey, ledbat, prague, rap, reno, stpd,
 };
@@ -201,6 +201,27 @@ impl ControllerEntry {
     /// A parameter is unknown or out of range.
     pub fn read(&self, spec: &Spec) -> Result<Settings, SpecError> {
         Settings::read(spec, self.descriptor.params)
+    }
+
+    /// Whether it goes by what only rrtp tells: the fate of each packet by its number, or what its receiver side measures.
+    pub fn needs_rrtp(&self, settings: &Settings, environment: &Environment) -> bool {
+        /// Made for packet outcomes, without going by their numbers: how many were lost, and when the newest that
+        /// arrived had been sent, is enough.
+        const NUMBERS_NOT_NEEDED: [&str; 1] = ["rrtp"];
+        let by_number = self.build(settings, environment).requirements().rrtp
+            && !NUMBERS_NOT_NEEDED.contains(&self.descriptor.name);
+        by_number || self.receiver.is_some()
+    }
+
+    /// What it permits before the first packet; `None` of one that is known only while the program runs, which is not
+    /// built without need.
+    pub fn first_limits(
+        &self,
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Option<SendLimits> {
+        let Builder::Function(build) = self.builder else { return None };
+        Some(build(settings, environment).send_limits())
     }
 
     /// Refuses parameters that neither side reads in this environment, because another variant is meant or another

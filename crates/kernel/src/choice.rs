@@ -4,10 +4,6 @@ use crate::Error;
 use narrows_base::{RandomKey, Settings, Spec};
 use narrows_congestion::{Controller, ControllerEntry, Environment};
 
-/// Controllers that are made for rrtp's packet outcomes and do not go by the packets' numbers: that so many were
-/// lost, and when the newest that arrived had been sent, is enough for them.
-const NUMBERS_NOT_NEEDED: [&str; 1] = ["rrtp"];
-
 /// A controller with its parameters, for connections of the kernel's TCP.
 #[derive(Clone, Debug)]
 pub struct Choice {
@@ -31,9 +27,7 @@ impl Choice {
         }
         let environment = Environment { linux: true, ..Environment::default() };
         entry.refuse_unread(&settings, &environment)?;
-        let trial = entry.build(&settings, &environment);
-        let numbers = trial.requirements().rrtp && !NUMBERS_NOT_NEEDED.contains(&name);
-        if numbers || entry.receiver.is_some() {
+        if entry.needs_rrtp(&settings, &environment) {
             return Err(Error::NeedsRrtp(name));
         }
         Ok(Choice { entry, settings, text: specification.to_string() })
@@ -90,7 +84,9 @@ mod tests {
 
     #[test]
     fn who_needs_every_packets_fate_is_refused() {
-        for name in ["tfwc", "tfrc", "tear", "scream", "fixed", "brutal", "rrtp-lasthop"] {
+        let e = Choice::new("rrtp-lasthop").unwrap_err().to_string();
+        assert!(e.contains("use rrtp-lasthop over rrtp"), "the protocol with its classifier: {e}");
+        for name in ["tfwc", "tfrc", "tear", "scream", "fixed", "brutal"] {
             let e = Choice::new(name).unwrap_err().to_string();
             assert!(e.contains(&format!("use rrtp+{name} over rrtp")) && !e.contains('\n'), "{e}");
         }

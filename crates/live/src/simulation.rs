@@ -26,7 +26,7 @@ const SHORTEST: Duration = Duration::from_micros(100);
 const MAX_FLOWS: usize = 128;
 
 /// Columns of every flow; those of its controller follow.
-const FLOW_COLUMNS: [(&str, Merge); 13] = [
+const FLOW_COLUMNS: [(&str, Merge); 14] = [
     ("cwnd", Merge::Mean),
     ("ssthresh", Merge::Mean),
     ("in_flight", Merge::Mean),
@@ -40,6 +40,7 @@ const FLOW_COLUMNS: [(&str, Merge); 13] = [
     ("link_losses", Merge::Sum),
     ("timeouts", Merge::Sum),
     ("marks", Merge::Sum),
+    ("limited_by", Merge::Last),
 ];
 /// Columns of every link.
 const LINK_COLUMNS: [(&str, Merge); 4] = [
@@ -339,6 +340,7 @@ impl One {
                 losses as f64,
                 timeouts as f64,
                 marks as f64,
+                f64::from(simulation.limit(n) as u8),
             ];
             let of = |name| watched.iter().find(|(n, _)| n == name).map_or(f64::NAN, |w| w.1);
             let row: Vec<f32> =

@@ -32,7 +32,12 @@ impl Options {
     /// `c` and `beta` as in RFC 9438, at least a 1024th.
     pub fn new(c: f64, beta: f64, hystart: bool, fast_convergence: bool) -> Options {
         let scaled = |x: f64| ((x * SCALE as f64).round() as u64).max(1);
-        Options { hystart, fast_convergence, beta: scaled(beta).min(SCALE - 1), cube_scale: scaled(c) }
+        Options {
+            hystart,
+            fast_convergence,
+            beta: scaled(beta).min(SCALE - 1),
+            cube_scale: scaled(c),
+        }
     }
     /// Acknowledged segments per segment of Reno's growth, in eighths of the window (`beta_scale`); 15 by default.
     fn reno_scale(self) -> u64 {

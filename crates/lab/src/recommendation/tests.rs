@@ -75,7 +75,7 @@ fn recommendation(aim: Aim, results: Vec<ProtocolOutcome>) -> String {
         notes: Vec::new(),
         variables: Vec::new(),
     };
-    recommend(&outcome, aim)
+    recommend(&outcome, aim, Preset::Linux)
 }
 
 /// Told 19 of 20 Mbit/s it leads every table of a link of one's own; who follows the advice has neighbours.

@@ -5,9 +5,10 @@ use crate::datagram::{DatagramConfig, FeedbackConfig, Opening, StreamRecovery};
 use crate::loss_classifier::{ClassifierConfig, LOSS_CLASSIFIERS};
 use crate::tcp::Preset;
 use narrows_base::descriptor::ParamKind;
+use narrows_base::list::Listed as _;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Rate, Settings, SpecError};
-use narrows_congestion::PathHints;
+use narrows_congestion::{Environment, PathHints};
 
 /// Parameters of the datagram endpoint: every media protocol takes them beside its controller's
 /// own.
@@ -141,6 +142,24 @@ const ECN: Param = Param {
     origin: "off, unless the controller is made for it",
 };
 
+/// Whether a listed controller sets a rate beside its window, if any, so that no window is paced.
+fn sets_rate(controller: &str) -> bool {
+    // SCReAM does with its first report.
+    if controller == "scream" {
+        return true;
+    }
+    let Ok(entry) = narrows_congestion::find(controller) else { return false };
+    let settings = Settings::defaults(entry.descriptor.params);
+    let limits = entry.first_limits(&settings, &Environment::default());
+    limits.is_some_and(|l| l.pacing_rate.is_some())
+}
+
+/// Whether a controller may go by a hint at the loss rate: of those that are listed only rrtp's do.
+fn hears_loss(controller: &str) -> bool {
+    ["rrtp", "rrtp-lasthop"].contains(&controller)
+        || narrows_congestion::CONTROLLERS.iter().all(|c| c.name() != controller)
+}
+
 /// A datagram endpoint's configuration from what the user gave; what has no effect is refused.
 pub(super) fn configure(
     entry: &ProtocolEntry,
@@ -192,11 +211,14 @@ fn configured(
                 entry.name, entry.controller
             )));
         }
-        c.window_pacing = match given.choice("window-pacing") {
-            "on" => true,
-            "off" => false,
-            _ => !is_paper,
-        };
+        c.window_pacing = !is_paper;
+        if !sets_rate(entry.controller) {
+            c.window_pacing = match given.choice("window-pacing") {
+                "on" => true,
+                "off" => false,
+                _ => c.window_pacing,
+            };
+        }
     }
     c.feedback = FeedbackConfig { ack_every, max_ack_delay, ..c.feedback };
     c.handshake = match given.choice("handshake") {
@@ -226,7 +248,7 @@ fn configured(
     c.hints = PathHints {
         rate: given_value("rate").map(Rate::from_bps_f64),
         rtt: given_value("rtt").map(Duration::from_secs_f64),
-        loss: given_value("loss"),
+        loss: if hears_loss(entry.controller) { given_value("loss") } else { None },
     };
     if given.given("initial-window") {
         c.initial_window = given.number("initial-window");
