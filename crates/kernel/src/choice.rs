@@ -44,6 +44,11 @@ impl Choice {
         clauses.next().is_some_and(|all_the_time| all_the_time.contains("delay"))
     }
 
+    /// Whether it goes by routers' marks, which the kernel negotiates only where `net.ipv4.tcp_ecn` is 1.
+    pub fn goes_by_marks(&self) -> bool {
+        self.entry.descriptor.senses.contains("mark")
+    }
+
     /// The name under which the kernel has it unless another is asked for: `nw_rrtp`. A longer one is cut.
     pub fn default_name(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
