@@ -355,3 +355,56 @@ impl Settings {
         &self.integers
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARAMS: &[Param] = &[
+        Param {
+            name: "mode",
+            help: "",
+            kind: ParamKind::Choice(&["steady", "random"]),
+            origin: "",
+        },
+        Param {
+            name: "spread",
+            help: "",
+            kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 9.0, default: 1.0 },
+            origin: "",
+        },
+        Param {
+            name: "count",
+            help: "",
+            kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 9.0, default: 1.0 },
+            origin: "",
+        },
+    ];
+
+    fn check(text: &str) -> Result<(), String> {
+        let settings = Settings::read(&Spec::parse(text).unwrap(), PARAMS).unwrap();
+        let build = |s: &Settings| {
+            s.steps("count", 2);
+            if s.choice("mode") == "random" {
+                s.number("spread");
+            }
+        };
+        settings.refuse_unread("part", PARAMS, build).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_is_not_read_is_refused_with_what_reads_it() {
+        assert_eq!(check("part"), Ok(()));
+        assert_eq!(check("part(mode=random,spread=2)"), Ok(()));
+        let refusal = check("part(spread=2)").unwrap_err();
+        assert_eq!(refusal, "part: spread has no effect here; it does with mode=random");
+        assert!(check("part(mode=steady,spread=1)").is_err(), "given with its default, too");
+    }
+
+    #[test]
+    fn a_value_between_two_steps_is_refused() {
+        assert_eq!(check("part(count=2.5)"), Ok(()));
+        let refusal = check("part(count=2.25)").unwrap_err();
+        assert_eq!(refusal, "part(count=2.25): must be a multiple of 0.5 here");
+    }
+}

@@ -84,6 +84,7 @@ fn digest(path: &Path, protocol: &Protocol, preset: Preset) -> Trace {
         let aqm = path.aqm.filter(|_| metered).map(|text| Spec::parse(text).unwrap());
         config.queue = QueueConfig { limit: QueueLimit::Packets(path.queue), aqm };
         config.loss = LossSpec::parse_all(loss).unwrap();
+        config.changes = path.outage && metered;
         config.impairments.policer = path.policer.filter(|_| metered);
         config.impairments.jitter = Duration::from_millis(jitter);
         config.impairments.reorder = if jitter > 0 { 0.02 } else { 0.0 };
