@@ -147,18 +147,20 @@ impl Question {
             let name = &linux.protocol;
             let by = self.aim.tie_breaker();
             let less = mean(linux, by) - mean(chosen, by);
+            let (measure, _) = self.aim.measure(chosen);
+            let unsure = paired(chosen, linux, measure)
+                .is_some_and(|d| d.ci95.is_some_and(|half| d.mean.abs() <= half));
+            let unsure = if unsure { ", which these seeds do not make sure" } else { "" };
             sentences.push(match (gain >= NEAR, self.aim) {
-                (true, _) => {
-                    format!(
-                        "Over {name}, the best that Linux has here, it gains {}.",
-                        percent(gain)
-                    )
-                }
-                (false, Aim::Live) => format!("Over {name}, which Linux has, it gains steadiness."),
-                (false, _) => format!(
-                    "Over {name}, which Linux has, it gains {} of delay.",
-                    milliseconds(less)
+                (true, _) => format!(
+                    "Over {name}, the best that Linux has here, it gains {}{unsure}.",
+                    percent(gain)
                 ),
+                (false, Aim::Live) => format!("Over {name}, which Linux has, it gains steadiness."),
+                (false, _) => {
+                    let less = milliseconds(less);
+                    format!("Over {name}, which Linux has, it gains {less} of delay.")
+                }
             });
         } else if let Some(best) = self.first_of(pool).filter(|b| b.protocol != chosen.protocol) {
             sentences.push(format!("{} gains nothing over it.", best.protocol));
@@ -337,11 +339,23 @@ fn unsuited(all: &[Candidate<'_>], suited: &[Candidate<'_>], aim: Aim) -> Option
     if suited.is_empty() {
         return Some(format!("None of these is made for {}: each {what}.", aim.name()));
     }
-    let out: Vec<&str> = (all.iter())
-        .filter(|r| suited.iter().all(|p| p.protocol != r.protocol))
-        .map(|r| r.protocol.as_str())
+    let out = all.iter().filter(|r| suited.iter().all(|p| p.protocol != r.protocol));
+    let (deaf, others): (Vec<&str>, Vec<&str>) = out
+        .map(|r| (r.protocol.as_str(), senses(r) == "nothing"))
+        .fold((Vec::new(), Vec::new()), |(mut deaf, mut others), (name, is_deaf)| {
+            if is_deaf {
+                deaf.push(name)
+            } else {
+                others.push(name)
+            };
+            (deaf, others)
+        });
+    let parts: Vec<String> = [(deaf, "sends whatever is lost"), (others, what)]
+        .into_iter()
+        .filter(|(names, _)| !names.is_empty())
+        .map(|(names, why)| format!("{}, which {why}", list(&names)))
         .collect();
-    (!out.is_empty()).then(|| format!("Not considered: {}, which {what}.", list(&out)))
+    (!parts.is_empty()).then(|| format!("Not considered: {}.", parts.join("; ")))
 }
 
 /// Why they differ: radio losses that are taken for congestion, or queue drops.

@@ -12,8 +12,8 @@ use narrows_lab::execute::{ObservedRun, RunObserver};
 use narrows_link::Change;
 use narrows_report::variables;
 use narrows_scenario::{Plan, values};
-use narrows_transport::Limit;
 use narrows_sim::{NetworkSpec, PacketEventKind, SimError, Simulation};
+use narrows_transport::Limit;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -366,7 +366,10 @@ impl One {
             };
             let events = flow.explainer.look(flow.track, sample);
             let limit = simulation.limit(n);
-            if matches!(limit, Limit::SendBuffer | Limit::ReceiveWindow) && !flow.bound && !self.beside {
+            if matches!(limit, Limit::SendBuffer | Limit::ReceiveWindow)
+                && !flow.bound
+                && !self.beside
+            {
                 flow.bound = true;
                 let flight = 2.0 * slowest * rtt_s / 8.0;
                 update.event(Event {
@@ -377,7 +380,8 @@ impl One {
                     why: vec![if flight.is_finite() {
                         format!("sysctl {} lift it", buffers::sysctls(flight))
                     } else {
-                        "net.ipv4.tcp_wmem and net.ipv4.tcp_rmem set the most that is in flight".into()
+                        "net.ipv4.tcp_wmem and net.ipv4.tcp_rmem set the most that is in flight"
+                            .into()
                     }],
                 });
             }

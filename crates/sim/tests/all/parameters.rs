@@ -206,7 +206,9 @@ fn fault(name: &str, param: &Param, preset: Preset, baselines: &mut Baselines) -
         .map(|b| b.1.to_string())
         .collect();
     let mut silent = Vec::new();
-    for side in values(param) {
+    let is_known =
+        |side: &[String]| SILENT.iter().any(|s| ["*", name].contains(&s.0) && s.1 == side[0]);
+    for side in values(param).into_iter().filter(|side| !is_known(side)) {
         let mut has_effect = false;
         for argument in &side {
             let outcome = acts((name, &beside, argument), preset, baselines).or_else(|refusal| {
@@ -231,8 +233,7 @@ fn fault(name: &str, param: &Param, preset: Preset, baselines: &mut Baselines) -
                 break;
             }
         }
-        let known = |s: &&(&str, &str, &str)| ["*", name].contains(&s.0) && s.1 == side[0];
-        if !has_effect && !SILENT.iter().any(|s| known(&s)) {
+        if !has_effect {
             silent.push(side[0].clone());
         }
     }
