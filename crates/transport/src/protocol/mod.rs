@@ -132,8 +132,8 @@ fn refuse_unused_start(
         }
     };
     let starts = [
-        ("initial-window", Environment { initial_window: usual.0, ..environment.clone() }),
-        ("initial-ssthresh", Environment { initial_ssthresh: usual.1, ..environment.clone() }),
+        ("initial-window", Environment { initial_window: usual.0, ..*environment }),
+        ("initial-ssthresh", Environment { initial_ssthresh: usual.1, ..*environment }),
     ];
     for (name, other) in starts {
         let is_endpoints = entry.endpoint_params().iter().any(|p| p.name == name);
