@@ -5,6 +5,7 @@
 
 use crate::spec::{Spec, SpecError};
 use crate::units::{self, Unit};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How far a part has been checked against published numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,16 +120,39 @@ impl Variable {
 }
 
 /// The values of a part's parameters: what the user gave, and defaults for the rest.
+///
+/// It notes which values a part reads, so that [`Settings::refuse_unread`] can tell which do nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    params: Vec<(&'static str, Value)>,
+    params: Vec<Slot>,
     integers: Vec<u64>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
+struct Slot {
+    name: &'static str,
+    value: Value,
+    given: bool,
+    /// 0: not read; 1: read; n + 1: read in steps of 1/n.
+    used: AtomicU32,
+}
+
+impl Clone for Slot {
+    fn clone(&self) -> Slot {
+        Slot { used: AtomicU32::new(self.used.load(Ordering::Relaxed)), ..*self }
+    }
+}
+
+impl PartialEq for Slot {
+    fn eq(&self, other: &Slot) -> bool {
+        (self.name, self.value, self.given) == (other.name, other.value, other.given)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Value {
-    Number(f64, bool),
-    Choice(&'static str, bool),
+    Number(f64),
+    Choice(&'static str),
 }
 
 impl Settings {
@@ -136,10 +160,13 @@ impl Settings {
     pub fn defaults(params: &[Param]) -> Settings {
         let params = params
             .iter()
-            .filter_map(|p| match p.kind {
-                ParamKind::Number { default, .. } => Some((p.name, Value::Number(default, false))),
-                ParamKind::Choice(words) => Some((p.name, Value::Choice(words[0], false))),
-                ParamKind::Integers => None,
+            .filter_map(|p| {
+                let value = match p.kind {
+                    ParamKind::Number { default, .. } => Value::Number(default),
+                    ParamKind::Choice(words) => Value::Choice(words[0]),
+                    ParamKind::Integers => return None,
+                };
+                Some(Slot { name: p.name, value, given: false, used: AtomicU32::new(0) })
             })
             .collect();
         Settings { params, integers: Vec::new() }
@@ -193,7 +220,7 @@ impl Settings {
                             unit.show(max)
                         )));
                     }
-                    Value::Number(x, true)
+                    Value::Number(x)
                 }
                 ParamKind::Choice(words) => {
                     let word = words.iter().find(|w| *w == text).ok_or_else(|| {
@@ -203,7 +230,7 @@ impl Settings {
                             words,
                         )
                     })?;
-                    Value::Choice(word, true)
+                    Value::Choice(word)
                 }
                 ParamKind::Integers => {
                     return Err(SpecError::new(format!(
@@ -218,9 +245,13 @@ impl Settings {
     }
 
     fn put(&mut self, name: &str, value: Value) {
-        if let Some(slot) = self.params.iter_mut().find(|(n, _)| *n == name) {
-            slot.1 = value;
+        if let Some(slot) = self.params.iter_mut().find(|s| s.name == name) {
+            (slot.value, slot.given) = (value, true);
         }
+    }
+
+    fn slot(&self, name: &str) -> Option<&Slot> {
+        self.params.iter().find(|s| s.name == name)
     }
 
     /// A number's value in its unit's base.
@@ -229,29 +260,151 @@ impl Settings {
     /// If the part declares no number of this name. That is a bug in the part; the test that builds
     /// every listed part finds it.
     pub fn number(&self, name: &str) -> f64 {
-        match self.params.iter().find(|(n, _)| *n == name) {
-            Some((_, Value::Number(x, _))) => *x,
+        match self.slot(name) {
+            Some(Slot { value: Value::Number(x), used, .. }) => {
+                used.fetch_max(1, Ordering::Relaxed);
+                *x
+            }
             _ => panic!("no number named {name} in this descriptor"),
         }
+    }
+    /// A number in steps of `1/per`, for a part that counts in these: [`Settings::refuse_unread`] refuses a value between
+    /// two steps.
+    ///
+    /// # Panics
+    /// As [`Settings::number`].
+    pub fn steps(&self, name: &str, per: u16) -> u64 {
+        let x = self.number(name);
+        if let Some(slot) = self.slot(name) {
+            slot.used.store(u32::from(per) + 1, Ordering::Relaxed);
+        }
+        (x * f64::from(per)).round() as u64
     }
     /// The word chosen for this parameter.
     ///
     /// # Panics
     /// As [`Settings::number`].
     pub fn choice(&self, name: &str) -> &'static str {
-        match self.params.iter().find(|(n, _)| *n == name) {
-            Some((_, Value::Choice(w, _))) => w,
+        match self.slot(name) {
+            Some(Slot { value: Value::Choice(word), used, .. }) => {
+                used.fetch_max(1, Ordering::Relaxed);
+                word
+            }
             _ => panic!("no choice named {name} in this descriptor"),
         }
     }
     /// Whether the user gave this parameter, even if with the value of its default.
     pub fn given(&self, name: &str) -> bool {
-        self.params.iter().any(|(n, v)| {
-            *n == name && matches!(v, Value::Number(_, true) | Value::Choice(_, true))
-        })
+        self.slot(name).is_some_and(|s| s.given)
     }
+
+    /// Refuses a given parameter that `build` does not read from these settings, and a number between the
+    /// [steps](Settings::steps) in which it is read. The error names the choices with which the parameter is read.
+    ///
+    /// # Errors
+    /// One line about the first such parameter.
+    pub fn refuse_unread(
+        &self,
+        part: &str,
+        params: &[Param],
+        build: impl Fn(&Settings),
+    ) -> Result<(), SpecError> {
+        if self.params.iter().all(|s| !s.given) {
+            return Ok(());
+        }
+        build(self);
+        let is_read = |s: &Slot| s.used.load(Ordering::Relaxed) > 0;
+        for slot in self.params.iter().filter(|s| s.given) {
+            let per = f64::from(slot.used.load(Ordering::Relaxed).saturating_sub(1));
+            if let Value::Number(x) = slot.value
+                && per > 0.0
+                && (x * per).fract() != 0.0
+            {
+                let (name, step) = (slot.name, 1.0 / per);
+                return Err(SpecError::new(format!(
+                    "{part}({name}={x}): must be a multiple of {step} here"
+                )));
+            }
+        }
+        let Some(unread) = self.params.iter().find(|s| s.given && !is_read(s)) else {
+            return Ok(());
+        };
+        let mut with = Vec::new();
+        for p in params {
+            let ParamKind::Choice(words) = p.kind else { continue };
+            for word in words.iter().filter(|_| p.name != unread.name) {
+                let mut other = self.clone();
+                other.put(p.name, Value::Choice(word));
+                other.params.iter_mut().for_each(|s| *s.used.get_mut() = 0);
+                build(&other);
+                if other.slot(unread.name).is_some_and(is_read) {
+                    with.push(format!("{}={word}", p.name));
+                }
+            }
+        }
+        let name = unread.name;
+        let instead = match with.as_slice() {
+            [] => String::new(),
+            all => format!("; it does with {}", all.join(" or ")),
+        };
+        Err(SpecError::new(format!("{part}: {name} has no effect here{instead}")))
+    }
+
     /// The whole numbers given without a name ([`ParamKind::Integers`]).
     pub fn integers(&self) -> &[u64] {
         &self.integers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARAMS: &[Param] = &[
+        Param {
+            name: "mode",
+            help: "",
+            kind: ParamKind::Choice(&["steady", "random"]),
+            origin: "",
+        },
+        Param {
+            name: "spread",
+            help: "",
+            kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 9.0, default: 1.0 },
+            origin: "",
+        },
+        Param {
+            name: "count",
+            help: "",
+            kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 9.0, default: 1.0 },
+            origin: "",
+        },
+    ];
+
+    fn check(text: &str) -> Result<(), String> {
+        let settings = Settings::read(&Spec::parse(text).unwrap(), PARAMS).unwrap();
+        let build = |s: &Settings| {
+            s.steps("count", 2);
+            if s.choice("mode") == "random" {
+                s.number("spread");
+            }
+        };
+        settings.refuse_unread("part", PARAMS, build).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_is_not_read_is_refused_with_what_reads_it() {
+        assert_eq!(check("part"), Ok(()));
+        assert_eq!(check("part(mode=random,spread=2)"), Ok(()));
+        let refusal = check("part(spread=2)").unwrap_err();
+        assert_eq!(refusal, "part: spread has no effect here; it does with mode=random");
+        assert!(check("part(mode=steady,spread=1)").is_err(), "given with its default, too");
+    }
+
+    #[test]
+    fn a_value_between_two_steps_is_refused() {
+        assert_eq!(check("part(count=2.5)"), Ok(()));
+        let refusal = check("part(count=2.25)").unwrap_err();
+        assert_eq!(refusal, "part(count=2.25): must be a multiple of 0.5 here");
     }
 }

@@ -69,13 +69,10 @@ pub const VARIABLES: &[Variable] = &[
 /// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     if linux::is_meant(settings, environment) {
-        return linux::cubic::build(
-            linux::cubic::Options {
-                hystart: settings.choice("hystart") == "on",
-                fast_convergence: settings.choice("fast-convergence") == "on",
-            },
-            environment,
-        );
+        let on = |name: &str| settings.choice(name) == "on";
+        let (c, beta) = (settings.number("c"), settings.number("beta"));
+        let options = linux::cubic::Options::new(c, beta, on("hystart"), on("fast-convergence"));
+        return linux::cubic::build(options, environment);
     }
     let beta = settings.number("beta");
     Box::new(Cubic {

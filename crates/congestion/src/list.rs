@@ -2,7 +2,7 @@
 //! `lib.rs` and its entry here; no other code knows its name. Programs add their own with
 //! `narrows_sim::Registry`, or for a time with `narrows_sim::Loan`.
 
-use crate::{Controller, Environment, ReceiverSide};
+use crate::{Controller, Environment, ReceiverSide, SendLimits};
 use crate::{
     bbr, bbr3, brutal, copa, cubic, fixed, illinois, jersey, ledbat, prague, rap, reno, stpd,
 };
@@ -59,7 +59,8 @@ pub struct ControllerEntry {
 }
 
 impl ControllerEntry {
-    /// A controller that is driven by acknowledgements and has no receiver side.
+    /// A controller that is driven by acknowledgements and has no receiver side. `build` reads every parameter that acts:
+    /// a given one that it does not read is refused.
     pub const fn new(
         descriptor: &'static Descriptor,
         build: fn(&Settings, &Environment) -> Box<dyn Controller>,
@@ -200,5 +201,47 @@ impl ControllerEntry {
     /// A parameter is unknown or out of range.
     pub fn read(&self, spec: &Spec) -> Result<Settings, SpecError> {
         Settings::read(spec, self.descriptor.params)
+    }
+
+    /// Whether it goes by what only rrtp tells: the fate of each packet by its number, or what its receiver side measures.
+    pub fn needs_rrtp(&self, settings: &Settings, environment: &Environment) -> bool {
+        /// Made for packet outcomes, without going by their numbers: how many were lost, and when the newest that
+        /// arrived had been sent, is enough.
+        const NUMBERS_NOT_NEEDED: [&str; 1] = ["rrtp"];
+        let by_number = self.build(settings, environment).requirements().rrtp
+            && !NUMBERS_NOT_NEEDED.contains(&self.descriptor.name);
+        by_number || self.receiver.is_some()
+    }
+
+    /// What it permits before the first packet; `None` of one that is known only while the program runs, which is not
+    /// built without need.
+    pub fn first_limits(
+        &self,
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Option<SendLimits> {
+        let Builder::Function(build) = self.builder else { return None };
+        Some(build(settings, environment).send_limits())
+    }
+
+    /// Refuses parameters that neither side reads in this environment, because another variant is meant or another
+    /// parameter makes them void.
+    ///
+    /// # Errors
+    /// One line that names the parameter and the choices with which it acts.
+    pub fn refuse_unread(
+        &self,
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Result<(), SpecError> {
+        let Builder::Function(build) = self.builder else { return Ok(()) };
+        let variant = if environment.linux { " as in Linux" } else { "" };
+        let part = format!("{}{variant}", self.descriptor.name);
+        settings.refuse_unread(&part, self.descriptor.params, |s| {
+            build(s, environment);
+            if let Some(receiver) = self.receiver {
+                receiver(s, environment);
+            }
+        })
     }
 }

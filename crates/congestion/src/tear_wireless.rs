@@ -80,6 +80,6 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
 /// Builds the receiver side.
 pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
     let fixed = settings.choice("thresholds") == "fixed";
-    let thresholds = (settings.number("r1"), settings.number("r2"));
-    tear::by_delay(settings, fixed.then_some(thresholds))
+    let thresholds = || (settings.number("r1"), settings.number("r2"));
+    tear::by_delay(settings, fixed.then(thresholds))
 }

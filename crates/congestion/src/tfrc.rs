@@ -148,7 +148,7 @@ impl Options {
             min_rto: s.number("min-rto"),
             q: or("q", 0.95),
             reorder: or("reorder", 1.0) as u32,
-            conservative: s.choice("conservative") == "on",
+            conservative: ns2 && s.choice("conservative") == "on",
             equation: Equation { b: s.number("b"), capped: ns2 },
             packet: f64::from(environment.packet_bytes.max(1)),
         }

@@ -205,9 +205,9 @@ impl Tfwc {
         Tfwc {
             nearest: settings.choice("rounding") == "nearest",
             threshold: if rate_mode { settings.number("rate-threshold") } else { 0.0 },
-            style: match settings.choice("rate-style") {
-                "s1" => RateStyle::S1,
-                _ => RateStyle::Later,
+            style: match settings.choice("rate-mode") {
+                "on" if settings.choice("rate-style") == "later" => RateStyle::Later,
+                _ => RateStyle::S1,
             },
             spread: settings.number("spread"),
             random_key: environment.random_key.named("spread").stream(),

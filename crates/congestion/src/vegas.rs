@@ -75,14 +75,14 @@ pub const VARIABLES: &[Variable] = &[variables::BACKLOG, variables::MIN_RTT];
 /// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     if linux::is_meant(settings, environment) {
-        let or = |name: &str, usual: f64| {
-            (if settings.given(name) { settings.number(name) } else { usual }) as u64
+        let or = |name: &str, usual: u64| {
+            if settings.given(name) { settings.steps(name, 1) } else { usual }
         };
         return linux::vegas::build(
             linux::vegas::Marks {
-                alpha: or("alpha", 2.0),
-                beta: or("beta", 4.0),
-                gamma: or("gamma", 1.0),
+                alpha: or("alpha", 2),
+                beta: or("beta", 4),
+                gamma: or("gamma", 1),
             },
             environment,
         );

@@ -49,10 +49,10 @@ pub const VARIABLES: &[Variable] = &[variables::BACKLOG];
 /// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     if linux::is_meant(settings, environment) {
-        return linux::veno::build(settings.number("beta"), environment);
+        return linux::veno::build(settings.steps("beta", 2), environment);
     }
     Box::new(Veno {
-        beta_halves: (settings.number("beta") * 2.0) as u64,
+        beta_halves: settings.steps("beta", 2),
         reset_base: settings.choice("base") == "reset",
         // ns-2 halves at repeated timeouts too; RFC 5681 keeps ssthresh.
         cut_again: environment.halve == Halve::Window,

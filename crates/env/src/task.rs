@@ -158,7 +158,7 @@ impl Task {
     /// One line that names the setting and says what would be right.
     pub fn new(s: &Settings) -> Result<Task, SpecError> {
         let links = LinkDistribution::parse(&s.link, &s.folder).map_err(|e| e.at("link"))?;
-        let read = |spec: &Spec| Protocol::read(spec, s.preset, s.packet);
+        let read = |spec: &Spec| Protocol::read_simulated(spec, s.preset, s.packet);
         let rrtp = s.transport == Transport::Rrtp;
         let own = read(&Spec::named(if rrtp { "rrtp+reno" } else { "sack" }));
         let own = own.map_err(|e| e.at("packet"))?;

@@ -4,10 +4,6 @@ use crate::Error;
 use narrows_base::{RandomKey, Settings, Spec};
 use narrows_congestion::{Controller, ControllerEntry, Environment};
 
-/// Controllers that are made for rrtp's packet outcomes and do not go by the packets' numbers: that so many were
-/// lost, and when the newest that arrived had been sent, is enough for them.
-const NUMBERS_NOT_NEEDED: [&str; 1] = ["rrtp"];
-
 /// A controller with its parameters, for connections of the kernel's TCP.
 #[derive(Clone, Debug)]
 pub struct Choice {
@@ -29,9 +25,9 @@ impl Choice {
         if entry.is_unresponsive() {
             return Err(Error::Unresponsive(name));
         }
-        let trial = entry.build(&settings, &Environment::default());
-        let numbers = trial.requirements().rrtp && !NUMBERS_NOT_NEEDED.contains(&name);
-        if numbers || entry.receiver.is_some() {
+        let environment = Environment { linux: true, ..Environment::default() };
+        entry.refuse_unread(&settings, &environment)?;
+        if entry.needs_rrtp(&settings, &environment) {
             return Err(Error::NeedsRrtp(name));
         }
         Ok(Choice { entry, settings, text: specification.to_string() })
@@ -46,6 +42,11 @@ impl Choice {
     pub(crate) fn senses_delay(&self) -> bool {
         let mut clauses = self.entry.descriptor.senses.split(';');
         clauses.next().is_some_and(|all_the_time| all_the_time.contains("delay"))
+    }
+
+    /// Whether it goes by routers' marks, which the kernel negotiates only where `net.ipv4.tcp_ecn` is 1.
+    pub fn goes_by_marks(&self) -> bool {
+        self.entry.descriptor.senses.contains("mark")
     }
 
     /// The name under which the kernel has it unless another is asked for: `nw_rrtp`. A longer one is cut.
@@ -88,7 +89,9 @@ mod tests {
 
     #[test]
     fn who_needs_every_packets_fate_is_refused() {
-        for name in ["tfwc", "tfrc", "tear", "scream", "fixed", "brutal", "rrtp-lasthop"] {
+        let e = Choice::new("rrtp-lasthop").unwrap_err().to_string();
+        assert!(e.contains("use rrtp-lasthop over rrtp"), "the protocol with its classifier: {e}");
+        for name in ["tfwc", "tfrc", "tear", "scream", "fixed", "brutal"] {
             let e = Choice::new(name).unwrap_err().to_string();
             assert!(e.contains(&format!("use rrtp+{name} over rrtp")) && !e.contains('\n'), "{e}");
         }

@@ -58,7 +58,8 @@ impl std::fmt::Display for Error {
             Error::NeedsRrtp(name) => write!(
                 f,
                 "{name} goes by packet numbers or has a receiver side, for which the kernel's TCP has no means: \
-                 use rrtp+{name} over rrtp"
+                 use {} over rrtp",
+                over_rrtp(name)
             ),
             Error::Unresponsive(name) => write!(
                 f,
@@ -103,6 +104,11 @@ impl std::fmt::Display for Error {
             Error::System(why) => f.write_str(why),
         }
     }
+}
+
+/// The protocol that runs a controller over rrtp: rrtp's own have theirs, with the loss classifier that they go by.
+fn over_rrtp(controller: &str) -> String {
+    if controller.starts_with("rrtp") { controller.into() } else { format!("rrtp+{controller}") }
 }
 
 impl std::error::Error for Error {

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use narrows_base::Spec;
+use narrows_congestion::Environment;
 use narrows_congestion::stpd::{self, Numbers, Startup};
 
 /// The only controller that is inside the kernel.
@@ -29,7 +30,9 @@ impl Native {
         if entry.descriptor.name != NAME {
             return Err(Error::NotNative(entry.descriptor.name));
         }
-        let numbers = stpd::numbers(&entry.read(&spec)?);
+        let settings = entry.read(&spec)?;
+        entry.refuse_unread(&settings, &Environment::default())?;
+        let numbers = stpd::numbers(&settings);
         Ok(Native { text: specification.to_string(), numbers })
     }
 

@@ -1,5 +1,6 @@
 //! Turns finished runs into an [`Outcome`].
 
+use crate::buffers;
 use crate::execute::{LISTED_FLOWS, Run, Runs, combined};
 use crate::interval::{Resamples, few_events, few_events_note};
 use crate::measure::MEASURES;
@@ -107,7 +108,10 @@ pub fn collect(plan: &Plan, about: About, runs: &Runs) -> Outcome {
         variables: CONTROLLERS.lent().iter().flat_map(|e| e.variables).copied().collect(),
     };
     if about.command == "compare" {
-        outcome.recommendation = recommendation::recommend(&outcome, about.aim);
+        outcome.recommendation = recommendation::recommend(&outcome, about.aim, s.preset);
+    } else {
+        let bound = buffers::sentence(outcome.results.iter(), outcome.capacity_bps);
+        outcome.notes.extend(bound);
     }
     outcome
 }

@@ -120,7 +120,7 @@ impl Question {
             egress,
             line: 0,
         };
-        let read = |spec: &Spec| Protocol::read(spec, self.preset, self.packet);
+        let read = |spec: &Spec| Protocol::read_simulated(spec, self.preset, self.packet);
         read(&Spec::named("reno")).map_err(|e| e.at("--packet"))?;
         if self.flows == 0 {
             return Err(SpecError::new("--flows must be at least 1"));

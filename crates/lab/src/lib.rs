@@ -9,6 +9,7 @@
 //! Tables, JSON and reports of an outcome are in the crate `report`.
 
 pub mod attack;
+pub mod buffers;
 pub mod catalogue;
 pub mod collect;
 pub mod compare;

@@ -7,7 +7,7 @@ pub use list::MEASURES;
 
 use crate::response::Response;
 use narrows_sim::result::Roughness;
-use narrows_sim::{FlowResult, LinkGroup, LinkResult, RunResult};
+use narrows_sim::{FlowResult, LimitedTimes, LinkGroup, LinkResult, RunResult};
 
 /// What a measure is computed from.
 pub struct View<'a> {
@@ -131,6 +131,11 @@ pub fn loss_events(episodes: u64, timeouts: u64, sent: u64) -> f64 {
 
 fn flow_loss_events(f: &FlowResult) -> f64 {
     loss_events(f.episodes, f.timeouts, f.sent_packets)
+}
+
+/// A share of the time of all flows of a group.
+fn limited(v: &View<'_>, of: fn(&LimitedTimes) -> f64) -> f64 {
+    ratio(v.flows().map(|f| of(&f.limited)).sum(), v.flows().map(|f| f.limited.total_s()).sum())
 }
 
 fn completion(f: &FlowResult) -> f64 {

@@ -1,13 +1,15 @@
 //! What to use and why: some sentences from the numbers, for a stated aim.
 //!
-//! 1. Each [`Aim`] says which protocols do what is wanted at all, how good each is in one number, and
-//!    what rules one out: queues that others suffer from, waste, losses that reach the application,
-//!    transfers that do not end, flows that starve others.
-//! 2. The best of the rest wins, unless another within `NEAR` of it has surely less delay (for `live`,
-//!    less variation). Not to be told apart is not to be equal: only means that are near are.
-//! 3. Differences are paired by seed: all protocols meet the same losses and start at the same moments.
-//! 4. What can be had today comes first; what is better in simulation is named beside it.
-//! 5. The reasons come from the same numbers: what was lost where, what the queue cost.
+//! 1. Each [`Aim`] says which protocols do what is wanted at all, how good each is in one number, and what it bears:
+//!    queues that others suffer from, waste, losses and variation that reach the application, transfers that do not end,
+//!    flows that starve others. A protocol beyond that is not recommended.
+//! 2. Only what can be used today competes ([`Obtain`]), with its parameters; a better one is named, with the reason why it
+//!    is not recommended.
+//! 3. The best of these wins, unless another within `NEAR` of it has surely less delay (for `live`, less variation). Not to
+//!    be told apart is not to be equal: only means that are near are.
+//! 4. What gains nothing over Linux's own congestion control gives way to it.
+//! 5. Differences are paired by seed: all protocols meet the same losses and start at the same moments.
+//! 6. The reasons come from the same numbers: what was lost where, what the queue cost, which buffer bound.
 
 mod aim;
 mod obtain;
@@ -15,25 +17,25 @@ mod text;
 
 pub use aim::{AIMS, Aim};
 pub use obtain::Obtain;
-pub use text::rate;
+pub use text::{list, percent, rate};
 
+use crate::buffers;
 use crate::interval::Resamples;
 use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
 use aim::{Best, completes, fair_share, loss, mean};
 use narrows_base::Status;
-use text::{list, milliseconds, percent, seconds};
+use narrows_transport::Preset;
+use text::{milliseconds, seconds};
 
 /// A difference below this part of what is wanted is not worth any delay.
 const NEAR: f64 = 0.05;
-/// A sane protocol below this part of the best is no alternative to it.
-const MUCH_LESS: f64 = 0.75;
 /// Without seeds to go by, a difference below this part is none.
 const UNSURE: f64 = 0.02;
 
 type Candidate<'a> = &'a ProtocolOutcome;
 
-/// One recommendation; empty if nothing finished.
-pub fn recommend(outcome: &Outcome, aim: Aim) -> String {
+/// One recommendation from what this preset simulated; empty if nothing finished.
+pub fn recommend(outcome: &Outcome, aim: Aim, preset: Preset) -> String {
     if outcome.results.is_empty() {
         return String::new();
     }
@@ -43,39 +45,36 @@ pub fn recommend(outcome: &Outcome, aim: Aim) -> String {
         return "None: no protocol delivered a single byte here.".into();
     }
     let suited: Vec<Candidate<'_>> = all.iter().copied().filter(|r| aim.suits(r)).collect();
-    let pool = if suited.is_empty() { &all } else { &suited };
-    let question = Question { aim, best: best_of(pool) };
-    let Some(ideal) = question.choose(pool) else {
-        return "None: no protocol came to an end here.".into();
-    };
+    if suited.is_empty() {
+        return unsuited(&all, &suited, aim).unwrap_or_default();
+    }
+    let question = Question { aim, preset, best: best_of(&suited, aim) };
+    let bearable: Vec<Candidate<'_>> =
+        suited.iter().copied().filter(|r| question.why_not(r).is_none()).collect();
     let to_be_had: Vec<Candidate<'_>> =
-        pool.iter().copied().filter(|r| Obtain::of(&r.protocol).is_deployable()).collect();
-    let (chosen, among) = match question.choose(&to_be_had) {
-        Some(chosen) => (chosen, &to_be_had),
-        None => (ideal, pool),
+        bearable.iter().copied().filter(|r| question.obtain(r).is_deployable()).collect();
+    let mut sentences = match question.choose(&to_be_had) {
+        Some(best) => question.advice(&suited, &to_be_had, best),
+        None => question.refusal(&suited),
     };
-    let mut sentences = vec![question.first_sentence(chosen, among)];
-    sentences.push(Obtain::of(&chosen.protocol).sentence(&chosen.protocol));
-    if ideal.protocol != chosen.protocol {
-        let over_udp = match Obtain::of(&ideal.protocol) {
-            Obtain::Simulation(Some(ours)) => format!(" (its controller runs over UDP as {ours})"),
-            _ => String::new(),
-        };
+    let chosen = question.choose(&to_be_had);
+    if let Some(ideal) = question.choose(&bearable)
+        && let Obtain::Nowhere(why) = question.obtain(ideal)
+    {
         sentences.push(format!(
-            "In simulation only, {} is better: {}{over_udp}.",
+            "{} is better here, {}, but not to be had: {why}.",
             ideal.protocol,
             question.what_it_does(ideal)
         ));
     }
-    sentences.extend(question.ruled_out(pool, chosen));
-    if let Some(why) = question.why_not(chosen) {
-        sentences.push(format!("Mind that {why}."));
-    }
-    sentences.extend(unsuited(&all, pool, suited.is_empty(), aim));
-    sentences.extend(cause(&all, chosen));
-    if chosen.status == Status::NotValidated.to_string() {
-        sentences
-            .push(format!("{} is not validated against published numbers yet.", chosen.protocol));
+    sentences.extend(buffers::sentence(all.iter().copied(), outcome.capacity_bps));
+    sentences.extend(unsuited(&all, &suited, aim));
+    if let Some(chosen) = chosen {
+        sentences.extend(cause(&all, chosen));
+        if chosen.status == Status::NotValidated.to_string() {
+            let name = &chosen.protocol;
+            sentences.push(format!("{name} is not validated against published numbers yet."));
+        }
     }
     sentences.join(" ")
 }
@@ -83,6 +82,7 @@ pub fn recommend(outcome: &Outcome, aim: Aim) -> String {
 /// What protocols are held against.
 struct Question {
     aim: Aim,
+    preset: Preset,
     best: Best,
 }
 
@@ -96,21 +96,26 @@ impl Question {
         self.aim.why_not(r, self.best)
     }
 
+    fn obtain(&self, r: Candidate<'_>) -> Obtain {
+        Obtain::of(&r.protocol, self.preset)
+    }
+
     fn most<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
         let some = pool.iter().copied().filter(|r| self.value(r) > 0.0);
         some.max_by(|a, b| self.value(a).total_cmp(&self.value(b)))
     }
 
-    /// The best of a pool by the rules above.
+    /// The best of a pool of bearable ones: rules 3 and 4 above.
     fn choose<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
-        let best = self.most(pool)?;
-        let sane: Vec<Candidate<'a>> = pool
-            .iter()
-            .copied()
-            .filter(|r| self.why_not(r).is_none())
-            .filter(|r| self.value(r) >= MUCH_LESS * self.value(best))
-            .collect();
-        let pool = if sane.is_empty() { pool } else { &sane };
+        let best = self.first_of(pool)?;
+        let linux = self.linux(pool).filter(|linux| {
+            let gain = self.value(best) / self.value(linux) - 1.0;
+            gain < NEAR && !surely_less(best, linux, self.aim.tie_breaker())
+        });
+        Some(linux.unwrap_or(best))
+    }
+
+    fn first_of<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
         let top = self.most(pool)?;
         let by = self.aim.tie_breaker();
         let near = pool.iter().copied().filter(|r| self.value(r) >= (1.0 - NEAR) * self.value(top));
@@ -118,6 +123,65 @@ impl Question {
             .filter(|r| r.protocol != top.protocol && surely_less(r, top, by))
             .min_by(|a, b| mean(a, by).total_cmp(&mean(b, by)));
         Some(least.unwrap_or(top))
+    }
+
+    /// The best of Linux's own congestion controls, as it comes.
+    fn linux<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
+        let is_own =
+            |r: Candidate<'_>| matches!(self.obtain(r), Obtain::Linux(_, s) if s.is_empty());
+        let own: Vec<Candidate<'a>> = pool.iter().copied().filter(|r| is_own(r)).collect();
+        self.first_of(&own)
+    }
+
+    /// What to use, how to get it, and what it gains.
+    fn advice(
+        &self,
+        suited: &[Candidate<'_>],
+        pool: &[Candidate<'_>],
+        chosen: Candidate<'_>,
+    ) -> Vec<String> {
+        let mut sentences = vec![self.first_sentence(chosen, pool)];
+        sentences.push(self.obtain(chosen).sentence(&chosen.protocol));
+        if let Some(linux) = self.linux(pool).filter(|l| l.protocol != chosen.protocol) {
+            let gain = self.value(chosen) / self.value(linux) - 1.0;
+            let name = &linux.protocol;
+            let by = self.aim.tie_breaker();
+            let less = mean(linux, by) - mean(chosen, by);
+            let (measure, _) = self.aim.measure(chosen);
+            let unsure = paired(chosen, linux, measure)
+                .is_some_and(|d| d.ci95.is_some_and(|half| d.mean.abs() <= half));
+            let unsure = if unsure { ", which these seeds do not make sure" } else { "" };
+            sentences.push(match (gain >= NEAR, self.aim) {
+                (true, _) => format!(
+                    "Over {name}, the best that Linux has here, it gains {}{unsure}.",
+                    percent(gain)
+                ),
+                (false, Aim::Live) => format!("Over {name}, which Linux has, it gains steadiness."),
+                (false, _) => {
+                    let less = milliseconds(less);
+                    format!("Over {name}, which Linux has, it gains {less} of delay.")
+                }
+            });
+        } else if let Some(best) = self.first_of(pool).filter(|b| b.protocol != chosen.protocol) {
+            sentences.push(format!("{} gains nothing over it.", best.protocol));
+        }
+        sentences.extend(self.ruled_out(suited, chosen));
+        sentences
+    }
+
+    /// Nothing is both bearable and to be had.
+    fn refusal(&self, suited: &[Candidate<'_>]) -> Vec<String> {
+        let aim = self.aim.name();
+        let mut text = format!("None of these for {aim}, which bears {}", self.aim.bears());
+        if let Some(best) = self.most(suited) {
+            let why = self.why_not(best).or_else(|| match self.obtain(best) {
+                Obtain::Nowhere(why) => Some(format!("it is not to be had: {why}")),
+                _ => None,
+            });
+            text += &format!(": {} has {}", best.protocol, self.what_it_does(best));
+            text += &why.map_or(String::new(), |why| format!(", but {why}"));
+        }
+        vec![text + "."]
     }
 
     /// `1.377 ± 0.003 Mbit/s goodput (99% of the link in use), RTT 11 ms above the least`.
@@ -163,28 +227,22 @@ impl Question {
         let mut text = format!("Use {}: {}", chosen.protocol, self.what_it_does(chosen));
         let rest: Vec<Candidate<'_>> =
             pool.iter().copied().filter(|r| r.protocol != chosen.protocol).collect();
-        let sane: Vec<Candidate<'_>> =
-            rest.iter().copied().filter(|r| self.why_not(r).is_none()).collect();
-        let above: Vec<Candidate<'_>> = (sane.iter().copied())
-            .filter(|r| self.value(r) > self.value(chosen) && self.why_not(chosen).is_none())
-            .collect();
+        let above: Vec<Candidate<'_>> =
+            rest.iter().copied().filter(|r| self.value(r) > self.value(chosen)).collect();
         if let Some(more) = self.most(&above) {
-            // It was chosen for its delay or its smoothness.
+            // It was chosen for its delay or its smoothness, or because Linux has it.
             let names: Vec<&str> = above.iter().map(|r| r.protocol.as_str()).collect();
             let by = percent(self.value(more) / self.value(chosen) - 1.0);
+            let tie = self.aim.tie_breaker();
+            let nearest = above.iter().map(|r| mean(r, tie)).fold(f64::INFINITY, f64::min);
             let cost = match self.aim {
-                Aim::Live => "vary more".to_string(),
-                _ => {
-                    let tie = self.aim.tie_breaker();
-                    let nearest = above.iter().map(|r| mean(r, tie)).fold(f64::INFINITY, f64::min);
-                    format!("take {} longer", milliseconds(nearest - mean(chosen, tie)))
-                }
+                _ if nearest <= mean(chosen, tie) => String::new(),
+                Aim::Live => ", and vary more".to_string(),
+                _ => format!(", and take {} longer", milliseconds(nearest - mean(chosen, tie))),
             };
-            return format!("{text}. {} would give {by} more at most, and {cost}.", list(&names));
+            return format!("{text}. {} would give {by} more at most{cost}.", list(&names));
         }
-        if let Some(next) = self.most(if sane.is_empty() { &rest } else { &sane })
-            && self.value(chosen) >= self.value(next)
-        {
+        if let Some(next) = self.most(&rest) {
             text += &self.against(chosen, next);
         }
         text + "."
@@ -241,11 +299,15 @@ impl Question {
 }
 
 /// What the best of a pool reach.
-fn best_of(pool: &[Candidate<'_>]) -> Best {
+fn best_of(pool: &[Candidate<'_>], aim: Aim) -> Best {
     let least = |of: &dyn Fn(&ProtocolOutcome) -> f64| {
         pool.iter().map(|r| of(r)).filter(|x| x.is_finite()).fold(f64::INFINITY, f64::min)
     };
-    Best { floor_s: least(&|r| mean(r, "rtt_s_min")), least_loss: least(&|r| loss(r)) }
+    Best {
+        floor_s: least(&|r| mean(r, "rtt_s_min")),
+        least_loss: least(&|r| loss(r)),
+        least_variation: least(&|r| aim.variation(r)),
+    }
 }
 
 /// The difference of a measure, seed by seed: what both met of the same random draws cancels out.
@@ -268,25 +330,32 @@ fn surely_less(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> bool {
 }
 
 /// Who was left out because it does something else, or that nobody does what is wanted.
-fn unsuited(
-    all: &[Candidate<'_>],
-    pool: &[Candidate<'_>],
-    nobody: bool,
-    aim: Aim,
-) -> Option<String> {
+fn unsuited(all: &[Candidate<'_>], suited: &[Candidate<'_>], aim: Aim) -> Option<String> {
     let what = match aim {
         Aim::Bulk | Aim::Web => "leaves lost packets lost, so that no file would be whole",
         Aim::Calls => "waits for what was lost, which a call cannot",
         Aim::Live => "listens to nothing",
     };
-    if nobody {
+    if suited.is_empty() {
         return Some(format!("None of these is made for {}: each {what}.", aim.name()));
     }
-    let out: Vec<&str> = (all.iter())
-        .filter(|r| pool.iter().all(|p| p.protocol != r.protocol))
-        .map(|r| r.protocol.as_str())
+    let out = all.iter().filter(|r| suited.iter().all(|p| p.protocol != r.protocol));
+    let (deaf, others): (Vec<&str>, Vec<&str>) = out
+        .map(|r| (r.protocol.as_str(), senses(r) == "nothing"))
+        .fold((Vec::new(), Vec::new()), |(mut deaf, mut others), (name, is_deaf)| {
+            if is_deaf {
+                deaf.push(name)
+            } else {
+                others.push(name)
+            };
+            (deaf, others)
+        });
+    let parts: Vec<String> = [(deaf, "sends whatever is lost"), (others, what)]
+        .into_iter()
+        .filter(|(names, _)| !names.is_empty())
+        .map(|(names, why)| format!("{}, which {why}", list(&names)))
         .collect();
-    (!out.is_empty()).then(|| format!("Not considered: {}, which {what}.", list(&out)))
+    (!parts.is_empty()).then(|| format!("Not considered: {}.", parts.join("; ")))
 }
 
 /// Why they differ: radio losses that are taken for congestion, or queue drops.

@@ -113,6 +113,9 @@ impl LossSpec {
         let entry = LOSSES.find(&spec.name)?;
         let settings = Settings::read(&spec, entry.descriptor.params)?;
         (entry.check)(&settings)?;
+        settings.refuse_unread(entry.descriptor.name, entry.descriptor.params, |s| {
+            drop((entry.build)(s, RandomKey::from_seed(0)));
+        })?;
         Ok(LossSpec { spec, entry, settings })
     }
 

@@ -209,6 +209,14 @@ fn read(spec: &Spec) -> Result<(&'static QueueEntry, Settings), SpecError> {
     let entry = QUEUES.find(&spec.name)?;
     let settings = Settings::read(spec, entry.descriptor.params)?;
     (entry.check)(&settings)?;
+    let link = LinkAhead { bps: 1e6, delay_s: 0.0, steady: true };
+    settings.refuse_unread(entry.descriptor.name, entry.descriptor.params, |settings| {
+        if entry.descriptor.params.iter().any(|p| p.name == "limit") {
+            settings.number("limit");
+        }
+        let random_key = RandomKey::from_seed(0);
+        drop((entry.build)(&Setup { settings, limit: QueueLimit::Unlimited, link, random_key }));
+    })?;
     Ok((entry, settings))
 }
 

@@ -7,11 +7,13 @@ use crate::feed::{
     About, Column, Event, Feed, Kind, MAX_PACKET_FLOWS, Mark, Phase, Run, TrackSpec, Update,
 };
 use narrows_base::{Duration, Time};
+use narrows_lab::buffers;
 use narrows_lab::execute::{ObservedRun, RunObserver};
 use narrows_link::Change;
 use narrows_report::variables;
 use narrows_scenario::{Plan, values};
 use narrows_sim::{NetworkSpec, PacketEventKind, SimError, Simulation};
+use narrows_transport::Limit;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,7 +28,7 @@ const SHORTEST: Duration = Duration::from_micros(100);
 const MAX_FLOWS: usize = 128;
 
 /// Columns of every flow; those of its controller follow.
-const FLOW_COLUMNS: [(&str, Merge); 13] = [
+const FLOW_COLUMNS: [(&str, Merge); 14] = [
     ("cwnd", Merge::Mean),
     ("ssthresh", Merge::Mean),
     ("in_flight", Merge::Mean),
@@ -40,6 +42,7 @@ const FLOW_COLUMNS: [(&str, Merge); 13] = [
     ("link_losses", Merge::Sum),
     ("timeouts", Merge::Sum),
     ("marks", Merge::Sum),
+    ("limited_by", Merge::Last),
 ];
 /// Columns of every link.
 const LINK_COLUMNS: [(&str, Merge); 4] = [
@@ -173,6 +176,8 @@ struct SeenFlow {
     /// Names of the controller's columns, in order.
     watched: Vec<&'static str>,
     explainer: Explainer,
+    /// Whether an event has said that a buffer binds.
+    bound: bool,
     sent: u64,
     received_bits: f64,
     retransmissions: u64,
@@ -224,6 +229,7 @@ impl ObservedRun for One {
                 track,
                 watched,
                 explainer: Explainer::new(variables::listed),
+                bound: false,
                 sent: 0,
                 received_bits: 0.0,
                 retransmissions: 0,
@@ -306,6 +312,7 @@ impl One {
     }
 
     fn flows(&mut self, simulation: &Simulation<'_>, update: &mut Update<'_>, interval_s: f64) {
+        let slowest = self.links.iter().map(|l| l.capacity_bps).fold(f64::INFINITY, f64::min);
         for (n, flow) in self.flows.iter_mut().enumerate() {
             let limits = simulation.controller(n).send_limits();
             let finite = |x: f64| if x < 1e14 { x } else { f64::NAN };
@@ -339,6 +346,7 @@ impl One {
                 losses as f64,
                 timeouts as f64,
                 marks as f64,
+                f64::from(simulation.limit(n) as u8),
             ];
             let of = |name| watched.iter().find(|(n, _)| n == name).map_or(f64::NAN, |w| w.1);
             let row: Vec<f32> =
@@ -357,6 +365,26 @@ impl One {
                 watched,
             };
             let events = flow.explainer.look(flow.track, sample);
+            let limit = simulation.limit(n);
+            if matches!(limit, Limit::SendBuffer | Limit::ReceiveWindow)
+                && !flow.bound
+                && !self.beside
+            {
+                flow.bound = true;
+                let flight = 2.0 * slowest * rtt_s / 8.0;
+                update.event(Event {
+                    time_us: micros(self.sampled),
+                    track: flow.track,
+                    mark: Mark::State,
+                    title: format!("the {} binds, not cwnd", Limit::NAMES[limit as usize]),
+                    why: vec![if flight.is_finite() {
+                        format!("sysctl {} lift it", buffers::sysctls(flight))
+                    } else {
+                        "net.ipv4.tcp_wmem and net.ipv4.tcp_rmem set the most that is in flight"
+                            .into()
+                    }],
+                });
+            }
             // Those of the real one are what is asked about.
             for event in events.into_iter().filter(|_| !self.beside) {
                 update.event(event);

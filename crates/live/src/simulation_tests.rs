@@ -82,3 +82,14 @@ fn a_drop_is_seen_in_the_queue_the_flow_the_event_and_the_sequence() {
     }
     assert!(!kinds.contains(&4), "nothing is lost on this link");
 }
+
+/// A send buffer that holds less than the path is an event, with the setting that lifts it.
+#[test]
+fn a_buffer_that_binds_is_an_event() {
+    let plan = plan("200Mbit/s,125ms", "cubic");
+    let (feed, _) = watched(&plan);
+    let frame = frame(&feed, feed.runs()[0].id);
+    let events = frame["events"].as_array().unwrap();
+    let event = events.iter().find(|e| e["title"] == "the send buffer binds, not cwnd").unwrap();
+    assert!(event["why"][0].as_str().unwrap().contains("net.ipv4.tcp_wmem="), "{event}");
+}

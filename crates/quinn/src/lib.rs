@@ -111,6 +111,7 @@ impl Controllers {
         let spec = Spec::parse(specification)?;
         let entry = narrows_congestion::find(&spec.name)?;
         let settings = entry.read(&spec)?;
+        entry.refuse_unread(&settings, &Environment::default())?;
         let trial = entry.build(&settings, &Environment::default());
         let name = entry.descriptor.name;
         if entry.is_unresponsive() {

@@ -1,6 +1,7 @@
 //! Means over seeds: `summary.csv` and the table in the terminal.
 
 use crate::columns::{Columns, Values};
+use narrows_lab::buffers;
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 use std::fmt::Write as _;
 
@@ -60,6 +61,7 @@ const MIN_NAME: usize = 12;
 const LEFT_OUT: &[[&str; 2]] = &[
     ["sent", "again"],
     ["time-", "outs"],
+    ["limited", "by"],
     ["RTT", "±"],
     ["RTT 95%", "ms"],
     ["rough-", "ness"],
@@ -124,6 +126,10 @@ pub fn table(o: &Outcome, width: Option<usize>) -> String {
     add(["queue", "packets"], number("queue_packets_mean", 1.0, 3, false));
     add(["sent", "again"], number("retransmissions", 1.0, 3, false));
     add(["time-", "outs"], number("timeouts", 1.0, 2, false));
+    if has("cwnd_limited") {
+        let by = |r: &ProtocolOutcome| buffers::limited_by(r).unwrap_or("-").into();
+        add(["limited", "by"], (Box::new(by), None));
+    }
     if has("share") {
         add(["share", "%"], number("share", 100.0, 3, false));
     } else if o.results.iter().any(|r| r.flows > 1) {
@@ -164,6 +170,7 @@ fn leave_out(columns: &mut Vec<Column>, head: &[&'static str; 2]) -> Option<&'st
     Some(match head[0] {
         "sent" => "sent again",
         "time-" => "timeouts",
+        "limited" => "limited by",
         "rough-" => "roughness",
         name => name,
     })

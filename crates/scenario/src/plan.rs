@@ -356,7 +356,7 @@ fn group(s: &Scenario, map: &Map<'_>, names: &Names, flows: &Flows) -> Result<Gr
     if flows.start + flows.stagger > MAX_DELAY {
         return Err(SpecError::new(format!("'{}' starts after more than ten years", flows.name)));
     }
-    let read = |spec| Protocol::read(spec, s.preset, s.packet);
+    let read = |spec| Protocol::read_simulated(spec, s.preset, s.packet);
     let protocols = match &flows.speaks {
         GroupProtocol::One(spec) => vec![read(spec)?],
         GroupProtocol::Each => s.protocols.iter().map(read).collect::<Result<_, _>>()?,

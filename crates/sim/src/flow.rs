@@ -1,12 +1,12 @@
 //! A flow in the engine: its two endpoints, its application and its counters.
 
 use crate::frames::FrameMeter;
-use crate::result::{ClassifierCounts, FlowResult};
+use crate::result::{ClassifierCounts, FlowResult, LimitedTimes};
 use crate::smooth::Smoothness;
 use crate::source::Writer;
-use narrows_base::Time;
+use narrows_base::{Duration, Time};
 use narrows_transport::ranges::Ranges;
-use narrows_transport::{Counters, SimulatedReceiver, SimulatedSender};
+use narrows_transport::{Counters, Limit, SimulatedReceiver, SimulatedSender};
 use std::ops::Range;
 
 /// A flow. Its endpoints are stored inline, so that a flow occupies few cache lines.
@@ -95,6 +95,7 @@ impl Application {
 #[derive(Debug, Default)]
 pub(crate) struct FlowStats {
     pub sent_bytes: u64,
+    limits: Limits,
     pub done: Option<Time>,
     base_counters: Counters,
     base_delivered: u64,
@@ -110,7 +111,47 @@ struct GroundTruth {
     classifier_counts: ClassifierCounts,
 }
 
+/// Why a sender waited, and for how long.
+#[derive(Debug, Default)]
+struct Limits {
+    now: Limit,
+    since: Time,
+    times: [Duration; Limit::NAMES.len()],
+}
+
+impl Limits {
+    #[inline]
+    fn turn(&mut self, now: Time, limit: Limit) {
+        if limit != self.now {
+            self.times[self.now as usize] += now.since(self.since);
+            (self.now, self.since) = (limit, now);
+        }
+    }
+
+    /// Shares of the time between two moments, the first of which is not before the measured span: the application has
+    /// what no other limit has.
+    fn shares(&mut self, from: Time, to: Time) -> LimitedTimes {
+        self.times[self.now as usize] += to.since(self.since);
+        let of = |limit: Limit| self.times[limit as usize].as_secs_f64();
+        let mut times = LimitedTimes {
+            opening_s: of(Limit::Opening),
+            cwnd_s: of(Limit::Window),
+            pacing_s: of(Limit::Pacing),
+            sndbuf_s: of(Limit::SendBuffer),
+            rwnd_s: of(Limit::ReceiveWindow),
+            app_s: 0.0,
+        };
+        times.app_s = (to.since(from).as_secs_f64() - times.total_s()).max(0.0);
+        times
+    }
+}
+
 impl FlowStats {
+    /// The sender waits for this.
+    #[inline]
+    pub fn waits(&mut self, now: Time, limit: Limit) {
+        self.limits.turn(now, limit);
+    }
     /// A queue dropped this data packet.
     pub fn dropped(&mut self, seq: u64) {
         let ground_truth = self.ground_truth.get_or_insert_default();
@@ -145,7 +186,8 @@ impl FlowStats {
         }
     }
     /// The measured span begins. Bytes received out of order before it do not count as goodput.
-    pub fn begin(&mut self, sender: &SimulatedSender, receiver: &SimulatedReceiver) {
+    pub fn begin(&mut self, now: Time, sender: &SimulatedSender, receiver: &SimulatedReceiver) {
+        self.limits = Limits { now: self.limits.now, since: now, ..Limits::default() };
         self.base_counters = sender.counters();
         self.base_delivered = receiver.received();
         self.base_sent_bytes = self.sent_bytes;
@@ -173,6 +215,10 @@ impl FlowStats {
             bins_1s,
             detail,
             acknowledged: flow.sender.acknowledged(),
+            limited: self.limits.shares(
+                a.start.max(span.from),
+                self.done.unwrap_or(span.end).min(a.stop).min(span.end),
+            ),
             frames: a.frames.as_mut().map(|f| f.result(a.stop.min(span.end))),
             classifier_counts: self.ground_truth.as_ref().map(|t| t.classifier_counts),
         }

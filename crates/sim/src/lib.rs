@@ -30,7 +30,7 @@ pub use loan::Loan;
 pub use network::{Simulation, run};
 pub use packet_log::{PacketEvent, PacketEventKind};
 pub use registry::Registry;
-pub use result::{ClassifierCounts, QueueAverage, RunResult, Table};
+pub use result::{ClassifierCounts, LimitedTimes, QueueAverage, RunResult, Table};
 pub use result::{
     FlowDetail, FlowResult, FrameResult, GroupResult, LinkGroup, LinkResult, LinkTicks,
 };

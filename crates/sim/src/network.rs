@@ -187,7 +187,7 @@ impl Network {
                 Kind::Change => self.on_change(spec, number as usize),
                 Kind::Measure => {
                     for f in &mut self.flows {
-                        f.stats.begin(&f.sender, &f.receiver);
+                        f.stats.begin(self.now, &f.sender, &f.receiver);
                     }
                 }
                 Kind::Sample => self.on_sample(spec),
@@ -382,6 +382,7 @@ impl Network {
                     self.travel(route.ways[FORWARD], &mut packet, route.group);
                 }
                 Output::Wait(due) => {
+                    flow.stats.waits(self.now, flow.sender.limit());
                     if flow.timer.arm(due) {
                         self.calendar.push(Event::new(due.max(self.now), Kind::Sender, number));
                     }

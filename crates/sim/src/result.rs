@@ -73,6 +73,31 @@ pub struct FlowDetail {
     pub seconds: Vec<u64>,
 }
 
+/// For how long what kept a flow's sender from sending more, in seconds of the measured span while the flow lasted.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct LimitedTimes {
+    /// The handshake.
+    pub opening_s: f64,
+    /// The controller's window.
+    pub cwnd_s: f64,
+    /// The controller's rate.
+    pub pacing_s: f64,
+    /// The send buffer: `sndbuf_limited` of Linux's `tcp_info`.
+    pub sndbuf_s: f64,
+    /// The receive window: `rwnd_limited`.
+    pub rwnd_s: f64,
+    /// The application, which had written nothing more.
+    pub app_s: f64,
+}
+
+impl LimitedTimes {
+    /// The whole time.
+    pub fn total_s(&self) -> f64 {
+        self.opening_s + self.cwnd_s + self.pacing_s + self.sndbuf_s + self.rwnd_s + self.app_s
+    }
+}
+
 /// The results of a flow.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -111,6 +136,8 @@ pub struct FlowResult {
     pub detail: Option<Box<FlowDetail>>,
     /// Segments cumulatively acknowledged since the start, including the SYN.
     pub acknowledged: u64,
+    /// What its sender waited for.
+    pub limited: LimitedTimes,
     /// What became of its frames; `None` if its source writes none.
     pub frames: Option<Box<FrameResult>>,
     /// How its receiver classified losses; `None` if it did not.

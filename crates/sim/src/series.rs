@@ -22,8 +22,16 @@ pub(crate) struct FlowSeries {
     columns: Vec<(&'static str, Vec<f64>)>,
 }
 
-const FLOW_COLUMNS: [&str; 7] =
-    ["cwnd", "ssthresh", "in_flight", "rtt_s", "throughput_bps", "acked", "retransmissions"];
+const FLOW_COLUMNS: [&str; 8] = [
+    "cwnd",
+    "ssthresh",
+    "in_flight",
+    "rtt_s",
+    "throughput_bps",
+    "acked",
+    "retransmissions",
+    "limited_by",
+];
 
 impl FlowSeries {
     pub fn new(flow: u32, name: String, group: String) -> FlowSeries {
@@ -54,6 +62,7 @@ impl FlowSeries {
             self.bits / interval_s,
             sender.acknowledged() as f64,
             (retransmissions - self.last_retransmissions) as f64,
+            f64::from(sender.limit() as u8),
         ];
         self.bits = 0.0;
         self.last_retransmissions = retransmissions;

@@ -31,5 +31,7 @@ pub mod tcp;
 pub use datagram::{DatagramConfig, Opening};
 pub use protocol::{PROTOCOLS, Protocol, RECOVERIES};
 pub use rtt::{RtoConfig, RtoMethod};
-pub use simulated::{Counters, FramePart, Input, Output, SimulatedReceiver, SimulatedSender};
+pub use simulated::{
+    Counters, FramePart, Input, Limit, Output, SimulatedReceiver, SimulatedSender,
+};
 pub use tcp::{Preset, TcpConfig};

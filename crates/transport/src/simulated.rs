@@ -54,6 +54,31 @@ pub enum Output {
     Wait(Time),
 }
 
+/// What keeps a sender from sending more at the moment. Names as in Linux's `tcp_info` where it has them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Limit {
+    /// Everything that the application has written is sent.
+    #[default]
+    Application,
+    /// The handshake is under way.
+    Opening,
+    /// The controller's window is full.
+    Window,
+    /// The next packet waits for its time at the controller's rate.
+    Pacing,
+    /// The send buffer holds no more (`sndbuf_limited`).
+    SendBuffer,
+    /// The receive window is full (`rwnd_limited`).
+    ReceiveWindow,
+}
+
+impl Limit {
+    /// Their names as states of a variable, in the order of the numbers.
+    pub const NAMES: [&'static str; 6] =
+        ["application", "opening", "window", "pacing", "send buffer", "receive window"];
+}
+
 /// Counters since the start.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
@@ -141,6 +166,15 @@ impl SimulatedSender {
     /// Counts since the start.
     pub fn counters(&self) -> Counters {
         both!(self, s => s.counters())
+    }
+    /// Why it waits, since its last [`Output::Wait`].
+    #[inline]
+    pub fn limit(&self) -> Limit {
+        match self {
+            SimulatedSender::Tcp(sender) => sender.limit(),
+            SimulatedSender::Datagram(sender) => sender.limit(),
+            SimulatedSender::Multicast(_) => Limit::Application,
+        }
     }
     /// Packets sent whose outcome is unknown; for TCP, FlightSize.
     pub fn flight(&self) -> u64 {

@@ -46,12 +46,31 @@ fn chosen(
 ) -> Result<(Controller, String), Failure> {
     // What cannot be native says so, not that the kernel's TCP cannot serve it.
     let native = if native { Some(Native::new(controller)?) } else { None };
-    let choice = Choice::new(controller)?;
+    let choice = Choice::new(controller).map_err(|e| hinted(controller, e))?;
+    let ecn = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_ecn").unwrap_or_default();
+    if choice.goes_by_marks() && ecn.trim() != "1" {
+        note(&format!(
+            "{} goes by routers' marks, of which none come unless both ends have sysctl net.ipv4.tcp_ecn=1",
+            choice.text()
+        ));
+    }
     let name = match name {
         Some(name) => Choice::checked_name(name)?.to_string(),
         None => choice.default_name(),
     };
     Ok((native.map_or(Controller::Asked(choice), Controller::Native), name))
+}
+
+/// The name of a protocol is none of a controller: says which controller it has.
+fn hinted(text: &str, e: Error) -> Failure {
+    let name = text.split('(').next().unwrap_or_default();
+    match (narrows_congestion::find(name), narrows_transport::protocol::find(name)) {
+        (Err(_), Ok(protocol)) => Failure::Input(format!(
+            "kernel: {name} is a protocol, whose controller is {0}: narrows kernel run {0}",
+            protocol.controller
+        )),
+        _ => e.into(),
+    }
 }
 
 /// A congestion control that is in the kernel's list while this lives.

@@ -9,23 +9,40 @@ use super::window::{HZ, Turn, Window, micros, ticks, ticks_of_us};
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits};
 use narrows_base::{Time, math};
 
-/// 0.7 and C in 1024ths, as there.
+/// `BICTCP_BETA_SCALE`: factors are whole numbers of 1024ths.
 const SCALE: u64 = 1024;
-const BETA: u64 = 717;
-const CUBE_SCALE: u64 = 410;
-/// Reno's rate of growth, in eighths of the window per segment.
-const RENO_SCALE: u64 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
 
 const LOW_WINDOW: u64 = 16;
 const TRAIN_GAP_US: u64 = 2000;
 const TRAIN_SLACK_US: u64 = 1000;
 const SAMPLES: u32 = 8;
 
-/// What a user may switch.
+/// What the module's parameters set.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub hystart: bool,
     pub fast_convergence: bool,
+    /// `beta`: the share of the window that a loss leaves, in 1024ths; 717 by default.
+    beta: u64,
+    /// `bic_scale`, times ten: C of the cubic in 1024ths of a segment per second cubed; 410 by default.
+    cube_scale: u64,
+}
+
+impl Options {
+    /// `c` and `beta` as in RFC 9438, at least a 1024th.
+    pub fn new(c: f64, beta: f64, hystart: bool, fast_convergence: bool) -> Options {
+        let scaled = |x: f64| ((x * SCALE as f64).round() as u64).max(1);
+        Options {
+            hystart,
+            fast_convergence,
+            beta: scaled(beta).min(SCALE - 1),
+            cube_scale: scaled(c),
+        }
+    }
+    /// Acknowledged segments per segment of Reno's growth, in eighths of the window (`beta_scale`); 15 by default.
+    fn reno_scale(self) -> u64 {
+        8 * (SCALE + self.beta) / 3 / (SCALE - self.beta)
+    }
 }
 
 pub fn build(options: Options, environment: &Environment) -> Box<dyn Controller> {
@@ -78,7 +95,7 @@ struct Cubic {
 
 impl Curve {
     /// `bictcp_update`.
-    fn update(&mut self, tick: u64, cwnd: u64, acked: u64) {
+    fn update(&mut self, options: Options, tick: u64, cwnd: u64, acked: u64) {
         self.acked += acked;
         let last = self.last_tick.unwrap_or(0);
         if self.last_window == cwnd && self.last_tick.is_some() && tick - last <= HZ / 32 {
@@ -86,9 +103,9 @@ impl Curve {
         }
         if self.epoch.is_none() || self.last_tick != Some(tick) {
             (self.last_window, self.last_tick) = (cwnd, Some(tick));
-            self.cubic(tick, cwnd, acked);
+            self.cubic(options.cube_scale, tick, cwnd, acked);
         }
-        let per = cwnd * RENO_SCALE / 8;
+        let per = cwnd * options.reno_scale() / 8;
         while self.acked > per {
             self.acked -= per.max(1);
             self.reno += 1;
@@ -99,17 +116,17 @@ impl Curve {
         self.per = self.per.max(2);
     }
 
-    fn cubic(&mut self, tick: u64, cwnd: u64, acked: u64) {
+    fn cubic(&mut self, cube_scale: u64, tick: u64, cwnd: u64, acked: u64) {
         let epoch = *self.epoch.get_or_insert_with(|| {
             (self.acked, self.reno) = (acked, cwnd);
             self.origin = self.last_max.max(cwnd);
             let below = (self.origin - cwnd) as f64;
-            self.k = math::cbrt(below * (1u64 << 40) as f64 / CUBE_SCALE as f64) as u64;
+            self.k = math::cbrt(below * (1u64 << 40) as f64 / cube_scale as f64) as u64;
             tick
         });
         let t = (tick - epoch + ticks_of_us(self.delay_min)) * 1024 / HZ;
         let off = u128::from(t.abs_diff(self.k));
-        let delta = ((u128::from(CUBE_SCALE) * off * off * off) >> 40) as u64;
+        let delta = ((u128::from(cube_scale) * off * off * off) >> 40) as u64;
         let target = if t < self.k {
             self.origin.saturating_sub(delta)
         } else {
@@ -127,7 +144,7 @@ impl Cubic {
     fn grow(&mut self, now: Time, acked: u64) {
         let left = if self.window.in_slow_start() { self.window.slow_start(acked) } else { acked };
         if left > 0 {
-            self.curve.update(ticks(now), self.window.cwnd, left);
+            self.curve.update(self.options, ticks(now), self.window.cwnd, left);
             self.window.avoid(self.curve.per, left);
         }
     }
@@ -187,15 +204,16 @@ impl Controller for Cubic {
     }
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
-        let (curve, fast) = (&mut self.curve, self.options.fast_convergence);
+        let Options { beta, fast_convergence, .. } = self.options;
+        let curve = &mut self.curve;
         let turn = self.window.on_event(event, |w| {
             curve.epoch = None;
-            curve.last_max = if w.cwnd < curve.last_max && fast {
-                w.cwnd * (SCALE + BETA) / (2 * SCALE)
+            curve.last_max = if w.cwnd < curve.last_max && fast_convergence {
+                w.cwnd * (SCALE + beta) / (2 * SCALE)
             } else {
                 w.cwnd
             };
-            (w.cwnd * BETA / SCALE).max(2)
+            (w.cwnd * beta / SCALE).max(2)
         });
         match (turn, event) {
             (Turn::Loss(_), _) => (self.curve, self.start) = (Curve::default(), HyStart::default()),

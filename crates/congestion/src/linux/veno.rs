@@ -4,10 +4,11 @@
 use super::window::{Turn, Window, micros};
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits};
 
-pub fn build(beta: f64, environment: &Environment) -> Box<dyn Controller> {
+/// `beta` in half packets.
+pub fn build(beta: u64, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Veno {
         window: Window::new(environment),
-        beta: (beta * 2.0) as u64,
+        beta,
         measuring: true,
         base: u64::MAX,
         smallest: u64::MAX,

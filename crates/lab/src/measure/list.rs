@@ -1,7 +1,7 @@
 //! The list of measures: it drives JSON, CSV, the table, the report and the documentation.
 
 use super::{
-    Better, Measure, OneFlow, View, completion, cov, flow_loss_events, frames, mean,
+    Better, Measure, OneFlow, View, completion, cov, flow_loss_events, frames, limited, mean,
     mean_roughness, one_roughness, ratio,
 };
 
@@ -397,6 +397,56 @@ pub const MEASURES: &[Measure] = &[
         per_flow: Some(|f, _| ratio(f.lost_packets as f64, f.sent_packets as f64)),
     },
     // Frames, of sources that write them: `frames` defines them.
+    Measure {
+        name: "cwnd_limited",
+        title: "Window-limited",
+        unit: "fraction",
+        doc: "share of a sender's time in which its controller's window kept it from sending more",
+        better: Better::Neither,
+        competition: false,
+        of: |v| limited(v, |t| t.cwnd_s),
+        per_flow: Some(|f, _| ratio(f.limited.cwnd_s, f.limited.total_s())),
+    },
+    Measure {
+        name: "pacing_limited",
+        title: "Rate-limited",
+        unit: "fraction",
+        doc: "the same for the controller's rate",
+        better: Better::Neither,
+        competition: false,
+        of: |v| limited(v, |t| t.pacing_s),
+        per_flow: Some(|f, _| ratio(f.limited.pacing_s, f.limited.total_s())),
+    },
+    Measure {
+        name: "sndbuf_limited",
+        title: "Send buffer-limited",
+        unit: "fraction",
+        doc: "the same for the send buffer (tcp_info's sndbuf_limited): net.ipv4.tcp_wmem in preset linux",
+        better: Better::Neither,
+        competition: false,
+        of: |v| limited(v, |t| t.sndbuf_s),
+        per_flow: Some(|f, _| ratio(f.limited.sndbuf_s, f.limited.total_s())),
+    },
+    Measure {
+        name: "rwnd_limited",
+        title: "Receive window-limited",
+        unit: "fraction",
+        doc: "the same for the receive window (tcp_info's rwnd_limited): net.ipv4.tcp_rmem in preset linux",
+        better: Better::Neither,
+        competition: false,
+        of: |v| limited(v, |t| t.rwnd_s),
+        per_flow: Some(|f, _| ratio(f.limited.rwnd_s, f.limited.total_s())),
+    },
+    Measure {
+        name: "app_limited",
+        title: "Application-limited",
+        unit: "fraction",
+        doc: "the same for the application, which had written nothing more",
+        better: Better::Neither,
+        competition: false,
+        of: |v| limited(v, |t| t.app_s),
+        per_flow: Some(|f, _| ratio(f.limited.app_s, f.limited.total_s())),
+    },
     Measure {
         name: "frame_delay_s_p50",
         title: "Frame delay, median",

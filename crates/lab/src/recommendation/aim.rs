@@ -24,9 +24,14 @@ pub enum Aim {
 pub const AIMS: [(&str, Aim); 4] =
     [("bulk", Aim::Bulk), ("calls", Aim::Calls), ("live", Aim::Live), ("web", Aim::Web)];
 
-/// Losses above the least that anybody has, in a fraction of the packets, before speech and pictures
-/// suffer: codecs conceal one or two in a hundred.
+/// Losses that speech and pictures bear, in a fraction of the packets: ITU-T G.1010 table I.1, conversational voice.
+const MAX_LOSS: f64 = 0.03;
+/// Losses above the least that any protocol has here.
 const MAX_MORE_LOSS: f64 = 0.02;
+/// Coefficient of variation that an encoder's rate bears: a rate that is often half of its mean. Where the link itself
+/// varies, [`MAX_MORE_VARIATION`] times the least that any protocol has.
+const MAX_VARIATION: f64 = 0.5;
+const MAX_MORE_VARIATION: f64 = 1.25;
 /// A mean RTT may be so many times the smallest, plus [`SLACK_S`], before it counts as bloat.
 const MAX_BLOAT: f64 = 2.0;
 /// Delay in seconds that no transfer minds, however short the path.
@@ -49,6 +54,8 @@ pub struct Best {
     pub floor_s: f64,
     /// Least loss of all.
     pub least_loss: f64,
+    /// Least variation of goodput over the aim's time scale.
+    pub least_variation: f64,
 }
 
 impl Aim {
@@ -115,6 +122,35 @@ impl Aim {
         }
     }
 
+    /// What a protocol must keep to, however good it is otherwise.
+    pub fn bears(self) -> String {
+        let ms = |s: f64| super::text::milliseconds(s);
+        let queueing = |s: f64| {
+            format!(
+                "{} of queueing for 19 of 20 packets, {} of losses and a goodput that varies by {}",
+                ms(s),
+                super::text::percent(MAX_LOSS),
+                super::text::percent(MAX_VARIATION)
+            )
+        };
+        match self {
+            Aim::Bulk | Aim::Web => {
+                format!("a mean RTT of {MAX_BLOAT:.0} times the least and {}", ms(SLACK_S))
+            }
+            Aim::Calls => queueing(MAX_CALL_QUEUEING_S),
+            Aim::Live => queueing(MAX_LIVE_QUEUEING_S),
+        }
+    }
+
+    /// How much its goodput varies on the time scale that matters.
+    pub fn variation(self, r: &ProtocolOutcome) -> f64 {
+        match self {
+            Aim::Bulk | Aim::Web => f64::NAN,
+            Aim::Calls => mean(r, "cov_1s"),
+            Aim::Live => mean(r, "cov_5s"),
+        }
+    }
+
     /// What decides where that is nearly equal; less is better.
     pub fn tie_breaker(self) -> &'static str {
         match self {
@@ -137,7 +173,8 @@ impl Aim {
             Aim::Live => (p95 > best.floor_s + MAX_LIVE_QUEUEING_S)
                 .then(|| format!("one packet in twenty waits {} or more", queueing(p95))),
         };
-        let lossy = loss(r) > best.least_loss + MAX_MORE_LOSS;
+        let lossy = loss(r) > MAX_LOSS.min(best.least_loss + MAX_MORE_LOSS);
+        let most_variation = MAX_VARIATION.max(MAX_MORE_VARIATION * best.least_variation);
         let unfinished = mean(r, "finished") < 0.99 && matches!(self, Aim::Bulk | Aim::Web);
         late.or_else(|| {
             (waste > MAX_WASTE).then(|| format!("it sends {waste:.1} bytes for each that arrives"))
@@ -150,6 +187,11 @@ impl Aim {
         .or_else(|| {
             let done = super::text::percent(mean(r, "finished"));
             unfinished.then(|| format!("only {done} of its transfers come to their end"))
+        })
+        .or_else(|| {
+            let variation = super::text::percent(self.variation(r));
+            (self.variation(r) > most_variation)
+                .then(|| format!("its goodput varies by {variation}"))
         })
         .or_else(|| unkind(r))
         .or_else(|| unresponsive(r))

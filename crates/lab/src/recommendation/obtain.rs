@@ -1,75 +1,95 @@
-//! Where a protocol is available today.
+//! Where what was measured is available today, and the command that gives it.
 
-use narrows_transport::protocol::{self, Family, STREAM_PREFIX};
+use crate::buffers;
+use narrows_base::{Settings, Spec};
+use narrows_congestion::Environment;
+use narrows_transport::protocol::{self, Family, ProtocolEntry, STREAM_PREFIX};
+use narrows_transport::{Preset, Protocol};
 
-/// Where a protocol can be had.
+/// Where a protocol with its parameters is available.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Obtain {
-    /// As Linux's congestion control of this name; `true` where selective acknowledgements must be
-    /// off.
-    Linux(&'static str, bool),
+    /// As Linux's congestion control of this name, with these settings of the system.
+    Linux(&'static str, Vec<String>),
+    /// In Linux's TCP by `narrows kernel run` with this controller, and these settings.
+    Kernel(String, Vec<String>),
     /// As a stream over UDP: `narrows serve` and `get`, or the library.
     Stream(String),
     /// As messages of the library, paced by this protocol over UDP.
     Messages(String),
-    /// Nowhere yet; the same controller runs over UDP under this name, if it does.
-    Simulation(Option<String>),
+    /// Nowhere, for this reason.
+    Nowhere(String),
 }
 
-/// What Linux calls the protocols of ours that it has. Not there: Tahoe, Reno without NewReno's
-/// repair, Westwood of 2001 (its `westwood` is Westwood+), Jersey, ST-PD.
-const LINUX: [(&str, &str, bool); 8] = [
-    ("sack", "reno", false),
-    ("newreno", "reno", true),
-    ("cubic", "cubic", false),
-    ("bbr", "bbr", false),
-    ("vegas", "vegas", false),
-    ("veno", "veno", false),
-    ("westwood+", "westwood", false),
-    ("illinois", "illinois", false),
+/// What Linux calls the protocols of ours that it has. Not there: Tahoe, Reno without NewReno's repair, Westwood of 2001
+/// (its `westwood` is Westwood+).
+const LINUX: [(&str, &str); 8] = [
+    ("sack", "reno"),
+    ("newreno", "reno"),
+    ("cubic", "cubic"),
+    ("bbr", "bbr"),
+    ("vegas", "vegas"),
+    ("veno", "veno"),
+    ("westwood+", "westwood"),
+    ("illinois", "illinois"),
 ];
 
 /// The protocol's entry in the list, whatever its parameters.
-pub fn entry(label: &str) -> Option<&'static protocol::ProtocolEntry> {
+pub fn entry(label: &str) -> Option<&'static ProtocolEntry> {
     let name = label.split('(').next().unwrap_or(label);
     protocol::find(name).ok()
 }
 
 impl Obtain {
-    /// Of the protocol with this label.
-    pub fn of(label: &str) -> Obtain {
-        let Some(entry) = entry(label) else { return Obtain::Simulation(None) };
-        let linux = LINUX.iter().find(|l| l.0 == entry.name);
-        let parameters = &label[entry.name.len().min(label.len())..];
-        let ours = || format!("{STREAM_PREFIX}{}{parameters}", entry.controller);
+    /// Of the protocol with this label, as this preset simulates it.
+    pub fn of(label: &str, preset: Preset) -> Obtain {
+        let (Some(entry), Ok(spec)) = (entry(label), Spec::parse(label)) else {
+            return Obtain::Nowhere("it is no listed protocol".into());
+        };
+        if narrows_congestion::CONTROLLERS.iter().all(|c| c.descriptor.name != entry.controller) {
+            return Obtain::Nowhere("it is part of this program alone".into());
+        }
+        let stream = |name: String| {
+            let spec = Spec { name, args: spec.args.clone() };
+            let over_sockets = spec.args.iter().all(|a| a.1 != "nack");
+            let read = Protocol::read(&spec, Preset::Rfc, 1500);
+            (over_sockets && read.is_ok()).then(|| spec.to_string())
+        };
+        let no_sockets = || Obtain::Nowhere("these parameters are simulated only".into());
         match entry.family {
-            Family::Rrtp => Obtain::Stream(label.to_string()),
-            Family::Media => Obtain::Messages(ours()),
-            Family::Tcp => match linux {
-                Some((_, name, without_sack)) => Obtain::Linux(name, *without_sack),
-                // Parameters of a TCP endpoint may not be ours.
-                None if parameters.is_empty() => Obtain::Simulation(Some(ours())),
-                None => Obtain::Simulation(None),
-            },
+            Family::Rrtp => stream(spec.name.clone()).map_or_else(no_sockets, Obtain::Stream),
+            Family::Media => stream(format!("{STREAM_PREFIX}{}", entry.controller))
+                .map_or_else(no_sockets, Obtain::Messages),
+            Family::Tcp if preset != Preset::Linux => Obtain::Nowhere(format!(
+                "{} is simulated only; --preset linux measures what Linux has",
+                preset.describe()
+            )),
+            Family::Tcp => in_linux(entry, &spec).unwrap_or_else(Obtain::Nowhere),
         }
     }
 
-    /// Whether anybody can use it today.
+    /// Whether it can be used today.
     pub fn is_deployable(&self) -> bool {
-        !matches!(self, Obtain::Simulation(_))
+        !matches!(self, Obtain::Nowhere(_))
     }
 
     /// One sentence that says where and how.
     pub fn sentence(&self, label: &str) -> String {
+        let with = |settings: &[String]| match settings {
+            [] => String::new(),
+            all => format!(", with {}", all.join(", ")),
+        };
         match self {
-            Obtain::Linux(name, without_sack) => {
-                let also = if *without_sack { ", with net.ipv4.tcp_sack=0" } else { "" };
-                format!(
-                    "Linux has it: sysctl net.ipv4.tcp_congestion_control={name}{also}, or \
-                     TCP_CONGESTION on a socket."
-                )
-            }
+            Obtain::Linux(name, settings) => format!(
+                "Linux has it: sysctl net.ipv4.tcp_congestion_control={name}{}, or TCP_CONGESTION on a \
+                 socket.",
+                with(settings)
+            ),
+            Obtain::Kernel(controller, settings) => format!(
+                "Linux's TCP does it by: narrows kernel run '{controller}' -- COMMAND{}.",
+                with(settings)
+            ),
             Obtain::Stream(name) if name == "rrtp" => {
                 "It runs over UDP: narrows serve and narrows get, or the library.".into()
             }
@@ -80,42 +100,145 @@ impl Obtain {
                 "It runs over UDP: messages of the library's connections under {name} (narrows speed \
                  --messages 1150B --protocol '{name}')."
             ),
-            Obtain::Simulation(None) => format!("{label} exists in simulation only."),
-            Obtain::Simulation(Some(ours)) => format!(
-                "{label} exists in simulation only; its controller runs over UDP as {ours}, which is \
-                 another comparison."
-            ),
+            Obtain::Nowhere(why) => format!("{label} is not to be had: {why}."),
         }
     }
+}
+
+/// What gives a TCP of preset `linux` in Linux; an error says why nothing does.
+fn in_linux(entry: &'static ProtocolEntry, spec: &Spec) -> Result<Obtain, String> {
+    let controller = narrows_congestion::find(entry.controller).map_err(|e| e.to_string())?;
+    let own_params = controller.descriptor.params;
+    let mut own = Spec::named(controller.descriptor.name);
+    let mut settings = Vec::new();
+    let mut recovery = entry.recovery;
+    let mut is_marked = entry.turns_on.contains(&"ecn");
+    for (key, value) in &spec.args {
+        match key.as_deref() {
+            Some("recovery") => recovery = if value == "default" { recovery } else { value },
+            Some("ecn") => is_marked = value == "on" || (is_marked && value == "preset"),
+            Some(key) if own_params.iter().all(|p| p.name != key) => {
+                settings.extend(setting(key, value)?);
+            }
+            _ => own.args.push((key.clone(), value.clone())),
+        }
+    }
+    match recovery {
+        "sack" | "vegas" if spec.args.iter().all(|a| a.0.as_deref() != Some("recovery")) => {}
+        "rack" => {}
+        // Without SACK the kernel repairs as NewReno does.
+        "newreno" => settings.push("net.ipv4.tcp_sack=0".into()),
+        other => return Err(format!("Linux has no loss recovery as {other}")),
+    }
+    if is_marked {
+        settings.push("net.ipv4.tcp_ecn=1 and routers that mark".into());
+    }
+    let linux = LINUX.iter().find(|l| l.0 == entry.name);
+    if let Some((_, name)) = linux.filter(|_| own.args.is_empty()) {
+        return Ok(Obtain::Linux(name, settings));
+    }
+    if own.args.iter().any(|a| a.1 == "new-jersey") {
+        return Err("Linux's acknowledgements do not tell when packets arrived".into());
+    }
+    let read: Settings = controller.read(&own).map_err(|e| e.to_string())?;
+    let environment = Environment { linux: true, ..Environment::default() };
+    if controller.needs_rrtp(&read, &environment) || controller.is_unresponsive() {
+        return Err("the kernel's TCP does not tell it what it goes by".into());
+    }
+    Ok(Obtain::Kernel(own.to_string(), settings))
+}
+
+/// The setting of Linux that is this parameter of the TCP endpoint, if it needs one.
+fn setting(key: &str, value: &str) -> Result<Option<String>, String> {
+    Ok(match (key, value) {
+        (_, "preset") | ("timestamps", "on") => None,
+        ("timestamps", "off") => Some("net.ipv4.tcp_timestamps=0".into()),
+        ("initial-window", n) => Some(format!("`ip route change ROUTE initcwnd {n}`")),
+        ("min-rto", t) => Some(format!("`ip route change ROUTE rto_min {t}`")),
+        ("receive-window", n) => {
+            let segments: f64 = n.trim_end_matches('p').parse().unwrap_or(f64::NAN);
+            if !segments.is_finite() {
+                return Err(format!("receive-window={n} is not a number of segments"));
+            }
+            Some(buffers::sysctls(segments * buffers::SEGMENT))
+        }
+        _ => return Err(format!("Linux has no setting as {key}={value}")),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_base::Spec;
-    use narrows_transport::{PROTOCOLS, Preset, Protocol};
+    use narrows_transport::PROTOCOLS;
+
+    fn sentence(label: &str) -> String {
+        Obtain::of(label, Preset::Linux).sentence(label)
+    }
 
     #[test]
     fn linux_names_belong_to_protocols_of_the_list() {
-        for (ours, ..) in LINUX {
+        for (ours, _) in LINUX {
             assert!(entry(ours).is_some_and(|e| e.family == Family::Tcp), "{ours}");
         }
-        assert_eq!(Obtain::of("westwood+"), Obtain::Linux("westwood", false));
-        assert!(!Obtain::of("westwood").is_deployable());
-        assert_eq!(Obtain::of("cubic(beta=0.8)"), Obtain::Linux("cubic", false));
+        assert_eq!(Obtain::of("westwood+", Preset::Linux), Obtain::Linux("westwood", vec![]));
+        assert!(!Obtain::of("tahoe", Preset::Linux).is_deployable());
     }
 
-    /// What is offered as another way to have a controller can be read as a protocol.
+    /// What is printed is what was measured: parameters are in the command, in a setting, or nothing is printed.
+    #[test]
+    fn parameters_are_part_of_the_command() {
+        let text = sentence("cubic(receive-window=20000)");
+        assert!(text.contains("tcp_congestion_control=cubic"), "{text}");
+        // 29 MB in flight: 1.53 and 2 bytes of buffer for each, in whole MiB.
+        assert!(text.contains("tcp_wmem='4096 16384 45088768'"), "{text}");
+        assert!(text.contains("tcp_rmem='4096 131072 58720256'"), "{text}");
+        let text = sentence("cubic(hystart=off)");
+        assert!(text.contains("narrows kernel run 'cubic(hystart=off)' -- COMMAND"), "{text}");
+        assert!(!text.contains("tcp_congestion_control"), "{text}");
+        let text = sentence("stpd(reference=2)");
+        assert!(text.contains("narrows kernel run 'stpd(reference=2)'"), "{text}");
+        let text = sentence("vegas(alpha=3,initial-window=20)");
+        assert!(text.contains("run 'vegas(alpha=3)'") && text.contains("initcwnd 20"), "{text}");
+        for (label, why) in [
+            ("cubic(delayed-ack=100ms)", "no setting as delayed-ack=100ms"),
+            ("cubic(recovery=tahoe)", "no loss recovery as tahoe"),
+            ("jersey(estimator=new-jersey)", "do not tell when packets arrived"),
+            ("rrtp(recovery=nack)", "simulated only"),
+            ("tfrc(expiry=2s)", "simulated only"),
+        ] {
+            let text = sentence(label);
+            assert!(text.contains("not to be had") && text.contains(why), "{text}");
+        }
+        assert!(!Obtain::of("cubic", Preset::Rfc).is_deployable());
+    }
+
+    #[test]
+    fn what_kernel_run_takes_can_be_had() {
+        for label in ["stpd", "westwood", "jersey", "bbr3", "copa", "ledbat++"] {
+            let obtain = Obtain::of(label, Preset::Linux);
+            assert!(matches!(&obtain, Obtain::Kernel(name, _) if name == label), "{obtain:?}");
+        }
+        assert!(sentence("jersey").contains("tcp_ecn=1 and routers that mark"));
+        assert!(sentence("newreno").contains("tcp_sack=0"));
+    }
+
+    /// What is offered can be read as what the command takes.
     #[test]
     fn every_name_that_a_sentence_gives_exists() {
         for p in PROTOCOLS.iter() {
-            let name = match Obtain::of(p.name) {
-                Obtain::Stream(name) | Obtain::Messages(name) => name,
-                Obtain::Simulation(name) => name.unwrap(),
-                Obtain::Linux(..) => continue,
-            };
-            let spec = Spec::parse(&name).unwrap();
-            assert!(Protocol::read(&spec, Preset::Rfc, 1000).is_ok(), "{name}");
+            match Obtain::of(p.name, Preset::Linux) {
+                Obtain::Stream(name) | Obtain::Messages(name) => {
+                    let spec = Spec::parse(&name).unwrap();
+                    assert!(Protocol::read(&spec, Preset::Rfc, 1000).is_ok(), "{name}");
+                }
+                Obtain::Kernel(name, _) => {
+                    let spec = Spec::parse(&name).unwrap();
+                    let entry = narrows_congestion::find(&spec.name).unwrap();
+                    assert!(entry.read(&spec).is_ok(), "{name}");
+                }
+                Obtain::Linux(..) => {}
+                Obtain::Nowhere(why) => assert!(["tahoe", "reno"].contains(&p.name), "{why}"),
+            }
         }
     }
 }

@@ -4,4 +4,5 @@ mod attacks;
 mod bounds;
 mod coverage;
 mod drawn;
+mod limits;
 mod questions;

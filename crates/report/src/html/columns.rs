@@ -4,7 +4,7 @@ use narrows_lab::measure::{MEASURES, Measure};
 use narrows_lab::outcome::{Estimate, Outcome};
 
 /// The measures of the table before "all measures" is asked for, in this order.
-const FIRST: [&str; 13] = [
+const FIRST: [&str; 15] = [
     "goodput_bps",
     "share",
     "completion_s",
@@ -14,11 +14,15 @@ const FIRST: [&str; 13] = [
     "loss_rate",
     "retransmissions",
     "timeouts",
+    "sndbuf_limited",
+    "rwnd_limited",
     "cov_1s",
     "jain",
     "halving_s",
     "takeup_s",
 ];
+/// Of these, the ones that are shown first only where they are not 0.
+const WHERE_ANY: [&str; 2] = ["sndbuf_limited", "rwnd_limited"];
 
 /// The measures drawn as bars, in the table's order.
 const BARS: [&str; 11] = [
@@ -73,7 +77,8 @@ pub(super) fn shown(outcome: &Outcome) -> Vec<Shown> {
         let (unit, scale) = unit(measure.unit, largest);
         let bars =
             BARS.contains(&measure.name) || (outcome.is_link() && measure.name == "throughput_bps");
-        Shown { measure, first: first(&measure).is_some(), bars, unit, scale }
+        let is_any = largest > 0.0 || !WHERE_ANY.contains(&measure.name);
+        Shown { measure, first: first(&measure).is_some() && is_any, bars, unit, scale }
     };
     measures.into_iter().map(show).collect()
 }

@@ -7,7 +7,7 @@ use crate::result::RunResult;
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Time};
 use narrows_congestion::Controller;
-use narrows_transport::Counters;
+use narrows_transport::{Counters, Limit};
 use std::borrow::Cow;
 
 /// A network that is advanced step by step and can be read in between. However long its steps are, its result is equal
@@ -103,6 +103,10 @@ impl<'s> Simulation<'s> {
     /// Counters of a flow's sender.
     pub fn counters(&self, flow: usize) -> Counters {
         self.network.flows[flow].sender.counters()
+    }
+    /// What keeps a flow's sender from sending more.
+    pub fn limit(&self, flow: usize) -> Limit {
+        self.network.flows[flow].sender.limit()
     }
     /// Packets of a flow known to have arrived; for TCP, the cumulative acknowledgement including the SYN.
     pub fn acknowledged(&self, flow: usize) -> u64 {

@@ -6,7 +6,7 @@ use super::header::{self, Data};
 use super::payload::SimulatedSource;
 use super::stream::SentRange;
 use crate::packet_sender::{AckReport, PacketSender, PacketSenderConfig, Permission};
-use crate::simulated::{Counters, Input, Output};
+use crate::simulated::{Counters, Input, Limit, Output};
 use narrows_base::{Duration, Machine, Packet, Time, random, run};
 use narrows_congestion::{Controller, HintSource, PathHints};
 
@@ -25,6 +25,7 @@ pub struct Sender {
     handshake: Option<Handshake>,
     /// Packets that the handshake sent: data draw their losses after them.
     before: u64,
+    limit: Limit,
 }
 
 impl Sender {
@@ -61,6 +62,7 @@ impl Sender {
             open: false,
             handshake: Handshake::new(config.handshake, &config.hints),
             before: 0,
+            limit: Limit::Application,
         }
     }
 
@@ -75,6 +77,11 @@ impl Sender {
     /// The controller, to be changed.
     pub fn controller_mut(&mut self) -> &mut dyn Controller {
         self.sender.controller_mut()
+    }
+    /// Why it waits.
+    #[inline]
+    pub fn limit(&self) -> Limit {
+        self.limit
     }
     /// Counts since the start.
     pub fn counters(&self) -> Counters {
@@ -182,12 +189,19 @@ impl Sender {
     #[inline]
     fn next_range(&mut self, now: Time) -> Result<SentRange, Time> {
         match self.sender.permission(now) {
-            Permission::Paced(due) => Err(due),
-            Permission::WindowFull => Err(Time::NEVER),
+            Permission::Paced(due) => {
+                self.limit = Limit::Pacing;
+                Err(due)
+            }
+            Permission::WindowFull => {
+                self.limit = Limit::Window;
+                Err(Time::NEVER)
+            }
             Permission::Now if self.sender.is_short_probe() => Ok(SentRange::default()),
             Permission::Now => {
                 self.sender.payload_source_mut().take(now, self.payload).ok_or_else(|| {
                     self.sender.nothing_to_send();
+                    self.limit = Limit::Application;
                     Time::NEVER
                 })
             }
@@ -259,6 +273,7 @@ impl Machine for Sender {
                 return Output::Send(packet);
             }
             if self.handshake.as_ref().is_some_and(|o| !o.is_open()) {
+                self.limit = Limit::Opening;
                 return Output::Wait(self.handshake_due());
             }
         }

@@ -52,6 +52,7 @@ fn rto(c: &RtoConfig) -> Result<(), FieldError> {
 pub(super) fn tcp(c: &TcpConfig) -> Result<(), FieldError> {
     sizes(c.packet_bytes, c.header_bytes, ("ack_bytes", c.ack_bytes))?;
     whole("ack_every", u64::from(c.ack_every), 1, u64::from(u32::MAX))?;
+    whole("send_buffer", c.send_buffer, 1, u64::MAX)?;
     whole("receive_window", c.receive_window, 1, u64::MAX)?;
     at_most("delayed_ack", c.delayed_ack, MAX_TIMER)?;
     window(c.initial_window, c.initial_ssthresh)?;

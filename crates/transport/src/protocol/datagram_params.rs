@@ -5,9 +5,10 @@ use crate::datagram::{DatagramConfig, FeedbackConfig, Opening, StreamRecovery};
 use crate::loss_classifier::{ClassifierConfig, LOSS_CLASSIFIERS};
 use crate::tcp::Preset;
 use narrows_base::descriptor::ParamKind;
+use narrows_base::list::Listed as _;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Rate, Settings, SpecError};
-use narrows_congestion::PathHints;
+use narrows_congestion::{Environment, PathHints};
 
 /// Parameters of the datagram endpoint: every media protocol takes them beside its controller's
 /// own.
@@ -141,8 +142,38 @@ const ECN: Param = Param {
     origin: "off, unless the controller is made for it",
 };
 
-/// A datagram endpoint's configuration from what the user gave.
+/// Whether a listed controller sets a rate beside its window, if any, so that no window is paced.
+fn sets_rate(controller: &str) -> bool {
+    // SCReAM does with its first report.
+    if controller == "scream" {
+        return true;
+    }
+    let Ok(entry) = narrows_congestion::find(controller) else { return false };
+    let settings = Settings::defaults(entry.descriptor.params);
+    let limits = entry.first_limits(&settings, &Environment::default());
+    limits.is_some_and(|l| l.pacing_rate.is_some())
+}
+
+/// Whether a controller may go by a hint at the loss rate: of those that are listed only rrtp's do.
+fn hears_loss(controller: &str) -> bool {
+    ["rrtp", "rrtp-lasthop"].contains(&controller)
+        || narrows_congestion::CONTROLLERS.iter().all(|c| c.name() != controller)
+}
+
+/// A datagram endpoint's configuration from what the user gave; what has no effect is refused.
 pub(super) fn configure(
+    entry: &ProtocolEntry,
+    preset: Preset,
+    packet_bytes: u32,
+    given: &Settings,
+) -> Result<DatagramConfig, SpecError> {
+    let of = |given: &Settings| configured(entry, preset, packet_bytes, given);
+    let c = of(given)?;
+    given.refuse_unread(entry.name, entry.endpoint_params(), |other| drop(of(other)))?;
+    Ok(c)
+}
+
+fn configured(
     entry: &ProtocolEntry,
     preset: Preset,
     packet_bytes: u32,
@@ -166,7 +197,7 @@ pub(super) fn configure(
         "off" => false,
         _ => entry.turns_on.contains(&"ecn"),
     };
-    let mut ack_every = given.number("ack-every") as u32;
+    let mut ack_every = given.steps("ack-every", 1) as u32;
     let max_ack_delay = Duration::from_secs_f64(given.number("max-ack-delay"));
     let is_paper = entry.family == Family::Media && preset == Preset::Ns2;
     if entry.family == Family::Media {
@@ -180,11 +211,14 @@ pub(super) fn configure(
                 entry.name, entry.controller
             )));
         }
-        c.window_pacing = match given.choice("window-pacing") {
-            "on" => true,
-            "off" => false,
-            _ => !is_paper,
-        };
+        c.window_pacing = !is_paper;
+        if !sets_rate(entry.controller) {
+            c.window_pacing = match given.choice("window-pacing") {
+                "on" => true,
+                "off" => false,
+                _ => c.window_pacing,
+            };
+        }
     }
     c.feedback = FeedbackConfig { ack_every, max_ack_delay, ..c.feedback };
     c.handshake = match given.choice("handshake") {
@@ -200,7 +234,9 @@ pub(super) fn configure(
     if given.choice("classifier") != "own" {
         classifier.name = given.choice("classifier");
     }
-    classifier.biaz = (given.number("biaz-sigma"), given.number("biaz-phi"));
+    if classifier.name == "biaz" {
+        classifier.biaz = (given.number("biaz-sigma"), given.number("biaz-phi"));
+    }
     LOSS_CLASSIFIERS.find(classifier.name)?;
     c.reliable = true;
     if given.choice("recovery") == "nack" {
@@ -212,7 +248,7 @@ pub(super) fn configure(
     c.hints = PathHints {
         rate: given_value("rate").map(Rate::from_bps_f64),
         rtt: given_value("rtt").map(Duration::from_secs_f64),
-        loss: given_value("loss"),
+        loss: if hears_loss(entry.controller) { given_value("loss") } else { None },
     };
     if given.given("initial-window") {
         c.initial_window = given.number("initial-window");

@@ -17,7 +17,9 @@ use crate::datagram::{self, DatagramConfig};
 use crate::simulated::{SimulatedReceiver, SimulatedSender};
 use crate::tcp::{self, Preset, TcpConfig};
 use narrows_base::{FieldError, Param, RandomKey, Settings, Spec, SpecError};
-use narrows_congestion::{Controller, Environment, PathHints, ReceiverSide, Scope};
+use narrows_congestion::{
+    Controller, ControllerEntry, Environment, PathHints, ReceiverSide, Scope,
+};
 use std::sync::Arc;
 
 /// Makes a controller for one flow.
@@ -72,6 +74,12 @@ pub fn find(name: &str) -> Result<&'static ProtocolEntry, SpecError> {
     let all = every().chain(lent);
     all.clone().find(|p| p.name == name).ok_or_else(|| {
         let all: Vec<&str> = all.map(|p| p.name).collect();
+        if let Ok(controller) = narrows_congestion::find(name) {
+            let name = controller.descriptor.name;
+            return SpecError::new(format!(
+                "'{name}' is a controller without a protocol of that name: write {STREAM_PREFIX}{name}"
+            ));
+        }
         if narrows_base::spec::nearest(name, &all).is_some() {
             return SpecError::unknown("protocol", name, &all);
         }
@@ -106,12 +114,53 @@ fn unlisted(label: &str) -> Result<String, SpecError> {
     Ok(label.to_string())
 }
 
+/// Refuses a first window or threshold that the controller does not go by.
+fn refuse_unused_start(
+    entry: &ProtocolEntry,
+    controller: &ControllerEntry,
+    (own, endpoint): (&Settings, &Settings),
+    (preset, environment): (Preset, &Environment),
+) -> Result<(), SpecError> {
+    let usual = match entry.family {
+        Family::Tcp => {
+            let c = TcpConfig::preset(preset);
+            (c.initial_window, c.initial_ssthresh)
+        }
+        Family::Media | Family::Rrtp => {
+            let c = DatagramConfig::preset(preset);
+            (c.initial_window, c.initial_ssthresh)
+        }
+    };
+    let starts = [
+        ("initial-window", Environment { initial_window: usual.0, ..*environment }),
+        ("initial-ssthresh", Environment { initial_ssthresh: usual.1, ..*environment }),
+    ];
+    for (name, other) in starts {
+        let is_endpoints = entry.endpoint_params().iter().any(|p| p.name == name);
+        if is_endpoints
+            && endpoint.given(name)
+            && (other.initial_window, other.initial_ssthresh)
+                != (environment.initial_window, environment.initial_ssthresh)
+            && let Some(with) = controller.first_limits(own, environment)
+            && Some(with) == controller.first_limits(own, &other)
+        {
+            return Err(SpecError::new(format!(
+                "{}: {name}={} has no effect on {}",
+                entry.name,
+                endpoint.number(name),
+                controller.descriptor.name
+            )));
+        }
+    }
+    Ok(())
+}
+
 impl Protocol {
     /// Reads `vegas(alpha=1,beta=3)` for packets of `packet_bytes` on the wire.
     ///
     /// # Errors
-    /// An unknown protocol or parameter, a value out of range, or a packet that does not fit
-    /// its own headers.
+    /// An unknown protocol or parameter, a value out of range, a parameter that has no effect in this preset or beside
+    /// the others, or a packet that does not fit its own headers.
     pub fn read(spec: &Spec, preset: Preset, packet_bytes: u32) -> Result<Protocol, SpecError> {
         let entry = find(&spec.name)?;
         let controller = narrows_congestion::find(entry.controller)?;
@@ -140,7 +189,10 @@ impl Protocol {
         let settings = Settings::read(&own, controller.descriptor.params)?;
         let given = Settings::read(&endpoint, endpoint_params)?;
         let ends = match entry.family {
-            Family::Tcp => Ends::Tcp(tcp_params::configure(entry, preset, packet_bytes, &given)?),
+            Family::Tcp => {
+                let settings = (&settings, &given);
+                Ends::Tcp(tcp_params::configure(entry, preset, packet_bytes, settings)?)
+            }
             Family::Media | Family::Rrtp => {
                 Ends::Datagram(datagram_params::configure(entry, preset, packet_bytes, &given)?)
             }
@@ -150,9 +202,10 @@ impl Protocol {
             Arc::new(move |environment: &Environment| build(&settings, environment))
                 as Arc<MakeReceiverSide>
         });
+        let used = settings.clone();
         let make =
             Arc::new(move |environment: &Environment| controller.build(&settings, environment));
-        Ok(Protocol {
+        let protocol = Protocol {
             label: spec.to_string(),
             is_custom: false,
             ends,
@@ -161,7 +214,30 @@ impl Protocol {
             make_receiver,
             scope: controller.scope,
             version: controller.version,
-        })
+        };
+        let key = RandomKey::from_seed(0);
+        let environment = protocol.environment(packet_bytes, key, protocol.hints());
+        controller.refuse_unread(&used, &environment)?;
+        refuse_unused_start(entry, controller, (&used, &given), (preset, &environment))?;
+        Ok(protocol)
+    }
+
+    /// The same for a simulation, which has no part of what some parameters set.
+    ///
+    /// # Errors
+    /// As [`read`](Protocol::read), and a parameter that acts over sockets only.
+    pub fn read_simulated(
+        spec: &Spec,
+        preset: Preset,
+        packet_bytes: u32,
+    ) -> Result<Protocol, SpecError> {
+        if spec.args.iter().any(|(key, _)| key.as_deref() == Some("repair")) {
+            return Err(SpecError::new(format!(
+                "{}: repair has no effect in a simulation, only over sockets",
+                spec.name
+            )));
+        }
+        Protocol::read(spec, preset, packet_bytes)
     }
 
     /// A TCP endpoint with a controller that is in no list: somebody's idea, being tried.

@@ -1,8 +1,9 @@
 //! Parameters of the TCP endpoint.
 
 use super::{ProtocolEntry, RECOVERIES};
-use crate::tcp::{Preset, TcpConfig};
+use crate::tcp::{Preset, RecoveryKind, TcpConfig};
 use narrows_base::descriptor::ParamKind;
+use narrows_base::list::Listed as _;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Settings, SpecError};
 
@@ -38,7 +39,14 @@ pub const TCP_PARAMS: &[Param] = &[
         1.0,
     ),
     number("delayed-ack", "… or after this time", Unit::Seconds, 0.0, 10.0, 0.1),
-    number("receive-window", "segments in flight at most", Unit::Packets, 1.0, 1e15, 1e15),
+    number(
+        "receive-window",
+        "segments in flight at most, with a send buffer as large",
+        Unit::Packets,
+        1.0,
+        1e15,
+        1e15,
+    ),
     switch("timestamps", "an RTT sample from every acknowledgement (RFC 7323)", RFC),
     switch("limited-transmit", "new data on the first two duplicates (RFC 3042)", RFC),
     switch("once-per-window", "one fast retransmit per window (RFC 6582; ns-2 bugFix_)", RFC),
@@ -66,12 +74,33 @@ const fn switch(name: &'static str, help: &'static str, origin: &'static str) ->
     Param { name, help, kind: ParamKind::Choice(&["preset", "on", "off"]), origin }
 }
 
-/// A TCP endpoint's configuration from what the user gave.
+/// Whether a controller with these settings may go by the times at which packets arrived: of those that are listed only
+/// New Jersey's estimator does.
+fn reads_arrival_times(controller: &str, own: &Settings) -> bool {
+    match controller {
+        "jersey" => own.choice("estimator") == "new-jersey",
+        _ => narrows_congestion::CONTROLLERS.iter().all(|c| c.name() != controller),
+    }
+}
+
+/// A TCP endpoint's configuration from what the user gave; what has no effect is refused.
 pub(super) fn configure(
     entry: &ProtocolEntry,
     preset: Preset,
     packet_bytes: u32,
-    given: &Settings,
+    (own, given): (&Settings, &Settings),
+) -> Result<TcpConfig, SpecError> {
+    let of = |given: &Settings| configured(entry, preset, packet_bytes, (own, given));
+    let c = of(given)?;
+    given.refuse_unread(entry.name, TCP_PARAMS, |other| drop(of(other)))?;
+    Ok(c)
+}
+
+fn configured(
+    entry: &ProtocolEntry,
+    preset: Preset,
+    packet_bytes: u32,
+    (own, given): (&Settings, &Settings),
 ) -> Result<TcpConfig, SpecError> {
     let mut c = TcpConfig::preset(preset);
     c.packet_bytes = packet_bytes;
@@ -105,19 +134,35 @@ pub(super) fn configure(
     set("min-rto", &mut |x| c.rto.min = Duration::from_secs_f64(x));
     set("max-rto", &mut |x| c.rto.max = Duration::from_secs_f64(x));
     set("granularity", &mut |x| c.rto.granularity = Duration::from_secs_f64(x));
-    set("ack-every", &mut |x| c.ack_every = x as u32);
-    set("delayed-ack", &mut |x| c.delayed_ack = Duration::from_secs_f64(x));
-    set("receive-window", &mut |x| c.receive_window = x as u64);
+    if given.given("ack-every") {
+        c.ack_every = given.steps("ack-every", 1) as u32;
+    }
+    // An acknowledgement of every packet is never late.
+    if c.ack_every > 1 {
+        set("delayed-ack", &mut |x| c.delayed_ack = Duration::from_secs_f64(x));
+    }
+    if given.given("receive-window") {
+        // The send buffer is then as large as the window needs.
+        (c.receive_window, c.send_buffer) = (given.steps("receive-window", 1), u64::MAX);
+    }
     let switch = |name: &str, default: bool| match given.choice(name) {
         "on" => true,
         "off" => false,
         _ => default || entry.turns_on.contains(&name),
     };
     c.timestamps = switch("timestamps", c.timestamps);
-    c.limited_transmit = switch("limited-transmit", c.limited_transmit);
-    c.once_per_window = switch("once-per-window", c.once_per_window);
+    if c.recovery.is_without_sack() && c.recovery != RecoveryKind::Vegas {
+        c.once_per_window = switch("once-per-window", c.once_per_window);
+    }
+    if c.recovery.is_without_sack() || c.recovery == RecoveryKind::Sack1 {
+        c.limited_transmit = switch("limited-transmit", c.limited_transmit);
+    }
     c.ecn = switch("ecn", c.ecn);
-    c.receiver_stamps = switch("receiver-stamps", c.receiver_stamps);
+    c.receiver_stamps = if reads_arrival_times(entry.controller, own) {
+        switch("receiver-stamps", c.receiver_stamps)
+    } else {
+        entry.turns_on.contains(&"receiver-stamps")
+    };
     if c.rto.max < c.rto.min {
         return Err(SpecError::new(format!(
             "{}: max-rto {} is below min-rto {}",

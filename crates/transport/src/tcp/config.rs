@@ -9,8 +9,10 @@ use narrows_congestion::Halve;
 pub const MAX_WINDOW: u64 = 1 << 20;
 
 /// Bytes in flight at most in preset `linux`: what the largest send buffer (`tcp_wmem`, 4 MiB) holds beside its own
-/// bookkeeping. The receive window grows to slightly more (`tcp_rmem`, 6 MiB, half of it for data).
-const MAX_LINUX_FLIGHT: u64 = 2_750_000;
+/// bookkeeping.
+pub const LINUX_SEND_BUFFER: u64 = 2_750_000;
+/// Bytes of data for which the receive window has room in preset `linux` (`tcp_rmem`, 6 MiB, half of it for data).
+pub const LINUX_RECEIVE_WINDOW: u64 = 3 << 20;
 
 /// Which variant of the endpoints is simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -61,6 +63,14 @@ pub enum RecoveryKind {
     Rack,
 }
 
+impl RecoveryKind {
+    /// Whether duplicates are all that it goes by.
+    pub(crate) fn is_without_sack(self) -> bool {
+        use RecoveryKind::{NewReno, Reno, Tahoe, Vegas};
+        matches!(self, Tahoe | Reno | NewReno | Vegas)
+    }
+}
+
 /// Parameters of a TCP sender and receiver.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TcpConfig {
@@ -97,6 +107,8 @@ pub struct TcpConfig {
     pub once_per_window: bool,
     /// What is halved at a loss.
     pub halve: Halve,
+    /// Segments that the sender's buffer holds: no more are in flight.
+    pub send_buffer: u64,
     /// Receive window in segments, at most [`MAX_WINDOW`].
     pub receive_window: u64,
     /// Explicit congestion notification at both ends (RFC 3168).
@@ -126,6 +138,7 @@ impl TcpConfig {
             limited_transmit: true,
             once_per_window: true,
             halve: Halve::Flight,
+            send_buffer: u64::MAX,
             receive_window: u64::MAX,
             ecn: false,
             receiver_stamps: false,
@@ -158,10 +171,14 @@ impl TcpConfig {
             .with_linux_window(),
         }
     }
-    /// The window that Linux's buffers permit, for packets of this size.
+    /// What Linux's buffers permit, for packets of this size.
     pub(crate) fn with_linux_window(self) -> TcpConfig {
-        let receive_window = (MAX_LINUX_FLIGHT / u64::from(self.payload())).max(1);
-        TcpConfig { receive_window, ..self }
+        let segments = |bytes: u64| (bytes / u64::from(self.payload())).max(1);
+        TcpConfig {
+            send_buffer: segments(LINUX_SEND_BUFFER),
+            receive_window: segments(LINUX_RECEIVE_WINDOW),
+            ..self
+        }
     }
     /// Application bytes of a full data packet.
     pub fn payload(&self) -> u32 {

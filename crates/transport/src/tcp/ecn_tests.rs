@@ -145,7 +145,7 @@ fn a_mark_at_a_window_of_one_waits_for_the_timer() {
 
 #[test]
 fn receiver_stamps_take_the_place_of_the_third_block() {
-    let mut p = Pair::new("sack(receiver-stamps=on)");
+    let mut p = Pair::new("jersey(estimator=new-jersey,recovery=sack,ecn=off)");
     let mut last = None;
     for seq in [2, 4, 6, 8] {
         p.after_ms(7);
@@ -198,7 +198,7 @@ fn the_controller_is_told_when_its_packet_arrived() {
 
 #[test]
 fn a_delayed_acknowledgement_tells_of_the_last_arrival() {
-    let mut p = Pair::new("newreno(receiver-stamps=on,ack-every=2)");
+    let mut p = Pair::new("jersey(estimator=new-jersey,ecn=off,ack-every=2)");
     p.after_ms(10);
     assert!(p.receiver.on_packet(p.now, &Packet { seq: 1, ..p.wire[0] }).is_none());
     let arrived = p.now;

@@ -14,7 +14,7 @@ use super::prr::Reduction;
 use super::recovery::Recovery;
 use super::scoreboard::{Scoreboard, Segment};
 use crate::rtt::{RtoMethod, RttEstimator};
-use crate::simulated::{Counters, Input, Output};
+use crate::simulated::{Counters, Input, Limit, Output};
 use narrows_base::{Duration, Machine, Packet, Time, random};
 use narrows_congestion::{CongestionEvent, Controller, Loss, LossFoundBy, Sent, SlowStartRestart};
 
@@ -36,7 +36,9 @@ pub struct Sender {
     syn_bytes: u32,
     timestamps: bool,
     receiver_stamps: bool,
-    receive_window: u64,
+    /// Segments in flight at most, and which buffer it is that holds no more.
+    buffer: (u64, Limit),
+    limit: Limit,
     /// Segments that the receiver acknowledges at once.
     ack_every: u64,
     /// Segments of limited transmit beyond the window, since the last advance.
@@ -98,7 +100,12 @@ impl Sender {
             syn_bytes: config.ack_bytes,
             timestamps: config.timestamps,
             receiver_stamps: config.receiver_stamps,
-            receive_window: config.receive_window.min(MAX_WINDOW),
+            buffer: if config.send_buffer < config.receive_window {
+                (config.send_buffer.min(MAX_WINDOW), Limit::SendBuffer)
+            } else {
+                (config.receive_window.min(MAX_WINDOW), Limit::ReceiveWindow)
+            },
+            limit: Limit::Application,
             ack_every: u64::from(config.ack_every),
             limited: 0,
             random_key,
@@ -144,6 +151,11 @@ impl Sender {
     pub fn counters(&self) -> Counters {
         // What is sent again is what the sender holds for lost, rightly or not.
         Counters { lost: self.counters.retransmissions, ..self.counters }
+    }
+    /// Why it waits.
+    #[inline]
+    pub fn limit(&self) -> Limit {
+        self.limit
     }
     /// Segments sent and not cumulatively acknowledged (FlightSize).
     #[inline]
@@ -332,7 +344,7 @@ impl Sender {
                 return Some(seq);
             }
         }
-        if self.available > 0 && self.scoreboard.max - self.scoreboard.una < self.receive_window {
+        if self.available > 0 && self.scoreboard.max - self.scoreboard.una < self.buffer.0 {
             self.next += 1;
             return Some(self.next - 1);
         }
@@ -390,14 +402,17 @@ impl Machine for Sender {
             return Output::Send(self.transmit(now, seq));
         }
         if !self.established {
+            self.limit = Limit::Opening;
             return Output::Wait(self.rto_due);
         }
         if now < self.ecn.pause {
+            self.limit = Limit::Window;
             return self.wait(self.ecn.pause);
         }
         let send_limits = self.controller.send_limits();
         let in_burst = self.bursts.as_ref().is_some_and(Bursts::under_way);
         if send_limits.pacing_rate.is_some() && now < self.pace_free && !in_burst {
+            self.limit = Limit::Pacing;
             return self.wait(self.pace_free);
         }
         // A float's cast saturates: an infinite window is i64::MAX, and the receive window limits.
@@ -406,12 +421,12 @@ impl Machine for Sender {
         let window = cwnd.saturating_add(self.recovery.inflation());
         let outstanding = self.outstanding();
         if outstanding as i64 >= window {
-            self.window_limited = true;
+            (self.window_limited, self.limit) = (true, Limit::Window);
             self.end_burst();
             return self.wait(Time::NEVER);
         }
         if self.defers(now, (window - outstanding as i64) as u64) {
-            self.window_limited = true;
+            (self.window_limited, self.limit) = (true, Limit::Window);
             return self.wait(Time::NEVER);
         }
         match self.choose() {
@@ -436,6 +451,7 @@ impl Machine for Sender {
             None => {
                 self.window_limited = false;
                 self.end_burst();
+                self.limit = if self.available == 0 { Limit::Application } else { self.buffer.1 };
                 // A full receive window is the path's limit to a rate, not the application's.
                 if self.available == 0 {
                     self.app_limited_until = self.delivered + outstanding.max(1);

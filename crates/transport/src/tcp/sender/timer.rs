@@ -105,7 +105,7 @@ impl Sender {
             self.set_timer(Timer::Retransmission, now, self.rest_of_rto(now));
             return;
         }
-        let is_new = self.available > 0 && self.flight() < self.receive_window;
+        let is_new = self.available > 0 && self.flight() < self.buffer.0;
         let seq = if is_new { self.scoreboard.max } else { self.scoreboard.max - 1 };
         self.forced = Some(seq);
         self.probe = Some(Probe { end: seq + 1, repeats: !is_new });
