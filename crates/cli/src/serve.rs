@@ -151,9 +151,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     print(&text)?;
     catch_interrupt();
     let spawn = |work: Box<dyn FnOnce() + Send>| {
-        std::thread::Builder::new()
-            .spawn(work)
-            .map_err(|e| Failure::from(Error::no_thread(&e)))
+        std::thread::Builder::new().spawn(work).map_err(|e| Failure::from(Error::no_thread(&e)))
     };
     spawn(Box::new(move || over_tcp.run()))?;
     let udp = spawn(Box::new(move || over_udp.run()))?;

@@ -182,7 +182,9 @@ pub fn replace(path: &Path, text: &str) -> Result<(), Error> {
     }
     let aside = key::beside(path, std::process::id());
     let write = || {
-        let mut file = std::fs::File::create(&aside)?;
+        // One that a crash left, or a link: it is not written through.
+        let _ = std::fs::remove_file(&aside);
+        let mut file = std::fs::File::create_new(&aside)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&aside, path)

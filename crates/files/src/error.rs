@@ -122,7 +122,8 @@ impl Error {
     /// A thread could not be started.
     pub fn no_thread(e: &io::Error) -> Error {
         let why = plain(&e.to_string());
-        let line = format!("the system starts no more threads ({why}): raise ulimit -u or the pids limit");
+        let line =
+            format!("the system starts no more threads ({why}): raise ulimit -u or the pids limit");
         Error::new(Kind::Local, line)
     }
 

@@ -166,9 +166,8 @@ fn holes_stay_holes() {
 fn a_partial_file_that_is_a_link_is_not_written_through() {
     let content = bytes(5, 400_000);
     type Link = fn(&Path, &Path) -> std::io::Result<()>;
-    let links: [Link; 2] = [|from, to| std::fs::hard_link(from, to), |from, to| {
-        std::os::unix::fs::symlink(from, to)
-    }];
+    let links: [Link; 2] =
+        [|from, to| std::fs::hard_link(from, to), |from, to| std::os::unix::fs::symlink(from, to)];
     for link in links {
         for victims in [b"alias ls=ls\n".to_vec(), content[..1000].to_vec()] {
             let (there, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -182,7 +181,9 @@ fn a_partial_file_that_is_a_link_is_not_written_through() {
             std::fs::write(&at_server, &victims).unwrap();
             link(&at_server, &there.path().join(upload_name("g", &server.client))).unwrap();
             put(&server, &open(here.path()), Path::new("f"), &path("g"), &control()).unwrap();
-            for (copy, victim) in [(here.path().join("f"), victim), (there.path().join("g"), at_server)] {
+            for (copy, victim) in
+                [(here.path().join("f"), victim), (there.path().join("g"), at_server)]
+            {
                 assert!(std::fs::read(copy).unwrap() == content);
                 assert!(std::fs::read(victim).unwrap() == victims);
             }

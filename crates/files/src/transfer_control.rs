@@ -60,10 +60,7 @@ impl TransferControl {
 
     /// The same; `tell` gets a line for each entry of a folder that is left out: its path and the reason.
     #[must_use]
-    pub fn naming_left_out(
-        self,
-        tell: impl Fn(&str) + Send + Sync + 'static,
-    ) -> TransferControl {
+    pub fn naming_left_out(self, tell: impl Fn(&str) + Send + Sync + 'static) -> TransferControl {
         TransferControl { left_out: Box::new(tell), ..self }
     }
 

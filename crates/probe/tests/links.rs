@@ -96,7 +96,8 @@ fn the_link_reads_back() {
 /// Each end checks every train as a server does; a refused one leaves no estimate. Busy hosts send less than planned.
 #[test]
 fn no_train_is_refused_at_any_rate_and_delay() {
-    for rate in ["100kbit/s", "1Mbit/s", "10Mbit/s", "80Mbit/s", "200Mbit/s", "1Gbit/s", "10Gbit/s"] {
+    for rate in ["100kbit/s", "1Mbit/s", "10Mbit/s", "80Mbit/s", "200Mbit/s", "1Gbit/s", "10Gbit/s"]
+    {
         for delay in ["1ms", "10ms", "100ms", "1000ms"] {
             for (fill, share) in [(false, 1.0), (false, 0.4), (true, 1.0), (true, 0.4)] {
                 let (up, down) = configs(&format!("{rate},{delay}"));

@@ -77,7 +77,11 @@ pub(super) fn read_listing(frames: &mut Frames<Input>, room: &mut Room) -> Resul
                         continue;
                     }
                     listing.hidden = listing.hidden.saturating_add(1);
-                    let why = if entry.kind == EntryKind::LeftOut { "" } else { ": no name for this end" };
+                    let why = if entry.kind == EntryKind::LeftOut {
+                        ""
+                    } else {
+                        ": no name for this end"
+                    };
                     let name: String = entry.name.chars().take(MAX_LEFT_OUT_TEXT).collect();
                     listing.left_out.push(shown(&name) + why);
                 }

@@ -93,7 +93,9 @@ impl Answering {
         if usize::from(train.bytes) < HEADER {
             return refuse("that is no train of a probe");
         }
-        if let Err(why) = self.budget.check(train.packets, bytes, Duration::from_nanos(train.gap_ns)) {
+        if let Err(why) =
+            self.budget.check(train.packets, bytes, Duration::from_nanos(train.gap_ns))
+        {
             return refuse(why);
         }
         if usize::from(train.bytes) > self.peer.connection.max_message_len()? {

@@ -137,7 +137,9 @@ fn damaged_first_packets_harm_nobody() {
 fn an_address_that_is_silent_gets_little() {
     let answers = [(0, false), (100, false), (100_000, false), (100_000, true)];
     // Packet by packet, and many in one call.
-    for (answer, closes, segments) in [1, 10].into_iter().flat_map(|n| answers.map(|(a, c)| (a, c, n))) {
+    for (answer, closes, segments) in
+        [1, 10].into_iter().flat_map(|n| answers.map(|(a, c)| (a, c, n)))
+    {
         let mut world = World::acquainted(60);
         world.net.segments = segments;
         world.answer = vec![1; answer];
