@@ -182,7 +182,7 @@ pub fn replace(path: &Path, text: &str) -> Result<(), Error> {
     }
     let aside = key::beside(path, std::process::id());
     let write = || {
-        // Never through what stands there: a link could be another user's.
+        // A link there could be another user's: the file is made anew.
         let _ = std::fs::remove_file(&aside);
         let mut file = std::fs::File::create_new(&aside)?;
         file.write_all(text.as_bytes())?;
