@@ -296,7 +296,13 @@ mod tests {
         });
         let options = Options::read(&["--jobs".into(), "1".into()]).unwrap();
         let results = simulate(&items, &options).unwrap();
-        let text = page::text(&items, &results, &options.protocols, Some(&results));
+        let file = std::env::temp_dir().join(format!("bench-networks-{}", std::process::id()));
+        let file = file.to_string_lossy();
+        page::keep(&file, &results).unwrap();
+        let before = page::read(&file).unwrap();
+        std::fs::remove_file(&*file).unwrap();
+        assert_eq!(before.len(), items.len());
+        let text = page::text(&items, &results, &options.protocols, Some(&before));
         assert!(text.contains("goodput / capacity, mean"), "{text}");
         assert!(text.contains(CONTROL), "{text}");
         assert!(Options::read(&["--set".into(), "x".into()]).is_err());

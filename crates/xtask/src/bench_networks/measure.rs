@@ -106,7 +106,8 @@ fn transfer(item: &Item, run: &RunResult) -> Named {
 pub fn medians(seeds: &[Figures]) -> Figures {
     let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for figures in seeds {
-        for (name, value) in figures {
+        // A figure that a run does not have, such as an RTT where nothing arrived, is left out.
+        for (name, value) in figures.iter().filter(|(_, value)| value.is_finite()) {
             values.entry(name).or_default().push(*value);
         }
     }
