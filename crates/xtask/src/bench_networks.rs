@@ -17,7 +17,7 @@ const KNOWN: &str = "--set dev|check, --seed N, --only networks|mixes|transfers|
                      --protocols A,B, --traces DIR, --quick, --each, --jobs N, --json FILE, --before FILE";
 
 /// How many networks, mixes and networks for transfers are drawn; `--quick` takes the first of them.
-const FULL: [usize; 3] = [240, 120, 48];
+const FULL: [usize; 3] = [600, 240, 100];
 const QUICK: [usize; 3] = [200, 100, 40];
 
 struct Options {
@@ -133,7 +133,8 @@ fn recorded(folder: &Path) -> Result<Vec<Item>, String> {
         return Err(format!("--traces {}: no files", folder.display()));
     }
     files.sort();
-    Ok(files.iter().map(|file| law::recorded(file)).collect())
+    let recorded = files.iter().map(|file| law::recorded(file));
+    recorded.chain(files.iter().map(|file| law::modelled(file))).collect()
 }
 
 /// `bench networks`.
@@ -158,9 +159,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
 /// One simulation.
 struct Work {
     item: usize,
-    /// The name of its figures.
+    /// The name of its figures, and what runs.
     label: String,
-    plan: narrows_scenario::Plan,
+    protocol: String,
+    /// Packets, about.
+    cost: f64,
     seed: u64,
 }
 
@@ -188,16 +191,20 @@ fn simulate(items: &[Item], options: &Options) -> Result<Results, String> {
     let mut works = Vec::new();
     for (index, item) in items.iter().enumerate() {
         for (label, protocol) in runs_of(item, &options.protocols) {
-            let plan = item.plan(&protocol)?;
+            // A plan holds its trace; those of all works together would not fit into memory.
+            let cost = item.plan(&protocol)?.work();
             for i in 0..item.seeds {
-                let (label, plan) = (label.clone(), plan.clone());
-                works.push(Work { item: index, label, plan, seed: item.seed + i });
+                let (label, protocol) = (label.clone(), protocol.clone());
+                works.push(Work { item: index, label, protocol, cost, seed: item.seed + i });
             }
         }
     }
     // The longest first, so that no core waits for one at the end.
-    works.sort_by(|a, b| b.plan.work().total_cmp(&a.plan.work()));
-    let run = |w: &Work| measure::run(&items[w.item], &w.plan, w.seed);
+    works.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+    let run = |w: &Work| {
+        let item = &items[w.item];
+        measure::run(item, &item.plan(&w.protocol)?, w.seed)
+    };
     let figures = all_cores::map(&works, options.jobs, run)?;
     let mut seeds: BTreeMap<(usize, &str), BTreeMap<u64, measure::Figures>> = BTreeMap::new();
     for (work, figures) in works.iter().zip(figures) {
@@ -255,6 +262,7 @@ mod tests {
             "jitter > RTT/10",
             "reordering",
             "return path < rate",
+            "cellular model",
             "rate steps",
             "rate walks",
             "two rates in turn",

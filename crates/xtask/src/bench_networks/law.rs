@@ -8,6 +8,7 @@ use narrows_scenario::values;
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// Bytes of a data packet on the wire.
 pub const PACKET: u32 = 1500;
@@ -32,6 +33,8 @@ const SECONDS: (f64, f64) = (10.0, 60.0);
 /// … but no longer than so many packets take at the highest rate, if it still has the least number of round trips.
 const MOST_PACKETS: f64 = 800_000.0;
 const LEAST_ROUND_TRIPS: f64 = 40.0;
+/// Cellular links have no more.
+const MOST_CELLULAR_BPS: f64 = 100e6;
 /// Times these for mixes, which take longer to settle.
 const MIXES_LONGER: f64 = 3.0;
 
@@ -257,6 +260,13 @@ impl Draft {
                 self.passes *= 1.0 - outages * length / self.duration_s;
                 self.classes.push("outages");
             }
+            x if x < 0.55 && rate_bps <= MOST_CELLULAR_BPS => {
+                self.peak_bps *= 2.0;
+                self.last(1.0);
+                let seed = (1e6 * random.unit()) as u32;
+                let _ = write!(self.text, ",trace=cellular(mean={},seed={seed})", rate(rate_bps));
+                self.classes.push("cellular model");
+            }
             _ => {
                 self.last(1.0);
                 self.classes.push("constant rate");
@@ -397,12 +407,38 @@ pub fn named() -> Vec<Item> {
 }
 
 /// A recorded link with a deep queue, the flow alone.
-pub fn recorded(file: &std::path::Path) -> Item {
+///
+/// # Errors
+/// A file that is no trace.
+pub fn recorded(file: &Path) -> Result<Item, String> {
+    deep("", file, &file.display().to_string())
+}
+
+/// The model of a cellular link with the mean rate of a recorded one.
+///
+/// # Errors
+/// A file that is no trace.
+pub fn modelled(file: &Path) -> Result<Item, String> {
+    let (_, trace) = values::trace(&file.display().to_string(), Path::new(""))
+        .map_err(|e| format!("--traces: {e}"))?;
+    let mean = rate(trace.mean_bps());
+    deep(MODEL, file, &format!("cellular(mean={mean})"))
+}
+
+/// Begins the names of models.
+pub const MODEL: &str = "model of ";
+
+fn deep(prefix: &str, file: &Path, trace: &str) -> Result<Item, String> {
     let name = file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-    let link = format!("12Mbit/s,30ms,queue=500p,trace={}", file.display());
-    let mut item = Item::new(Part::Traces, &name, &link, 60.0);
-    (item.seeds, item.seed) = (3, 1);
-    item
+    let link = format!("12Mbit/s,30ms,queue=500p,trace={trace}");
+    let mut item = Item::new(Part::Traces, &format!("{prefix}{name}"), &link, 60.0);
+    (item.seeds, item.seed) = (if prefix.is_empty() { 3 } else { 9 }, 1);
+    if prefix.is_empty() {
+        item.classes.push("recorded");
+    }
+    // One that is no trace is refused before anything runs.
+    item.plan("cubic").map_err(|e| format!("--traces: {e}"))?;
+    Ok(item)
 }
 
 /// What a run of the benchmark asks, before the protocol is known.

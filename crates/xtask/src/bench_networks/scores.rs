@@ -175,7 +175,8 @@ fn transfers(items: &[&Item]) -> Vec<Score> {
     rows
 }
 
-fn traces(items: &[&Item]) -> Vec<Score> {
+fn traces(all: &[&Item]) -> Vec<Score> {
+    let items = &of_class(all, "recorded")[..];
     let mut rows = vec![
         score("goodput / capacity, mean", items, plain("goodput"), Statistic::Mean, 3),
         score(
@@ -188,7 +189,7 @@ fn traces(items: &[&Item]) -> Vec<Score> {
         score("RTT, ms, mean", items, plain("rtt ms"), Statistic::Mean, 0),
         score("RTT p95, ms, mean", items, plain("rtt p95 ms"), Statistic::Mean, 0),
     ];
-    for item in items {
+    for item in all {
         let label = |what: &str| format!("{what}: {}", item.name);
         rows.push(score(label("goodput"), &[item], plain("goodput"), Statistic::Mean, 3));
         rows.push(score(label("RTT, ms"), &[item], plain("rtt ms"), Statistic::Mean, 0));
