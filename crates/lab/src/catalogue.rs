@@ -5,7 +5,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::spec::nearest;
 use narrows_base::{Descriptor, Param, SpecError, Status, Variable};
 use narrows_congestion::CONTROLLERS;
-use narrows_link::{LOSSES, QUEUES};
+use narrows_link::{LOSSES, QUEUES, cellular};
 use narrows_scenario::links::LINKS;
 use narrows_scenario::user_links;
 use narrows_sim::SOURCES;
@@ -24,6 +24,7 @@ pub const KINDS: &[&str] = &[
     "classifiers",
     "queues",
     "losses",
+    "traces",
     "sources",
     "links",
     "measures",
@@ -77,6 +78,7 @@ pub fn items(kind: &str) -> Vec<Item> {
         }
         "queues" => QUEUES.iter().map(|e| plain("queues", e.descriptor)).collect(),
         "losses" => LOSSES.iter().map(|e| plain("losses", e.descriptor)).collect(),
+        "traces" => vec![plain("traces", &cellular::DESCRIPTOR)],
         "sources" => SOURCES.iter().map(|e| plain("sources", e.descriptor)).collect(),
         "links" => LINKS
             .iter()

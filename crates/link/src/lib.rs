@@ -6,6 +6,7 @@
 //! To add a loss process: a file here and its entry in [`loss::LOSSES`]. To add a queue: a file in `queue/` and its
 //! entry in [`queue::QUEUES`].
 
+pub mod cellular;
 pub mod check;
 pub mod config;
 pub mod link;

@@ -85,6 +85,10 @@ impl Trace {
             Some(&period) => Ok(Trace { millis, period }),
         }
     }
+    /// A trace of these milliseconds, which do not decrease and are not empty, with this length.
+    pub(crate) fn of(millis: Vec<u64>, period: u64) -> Trace {
+        Trace { millis, period }
+    }
     /// Its length: the time after which it repeats.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period.saturating_mul(1_000_000))

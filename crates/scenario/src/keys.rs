@@ -87,9 +87,9 @@ pub const KEYS: [Key; 12] = [
     },
     Key {
         name: "trace",
-        form: "FILE",
-        help: "a Mahimahi trace, which replaces the rate of this direction; narrows trace convert makes one of other records",
-        has_parameters: false,
+        form: "FILE|cellular(mean=9Mbit/s,...)",
+        help: "a Mahimahi trace (narrows trace convert makes one of other records), or a model of one, see narrows list traces; replaces the rate of this direction",
+        has_parameters: true,
         set: |way, text, folder| values::trace(text, folder).map(|trace| way.trace = Some(trace)),
         text: |way| way.trace.as_ref().map(|(file, _)| file.display().to_string()),
     },

@@ -6,7 +6,7 @@ use crate::text_file;
 use narrows_base::rate::MAX_RATE;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
-use narrows_link::{LossSpec, PolicerConfig, QueueConfig, QueueLimit, Trace, queue};
+use narrows_link::{LossSpec, PolicerConfig, QueueConfig, QueueLimit, Trace, cellular, queue};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -119,11 +119,15 @@ pub fn aqm(text: &str) -> Result<Option<Spec>, SpecError> {
 /// Longest trace file: 64 MB, some ten million delivery opportunities.
 pub const MAX_TRACE: u64 = 64_000_000;
 
-/// The trace of a file, and its absolute path; a relative one is found from the folder.
+/// The trace of a file, and its absolute path; a relative one is found from the folder. `cellular(...)` is a model
+/// ([`cellular`]), and its text stands in place of the path.
 ///
 /// # Errors
 /// What is wrong with the text, and what would be right.
 pub fn trace(text: &str, folder: &Path) -> Result<(PathBuf, Arc<Trace>), SpecError> {
+    if let Some(trace) = cellular::read(text) {
+        return Ok((text.trim().into(), Arc::new(trace?)));
+    }
     let path = folder.join(text);
     let shown = path.display();
     let content = text_file::read(&path, MAX_TRACE, "trace")?;

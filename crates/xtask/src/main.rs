@@ -1,6 +1,8 @@
 //! Developer commands, run as `cargo xtask COMMAND`.
 
 #[cfg(feature = "measure")]
+mod all_cores;
+#[cfg(feature = "measure")]
 mod bench;
 #[cfg(feature = "measure")]
 mod bench_bad_links;
@@ -14,6 +16,8 @@ mod bench_kernel;
 mod bench_link;
 #[cfg(feature = "measure")]
 mod bench_media;
+#[cfg(feature = "measure")]
+mod bench_networks;
 #[cfg(feature = "measure")]
 mod bench_probe;
 #[cfg(feature = "measure")]
@@ -72,6 +76,10 @@ cargo xtask COMMAND
                    each beside its goal (--filter TEXT, --protocols A,B, --seeds N; --quick: a part of the
                    cells; --json FILE keeps the figures, --before FILE shows such a file's beside; --write
                    writes the section of docs/benchmarks.md)
+  bench networks   controllers on networks drawn at random, in simulation: scores with intervals, and paired
+                   differences (--set dev|check or --seed N; --only networks|mixes|transfers|traces|named;
+                   --protocols A,B; --traces DIR: recorded links; --quick: ten CPU minutes; --each: every network;
+                   --json FILE keeps the figures, --before FILE shows the differences from such a file)
   bench link       packets per second through an emulated link, and how late they leave it, as root (--windows N: of
                    10 s each, 10 unless told; --write writes its section of docs/link.md)
   bench kernel     controllers in the kernel's TCP over emulated links, beside their simulation; delay and cost of
@@ -167,6 +175,9 @@ fn measure(args: &[String]) -> Result<(), String> {
         }
         _ if args.get(1).is_some_and(|w| w == "bad-links") => {
             bench_bad_links::run(args.get(2..).unwrap_or_default())
+        }
+        _ if args.get(1).is_some_and(|w| w == "networks") => {
+            bench_networks::run(args.get(2..).unwrap_or_default())
         }
         _ if args.get(1).is_some_and(|w| w == "transport") => {
             bench_transport::run(args.get(2..).unwrap_or_default())

@@ -1,0 +1,318 @@
+//! `cargo xtask bench networks`: controllers on networks that are drawn at random, in simulation.
+
+mod item;
+mod law;
+mod measure;
+mod page;
+mod scores;
+mod statistics;
+
+use crate::all_cores;
+use item::{Item, Part};
+use scores::{CONTROL, Results, TRACE_RIVAL, TRANSFER_RIVALS};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const KNOWN: &str = "--set dev|check, --seed N, --only networks|mixes|transfers|traces|named (several: A,B), \
+                     --protocols A,B, --traces DIR, --quick, --each, --jobs N, --json FILE, --before FILE";
+
+/// How many networks, mixes and networks for transfers are drawn; `--quick` takes the first of them.
+const FULL: [usize; 3] = [600, 240, 100];
+const QUICK: [usize; 3] = [200, 100, 40];
+
+struct Options {
+    seed: u64,
+    only: Vec<Part>,
+    protocols: Vec<String>,
+    traces: Option<PathBuf>,
+    quick: bool,
+    each: bool,
+    jobs: usize,
+    json: Option<String>,
+    before: Option<String>,
+}
+
+impl Options {
+    fn read(args: &[String]) -> Result<Options, String> {
+        let mut options = Options {
+            seed: 1,
+            only: Part::ALL.into(),
+            protocols: Vec::new(),
+            traces: None,
+            quick: false,
+            each: false,
+            jobs: all_cores::count(),
+            json: None,
+            before: None,
+        };
+        let mut args = args.iter();
+        while let Some(flag) = args.next() {
+            let mut value = || args.next().ok_or_else(|| format!("{flag} needs a value"));
+            let number = |text: &String, least: u64| {
+                let number = text.parse().ok().filter(|n| (least..=1 << 40).contains(n));
+                number.ok_or_else(|| format!("{flag} '{text}': a whole number from {least}"))
+            };
+            match flag.as_str() {
+                "--set" => {
+                    options.seed = match value()?.as_str() {
+                        "dev" => 1,
+                        "check" => 1_000_003,
+                        other => return Err(format!("--set '{other}': dev or check")),
+                    }
+                }
+                "--seed" => options.seed = number(value()?, 0)?,
+                "--jobs" => options.jobs = number(value()?, 1)? as usize,
+                "--only" => {
+                    options.only = value()?.split(',').map(part).collect::<Result<_, _>>()?
+                }
+                "--protocols" => options.protocols = protocols(value()?),
+                "--traces" => options.traces = Some(value()?.into()),
+                "--quick" => options.quick = true,
+                "--each" => options.each = true,
+                "--json" => options.json = Some(value()?.clone()),
+                "--before" => options.before = Some(value()?.clone()),
+                odd => return Err(format!("'{odd}' is unknown; known are {KNOWN}")),
+            }
+        }
+        if options.protocols.is_empty() {
+            let all = "rrtp,rrtp+bbr,cubic,bbr3,copa";
+            options.protocols = protocols(if options.quick { "rrtp,rrtp+bbr" } else { all });
+        }
+        Ok(options)
+    }
+
+    fn items(&self) -> Result<Vec<Item>, String> {
+        let mut items = Vec::new();
+        let [networks, mixes, transfers] = if self.quick { QUICK } else { FULL };
+        for part in &self.only {
+            match part {
+                Part::Networks => items.extend(law::networks(self.seed, networks)),
+                Part::Mixes => items.extend(law::mixes(self.seed, mixes)),
+                Part::Transfers => items.extend(law::transfers(self.seed, transfers)),
+                Part::Named => items.extend(law::named()),
+                Part::Traces => {
+                    if let Some(folder) = &self.traces {
+                        items.extend(recorded(folder)?);
+                    }
+                }
+            }
+        }
+        Ok(items)
+    }
+}
+
+fn part(name: &str) -> Result<Part, String> {
+    let part = Part::ALL.into_iter().find(|p| p.name() == name.trim());
+    part.ok_or_else(|| format!("--only '{name}': networks, mixes, transfers, traces or named"))
+}
+
+/// Commas within parentheses belong to a protocol.
+fn protocols(text: &str) -> Vec<String> {
+    let (mut list, mut depth) = (vec![String::new()], 0);
+    for c in text.chars() {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        match list.last_mut() {
+            Some(last) if c != ',' || depth > 0 => last.push(c),
+            _ => list.push(String::new()),
+        }
+    }
+    list.iter().map(|p| p.trim().to_string()).filter(|p| !p.is_empty()).collect()
+}
+
+/// The files of a folder whose content is a trace, by name.
+fn recorded(folder: &Path) -> Result<Vec<Item>, String> {
+    let wrong = |e: std::io::Error| format!("--traces {}: {e}", folder.display());
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(wrong)? {
+        let path = entry.map_err(wrong)?.path();
+        if path.is_file() && path.extension().is_none_or(|e| e != "md" && e != "txt") {
+            files.push(path);
+        }
+    }
+    if files.is_empty() {
+        return Err(format!("--traces {}: no files", folder.display()));
+    }
+    files.sort();
+    let recorded = files.iter().map(|file| law::recorded(file));
+    recorded.chain(files.iter().map(|file| law::modelled(file))).collect()
+}
+
+/// `bench networks`.
+///
+/// # Errors
+/// An unknown flag or protocol, a trace that does not parse, a file that cannot be read or written.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let options = Options::read(args).map_err(|e| format!("bench networks: {e}"))?;
+    let before = options.before.as_deref().map(page::read).transpose()?;
+    let items = options.items()?;
+    let results = simulate(&items, &options)?;
+    if options.each {
+        print!("{}", page::each(&items, &results, &options.protocols));
+    }
+    print!("{}", page::text(&items, &results, &options.protocols, before.as_ref()));
+    if let Some(file) = &options.json {
+        page::keep(file, &results)?;
+    }
+    Ok(())
+}
+
+/// One simulation.
+struct Work {
+    item: usize,
+    /// The name of its figures, and what runs.
+    label: String,
+    protocol: String,
+    /// Packets, about.
+    cost: f64,
+    seed: u64,
+}
+
+/// The protocols with which an item runs: the name of the figures, and the protocol.
+fn runs_of(item: &Item, protocols: &[String]) -> Vec<(String, String)> {
+    let mut list: Vec<(String, String)> =
+        protocols.iter().map(|p| (p.clone(), p.clone())).collect();
+    let mut rival = |name: &str| {
+        if !protocols.iter().any(|p| p == name) {
+            list.push((name.into(), name.into()));
+        }
+    };
+    match item.part {
+        Part::Transfers => TRANSFER_RIVALS.iter().for_each(|r| rival(r)),
+        Part::Traces => rival(TRACE_RIVAL),
+        Part::Networks | Part::Mixes | Part::Named => {}
+    }
+    if let Some(neighbours) = item.neighbours.as_ref().filter(|_| !item.beside_itself()) {
+        list.push((CONTROL.into(), neighbours.other.into()));
+    }
+    list
+}
+
+fn simulate(items: &[Item], options: &Options) -> Result<Results, String> {
+    let mut works = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        for (label, protocol) in runs_of(item, &options.protocols) {
+            // A plan holds its trace; those of all works together would not fit into memory.
+            let cost = item.plan(&protocol)?.work();
+            for i in 0..item.seeds {
+                let (label, protocol) = (label.clone(), protocol.clone());
+                works.push(Work { item: index, label, protocol, cost, seed: item.seed + i });
+            }
+        }
+    }
+    // The longest first, so that no core waits for one at the end.
+    works.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+    let run = |w: &Work| {
+        let item = &items[w.item];
+        measure::run(item, &item.plan(&w.protocol)?, w.seed)
+    };
+    let figures = all_cores::map(&works, options.jobs, run)?;
+    let mut seeds: BTreeMap<(usize, &str), BTreeMap<u64, measure::Figures>> = BTreeMap::new();
+    for (work, figures) in works.iter().zip(figures) {
+        seeds.entry((work.item, &work.label)).or_default().insert(work.seed, figures);
+    }
+    let mut results = Results::new();
+    for ((item, label), of_seeds) in seeds {
+        let of_seeds: Vec<measure::Figures> = of_seeds.into_values().collect();
+        let of_item = results.entry(items[item].key()).or_default();
+        of_item.insert(label.into(), measure::medians(&of_seeds));
+    }
+    Ok(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn all(seed: u64) -> Vec<Item> {
+        let mut items = law::networks(seed, FULL[0]);
+        items.extend(law::mixes(seed, FULL[1]));
+        items.extend(law::transfers(seed, FULL[2]));
+        items.extend(law::named());
+        items
+    }
+
+    #[test]
+    fn everything_that_is_drawn_can_be_run_and_has_a_name_of_its_own() {
+        for seed in [1, 1_000_003] {
+            let items = all(seed);
+            let keys: BTreeSet<String> = items.iter().map(Item::key).collect();
+            assert_eq!(keys.len(), items.len());
+            for item in &items {
+                item.plan("rrtp").unwrap();
+            }
+        }
+    }
+
+    /// Each class that the law names must be there often enough to be a row.
+    #[test]
+    fn every_kind_of_network_is_drawn() {
+        let items = law::networks(1, FULL[0]);
+        let count = |class: &str| items.iter().filter(|i| i.classes.contains(&class)).count();
+        for class in [
+            "codel",
+            "fq-codel",
+            "pie",
+            "red",
+            "dualpi2",
+            "no loss",
+            "single losses",
+            "bursts in packets",
+            "bursts in time",
+            "jitter > RTT/10",
+            "reordering",
+            "return path < rate",
+            "cellular model",
+            "rate steps",
+            "rate walks",
+            "two rates in turn",
+            "policer",
+            "outages",
+            "web beside",
+            "queue < 1/4 BDP",
+            "queue 1/4 to 1 BDP",
+            "queue 1 to 4 BDP",
+        ] {
+            assert!(count(class) >= 5, "{class}: {}", count(class));
+        }
+    }
+
+    #[test]
+    fn the_quick_set_is_a_part_of_the_full_one_and_sets_differ() {
+        let describe = |items: Vec<Item>| items.iter().map(Item::describe).collect::<Vec<_>>();
+        let (full, quick) = (law::networks(1, 30), law::networks(1, 10));
+        assert_eq!(describe(full)[..10], describe(quick)[..]);
+        assert_ne!(describe(law::mixes(1, 5)), describe(law::mixes(2, 5)));
+    }
+
+    #[test]
+    fn commas_in_parentheses_do_not_separate_protocols() {
+        assert_eq!(protocols("rrtp, cubic(c=1,beta=0.5)"), ["rrtp", "cubic(c=1,beta=0.5)"]);
+    }
+
+    #[test]
+    fn a_small_run_fills_the_table() {
+        let mut items = law::networks(1, 2);
+        items.extend(law::mixes(1, 1));
+        items.iter_mut().for_each(|i| i.question.duration = narrows_base::Duration::from_secs(2));
+        items.iter_mut().for_each(|i| {
+            i.question.warmup = narrows_base::Duration::ZERO;
+            i.changes.clear();
+            if let Some(n) = &mut i.neighbours {
+                n.starts_s = (0.0, 0.0);
+            }
+        });
+        let options = Options::read(&["--jobs".into(), "1".into()]).unwrap();
+        let results = simulate(&items, &options).unwrap();
+        let file = std::env::temp_dir().join(format!("bench-networks-{}", std::process::id()));
+        let file = file.to_string_lossy();
+        page::keep(&file, &results).unwrap();
+        let before = page::read(&file).unwrap();
+        std::fs::remove_file(&*file).unwrap();
+        assert_eq!(before.len(), items.len());
+        let text = page::text(&items, &results, &options.protocols, Some(&before));
+        assert!(text.contains("goodput / capacity, mean"), "{text}");
+        assert!(text.contains(CONTROL), "{text}");
+        assert!(Options::read(&["--set".into(), "x".into()]).is_err());
+    }
+}

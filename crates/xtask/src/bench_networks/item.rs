@@ -1,0 +1,161 @@
+//! One thing to simulate: a network, what shares it, how long and how often.
+
+use super::law;
+use narrows_base::{Duration, Spec, SpecError};
+use narrows_lab::Question;
+use narrows_link::Change;
+use narrows_scenario::Plan;
+use narrows_scenario::access_link::AccessLink;
+use narrows_scenario::scenario::{GroupProtocol, OwnLink, Scheduled};
+use narrows_sim::SourceSpec;
+use std::path::Path;
+
+/// Parts of the benchmark.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Part {
+    /// One flow on a network that was drawn.
+    Networks,
+    /// Several flows beside several.
+    Mixes,
+    /// A transfer that ends.
+    Transfers,
+    /// One flow on a recorded link.
+    Traces,
+    /// One flow under named conditions.
+    Named,
+}
+
+impl Part {
+    pub const ALL: [Part; 5] =
+        [Part::Networks, Part::Mixes, Part::Transfers, Part::Traces, Part::Named];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Networks => "networks",
+            Part::Mixes => "mixes",
+            Part::Transfers => "transfers",
+            Part::Traces => "traces",
+            Part::Named => "named",
+        }
+    }
+}
+
+/// Flows beside those under test.
+#[derive(Clone, Debug)]
+pub struct Neighbours {
+    /// A protocol, or `itself` for the one under test.
+    pub other: &'static str,
+    pub count: usize,
+    /// When the flows under test and the others start.
+    pub starts_s: (f64, f64),
+    /// Access links of both; their delays are drawn per flow.
+    pub access: (Option<String>, Option<String>),
+}
+
+/// What is simulated with each protocol.
+#[derive(Clone, Debug)]
+pub struct Item {
+    pub part: Part,
+    /// Unique within the part.
+    pub name: String,
+    pub classes: Vec<&'static str>,
+    pub question: Question,
+    pub changes: Vec<(Duration, Change)>,
+    /// Share of the capacity that losses, outages and a policer leave.
+    pub passes: f64,
+    pub neighbours: Option<Neighbours>,
+    /// New web transfers per second beside the flow.
+    pub web: Option<f64>,
+    /// The first seed, and how many there are.
+    pub seed: u64,
+    pub seeds: u64,
+}
+
+impl Item {
+    pub fn new(part: Part, name: &str, link: &str, duration_s: f64) -> Item {
+        Item {
+            part,
+            name: name.into(),
+            classes: Vec::new(),
+            question: law::question(link, duration_s),
+            changes: Vec::new(),
+            passes: 1.0,
+            neighbours: None,
+            web: None,
+            seed: 1,
+            seeds: 1,
+        }
+    }
+
+    pub fn key(&self) -> String {
+        format!("{} {}", self.part.name(), self.name)
+    }
+
+    /// Whether these flows meet their own kind.
+    pub fn beside_itself(&self) -> bool {
+        self.neighbours.as_ref().is_some_and(|n| n.other == "itself")
+    }
+
+    /// The item in one line.
+    pub fn describe(&self) -> String {
+        let mut text = format!("{} for {}", self.question.link, self.question.duration);
+        if !self.changes.is_empty() {
+            text += &format!(", {} changes of the rate", self.changes.len());
+        }
+        if let Some(n) = &self.neighbours {
+            text += &format!(", {} beside {} {}", self.question.flows, n.count, n.other);
+            text += &format!(" from {:.1} s and {:.1} s", n.starts_s.0, n.starts_s.1);
+            for (of, access) in [("own", &n.access.0), ("their", &n.access.1)] {
+                if let Some(access) = access {
+                    text += &format!(", {of} access {access}");
+                }
+            }
+        }
+        if let Some(rate) = self.web {
+            text += &format!(", {rate:.2} web transfers per second beside");
+        }
+        text
+    }
+
+    /// What runs with this protocol under test.
+    ///
+    /// # Errors
+    /// A link or protocol that does not parse; the message names the item.
+    pub fn plan(&self, protocol: &str) -> Result<Plan, String> {
+        self.try_plan(protocol).map_err(|e| format!("{}: {e}", self.key()))
+    }
+
+    fn try_plan(&self, protocol: &str) -> Result<Plan, SpecError> {
+        let against = self.neighbours.as_ref().map(|n| match n.other {
+            "itself" => format!("{protocol}:{}", n.count),
+            other => format!("{other}:{}", n.count),
+        });
+        let question = Question { protocols: protocol.into(), against, ..self.question.clone() };
+        let (mut scenario, _) = question.scenario(Path::new(""))?;
+        if let (Some(n), [own, others, ..]) = (&self.neighbours, &mut scenario.flows[..]) {
+            let sides = [(own, n.starts_s.0, &n.access.0), (others, n.starts_s.1, &n.access.1)];
+            for (flows, start_s, access) in sides {
+                flows.start = Duration::from_secs_f64(start_s);
+                if let Some(text) = access {
+                    let side = AccessLink::parse(text)?;
+                    flows.access = Some(OwnLink { side, stream: "access" });
+                }
+            }
+        }
+        if let (Some(rate), Some(own)) = (self.web, scenario.flows.first()) {
+            let mut web = own.clone();
+            web.name = "web".into();
+            web.speaks = GroupProtocol::One(Spec::named("cubic"));
+            web.source = SourceSpec::read(&Spec::parse(&format!("web(rate={rate:.6})"))?)?;
+            scenario.flows.push(web);
+        }
+        let scheduled = self.changes.iter().map(|(at, change)| Scheduled {
+            at: *at,
+            link: "bottleneck".into(),
+            change: change.clone(),
+            line: 0,
+        });
+        scenario.changes.extend(scheduled);
+        Plan::new(scenario)
+    }
+}

@@ -1,0 +1,453 @@
+//! The law by which networks are drawn; `docs/benchmarks.md` describes it.
+
+use super::item::{Item, Neighbours, Part};
+use narrows_base::{Duration, RandomKey, RandomStream, Rate, math};
+use narrows_lab::Question;
+use narrows_link::Change;
+use narrows_scenario::values;
+use narrows_sim::SourceSpec;
+use narrows_transport::Preset;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Bytes of a data packet on the wire.
+pub const PACKET: u32 = 1500;
+/// Ranges; numbers are drawn evenly in the logarithm.
+const RATE_BPS: (f64, f64) = (0.1e6, 1e9);
+const DELAY_S: (f64, f64) = (1e-3, 0.3);
+const LOSS: (f64, f64) = (1e-4, 0.1);
+/// Packets, or the time that so many packets take at the link's rate.
+const BURST: (f64, f64) = (1.0, 32.0);
+/// Of the base RTT.
+const JITTER_RTT: (f64, f64) = (0.01, 1.0);
+const REORDERED: (f64, f64) = (0.001, 0.3);
+const REORDER_RTT: (f64, f64) = (0.02, 0.5);
+const RETURN: (f64, f64) = (0.01, 1.0);
+const MOST_QUEUE_BDP: f64 = 4.0;
+/// Larger products are drawn again: they cost most events and say least beside the others.
+const MOST_BDP_PACKETS: f64 = 20_000.0;
+/// A run lasts this many round trips …
+const ROUND_TRIPS: f64 = 150.0;
+/// … within these bounds in seconds …
+const SECONDS: (f64, f64) = (10.0, 60.0);
+/// … but no longer than so many packets take at the highest rate, if it still has the least number of round trips.
+const MOST_PACKETS: f64 = 800_000.0;
+const LEAST_ROUND_TRIPS: f64 = 40.0;
+/// Cellular links have no more.
+const MOST_CELLULAR_BPS: f64 = 100e6;
+/// Times these for mixes, which take longer to settle.
+const MIXES_LONGER: f64 = 3.0;
+
+pub const SIZES: [(&str, f64); 4] =
+    [("10 kB", 1e4), ("100 kB", 1e5), ("1 MB", 1e6), ("10 MB", 1e7)];
+
+fn log_uniform(random: &mut RandomStream, (low, high): (f64, f64)) -> f64 {
+    low * math::pow(high / low, random.unit())
+}
+
+fn pick<T: Copy>(random: &mut RandomStream, list: &[T]) -> T {
+    list[(random.unit() * list.len() as f64) as usize]
+}
+
+fn rate(bps: f64) -> String {
+    values::rate_text(Rate::from_bps_f64(bps.round()))
+}
+
+fn time(seconds: f64) -> String {
+    values::time_text(Duration::from_micros((seconds * 1e6).round().max(1.0) as u64))
+}
+
+fn size_classes(rate_bps: f64, delay_s: f64) -> Vec<&'static str> {
+    let bdp = rate_bps * 2.0 * delay_s / (8.0 * f64::from(PACKET));
+    let classes = [
+        (rate_bps < 1e6, "rate < 1 Mbit/s"),
+        (rate_bps >= 100e6, "rate ≥ 100 Mbit/s"),
+        (delay_s < 5e-3, "RTT < 10 ms"),
+        (delay_s >= 0.1, "RTT ≥ 200 ms"),
+        (bdp >= 1_000.0, "BDP ≥ 1000 packets"),
+    ];
+    classes.iter().filter(|c| c.0).map(|c| c.1).collect()
+}
+
+/// A network while it is drawn.
+struct Draft {
+    rate_bps: f64,
+    delay_s: f64,
+    text: String,
+    classes: Vec<&'static str>,
+    changes: Vec<(Duration, Change)>,
+    /// Share of the packets that no loss process takes, times the share that a policer lets pass.
+    passes: f64,
+    peak_bps: f64,
+    duration_s: f64,
+}
+
+impl Draft {
+    fn new(
+        random: &mut RandomStream,
+        rates: (f64, f64),
+        delays: (f64, f64),
+        most_bdp: f64,
+    ) -> Draft {
+        let (rate_bps, delay_s) = loop {
+            let (rate_bps, delay_s) = (log_uniform(random, rates), log_uniform(random, delays));
+            if rate_bps * 2.0 * delay_s <= most_bdp * 8.0 * f64::from(PACKET) {
+                break (rate_bps, delay_s);
+            }
+        };
+        Draft {
+            rate_bps,
+            delay_s,
+            text: format!("{},{}", rate(rate_bps), time(delay_s)),
+            classes: size_classes(rate_bps, delay_s),
+            changes: Vec::new(),
+            passes: 1.0,
+            peak_bps: rate_bps,
+            duration_s: 0.0,
+        }
+    }
+
+    fn rtt_s(&self) -> f64 {
+        2.0 * self.delay_s
+    }
+    fn packet_s(&self) -> f64 {
+        8.0 * f64::from(PACKET) / self.rate_bps
+    }
+
+    fn last(&mut self, longer: f64) {
+        let rtt = self.rtt_s() + 3.0 * self.packet_s();
+        let wanted = (longer * ROUND_TRIPS * rtt).clamp(longer * SECONDS.0, longer * SECONDS.1);
+        let most = MOST_PACKETS * 8.0 * f64::from(PACKET) / self.peak_bps;
+        self.duration_s = wanted.min(most.max(LEAST_ROUND_TRIPS * rtt)).max(1.0);
+    }
+
+    /// The queue's size and discipline.
+    fn queue(&mut self, random: &mut RandomStream) {
+        let bdp = self.rtt_s() / self.packet_s();
+        let managed = random.chance(0.4);
+        // A managed queue that holds too little to be managed is a drop-tail queue.
+        let least = if managed { (0.5 * bdp).max(20.0) } else { 1.0 };
+        let packets = log_uniform(random, (least, (MOST_QUEUE_BDP * bdp).max(2.0 * least))).round();
+        let _ = write!(self.text, ",queue={packets}p");
+        if managed {
+            let aqm = pick(random, &["codel", "fq-codel", "pie", "red", "dualpi2"]);
+            let _ = write!(self.text, ",aqm={aqm}");
+            if aqm == "red" {
+                let least = (packets / 8.0).max(3.0);
+                let _ = write!(self.text, "(min={},max={})", least.round(), (3.0 * least).round());
+            }
+            self.classes.push("managed queue");
+            self.classes.push(aqm);
+        } else {
+            self.classes.push(match packets / bdp {
+                x if x < 0.25 || packets < 4.0 => "queue < 1/4 BDP",
+                x if x < 1.0 => "queue 1/4 to 1 BDP",
+                _ => "queue 1 to 4 BDP",
+            });
+        }
+    }
+
+    fn losses(&mut self, random: &mut RandomStream) {
+        let kind = random.unit();
+        let (p, burst) = (log_uniform(random, LOSS), log_uniform(random, BURST));
+        let text = match kind {
+            x if x < 0.3 => {
+                self.classes.push("no loss");
+                return;
+            }
+            x if x < 0.5 => {
+                self.classes.push("single losses");
+                format!("{p:.5}")
+            }
+            x if x < 0.75 => {
+                self.classes.push("bursts in packets");
+                format!("ge(g={:.7},h={:.5})", p / burst / (1.0 - p), 1.0 / burst)
+            }
+            _ => {
+                self.classes.push("bursts in time");
+                let bad = burst * self.packet_s();
+                format!("fade(bad={},good={})", time(bad), time(bad * (1.0 - p) / p))
+            }
+        };
+        if p >= 0.01 {
+            self.classes.push("loss ≥ 1%");
+        }
+        if kind >= 0.5 && burst >= 6.0 {
+            self.classes.push("bursts ≥ 6");
+        }
+        self.passes *= 1.0 - p;
+        let _ = write!(self.text, ",loss={text}");
+    }
+
+    fn delays(&mut self, random: &mut RandomStream) {
+        let rtt = self.rtt_s();
+        if random.chance(0.3) {
+            let jitter = log_uniform(random, JITTER_RTT);
+            let _ = write!(self.text, ",jitter={}", time(jitter * rtt));
+            self.classes.push(if jitter > 0.1 { "jitter > RTT/10" } else { "jitter ≤ RTT/10" });
+        }
+        if random.chance(0.15) {
+            let (p, by) = (log_uniform(random, REORDERED), log_uniform(random, REORDER_RTT));
+            let _ = write!(self.text, ",reorder={p:.4}/{}", time(by * rtt));
+            self.classes.push("reordering");
+        }
+        if random.chance(0.25) {
+            let back = self.rate_bps * log_uniform(random, RETURN);
+            let _ = write!(self.text, ",reverse-rate={}", rate(back));
+            self.classes.push("return path < rate");
+        }
+    }
+
+    /// How the rate changes; the length of the run is known after this.
+    fn rates(&mut self, random: &mut RandomStream) {
+        let kind = random.unit();
+        let (low, high) = (RATE_BPS.0 / 2.0, RATE_BPS.1);
+        let rate_bps = self.rate_bps;
+        let within = |factor: f64| Rate::from_bps_f64((rate_bps * factor).clamp(low, high));
+        let change = |at: f64, rate: Rate| (Duration::from_secs_f64(at), Change::Rate(rate));
+        match kind {
+            x if x < 0.1 => {
+                let factor = log_uniform(random, (0.1, 10.0));
+                self.peak_bps *= factor.max(1.0);
+                self.last(1.0);
+                self.changes.push(change(self.duration_s / 3.0, within(factor)));
+                self.classes.push("rate steps");
+            }
+            x if x < 0.2 => {
+                self.peak_bps *= 2.0;
+                self.last(1.0);
+                let every = log_uniform(random, (0.2, 5.0)).max(4.0 * self.packet_s());
+                let mut factor = 1.0f64;
+                for i in 1..(self.duration_s / every) as usize {
+                    factor = (factor * log_uniform(random, (0.6, 1.67))).clamp(0.2, 4.0);
+                    self.changes.push(change(i as f64 * every, within(factor)));
+                }
+                self.classes.push("rate walks");
+            }
+            x if x < 0.27 => {
+                self.last(1.0);
+                let every = log_uniform(random, (0.1, 3.0)).max(4.0 * self.packet_s());
+                let factor = log_uniform(random, (0.1, 0.6));
+                for i in 1..(self.duration_s / every) as usize {
+                    let factor = if i % 2 == 1 { factor } else { 1.0 };
+                    self.changes.push(change(i as f64 * every, within(factor)));
+                }
+                self.classes.push("two rates in turn");
+            }
+            x if x < 0.34 => {
+                let share = random.uniform(0.3, 0.9);
+                let bucket = log_uniform(random, (4.0, 100.0)) * f64::from(PACKET);
+                let _ = write!(self.text, ",policer={}/{bucket:.0}B", rate(rate_bps * share));
+                self.passes *= share;
+                self.last(1.0);
+                self.classes.push("policer");
+            }
+            x if x < 0.41 => {
+                self.last(1.0);
+                let length = log_uniform(random, (0.1, 2.0)).min(self.duration_s / 8.0);
+                let every = random.uniform(0.2, 0.6) * self.duration_s;
+                let outage = format!(
+                    "outage(at={},for={},every={})",
+                    time(every),
+                    time(length),
+                    time(every)
+                );
+                self.text = match self.text.split_once(",loss=") {
+                    Some((before, rest)) => format!("{before},loss={outage}+{rest}"),
+                    None => format!("{},loss={outage}", self.text),
+                };
+                let outages = (self.duration_s / every).ceil() - 1.0;
+                self.passes *= 1.0 - outages * length / self.duration_s;
+                self.classes.push("outages");
+            }
+            x if x < 0.55 && rate_bps <= MOST_CELLULAR_BPS => {
+                self.peak_bps *= 2.0;
+                self.last(1.0);
+                let seed = (1e6 * random.unit()) as u32;
+                let _ = write!(self.text, ",trace=cellular(mean={},seed={seed})", rate(rate_bps));
+                self.classes.push("cellular model");
+            }
+            _ => {
+                self.last(1.0);
+                self.classes.push("constant rate");
+            }
+        }
+    }
+
+    fn item(self, part: Part, number: usize) -> Item {
+        let mut item = Item::new(part, &format!("{number:03}"), &self.text, self.duration_s);
+        item.classes = self.classes;
+        item.changes = self.changes;
+        item.passes = self.passes;
+        item
+    }
+}
+
+/// `n` networks with one flow of the protocol under test, some with web traffic beside it.
+pub fn networks(seed: u64, n: usize) -> Vec<Item> {
+    let key = RandomKey::from_seed(seed).named("networks");
+    (0..n).map(|i| network(&mut key.numbered(i as u64).stream(), Part::Networks, i)).collect()
+}
+
+fn network(random: &mut RandomStream, part: Part, number: usize) -> Item {
+    let mut draft = Draft::new(random, RATE_BPS, DELAY_S, MOST_BDP_PACKETS);
+    draft.queue(random);
+    draft.losses(random);
+    draft.delays(random);
+    draft.rates(random);
+    let (rate_bps, web) = (draft.rate_bps, random.chance(0.1).then(|| random.uniform(0.05, 0.3)));
+    let mut item = draft.item(part, number);
+    item.seed = random.bits() >> 16;
+    if let Some(share) = web {
+        // Transfers of 30 kB in the mean, by CUBIC; what they are served is not the flow's capacity.
+        item.web = Some(rate_bps * share / (8.0 * 30e3));
+        item.classes.push("web beside");
+    }
+    item
+}
+
+/// `n` mixes: flows of the protocol under test beside flows of another or of the same.
+pub fn mixes(seed: u64, n: usize) -> Vec<Item> {
+    let key = RandomKey::from_seed(seed).named("mixes");
+    let mix = |i: usize| {
+        let random = &mut key.numbered(i as u64).stream();
+        let flows = |random: &mut RandomStream| log_uniform(random, (1.0, 9.0)) as usize;
+        let (own, others) = (flows(random), flows(random));
+        // At least a few packets for each flow.
+        let least = 0.25e6 * (own + others) as f64;
+        let mut draft = Draft::new(random, (least.max(1e6), 200e6), (2e-3, 0.15), 3_000.0);
+        draft.queue(random);
+        if random.chance(0.25) {
+            draft.losses(random);
+        }
+        draft.last(MIXES_LONGER);
+        let other = ["cubic", "sack", "bbr", "bbr3", "itself"][i % 5];
+        draft.classes.push(match other {
+            "itself" => "beside itself",
+            "cubic" => "beside cubic",
+            "sack" => "beside sack",
+            "bbr" => "beside bbr",
+            _ => "beside bbr3",
+        });
+        let mut late = |class| {
+            let late = random.chance(0.2);
+            if late {
+                draft.classes.push(class);
+            }
+            if late { random.uniform(0.05, 0.25) * draft.duration_s } else { 0.0 }
+        };
+        let starts_s = (late("starts late"), late("others start late"));
+        let side = |random: &mut RandomStream| {
+            random.chance(0.4).then(|| {
+                let longest = draft.delay_s * log_uniform(random, (0.2, 3.0));
+                format!("10Gbit/s/0ms..{}", time(longest))
+            })
+        };
+        let access = (side(random), side(random));
+        if access.0.is_some() || access.1.is_some() {
+            draft.classes.push("unequal RTTs");
+        }
+        let duration_s = draft.duration_s;
+        let mut item = draft.item(Part::Mixes, i);
+        item.question.flows = own;
+        item.question.warmup = Duration::from_secs_f64(0.4 * duration_s);
+        item.neighbours = Some(Neighbours { other, count: others, starts_s, access });
+        item.seed = random.bits() >> 16;
+        item
+    };
+    (0..n).map(mix).collect()
+}
+
+/// Transfers of each size on `n` networks; those that would take longer than half a minute are left out.
+pub fn transfers(seed: u64, n: usize) -> Vec<Item> {
+    let key = RandomKey::from_seed(seed).named("transfers");
+    let mut items = Vec::new();
+    for i in 0..n {
+        let random = &mut key.numbered(i as u64).stream();
+        let mut draft = Draft::new(random, RATE_BPS, DELAY_S, MOST_BDP_PACKETS);
+        draft.queue(random);
+        draft.losses(random);
+        draft.delays(random);
+        for (name, bytes) in SIZES {
+            let ideal_s = 8.0 * bytes / draft.rate_bps;
+            if ideal_s > 30.0 {
+                continue;
+            }
+            let most = 20.0 * ideal_s + 200.0 * draft.rtt_s() + 20.0;
+            let mut item =
+                Item::new(Part::Transfers, &format!("{i:03} {name}"), &draft.text, most.min(300.0));
+            item.classes = draft.classes.clone();
+            item.classes.push(name);
+            item.question.source = transfer(bytes);
+            item.seeds = 3;
+            item.seed = 1 + 10 * i as u64;
+            items.push(item);
+        }
+    }
+    items
+}
+
+fn transfer(bytes: f64) -> SourceSpec {
+    let spec = narrows_base::Spec::parse(&format!("transfer(size={bytes}B)"));
+    spec.and_then(|spec| SourceSpec::read(&spec)).unwrap_or_else(|_| SourceSpec::bulk())
+}
+
+/// The conditions that the benchmark names: bursts of 16 packets at 5%, each with twenty seeds.
+pub fn named() -> Vec<Item> {
+    let packets = "20Mbit/s,25ms,loss=ge(g=0.0032895,h=0.0625)";
+    // 16 packets take 9.6 ms.
+    let time = "20Mbit/s,25ms,loss=fade(bad=9.6ms,good=182.4ms)";
+    [("bursts of 16 packets, 5%", packets), ("bursts of 16 packets' time, 5%", time)]
+        .map(|(name, link)| {
+            let mut item = Item::new(Part::Named, name, link, 20.0);
+            (item.passes, item.seeds, item.seed) = (0.95, 20, 1);
+            item
+        })
+        .into()
+}
+
+/// A recorded link with a deep queue, the flow alone.
+///
+/// # Errors
+/// A file that is no trace.
+pub fn recorded(file: &Path) -> Result<Item, String> {
+    deep("", file, &file.display().to_string())
+}
+
+/// The model of a cellular link with the mean rate of a recorded one.
+///
+/// # Errors
+/// A file that is no trace.
+pub fn modelled(file: &Path) -> Result<Item, String> {
+    let (_, trace) = values::trace(&file.display().to_string(), Path::new(""))
+        .map_err(|e| format!("--traces: {e}"))?;
+    let mean = rate(trace.mean_bps());
+    deep(MODEL, file, &format!("cellular(mean={mean})"))
+}
+
+/// Begins the names of models.
+pub const MODEL: &str = "model of ";
+
+fn deep(prefix: &str, file: &Path, trace: &str) -> Result<Item, String> {
+    let name = file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let link = format!("12Mbit/s,30ms,queue=500p,trace={trace}");
+    let mut item = Item::new(Part::Traces, &format!("{prefix}{name}"), &link, 60.0);
+    (item.seeds, item.seed) = (if prefix.is_empty() { 3 } else { 9 }, 1);
+    if prefix.is_empty() {
+        item.classes.push("recorded");
+    }
+    // One that is no trace is refused before anything runs.
+    item.plan("cubic").map_err(|e| format!("--traces: {e}"))?;
+    Ok(item)
+}
+
+/// What a run of the benchmark asks, before the protocol is known.
+pub fn question(link: &str, duration_s: f64) -> Question {
+    Question {
+        link: link.into(),
+        duration: Duration::from_secs_f64(duration_s),
+        packet: PACKET,
+        preset: Preset::Linux,
+        ..Question::default()
+    }
+}

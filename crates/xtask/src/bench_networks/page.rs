@@ -1,0 +1,121 @@
+//! The table in a terminal, and the file of `--json` and `--before`.
+
+use super::item::{Item, Part};
+use super::scores::{self, CONTROL, Results, Score};
+use super::statistics::{Value, paired};
+use std::fmt::Write as _;
+
+/// The table of all parts: a column for each protocol, then differences.
+pub fn text(
+    items: &[Item],
+    results: &Results,
+    protocols: &[String],
+    before: Option<&Results>,
+) -> String {
+    let mut text = String::new();
+    for part in Part::ALL {
+        let rows = scores::of(part, items);
+        if rows.is_empty() {
+            continue;
+        }
+        let mut columns: Vec<&str> = protocols.iter().map(String::as_str).collect();
+        if part == Part::Mixes {
+            columns.push(CONTROL);
+        }
+        let count = items.iter().filter(|i| i.part == part).count();
+        let _ = write!(text, "\n{:<48}", format!("{} ({count})", part.name()));
+        for column in &columns {
+            let _ = write!(text, "{column:>18}");
+        }
+        for title in difference_titles(protocols, before) {
+            let _ = write!(text, "{title:>26}");
+        }
+        text.push('\n');
+        for row in &rows {
+            let label = format!("{} ({})", row.label, row.keys.len());
+            let label = if row.keys.len() == count { row.label.clone() } else { label };
+            let _ = write!(text, "{label:<48}");
+            for column in &columns {
+                let value = row.statistic.estimate(&row.values(results, column));
+                let _ = write!(text, "{:>18}", written(value, row.digits, false));
+            }
+            for value in differences(row, results, protocols, before) {
+                let _ = write!(text, "{:>26}", written(value, row.digits, true));
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn difference_titles(protocols: &[String], before: Option<&Results>) -> Vec<String> {
+    match before {
+        Some(_) => protocols.iter().map(|p| format!("{p}: now - before")).collect(),
+        None => protocols.iter().skip(1).map(|p| format!("{} - {p}", protocols[0])).collect(),
+    }
+}
+
+fn differences(
+    row: &Score,
+    results: &Results,
+    protocols: &[String],
+    before: Option<&Results>,
+) -> Vec<Value> {
+    match before {
+        Some(before) => (protocols.iter())
+            .map(|p| paired(row.statistic, &row.values(results, p), &row.values(before, p)))
+            .collect(),
+        None => (protocols.iter().skip(1))
+            .map(|p| {
+                let first = row.values(results, &protocols[0]);
+                paired(row.statistic, &first, &row.values(results, p))
+            })
+            .collect(),
+    }
+}
+
+fn written(value: Value, digits: usize, sign: bool) -> String {
+    let Value { value, half } = value;
+    match (value.is_finite(), half.is_finite()) {
+        (false, _) => "-".into(),
+        (true, false) if sign => format!("{value:+.digits$}"),
+        (true, false) => format!("{value:.digits$}"),
+        (true, true) if sign => format!("{value:+.digits$} ± {half:.digits$}"),
+        (true, true) => format!("{value:.digits$} ± {half:.digits$}"),
+    }
+}
+
+/// Each item in a line, with the figures of each protocol.
+pub fn each(items: &[Item], results: &Results, protocols: &[String]) -> String {
+    let mut text = String::new();
+    for item in items {
+        let _ = writeln!(text, "{}: {} [{}]", item.key(), item.describe(), item.classes.join(", "));
+        let Some(of_item) = results.get(&item.key()) else { continue };
+        let mut columns: Vec<&str> = protocols.iter().map(String::as_str).collect();
+        columns.push(CONTROL);
+        for (protocol, figures) in columns.iter().filter_map(|p| Some((p, of_item.get(*p)?))) {
+            let shown = figures.iter().filter(|(name, _)| *name != "events");
+            let list: Vec<String> = shown.map(|(name, x)| format!("{name} {x:.4}")).collect();
+            let _ = writeln!(text, "    {protocol:<16} {}", list.join(", "));
+        }
+    }
+    text
+}
+
+/// Writes all figures to a file.
+///
+/// # Errors
+/// What the file system says.
+pub fn keep(file: &str, results: &Results) -> Result<(), String> {
+    let text = serde_json::to_string_pretty(results).map_err(|e| e.to_string())?;
+    std::fs::write(file, text + "\n").map_err(|e| format!("{file}: {e}"))
+}
+
+/// Reads what [`keep`] wrote.
+///
+/// # Errors
+/// A file that is missing or has other content.
+pub fn read(file: &str) -> Result<Results, String> {
+    let text = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
+    serde_json::from_str(&text).map_err(|e| format!("{file}: {e}"))
+}

@@ -1,0 +1,210 @@
+//! The rows of the table: which figure of which items, and the statistic of it.
+
+use super::item::{Item, Part};
+use super::measure::Figures;
+use super::statistics::Statistic;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Figures by item, then by protocol. [`CONTROL`] is a protocol, too.
+pub type Results = BTreeMap<String, BTreeMap<String, Figures>>;
+
+/// In a mix: the others' own protocol in place of the one under test.
+pub const CONTROL: &str = "their own kind";
+/// With which transfers are compared.
+pub const TRANSFER_RIVALS: [&str; 2] = ["cubic", "rrtp+bbr"];
+/// With which recorded links are compared.
+pub const TRACE_RIVAL: &str = "bbr";
+/// A network counts as missed where another controller has so much more.
+const OF_BEST: f64 = 0.7;
+
+type Of = Box<dyn Fn(&BTreeMap<String, Figures>, &str) -> f64>;
+
+/// A row of the table.
+pub struct Score {
+    pub label: String,
+    /// Keys of the items that count.
+    pub keys: Vec<String>,
+    pub of: Of,
+    pub statistic: Statistic,
+    /// Digits after the point.
+    pub digits: usize,
+}
+
+impl Score {
+    /// Values of a protocol, one for each item; NaN where there is none.
+    pub fn values(&self, results: &Results, protocol: &str) -> Vec<f64> {
+        let one = |key: &String| results.get(key).map_or(f64::NAN, |r| (self.of)(r, protocol));
+        self.keys.iter().map(one).collect()
+    }
+}
+
+fn figure(of_item: &BTreeMap<String, Figures>, protocol: &str, name: &str) -> f64 {
+    of_item.get(protocol).and_then(|f| f.get(name)).copied().unwrap_or(f64::NAN)
+}
+
+fn plain(name: &'static str) -> Of {
+    Box::new(move |r, p| figure(r, p, name))
+}
+
+fn over(name: &'static str, rival: &'static str) -> Of {
+    Box::new(move |r, p| figure(r, p, name) / figure(r, rival, name))
+}
+
+/// All rows of a part, those of its classes included.
+pub fn of(part: Part, items: &[Item]) -> Vec<Score> {
+    let items: Vec<&Item> = items.iter().filter(|i| i.part == part).collect();
+    if items.is_empty() {
+        return Vec::new();
+    }
+    match part {
+        Part::Networks => networks(&items),
+        Part::Mixes => mixes(&items),
+        Part::Transfers => transfers(&items),
+        Part::Traces => traces(&items),
+        Part::Named => named(&items),
+    }
+}
+
+fn score(
+    label: impl Into<String>,
+    items: &[&Item],
+    of: Of,
+    statistic: Statistic,
+    digits: usize,
+) -> Score {
+    let keys = items.iter().map(|i| i.key()).collect();
+    Score { label: label.into(), keys, of, statistic, digits }
+}
+
+fn classes(items: &[&Item]) -> BTreeSet<&'static str> {
+    items.iter().flat_map(|i| i.classes.iter().copied()).collect()
+}
+
+fn of_class<'a>(items: &[&'a Item], class: &str) -> Vec<&'a Item> {
+    items.iter().copied().filter(|i| i.classes.contains(&class)).collect()
+}
+
+fn networks(items: &[&Item]) -> Vec<Score> {
+    let goodput = || plain("goodput");
+    let best: Of = Box::new(|r, p| {
+        let best = r.values().filter_map(|f| f.get("goodput")).fold(0.0f64, |m, x| m.max(*x));
+        figure(r, p, "goodput") / best
+    });
+    let mut rows = vec![
+        score("goodput / capacity, mean", items, goodput(), Statistic::Mean, 3),
+        score("goodput / capacity, p10", items, goodput(), Statistic::Quantile(0.1), 3),
+        score("goodput / capacity, worst", items, goodput(), Statistic::Least, 3),
+        score("below .7 of the best, networks", items, best, Statistic::CountBelow(OF_BEST), 0),
+        score("mean queue, ms, median", items, plain("queue ms"), Statistic::Quantile(0.5), 2),
+        score("mean queue, ms, p95", items, plain("queue ms"), Statistic::Quantile(0.95), 1),
+        score(
+            "RTT p95 - least, ms, median",
+            items,
+            plain("late p95 ms"),
+            Statistic::Quantile(0.5),
+            1,
+        ),
+        score("dropped by the queue, mean", items, plain("dropped"), Statistic::Mean, 4),
+        score("ln goodput - ½ ln(RTT/least), mean", items, plain("power"), Statistic::Mean, 3),
+    ];
+    for class in classes(items) {
+        let of = of_class(items, class);
+        rows.push(score(format!("goodput: {class}"), &of, goodput(), Statistic::Mean, 3));
+    }
+    rows
+}
+
+fn mixes(items: &[&Item]) -> Vec<Score> {
+    let (own, others): (Vec<&Item>, Vec<&Item>) =
+        items.iter().copied().partition(|i| i.beside_itself());
+    let share = || plain("share");
+    let fair = Statistic::Within(0.4, 0.6);
+    let kept = || over("others Mbit/s", CONTROL);
+    let mut rows = vec![
+        score("share within .4 to .6", &others, share(), fair, 2),
+        score("share, mean", &others, share(), Statistic::Mean, 3),
+        score("their starved flows", &others, plain("starved"), Statistic::Mean, 3),
+        score("own starved flows", &others, plain("own starved"), Statistic::Mean, 3),
+        score("their rate / beside their kind, p10", &others, kept(), Statistic::Quantile(0.1), 2),
+        score("their rate / beside their kind, mean", &others, kept(), Statistic::Mean, 2),
+        score("capacity used", &others, plain("used"), Statistic::Mean, 3),
+        score("mean queue, ms, median", &others, plain("queue ms"), Statistic::Quantile(0.5), 1),
+        score("beside itself: Jain, p10", &own, plain("jain"), Statistic::Quantile(0.1), 2),
+        score("beside itself: Jain, mean", &own, plain("jain"), Statistic::Mean, 3),
+        score("beside itself: capacity used", &own, plain("used"), Statistic::Mean, 3),
+        score(
+            "beside itself: mean queue, ms, median",
+            &own,
+            plain("queue ms"),
+            Statistic::Quantile(0.5),
+            1,
+        ),
+    ];
+    for class in classes(&others) {
+        let of = of_class(&others, class);
+        rows.push(score(format!("share: {class}"), &of, share(), Statistic::Mean, 3));
+        rows.push(score(format!("within .4 to .6: {class}"), &of, share(), fair, 2));
+    }
+    rows
+}
+
+fn transfers(items: &[&Item]) -> Vec<Score> {
+    let mut rows = Vec::new();
+    for rival in TRANSFER_RIVALS {
+        for (size, _) in super::law::SIZES {
+            let of = of_class(items, size);
+            let label = format!("{size}: time / {rival}'s");
+            rows.push(score(label, &of, over("completion ms", rival), Statistic::GeometricMean, 2));
+        }
+    }
+    rows.push(score("not done, share", items, plain("not done"), Statistic::Mean, 3));
+    for class in classes(items) {
+        let of = of_class(items, class);
+        let sizes = super::law::SIZES.iter().any(|s| s.0 == class);
+        if !sizes {
+            let label = format!("time / cubic's: {class}");
+            rows.push(score(
+                label,
+                &of,
+                over("completion ms", "cubic"),
+                Statistic::GeometricMean,
+                2,
+            ));
+        }
+    }
+    rows
+}
+
+fn traces(all: &[&Item]) -> Vec<Score> {
+    let items = &of_class(all, "recorded")[..];
+    let mut rows = vec![
+        score("goodput / capacity, mean", items, plain("goodput"), Statistic::Mean, 3),
+        score(
+            "RTT / bbr's, geometric mean",
+            items,
+            over("rtt ms", TRACE_RIVAL),
+            Statistic::GeometricMean,
+            2,
+        ),
+        score("RTT, ms, mean", items, plain("rtt ms"), Statistic::Mean, 0),
+        score("RTT p95, ms, mean", items, plain("rtt p95 ms"), Statistic::Mean, 0),
+    ];
+    for item in all {
+        let label = |what: &str| format!("{what}: {}", item.name);
+        rows.push(score(label("goodput"), &[item], plain("goodput"), Statistic::Mean, 3));
+        rows.push(score(label("RTT, ms"), &[item], plain("rtt ms"), Statistic::Mean, 0));
+    }
+    rows
+}
+
+fn named(items: &[&Item]) -> Vec<Score> {
+    let mut rows = Vec::new();
+    for item in items {
+        let row = |label: &str, of| {
+            score(format!("{}: {label}", item.name), &[item], of, Statistic::Mean, 3)
+        };
+        rows.push(row("median goodput", plain("goodput")));
+        rows.push(row("worst goodput", plain("worst goodput")));
+    }
+    rows
+}
