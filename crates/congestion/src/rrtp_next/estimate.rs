@@ -1,0 +1,216 @@
+//! What acknowledgements and outcomes tell of the path.
+
+mod loss;
+
+use super::View;
+use super::constants::*;
+use crate::{Ack, PacketOutcome, positive};
+pub use loss::Loss;
+
+/// A round that has ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Round {
+    /// Gain with which its packets left.
+    pub gain: f64,
+    pub delivered: f64,
+    pub lost: f64,
+    /// Packets per second that arrived.
+    pub rate: f64,
+    /// Seconds of queueing delay.
+    pub queue_min: f64,
+    pub queue_mean: f64,
+    /// The application was the limit.
+    pub app_limited: bool,
+}
+
+/// The largest of the last rounds.
+#[derive(Clone, Debug, Default)]
+pub struct Bandwidth {
+    best: [f64; RATE_ROUNDS],
+}
+
+impl Bandwidth {
+    /// Packets per second; 0 if unknown.
+    pub fn get(&self) -> f64 {
+        self.best.iter().copied().fold(0.0, f64::max)
+    }
+    pub fn set(&mut self, rate: f64) {
+        self.best = [0.0; RATE_ROUNDS];
+        self.best[0] = rate;
+    }
+    pub fn add(&mut self, rate: f64) {
+        self.best.rotate_right(1);
+        self.best[0] = rate;
+    }
+}
+
+/// Smallest of this and of the last period.
+#[derive(Clone, Copy, Debug)]
+struct Least([f64; 2]);
+
+impl Least {
+    fn get(self) -> f64 {
+        self.0[0].min(self.0[1])
+    }
+    fn add(&mut self, x: f64) {
+        self.0[0] = self.0[0].min(x);
+    }
+    fn turn(&mut self) {
+        self.0 = [f64::INFINITY, self.0[0]];
+    }
+}
+
+impl Default for Least {
+    fn default() -> Least {
+        Least([f64::INFINITY; 2])
+    }
+}
+
+/// The round that goes on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counting {
+    began: f64,
+    delivered: f64,
+    lost: f64,
+    n: f64,
+    sum: f64,
+    squares: f64,
+    min: f64,
+    /// Samples that the application limited, and others.
+    limited: [bool; 2],
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Path {
+    pub bandwidth: Bandwidth,
+    pub loss: Loss,
+    rtts: Least,
+    delays: Least,
+    period_began: f64,
+    told_rtt: bool,
+    /// Newest RTT, and queueing delay on the way there.
+    pub rtt: f64,
+    pub queue: f64,
+    /// Smoothed round trip without the queue there.
+    unqueued: f64,
+    /// Smoothed deviation of delays within a round.
+    pub deviation: f64,
+    now: Counting,
+    last_gain: f64,
+    /// Smoothed queueing delay.
+    pub queue_usual: f64,
+    pub rounds: u64,
+}
+
+impl Path {
+    pub fn tell_rtt(&mut self, rtt: f64) {
+        self.rtts = Least([rtt, f64::INFINITY]);
+        (self.rtt, self.unqueued) = (rtt, rtt);
+        self.told_rtt = true;
+    }
+    pub fn forget(&mut self) {
+        self.bandwidth = Bandwidth::default();
+        (self.rtts, self.delays) = (Least::default(), Least::default());
+        self.now = Counting::default();
+        self.deviation = 0.0;
+    }
+    /// Smallest RTT in seconds.
+    pub fn base(&self) -> Option<f64> {
+        let least = self.rtts.get();
+        least.is_finite().then_some(least)
+    }
+    /// A queue below this does not show.
+    pub fn noise(&self) -> f64 {
+        TARGET.max(PACKETS / self.bandwidth.get().max(1e-3)) + self.deviation
+    }
+    /// Packets that fill the path without a queue.
+    pub fn product(&self) -> f64 {
+        let base = self.base().unwrap_or(0.0);
+        self.bandwidth.get() * (base.max(self.unqueued) + DEVIATIONS * self.deviation)
+    }
+    pub fn is_saturated(&self, round: &Round) -> bool {
+        round.queue_min > self.noise() || self.loss.exceeds(round.delivered + round.lost, round.lost)
+    }
+
+    pub fn on_outcome(&mut self, outcome: &PacketOutcome) {
+        self.now.lost += f64::from(u8::from(outcome.lost));
+        self.loss.on_outcome(outcome.lost, self.queue <= self.queue_usual, self.last_gain < 1.0);
+    }
+
+    /// The round if one has ended.
+    pub fn on_ack(&mut self, ack: &Ack, gain: f64) -> Option<Round> {
+        let now = ack.now.as_secs_f64();
+        let rtt = positive(ack.rtt);
+        let there = ack.forward_delay.map_or(rtt, positive);
+        if std::mem::take(&mut self.told_rtt) {
+            self.rtts = Least::default();
+        }
+        if now - self.period_began > BASE_SECONDS.max(40.0 * rtt) {
+            self.rtts.turn();
+            self.delays.turn();
+            self.period_began = now;
+        }
+        self.rtts.add(rtt);
+        self.delays.add(there);
+        self.rtt = rtt;
+        self.queue = there - self.delays.get();
+        let unqueued = rtt - self.queue;
+        self.unqueued =
+            if self.unqueued > 0.0 { self.unqueued + SMOOTH * (unqueued - self.unqueued) } else { unqueued };
+        let ended = if ack.round_start { self.turn(now, gain) } else { None };
+        let c = &mut self.now;
+        c.min = if c.n == 0.0 { self.queue } else { c.min.min(self.queue) };
+        c.n += 1.0;
+        c.sum += self.queue;
+        c.squares += self.queue * self.queue;
+        c.delivered += ack.newly_delivered as f64;
+        if let Some(rate) = &ack.rate {
+            c.limited[usize::from(rate.app_limited)] = true;
+        }
+        ended
+    }
+
+    fn turn(&mut self, now: f64, gain: f64) -> Option<Round> {
+        let c = std::mem::replace(&mut self.now, Counting { began: now, ..Counting::default() });
+        let gain = std::mem::replace(&mut self.last_gain, gain);
+        if c.n == 0.0 || now <= c.began {
+            return None;
+        }
+        self.rounds += 1;
+        let mean = c.sum / c.n;
+        let deviation = (c.squares / c.n - mean * mean).max(0.0).sqrt();
+        self.deviation += SMOOTH * (deviation - self.deviation);
+        self.queue_usual += SMOOTH * (mean - self.queue_usual);
+        Some(Round {
+            gain,
+            delivered: c.delivered,
+            lost: c.lost,
+            rate: c.delivered / (now - c.began) / (1.0 - self.loss.link()),
+            queue_min: c.min,
+            queue_mean: mean,
+            app_limited: c.limited == [false, true],
+        })
+    }
+
+    /// Takes a round's rate.
+    pub fn measure(&mut self, view: &View) {
+        let round = &view.round;
+        if round.app_limited && round.rate <= self.bandwidth.get() {
+            return;
+        }
+        if view.saturated {
+            // What losses took may have been a burst's.
+            let queued = round.queue_min > self.noise();
+            let least = if queued { 0.0 } else { GIVES_WAY * self.bandwidth.get() };
+            self.bandwidth.set(round.rate.max(least));
+        } else {
+            self.bandwidth.add(round.rate);
+        }
+    }
+
+    /// Rate at which what has arrived in this round came.
+    pub fn rate_now(&self, now: f64) -> f64 {
+        let span = now - self.now.began;
+        if span > 0.0 { self.now.delivered / span } else { 0.0 }
+    }
+}
