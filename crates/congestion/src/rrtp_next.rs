@@ -67,8 +67,9 @@ struct Limits {
 #[derive(Clone, Copy, Debug)]
 struct View {
     round: Round,
-    /// The bottleneck was busy all the time.
+    /// A queue stood all the time, or packets were dropped.
     saturated: bool,
+    queued: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -117,14 +118,14 @@ impl Rrtp {
     fn begin_alone(&mut self) {
         self.mode = Mode::Alone;
         self.alone = alone::Alone::default();
-        self.evidence.settle(false);
+        self.evidence.begin(false);
     }
 
     fn begin_competitive(&mut self, outstanding: f64) {
         self.mode = Mode::Competitive;
-        let product = self.path.bandwidth.get() * self.path.rtt;
-        self.competitive = competitive::Competitive::begin(outstanding.max(product));
-        self.evidence.settle(true);
+        let before = self.evidence.rate_before * self.path.rtt;
+        self.competitive = competitive::Competitive::begin(outstanding.max(before));
+        self.evidence.begin(true);
     }
 
     fn gain(&self) -> f64 {
@@ -141,10 +142,10 @@ impl Controller for Rrtp {
         self.most += ack.newly_delivered as f64;
         let gain = self.gain();
         let ended = self.path.on_ack(ack, gain);
-        let view = ended.map(|round| View { round, saturated: self.path.is_saturated(&round) });
+        let view = ended.map(|round| self.path.view(round));
         if let Some(v) = view.filter(|_| TRACE.with(|t| *t)) {
             let r = v.round;
-            eprintln!("{:7.3} {:?} g{:.2} ack{:.0} lost{:.0} rate{:.1} bw{:.1} q{:.1}/{:.1} noise{:.1} sat{} link{:.3} b{:.1} ev{:.1} out{} most{:.0} win{:.0}", ack.now.as_secs_f64(), self.mode, r.gain, r.delivered, r.lost, r.rate, self.path.bandwidth.get(), r.queue_min*1e3, r.queue_mean*1e3, self.path.noise()*1e3, v.saturated as u8, self.path.loss.link(), self.path.loss.burst(), self.evidence.shared, ack.outstanding, self.most, self.send_limits().cwnd);
+            eprintln!("{:7.3} {:?} g{:.2} ack{:.0} lost{:.0} rate{:.1} bw{:.1} q{:.1}/{:.1} noise{:.1} sat{} link{:.3} b{:.1} ev{:.1} out{} most{:.0} win{:.0}", ack.now.as_secs_f64(), self.mode, r.gain, r.delivered, r.lost, r.rate, self.path.bandwidth.get(), r.queue_min*1e3, r.queue_mean*1e3, self.path.noise()*1e3, v.saturated as u8, self.path.loss.link(), self.path.loss.burst(), self.evidence.sum, ack.outstanding, self.most, self.send_limits().cwnd);
         }
         match self.mode {
             Mode::Startup => {
@@ -156,9 +157,9 @@ impl Controller for Rrtp {
                 if let Some(view) = view {
                     let before = self.path.bandwidth.get();
                     self.path.measure(&view);
-                    self.evidence.on_round(&view, &self.path);
+                    self.evidence.on_round(&view, &self.path, before);
                     self.alone.on_round(&view, before);
-                    if self.evidence.is_shared() {
+                    if self.evidence.decides() {
                         self.begin_competitive(ack.outstanding as f64);
                     }
                 }
@@ -166,10 +167,11 @@ impl Controller for Rrtp {
             Mode::Competitive => {
                 self.competitive.on_ack(ack, &self.path);
                 if let Some(view) = view {
+                    let before = self.path.bandwidth.get();
                     self.path.measure(&view);
-                    self.evidence.on_round(&view, &self.path);
+                    self.evidence.on_round(&view, &self.path, before);
                     self.competitive.on_round(&view, &self.path);
-                    if self.evidence.is_alone() {
+                    if self.evidence.decides() {
                         self.begin_alone();
                     }
                 }

@@ -50,7 +50,7 @@ impl Alone {
     }
     pub fn limits(&self, path: &Path) -> Limits {
         let bandwidth = path.bandwidth.get();
-        let window = self.gain * (path.product() + TARGET * bandwidth) + 3.0;
+        let window = self.gain * path.product() + 1.0;
         Limits { window: window.max(MIN_WINDOW), rate: Some(self.gain * bandwidth) }
     }
 }

@@ -3,7 +3,7 @@
 /// Packets of the first flight (RFC 6928).
 pub const FIRST_FLIGHT: f64 = 10.0;
 /// Packets in flight at least (RFC 9002 has 2, BBR 4: a lost packet is found by three behind it).
-pub const MIN_WINDOW: f64 = 4.0;
+pub const MIN_WINDOW: f64 = 3.0;
 /// Rounds over which the largest delivery rate counts (BBR: 10): a cycle and two.
 pub const RATE_ROUNDS: usize = 10;
 /// Seconds for which a smallest delay counts at least (BBR: 10).
@@ -51,3 +51,13 @@ pub const GIVES_WAY: f64 = 0.85;
 /// Losses after which burst lengths are forgotten.
 pub const RUN_MEMORY: f64 = 100.0;
 pub const MOST_UP: f64 = 2.0;
+/// Least difference of a round's packets that is an experiment, in logarithms.
+pub const LEAST_DIFFERENCE: f64 = 0.1;
+/// Log-likelihood of a round without a queue.
+pub const UNQUEUED: f64 = 0.25;
+/// Packets that say something of a loss.
+pub const ENOUGH: f64 = 24.0;
+/// Loss that is believed untested.
+pub const UNTESTED: f64 = 0.1;
+/// Packets that tell a rate by their spacing.
+pub const TRAIN: f64 = 4.0;

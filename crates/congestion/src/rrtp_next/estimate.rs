@@ -87,6 +87,8 @@ pub struct Path {
     rtts: Least,
     delays: Least,
     period_began: f64,
+    /// Largest rate of a round of this and of the last period.
+    most: [f64; 2],
     told_rtt: bool,
     /// Newest RTT, and queueing delay on the way there.
     pub rtt: f64,
@@ -97,9 +99,14 @@ pub struct Path {
     pub deviation: f64,
     now: Counting,
     last_gain: f64,
-    /// Smoothed queueing delay.
-    pub queue_usual: f64,
+    /// When the last probe began, and until when its queue may stand.
+    loud: [f64; 2],
     pub rounds: u64,
+    /// Packets and least delay of the round before; mean difference of the latter while as much is sent, and the number
+    /// of such rounds and 2.
+    before: [f64; 2],
+    pub wander: f64,
+    steady: f64,
 }
 
 impl Path {
@@ -112,7 +119,7 @@ impl Path {
         self.bandwidth = Bandwidth::default();
         (self.rtts, self.delays) = (Least::default(), Least::default());
         self.now = Counting::default();
-        self.deviation = 0.0;
+        (self.deviation, self.wander, self.steady) = (0.0, 0.0, 0.0);
     }
     /// Smallest RTT in seconds.
     pub fn base(&self) -> Option<f64> {
@@ -121,20 +128,30 @@ impl Path {
     }
     /// A queue below this does not show.
     pub fn noise(&self) -> f64 {
-        TARGET.max(PACKETS / self.bandwidth.get().max(1e-3)) + self.deviation
+        let most = self.most[0].max(self.most[1]);
+        let turns = if most > 0.0 { PACKETS / most } else { 0.0 };
+        TARGET.max(turns) + DEVIATIONS * (self.deviation + self.wander)
     }
     /// Packets that fill the path without a queue.
     pub fn product(&self) -> f64 {
         let base = self.base().unwrap_or(0.0);
-        self.bandwidth.get() * (base.max(self.unqueued) + DEVIATIONS * self.deviation)
+        self.bandwidth.get() * (base.max(self.unqueued) + self.noise())
     }
-    pub fn is_saturated(&self, round: &Round) -> bool {
-        round.queue_min > self.noise() || self.loss.exceeds(round.delivered + round.lost, round.lost)
+    pub fn view(&self, round: Round) -> View {
+        let queued = round.queue_min > self.noise();
+        let dropped = self.loss.exceeds(round.delivered + round.lost, round.lost);
+        View { round, queued, saturated: queued || dropped }
     }
 
     pub fn on_outcome(&mut self, outcome: &PacketOutcome) {
         self.now.lost += f64::from(u8::from(outcome.lost));
-        self.loss.on_outcome(outcome.lost, self.queue <= self.queue_usual, self.last_gain < 1.0);
+        let short = self.queue <= self.noise() && self.is_quiet(outcome.sent.as_secs_f64());
+        self.loss.on_outcome(outcome.lost, short, short && self.last_gain < 1.0);
+    }
+
+    /// Whether a packet left outside of probes, and not so soon after one that it met its queue.
+    fn is_quiet(&self, sent: f64) -> bool {
+        sent < self.loud[0] || sent > self.loud[1]
     }
 
     /// The round if one has ended.
@@ -148,6 +165,7 @@ impl Path {
         if now - self.period_began > BASE_SECONDS.max(40.0 * rtt) {
             self.rtts.turn();
             self.delays.turn();
+            self.most = [0.0, self.most[0]];
             self.period_began = now;
         }
         self.rtts.add(rtt);
@@ -172,6 +190,13 @@ impl Path {
 
     fn turn(&mut self, now: f64, gain: f64) -> Option<Round> {
         let c = std::mem::replace(&mut self.now, Counting { began: now, ..Counting::default() });
+        // The round that begins has the gain that the policy gives it next; this one had `gain`.
+        if gain > 1.0 {
+            if now - self.rtt > self.loud[1] {
+                self.loud[0] = c.began;
+            }
+            self.loud[1] = now + self.rtt;
+        }
         let gain = std::mem::replace(&mut self.last_gain, gain);
         if c.n == 0.0 || now <= c.began {
             return None;
@@ -179,8 +204,15 @@ impl Path {
         self.rounds += 1;
         let mean = c.sum / c.n;
         let deviation = (c.squares / c.n - mean * mean).max(0.0).sqrt();
-        self.deviation += SMOOTH * (deviation - self.deviation);
-        self.queue_usual += SMOOTH * (mean - self.queue_usual);
+        let packets = (c.delivered + c.lost).max(1.0);
+        // What delays vary by while as much is sent is nobody's queue.
+        if (packets / self.before[0]).ln().abs() < LEAST_DIFFERENCE {
+            let smooth = SMOOTH.max(1.0 / (2.0 + self.steady));
+            self.deviation += smooth * (deviation - self.deviation);
+            self.wander += smooth * ((c.min - self.before[1]).abs() - self.wander);
+            self.steady += 1.0;
+        }
+        self.before = [packets, c.min];
         Some(Round {
             gain,
             delivered: c.delivered,
@@ -195,13 +227,13 @@ impl Path {
     /// Takes a round's rate.
     pub fn measure(&mut self, view: &View) {
         let round = &view.round;
+        self.most[0] = self.most[0].max(round.rate);
         if round.app_limited && round.rate <= self.bandwidth.get() {
             return;
         }
         if view.saturated {
             // What losses took may have been a burst's.
-            let queued = round.queue_min > self.noise();
-            let least = if queued { 0.0 } else { GIVES_WAY * self.bandwidth.get() };
+            let least = if view.queued { 0.0 } else { GIVES_WAY * self.bandwidth.get() };
             self.bandwidth.set(round.rate.max(least));
         } else {
             self.bandwidth.add(round.rate);

@@ -1,49 +1,68 @@
 //! What became of a difference in rate.
 
 use super::View;
-use super::constants::{DECIDES, MOST_EACH, RATE_NOISE};
+use super::constants::{DECIDES, FOLLOWS, LEAST_DIFFERENCE, MOST_EACH, RATE_NOISE, UNQUEUED};
 use super::estimate::Path;
 
+/// Cumulative sums of log-likelihoods (Page 1954): of sharing over being alone, or the reverse.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// Log-likelihood of sharing over being alone.
-    pub shared: f64,
+    pub sum: f64,
+    /// 1 while being alone is believed, -1 otherwise.
+    sign: f64,
+    /// Packets per second when the sum left 0.
+    pub rate_before: f64,
     /// The round before.
     before: Option<View>,
 }
 
 impl Evidence {
-    pub fn settle(&mut self, shared: bool) {
-        self.shared = 0.0;
-        let _ = shared;
-        self.before = None;
+    /// Begins anew: `shared` is believed now.
+    pub fn begin(&mut self, shared: bool) {
+        *self = Evidence { sign: if shared { -1.0 } else { 1.0 }, ..Evidence::default() };
     }
-    pub fn is_shared(&self) -> bool {
-        self.shared > DECIDES
+    /// Whether the belief is wrong.
+    pub fn decides(&self) -> bool {
+        self.sum > DECIDES
     }
-    pub fn is_alone(&self) -> bool {
-        self.shared < -DECIDES
+    fn add(&mut self, for_shared: f64, rate: f64) {
+        if self.sum <= 0.0 {
+            self.rate_before = rate;
+        }
+        let gain = self.sign * for_shared.clamp(-MOST_EACH, MOST_EACH);
+        self.sum = (self.sum + gain).max(0.0);
     }
-    pub fn on_round(&mut self, view: &View, _path: &Path) {
+    pub fn on_round(&mut self, view: &View, path: &Path, bandwidth: f64) {
         let before = self.before.replace(*view);
+        let round = &view.round;
+        if round.app_limited {
+            self.before = None;
+            return;
+        }
         if !view.saturated {
-            self.shared = (self.shared - 0.25).max(-2.0 * DECIDES);
+            self.add(-UNQUEUED, bandwidth);
             return;
         }
-        let Some(last) = before.filter(|b| b.saturated) else { return };
-        if view.round.app_limited || last.round.app_limited {
+        if !view.queued {
+            // Of what was sent more some arrives and some is lost.
+            if round.gain > 1.0 && round.rate > bandwidth * (1.0 + 0.5 * FOLLOWS * (round.gain - 1.0)) {
+                self.add(MOST_EACH, bandwidth);
+            }
             return;
         }
-        // ln of what was sent more, and of what arrived more.
-        let sent = (view.round.gain / last.round.gain).ln();
-        let came = (view.round.rate / last.round.rate).ln();
-        if sent.abs() < RATE_NOISE {
+        let Some(last) = before.filter(|b| b.queued) else { return };
+        // What was sent more, and what arrived more; the rest waits.
+        let packets = |r: &super::Round| (r.delivered + r.lost).max(1.0);
+        let sent = (packets(round) / packets(&last.round)).ln();
+        let came = (round.rate / last.round.rate).ln();
+        if sent.abs() < LEAST_DIFFERENCE {
             return;
         }
-        let few = 2.0 / view.round.delivered.min(last.round.delivered).max(1.0);
+        let few = 1.0 / round.delivered.min(last.round.delivered).max(1.0);
         let variance = RATE_NOISE * RATE_NOISE + few * few;
-        let share = 0.5 * sent;
-        let gained = (came * came - (came - share) * (came - share)) / (2.0 * variance);
-        self.shared = (self.shared + gained.clamp(-MOST_EACH, MOST_EACH)).clamp(-2.0 * DECIDES, 2.0 * DECIDES);
+        let expected = FOLLOWS * sent;
+        let likelier = (came * came - (came - expected) * (came - expected)) / (2.0 * variance);
+        let _ = path;
+        self.add(likelier, bandwidth);
     }
 }

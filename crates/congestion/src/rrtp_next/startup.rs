@@ -32,9 +32,9 @@ impl Startup {
         let now = ack.now.as_secs_f64();
         if ack.round_start {
             (self.began, self.since) = (now, 0.0);
-        } else {
+        } else if self.first {
             self.since += ack.newly_delivered as f64;
-            if self.since >= 6.0 && now > self.began {
+            if self.since >= TRAIN && now > self.began {
                 self.train = self.since / (now - self.began);
             }
         }
@@ -46,17 +46,17 @@ impl Startup {
         let Some(view) = view else {
             return false;
         };
-        self.first = false;
+        self.first &= view.round.delivered < TRAIN;
         let round = view.round;
-        if round.app_limited {
-            return false;
-        }
-        path.measure(&View { saturated: false, ..view });
+        path.measure(&View { saturated: false, queued: false, ..view });
         let grew = round.rate > PLATEAU * self.best;
         self.stale = if grew { 0 } else { self.stale + u32::from(ack.window_limited) };
         self.best = self.best.max(round.rate);
         let queue = round.queue_min > path.noise().max(0.125 * base);
         let dropped = path.loss.exceeds(round.delivered + round.lost, round.lost) && !grew;
+        if view.saturated {
+            self.train = 0.0;
+        }
         if queue || dropped || self.stale >= PLATEAU_ROUNDS {
             path.bandwidth.set(if queue || dropped { round.rate } else { self.best });
             return true;
@@ -67,7 +67,7 @@ impl Startup {
         let Some(base) = path.base().filter(|_| !self.first) else {
             return Limits { window: self.window, rate: None };
         };
-        let rate = 2.0 * self.window / base.max(1e-6);
+        let rate = (2.0 * self.window / base.max(1e-6)).max(self.train.min(TRAIN_GROWTH * self.window / base.max(1e-6)));
         Limits { window: self.window, rate: Some(rate) }
     }
 }

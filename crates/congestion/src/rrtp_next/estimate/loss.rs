@@ -1,6 +1,6 @@
 //! What the link loses by itself, and how long its bursts are.
 
-use super::super::constants::{MEMORY, MOST_LOSS, RUN_MEMORY, SIGNIFICANT};
+use super::super::constants::{ENOUGH, MEMORY, MOST_LOSS, RUN_MEMORY, SIGNIFICANT, UNTESTED};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
@@ -23,9 +23,9 @@ impl Account {
 
 #[derive(Clone, Debug, Default)]
 pub struct Loss {
-    /// Of all packets, of those that met a short queue, and of those that left while the sender held back.
-    all: Account,
-    short: Account,
+    /// Of packets that met no queue and left outside of probes, and of those of them that left while the sender held
+    /// back.
+    quiet: Account,
     held: Account,
     /// Losses, and runs of them.
     run: Account,
@@ -34,15 +34,14 @@ pub struct Loss {
 }
 
 impl Loss {
-    pub fn on_outcome(&mut self, lost: bool, short: bool, held: bool) {
+    pub fn on_outcome(&mut self, lost: bool, quiet: bool, held: bool) {
         let lost_one = f64::from(u8::from(lost));
         if lost {
             self.run.add(f64::from(u8::from(!self.last)), 1.0, RUN_MEMORY);
         }
         self.last = lost;
-        self.all.add(1.0, lost_one, MEMORY);
-        if short {
-            self.short.add(1.0, lost_one, MEMORY);
+        if quiet {
+            self.quiet.add(1.0, lost_one, MEMORY);
         }
         if held {
             self.held.add(1.0, lost_one, MEMORY);
@@ -52,13 +51,15 @@ impl Loss {
     pub fn burst(&self) -> f64 {
         ((self.run.lost + 1.0) / (self.run.packets + 1.0)).max(1.0)
     }
-    /// Share of packets that the link loses: what is lost at any queue and rate, as far as chance lets it be known.
+    /// Share of packets that the link loses: what is lost without a queue, as far as it is not less when holding back.
     pub fn link(&self) -> f64 {
-        let all = self.all.share();
-        let most = |a: &Account| {
-            a.share() + (self.burst() * all * (1.0 - all) / a.packets.max(1.0)).sqrt()
+        let quiet = self.quiet.share();
+        let most = if self.held.packets < ENOUGH {
+            UNTESTED
+        } else {
+            self.held.share() + (self.burst() * quiet * (1.0 - quiet) / self.held.packets).sqrt()
         };
-        all.min(most(&self.short)).min(most(&self.held)).min(MOST_LOSS).max(self.told)
+        quiet.min(most).min(MOST_LOSS).max(self.told)
     }
     /// Whether so many lost of so many are more than the link's.
     pub fn exceeds(&self, packets: f64, lost: f64) -> bool {
