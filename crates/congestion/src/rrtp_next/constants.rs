@@ -49,7 +49,7 @@ pub const PACKETS: f64 = 2.0;
 /// A round's losses leave this of the bandwidth at least.
 pub const GIVES_WAY: f64 = 0.85;
 /// Losses after which burst lengths are forgotten.
-pub const RUN_MEMORY: f64 = 100.0;
+pub const RUN_MEMORY: f64 = 50.0;
 pub const MOST_UP: f64 = 2.0;
 /// Least difference of a round's packets that is an experiment, in logarithms.
 pub const LEAST_DIFFERENCE: f64 = 0.1;

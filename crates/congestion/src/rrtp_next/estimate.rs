@@ -16,6 +16,8 @@ pub struct Round {
     pub lost: f64,
     /// Packets per second that arrived.
     pub rate: f64,
+    /// … in the mean of the round.
+    pub mean_rate: f64,
     /// Seconds of queueing delay.
     pub queue_min: f64,
     pub queue_mean: f64,
@@ -73,6 +75,8 @@ struct Counting {
     delivered: f64,
     lost: f64,
     n: f64,
+    /// Largest rate sample.
+    rate: f64,
     sum: f64,
     squares: f64,
     min: f64,
@@ -184,6 +188,7 @@ impl Path {
         c.delivered += ack.newly_delivered as f64;
         if let Some(rate) = &ack.rate {
             c.limited[usize::from(rate.app_limited)] = true;
+            c.rate = c.rate.max(rate.per_second());
         }
         ended
     }
@@ -206,7 +211,8 @@ impl Path {
         let deviation = (c.squares / c.n - mean * mean).max(0.0).sqrt();
         let packets = (c.delivered + c.lost).max(1.0);
         // What delays vary by while as much is sent is nobody's queue.
-        if (packets / self.before[0]).ln().abs() < LEAST_DIFFERENCE {
+        let sent = (packets / self.before[0]).ln();
+        if sent.abs() < LEAST_DIFFERENCE || sent * (c.min - self.before[1]) < 0.0 {
             let smooth = SMOOTH.max(1.0 / (2.0 + self.steady));
             self.deviation += smooth * (deviation - self.deviation);
             self.wander += smooth * ((c.min - self.before[1]).abs() - self.wander);
@@ -217,7 +223,8 @@ impl Path {
             gain,
             delivered: c.delivered,
             lost: c.lost,
-            rate: c.delivered / (now - c.began) / (1.0 - self.loss.link()),
+            rate: c.rate.max(c.delivered / (now - c.began)) / (1.0 - self.loss.link()),
+            mean_rate: c.delivered / (now - c.began),
             queue_min: c.min,
             queue_mean: mean,
             app_limited: c.limited == [false, true],
@@ -233,7 +240,7 @@ impl Path {
         }
         if view.saturated {
             // What losses took may have been a burst's.
-            let least = if view.queued { 0.0 } else { GIVES_WAY * self.bandwidth.get() };
+            let least = if view.queued { MIN_WINDOW / self.rtt } else { GIVES_WAY * self.bandwidth.get() };
             self.bandwidth.set(round.rate.max(least));
         } else {
             self.bandwidth.add(round.rate);

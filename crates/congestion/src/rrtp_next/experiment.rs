@@ -54,7 +54,7 @@ impl Evidence {
         // What was sent more, and what arrived more; the rest waits.
         let packets = |r: &super::Round| (r.delivered + r.lost).max(1.0);
         let sent = (packets(round) / packets(&last.round)).ln();
-        let came = (round.rate / last.round.rate).ln();
+        let came = (round.mean_rate / last.round.mean_rate).ln();
         if sent.abs() < LEAST_DIFFERENCE {
             return;
         }

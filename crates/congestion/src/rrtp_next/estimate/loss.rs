@@ -36,7 +36,7 @@ pub struct Loss {
 impl Loss {
     pub fn on_outcome(&mut self, lost: bool, quiet: bool, held: bool) {
         let lost_one = f64::from(u8::from(lost));
-        if lost {
+        if lost && quiet {
             self.run.add(f64::from(u8::from(!self.last)), 1.0, RUN_MEMORY);
         }
         self.last = lost;
