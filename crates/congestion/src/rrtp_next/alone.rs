@@ -26,6 +26,10 @@ impl Alone {
         self.phase += 1;
         let sent_more = view.round.gain > 1.0;
         let follows = view.round.rate > before * (1.0 + FOLLOWS * (view.round.gain - 1.0));
+        if sent_more {
+            let dropped = view.saturated && !view.queued;
+            self.cycle = if dropped { (2 * self.cycle).min(MAX_CYCLE) } else if follows { CYCLE } else { self.cycle };
+        }
         if view.saturated {
             self.up = UP;
             // Hold back every second round.

@@ -26,7 +26,7 @@ pub const CYCLE: u32 = 8;
 pub const UP: f64 = 1.25;
 pub const DOWN: f64 = 0.75;
 /// Longest cycle where probes are dropped.
-pub const MAX_CYCLE: u32 = 32;
+pub const MAX_CYCLE: u32 = 64;
 /// Part of what was sent more that must arrive.
 pub const FOLLOWS: f64 = 0.5;
 /// Of a round's growth in the startup.

@@ -134,7 +134,8 @@ impl Path {
     pub fn noise(&self) -> f64 {
         let most = self.most[0].max(self.most[1]);
         let turns = if most > 0.0 { PACKETS / most } else { 0.0 };
-        TARGET.max(turns) + DEVIATIONS * (self.deviation + self.wander)
+        let base = self.base().unwrap_or(0.0);
+        TARGET.max(turns) + (DEVIATIONS * (self.deviation + self.wander)).min(base)
     }
     /// Packets that fill the path without a queue.
     pub fn product(&self) -> f64 {
@@ -235,13 +236,17 @@ impl Path {
     pub fn measure(&mut self, view: &View) {
         let round = &view.round;
         self.most[0] = self.most[0].max(round.rate);
-        if round.app_limited && round.rate <= self.bandwidth.get() {
+        if round.app_limited && !view.saturated && round.rate <= self.bandwidth.get() {
             return;
         }
-        if view.saturated {
-            // What losses took may have been a burst's.
-            let least = if view.queued { MIN_WINDOW / self.rtt } else { GIVES_WAY * self.bandwidth.get() };
-            self.bandwidth.set(round.rate.max(least));
+        let before = self.bandwidth.get();
+        if view.queued {
+            self.bandwidth.set(round.rate.max(MIN_WINDOW / self.rtt));
+        } else if view.saturated {
+            // What is lost of more that is sent others may have had; what losses took may have been a burst's.
+            let displaced = round.gain > 1.0 && round.rate > before * (1.0 + 0.5 * FOLLOWS * (round.gain - 1.0));
+            let rate = if displaced { 0.0 } else { round.rate.min(before) };
+            self.bandwidth.set(rate.max(GIVES_WAY * before));
         } else {
             self.bandwidth.add(round.rate);
         }

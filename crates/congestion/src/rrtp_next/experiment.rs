@@ -39,14 +39,13 @@ impl Evidence {
             self.before = None;
             return;
         }
-        if !view.saturated {
-            self.add(-UNQUEUED, bandwidth);
-            return;
-        }
         if !view.queued {
-            // Of what was sent more some arrives and some is lost.
-            if round.gain > 1.0 && round.rate > bandwidth * (1.0 + 0.5 * FOLLOWS * (round.gain - 1.0)) {
-                self.add(MOST_EACH, bandwidth);
+            let follows = round.rate > bandwidth * (1.0 + 0.5 * FOLLOWS * (round.gain - 1.0));
+            if round.gain > 1.0 && follows {
+                // Of what was sent more much arrives: there is room, or where some is lost others have less.
+                self.add(if view.saturated { MOST_EACH } else { -MOST_EACH }, bandwidth);
+            } else if self.sign < 0.0 && !view.saturated {
+                self.add(-UNQUEUED, bandwidth);
             }
             return;
         }
