@@ -70,6 +70,8 @@ struct View {
     /// A queue stood all the time, or packets were dropped.
     saturated: bool,
     queued: bool,
+    /// More was lost in a longer queue, without a probe, than the link loses.
+    yields: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -61,3 +61,5 @@ pub const ENOUGH: f64 = 24.0;
 pub const UNTESTED: f64 = 0.1;
 /// Packets that tell a rate by their spacing.
 pub const TRAIN: f64 = 4.0;
+/// Part of the longest queue of late above which a loss may be its.
+pub const LEVEL: f64 = 0.4;

@@ -93,6 +93,8 @@ pub struct Path {
     period_began: f64,
     /// Largest rate of a round of this and of the last period.
     most: [f64; 2],
+    /// Longest queueing delay, likewise.
+    longest: [f64; 2],
     told_rtt: bool,
     /// Newest RTT, and queueing delay on the way there.
     pub rtt: f64,
@@ -142,16 +144,18 @@ impl Path {
         let base = self.base().unwrap_or(0.0);
         self.bandwidth.get() * (base.max(self.unqueued) + self.noise())
     }
-    pub fn view(&self, round: Round) -> View {
+    pub fn view(&mut self, round: Round) -> View {
         let queued = round.queue_min > self.noise();
         let dropped = self.loss.exceeds(round.delivered + round.lost, round.lost);
-        View { round, queued, saturated: queued || dropped }
+        let yields = self.loss.take_unexplained();
+        View { round, queued, saturated: queued || dropped, yields }
     }
 
     pub fn on_outcome(&mut self, outcome: &PacketOutcome) {
         self.now.lost += f64::from(u8::from(outcome.lost));
-        let short = self.queue <= self.noise() && self.is_quiet(outcome.sent.as_secs_f64());
-        self.loss.on_outcome(outcome.lost, short, short && self.last_gain < 1.0);
+        let quiet = self.is_quiet(outcome.sent.as_secs_f64());
+        let low = self.queue <= LEVEL * self.longest[0].max(self.longest[1]);
+        self.loss.on_outcome(outcome.lost, quiet, low, self.last_gain < 1.0);
     }
 
     /// Whether a packet left outside of probes, and not so soon after one that it met its queue.
@@ -171,12 +175,14 @@ impl Path {
             self.rtts.turn();
             self.delays.turn();
             self.most = [0.0, self.most[0]];
+            self.longest = [0.0, self.longest[0]];
             self.period_began = now;
         }
         self.rtts.add(rtt);
         self.delays.add(there);
         self.rtt = rtt;
         self.queue = there - self.delays.get();
+        self.longest[0] = self.longest[0].max(self.queue);
         let unqueued = rtt - self.queue;
         self.unqueued =
             if self.unqueued > 0.0 { self.unqueued + SMOOTH * (unqueued - self.unqueued) } else { unqueued };
@@ -247,6 +253,8 @@ impl Path {
             let displaced = round.gain > 1.0 && round.rate > before * (1.0 + 0.5 * FOLLOWS * (round.gain - 1.0));
             let rate = if displaced { 0.0 } else { round.rate.min(before) };
             self.bandwidth.set(rate.max(GIVES_WAY * before));
+        } else if view.yields {
+            self.bandwidth.set(GIVES_WAY * before);
         } else {
             self.bandwidth.add(round.rate);
         }

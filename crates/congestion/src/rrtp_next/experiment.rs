@@ -39,6 +39,9 @@ impl Evidence {
             self.before = None;
             return;
         }
+        if view.yields {
+            self.add(MOST_EACH, bandwidth);
+        }
         if !view.queued {
             let follows = round.rate > bandwidth * (1.0 + 0.5 * FOLLOWS * (round.gain - 1.0));
             if round.gain > 1.0 && follows {

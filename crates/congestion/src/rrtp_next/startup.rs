@@ -48,7 +48,7 @@ impl Startup {
         };
         self.first &= view.round.delivered < TRAIN;
         let round = view.round;
-        path.measure(&View { saturated: false, queued: false, ..view });
+        path.measure(&View { saturated: false, queued: false, yields: false, ..view });
         let grew = round.rate > PLATEAU * self.best;
         self.stale = if grew { 0 } else { self.stale + u32::from(ack.window_limited) };
         self.best = self.best.max(round.rate);

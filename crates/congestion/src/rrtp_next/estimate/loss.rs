@@ -23,10 +23,11 @@ impl Account {
 
 #[derive(Clone, Debug, Default)]
 pub struct Loss {
-    /// Of packets that met no queue and left outside of probes, and of those of them that left while the sender held
-    /// back.
-    quiet: Account,
+    /// Of packets that left outside of probes: that met a short queue, of those that left while the sender held back, and
+    /// since the last reaction of all that met a longer one.
+    low: Account,
     held: Account,
+    high: Account,
     /// Losses, and runs of them.
     run: Account,
     last: bool,
@@ -34,18 +35,28 @@ pub struct Loss {
 }
 
 impl Loss {
-    pub fn on_outcome(&mut self, lost: bool, quiet: bool, held: bool) {
+    pub fn on_outcome(&mut self, lost: bool, quiet: bool, low: bool, held: bool) {
         let lost_one = f64::from(u8::from(lost));
-        if lost && quiet {
-            self.run.add(f64::from(u8::from(!self.last)), 1.0, RUN_MEMORY);
+        if quiet && low {
+            if lost {
+                self.run.add(f64::from(u8::from(!self.last)), 1.0, RUN_MEMORY);
+            }
+            self.low.add(1.0, lost_one, MEMORY);
+            if held {
+                self.held.add(1.0, lost_one, MEMORY);
+            }
+        } else if quiet {
+            self.high.add(1.0, lost_one, MEMORY);
         }
         self.last = lost;
-        if quiet {
-            self.quiet.add(1.0, lost_one, MEMORY);
+    }
+    /// Whether more was lost in longer queues than the link explains; it is counted anew then.
+    pub fn take_unexplained(&mut self) -> bool {
+        let more = self.exceeds(self.high.packets, self.high.lost);
+        if more {
+            self.high = Account::default();
         }
-        if held {
-            self.held.add(1.0, lost_one, MEMORY);
-        }
+        more
     }
     /// Packets of a burst in the mean.
     pub fn burst(&self) -> f64 {
@@ -53,13 +64,13 @@ impl Loss {
     }
     /// Share of packets that the link loses: what is lost without a queue, as far as it is not less when holding back.
     pub fn link(&self) -> f64 {
-        let quiet = self.quiet.share();
+        let low = self.low.share();
         let most = if self.held.packets < ENOUGH {
             UNTESTED
         } else {
-            self.held.share() + (self.burst() * quiet * (1.0 - quiet) / self.held.packets).sqrt()
+            self.held.share() + (self.burst() * low * (1.0 - low) / self.held.packets).sqrt()
         };
-        quiet.min(most).min(MOST_LOSS).max(self.told)
+        low.min(most).min(MOST_LOSS).max(self.told)
     }
     /// Whether so many lost of so many are more than the link's.
     pub fn exceeds(&self, packets: f64, lost: f64) -> bool {
