@@ -44,7 +44,7 @@ impl Competitive {
     pub fn on_loss(&mut self, outcome: &PacketOutcome, path: &Path) {
         let sent = outcome.sent.as_secs_f64();
         let few = path.loss.link() < 0.005;
-        if sent <= self.cut_at || !(few || path.queue > path.noise()) {
+        if sent <= self.cut_at || !(few || path.is_long()) {
             return;
         }
         self.cut_at = outcome.now.as_secs_f64();

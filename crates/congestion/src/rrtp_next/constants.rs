@@ -54,7 +54,7 @@ pub const MOST_UP: f64 = 2.0;
 /// Least difference of a round's packets that is an experiment, in logarithms.
 pub const LEAST_DIFFERENCE: f64 = 0.1;
 /// Log-likelihood of a round without a queue.
-pub const UNQUEUED: f64 = 0.25;
+pub const UNQUEUED: f64 = 0.1;
 /// Packets that say something of a loss.
 pub const ENOUGH: f64 = 24.0;
 /// Loss that is believed untested.
@@ -63,3 +63,7 @@ pub const UNTESTED: f64 = 0.1;
 pub const TRAIN: f64 = 4.0;
 /// Part of the longest queue of late above which a loss may be its.
 pub const LEVEL: f64 = 0.4;
+/// … and below which it is empty.
+pub const EMPTY: f64 = 0.2;
+/// Part of the base RTT below which the longest queue tells nothing.
+pub const TELLS: f64 = 0.1;

@@ -132,6 +132,15 @@ impl Path {
         let least = self.rtts.get();
         least.is_finite().then_some(least)
     }
+    /// Whether the queue is a long one, as far as queues of late were long enough to tell.
+    pub fn is_long(&self) -> bool {
+        let tells = self.longest() > TELLS * self.base().unwrap_or(0.0);
+        tells && self.queue > LEVEL * self.longest()
+    }
+    /// Longest queueing delay of late.
+    pub fn longest(&self) -> f64 {
+        self.longest[0].max(self.longest[1])
+    }
     /// A queue below this does not show.
     pub fn noise(&self) -> f64 {
         let most = self.most[0].max(self.most[1]);
@@ -154,7 +163,7 @@ impl Path {
     pub fn on_outcome(&mut self, outcome: &PacketOutcome) {
         self.now.lost += f64::from(u8::from(outcome.lost));
         let quiet = self.is_quiet(outcome.sent.as_secs_f64());
-        let low = self.queue <= LEVEL * self.longest[0].max(self.longest[1]);
+        let low = !self.is_long();
         self.loss.on_outcome(outcome.lost, quiet, low, self.last_gain < 1.0);
     }
 
