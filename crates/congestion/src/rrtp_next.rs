@@ -147,7 +147,7 @@ impl Controller for Rrtp {
         let view = ended.map(|round| self.path.view(round));
         if let Some(v) = view.filter(|_| TRACE.with(|t| *t)) {
             let r = v.round;
-            eprintln!("{:7.3} {:?} g{:.2} ack{:.0} lost{:.0} rate{:.1} bw{:.1} q{:.1}/{:.1} noise{:.1} sat{} link{:.3} b{:.1} ev{:.1} out{} most{:.0} win{:.0}", ack.now.as_secs_f64(), self.mode, r.gain, r.delivered, r.lost, r.rate, self.path.bandwidth.get(), r.queue_min*1e3, r.queue_mean*1e3, self.path.noise()*1e3, v.saturated as u8, self.path.loss.link(), self.path.loss.burst(), self.evidence.sum, ack.outstanding, self.most, self.send_limits().cwnd);
+            eprintln!("{:7.3} {:?} g{:.2} ack{:.0} lost{:.0} rate{:.1} bw{:.1} q{:.1}/{:.1} noise{:.1} sat{} link{:.3} b{:.1} ev{:.1} out{} most{:.0} win{:.0} leaps{:.2}", ack.now.as_secs_f64(), self.mode, r.gain, r.delivered, r.lost, r.rate, self.path.bandwidth.get(), r.queue_min*1e3, r.queue_mean*1e3, self.path.noise()*1e3, v.saturated as u8, self.path.loss.link(), self.path.loss.burst(), self.evidence.sum, ack.outstanding, self.most, self.send_limits().cwnd, self.path.leaps);
         }
         match self.mode {
             Mode::Startup => {

@@ -67,3 +67,7 @@ pub const LEVEL: f64 = 0.4;
 pub const EMPTY: f64 = 0.2;
 /// Part of the base RTT below which the longest queue tells nothing.
 pub const TELLS: f64 = 0.1;
+/// Scatter of a queue.
+pub const LEAPS: f64 = 0.1;
+/// Multiple of it above which delays jitter.
+pub const JITTERS: f64 = 0.9;

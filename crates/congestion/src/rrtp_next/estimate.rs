@@ -79,6 +79,10 @@ struct Counting {
     rate: f64,
     sum: f64,
     squares: f64,
+    /// … of the differences of neighbours.
+    steps: f64,
+    last: f64,
+    first: f64,
     min: f64,
     /// Samples that the application limited, and others.
     limited: [bool; 2],
@@ -112,6 +116,8 @@ pub struct Path {
     /// of such rounds and 2.
     before: [f64; 2],
     pub wander: f64,
+    /// Multiple of what a queue scatters by.
+    pub leaps: f64,
     steady: f64,
 }
 
@@ -134,8 +140,12 @@ impl Path {
     }
     /// Whether the queue is a long one, as far as queues of late were long enough to tell.
     pub fn is_long(&self) -> bool {
-        let tells = self.longest() > TELLS * self.base().unwrap_or(0.0);
+        let tells = !self.jitters() && self.longest() > TELLS * self.base().unwrap_or(0.0);
         tells && self.queue > LEVEL * self.longest()
+    }
+    /// Whether delays leap from packet to packet as no queue makes them.
+    pub fn jitters(&self) -> bool {
+        self.leaps > JITTERS
     }
     /// Longest queueing delay of late.
     pub fn longest(&self) -> f64 {
@@ -146,7 +156,7 @@ impl Path {
         let most = self.most[0].max(self.most[1]);
         let turns = if most > 0.0 { PACKETS / most } else { 0.0 };
         let base = self.base().unwrap_or(0.0);
-        TARGET.max(turns) + (DEVIATIONS * (self.deviation + self.wander)).min(base)
+        TARGET.max(turns) + if self.jitters() { (DEVIATIONS * (self.deviation + self.wander)).min(base) } else { self.deviation }
     }
     /// Packets that fill the path without a queue.
     pub fn product(&self) -> f64 {
@@ -198,6 +208,8 @@ impl Path {
         let ended = if ack.round_start { self.turn(now, gain) } else { None };
         let c = &mut self.now;
         c.min = if c.n == 0.0 { self.queue } else { c.min.min(self.queue) };
+        c.steps += (self.queue - c.last) * (self.queue - c.last);
+        c.last = self.queue;
         c.n += 1.0;
         c.sum += self.queue;
         c.squares += self.queue * self.queue;
@@ -210,7 +222,9 @@ impl Path {
     }
 
     fn turn(&mut self, now: f64, gain: f64) -> Option<Round> {
-        let c = std::mem::replace(&mut self.now, Counting { began: now, ..Counting::default() });
+        let last = self.now.last;
+        let next = Counting { began: now, last, first: last, ..Counting::default() };
+        let c = std::mem::replace(&mut self.now, next);
         // The round that begins has the gain that the policy gives it next; this one had `gain`.
         if gain > 1.0 {
             if now - self.rtt > self.loud[1] {
@@ -226,6 +240,11 @@ impl Path {
         let mean = c.sum / c.n;
         let deviation = (c.squares / c.n - mean * mean).max(0.0).sqrt();
         let packets = (c.delivered + c.lost).max(1.0);
+        let even = (c.last - c.first) / c.n;
+        let scatter = (c.steps / c.n - even * even).max(0.0).sqrt();
+        let rate = c.delivered / (now - c.began);
+        let expected = (LEAPS * mean / (2.0 * mean * rate).max(1.0).sqrt()).max(PACKETS * 0.35 / rate.max(1e-3)).max(1e-9);
+        self.leaps += SMOOTH * ((scatter / expected).min(2.0) - self.leaps);
         // What delays vary by while as much is sent is nobody's queue.
         let sent = (packets / self.before[0]).ln();
         if sent.abs() < LEAST_DIFFERENCE || sent * (c.min - self.before[1]) < 0.0 {
