@@ -190,7 +190,7 @@ impl Controller for Rrtp {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         if let CongestionEvent::SlowStartRestart(_) = event {
-            self.most = MIN_WINDOW;
+            self.most = FIRST_FLIGHT;
             if self.mode == Mode::Startup {
                 self.path.forget();
                 self.startup = startup::Startup::new(MIN_WINDOW);

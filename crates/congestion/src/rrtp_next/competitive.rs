@@ -18,6 +18,8 @@ pub struct Competitive {
     wait: u32,
     left: u32,
     held: u32,
+    /// Rounds in a row without a queue or a cut.
+    empty: u32,
 }
 
 impl Competitive {
@@ -39,6 +41,9 @@ impl Competitive {
             let target = self.from + CUBIC * t * t * t;
             step = step.max((target - self.window).min(0.5 * self.window));
         }
+        if self.empty >= REFILL_AFTER {
+            step = step.max(REFILL * self.window);
+        }
         self.window += step * ack.newly_delivered as f64 / self.window;
     }
     pub fn on_loss(&mut self, outcome: &PacketOutcome, path: &Path) {
@@ -49,10 +54,12 @@ impl Competitive {
         }
         self.cut_at = outcome.now.as_secs_f64();
         self.from = self.window;
-        self.clock = 0.0;
+        (self.clock, self.empty) = (0.0, 0);
         self.window = (BETA * self.window).max(2.0);
     }
-    pub fn on_round(&mut self, _view: &View, path: &Path) {
+    pub fn on_round(&mut self, view: &View, path: &Path) {
+        let empty = !view.saturated && view.round.queue_mean <= EMPTY * path.longest().max(path.noise());
+        self.empty = if empty { self.empty + 1 } else { 0 };
         self.clock += path.rtt;
         if self.held > 0 {
             self.held -= 1;

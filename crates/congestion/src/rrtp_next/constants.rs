@@ -71,3 +71,6 @@ pub const TELLS: f64 = 0.1;
 pub const LEAPS: f64 = 0.1;
 /// Multiple of it above which delays jitter.
 pub const JITTERS: f64 = 0.9;
+/// Growth per round where no queue was met for so many rounds.
+pub const REFILL: f64 = 0.1;
+pub const REFILL_AFTER: u32 = 8;

@@ -114,11 +114,13 @@ pub struct Path {
     pub rounds: u64,
     /// Packets and least delay of the round before; mean difference of the latter while as much is sent, and the number
     /// of such rounds and 2.
-    before: [f64; 2],
+    before: [f64; 3],
     pub wander: f64,
     /// Multiple of what a queue scatters by.
     pub leaps: f64,
     steady: f64,
+    /// Variance of the logarithm of the rate from round to round, likewise.
+    pub rate_variance: f64,
 }
 
 impl Path {
@@ -252,8 +254,12 @@ impl Path {
             self.deviation += smooth * (deviation - self.deviation);
             self.wander += smooth * ((c.min - self.before[1]).abs() - self.wander);
             self.steady += 1.0;
+            let change = (rate / self.before[2]).ln();
+            if change.is_finite() {
+                self.rate_variance += smooth * (change * change - self.rate_variance);
+            }
         }
-        self.before = [packets, c.min];
+        self.before = [packets, c.min, rate];
         Some(Round {
             gain,
             delivered: c.delivered,

@@ -47,7 +47,7 @@ impl Evidence {
             if round.gain > 1.0 && follows {
                 // Of what was sent more much arrives: there is room, or where some is lost others have less.
                 self.add(if view.saturated { MOST_EACH } else { -2.0 * UNQUEUED }, bandwidth);
-            } else if self.sign < 0.0 && !view.saturated && round.queue_mean <= EMPTY * path.longest() {
+            } else if self.sign < 0.0 && !view.saturated && round.queue_mean <= EMPTY * path.longest().max(path.noise()) {
                 self.add(-UNQUEUED, bandwidth);
             }
             return;
@@ -61,7 +61,7 @@ impl Evidence {
             return;
         }
         let few = 1.0 / round.delivered.min(last.round.delivered).max(1.0);
-        let variance = RATE_NOISE * RATE_NOISE + few * few;
+        let variance = path.rate_variance.max(RATE_NOISE * RATE_NOISE) + few * few;
         let expected = FOLLOWS * sent;
         let likelier = (came * came - (came - expected) * (came - expected)) / (2.0 * variance);
         self.add(likelier, bandwidth);
