@@ -161,7 +161,10 @@ impl Controller for Rrtp {
                     self.path.measure(&view);
                     self.evidence.on_round(&view, &self.path, before);
                     self.alone.on_round(&view, before);
-                    if self.evidence.decides() {
+                    if self.evidence.decides() && self.path.jitters() {
+                        self.path.learn_noise();
+                        self.evidence.begin(false);
+                    } else if self.evidence.decides() {
                         self.begin_competitive(ack.outstanding as f64);
                     }
                 }

@@ -41,7 +41,7 @@ pub const HELD: f64 = 0.8;
 pub const WAIT: u32 = 8;
 pub const MAX_WAIT: u32 = 32;
 /// Log-likelihoods.
-pub const DECIDES: f64 = 3.0;
+pub const DECIDES: f64 = 2.5;
 pub const MOST_EACH: f64 = 1.5;
 pub const RATE_NOISE: f64 = 0.05;
 /// Packets of a queue that is no queue.
@@ -74,3 +74,7 @@ pub const JITTERS: f64 = 0.9;
 /// Growth per round where no queue was met for so many rounds.
 pub const REFILL: f64 = 0.1;
 pub const REFILL_AFTER: u32 = 8;
+/// Noise in base round trips at most.
+pub const MOST_NOISE: f64 = 1.0;
+/// Part of the way that learnt noise falls per round.
+pub const NOISE_FALLS: f64 = 0.25;

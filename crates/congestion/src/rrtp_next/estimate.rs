@@ -116,6 +116,9 @@ pub struct Path {
     /// of such rounds and 2.
     before: [f64; 3],
     pub wander: f64,
+    /// Delay that an experiment showed to be nobody's queue.
+    floor: f64,
+    last_mean: f64,
     /// Multiple of what a queue scatters by.
     pub leaps: f64,
     steady: f64,
@@ -134,6 +137,7 @@ impl Path {
         (self.rtts, self.delays) = (Least::default(), Least::default());
         self.now = Counting::default();
         (self.deviation, self.wander, self.steady) = (0.0, 0.0, 0.0);
+        self.floor = 0.0;
     }
     /// Smallest RTT in seconds.
     pub fn base(&self) -> Option<f64> {
@@ -158,12 +162,16 @@ impl Path {
         let most = self.most[0].max(self.most[1]);
         let turns = if most > 0.0 { PACKETS / most } else { 0.0 };
         let base = self.base().unwrap_or(0.0);
-        TARGET.max(turns) + if self.jitters() { (DEVIATIONS * (self.deviation + self.wander)).min(base) } else { self.deviation }
+        TARGET.max(turns) + if self.jitters() { (self.floor + DEVIATIONS * (self.deviation + self.wander)).min(MOST_NOISE * base) } else { self.deviation }
     }
     /// Packets that fill the path without a queue.
     pub fn product(&self) -> f64 {
         let base = self.base().unwrap_or(0.0);
         self.bandwidth.get() * (base.max(self.unqueued) + self.noise())
+    }
+    /// The delay of the last round is nobody's queue.
+    pub fn learn_noise(&mut self) {
+        self.floor = self.last_mean;
     }
     pub fn view(&mut self, round: Round) -> View {
         let queued = round.queue_min > self.noise();
@@ -259,6 +267,8 @@ impl Path {
                 self.rate_variance += smooth * (change * change - self.rate_variance);
             }
         }
+        self.last_mean = mean;
+        self.floor += NOISE_FALLS * (mean - self.floor).min(0.0);
         self.before = [packets, c.min, rate];
         Some(Round {
             gain,
