@@ -294,8 +294,7 @@ impl Path {
             self.bandwidth.set(round.rate.max(MIN_WINDOW / self.rtt));
         } else if view.saturated {
             // What is lost of more that is sent others may have had; what losses took may have been a burst's.
-            let displaced = round.gain > 1.0 && round.rate > before * (1.0 + 0.5 * FOLLOWS * (round.gain - 1.0));
-            let rate = if displaced { 0.0 } else { round.rate.min(before) };
+            let rate = round.rate.min(before);
             self.bandwidth.set(rate.max(GIVES_WAY * before));
         } else if view.yields {
             self.bandwidth.set(GIVES_WAY * before);

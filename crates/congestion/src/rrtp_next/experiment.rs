@@ -1,7 +1,7 @@
 //! What became of a difference in rate.
 
 use super::View;
-use super::constants::{DECIDES, EMPTY, FOLLOWS, LEAST_DIFFERENCE, MOST_EACH, RATE_NOISE, UNQUEUED};
+use super::constants::{DECIDES, EMPTY, FOLLOWS, LEAST_DIFFERENCE, MOST_EACH, RATE_NOISE, UNQUEUED, UP};
 use super::estimate::Path;
 
 /// Cumulative sums of log-likelihoods (Page 1954): of sharing over being alone, or the reverse.
@@ -44,7 +44,7 @@ impl Evidence {
         }
         if !view.queued {
             let follows = round.rate > bandwidth * (1.0 + 0.5 * FOLLOWS * (round.gain - 1.0));
-            if round.gain > 1.0 && follows {
+            if round.gain > 1.0 && round.gain <= UP && follows {
                 // Of what was sent more much arrives: there is room, or where some is lost others have less.
                 self.add(if view.saturated { MOST_EACH } else { -2.0 * UNQUEUED }, bandwidth);
             } else if self.sign < 0.0 && !view.saturated && round.queue_mean <= EMPTY * path.longest().max(path.noise()) {
