@@ -254,7 +254,7 @@ impl Path {
         let scatter = (c.steps / c.n - even * even).max(0.0).sqrt();
         let rate = c.delivered / (now - c.began);
         let expected = (LEAPS * mean / (2.0 * mean * rate).max(1.0).sqrt()).max(PACKETS * 0.35 / rate.max(1e-3)).max(1e-9);
-        self.leaps += SMOOTH * ((scatter / expected).min(2.0) - self.leaps);
+        self.leaps += SMOOTH.max(1.0 / (2.0 + self.rounds as f64)) * ((scatter / expected).min(2.0) - self.leaps);
         // What delays vary by while as much is sent is nobody's queue.
         let sent = (packets / self.before[0]).ln();
         if sent.abs() < LEAST_DIFFERENCE || sent * (c.min - self.before[1]) < 0.0 {
