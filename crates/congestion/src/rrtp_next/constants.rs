@@ -66,7 +66,7 @@ pub const LEVEL: f64 = 0.4;
 /// … and below which it is empty.
 pub const EMPTY: f64 = 0.2;
 /// Part of the base RTT below which the longest queue tells nothing.
-pub const TELLS: f64 = 0.1;
+pub const TELLS: f64 = 0.02;
 /// Scatter of a queue.
 pub const LEAPS: f64 = 0.1;
 /// Multiple of it above which delays jitter.
