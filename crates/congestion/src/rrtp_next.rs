@@ -1,4 +1,32 @@
-//! RRTP's controller: short queues where it is alone, a fair share where it is not.
+//! RRTP's controller, smaller: short queues where it is alone, a fair share where it is not.
+//!
+//! What was sent more or less arrives, waits or is lost. *Estimators* ([`estimate`]) take acknowledgements and outcomes
+//! and give numbers; a [`View`] of them is frozen once a round trip. *Policies* read it and return limits. *One
+//! experiment* ([`experiment`]) compares rounds that differ in what was sent, whatever for, and sums up how likely others
+//! share the bottleneck.
+//!
+//! ```text
+//! startup      doubles the window, or times four where packets' spacing says that the path holds more
+//!    | a queue shows, no more arrives, losses
+//!    v
+//! alone        the bandwidth, and no queue that shows; probes and holds back once in eight rounds
+//!    | ^
+//!    | | evidence (a cumulative log-likelihood ratio passes 2.5)
+//!    v |
+//! competitive  CUBIC's window, cut by losses that are not the link's; holds back in two of ten rounds
+//! ```
+//!
+//! In all of them a silence in which everything was lost leaves the window of a first flight, which doubles per round trip
+//! up to what the policy allows. In the startup it also begins anew.
+//!
+//! Parts come from BBR (the largest delivery rate, probes), Copa (NSDI 2018: two modes), Nimbus (SIGCOMM 2022: the queue's
+//! answer to the own rate tells of others) and PCC Vivace (NSDI 2018: loss as a function of the own rate). The page
+//! docs/rrtp-congestion-control.md describes it so that it can be written anew.
+//!
+//! Known limits:
+//! - Behind a queue of less than a fiftieth of the product, and where delays jitter, losses are taken for the link's, and
+//!   others who brake at losses starve.
+//! - Beside BBR it has what a CUBIC has, a tenth to a half.
 
 mod alone;
 mod competitive;
@@ -11,15 +39,18 @@ use crate::{
     Ack, CongestionEvent, Controller, Environment, PacketOutcome, PathEvent, PathHints,
     Requirements, SendLimits, bounded, variables,
 };
-use constants::{FIRST_FLIGHT, MIN_WINDOW};
-use estimate::{Path, Round};
+use alone::Alone;
+use competitive::Competitive;
+use constants::FIRST_FLIGHT;
+use estimate::{Path, View};
 use experiment::Evidence;
 use narrows_base::{Descriptor, Rate, Settings, Status, Variable};
+use startup::Startup;
 
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "rrtp-next",
-    summary: "short queues where it is alone, a fair share where it is not (after S3)",
+    summary: "as rrtp, smaller: estimators, one experiment, three policies",
     source: "docs/rrtp-congestion-control.md",
     senses: "delivery rate, queueing delay, losses",
     sets: "pacing rate and window",
@@ -29,29 +60,29 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 
 /// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
+    Variable::state("rrtp_mode", "policy in force", &["startup", "alone", "competitive"]),
     Variable::state(
-        "rrtp_state",
-        "what the sender is at",
+        "mode_reason",
+        "why this policy came into force",
         &[
-            "startup (looks for the rate)",
-            "default (holds the queue short)",
-            "competitive (takes its share)",
+            "beginning",
+            "silence (everything was lost)",
+            "told (the rate)",
+            "found (a queue, a limit, or losses)",
+            "others (answer to what was sent more or less)",
+            "nobody (answers to what was sent more or less)",
         ],
     ),
     variables::BANDWIDTH,
     variables::MIN_RTT,
+    Variable::new("rrtp_noise_s", "s", "delay that is no queue to be drained"),
+    Variable::new("link_loss_share", "fraction", "packets that the link loses at any rate"),
+    Variable::new("loss_burst", "packets", "mean length of the link's bursts of losses"),
 ];
 
 /// Builds the controller.
 pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Rrtp::new(environment))
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mode {
-    Startup,
-    Alone,
-    Competitive,
 }
 
 /// What a policy returns.
@@ -63,28 +94,33 @@ struct Limits {
     rate: Option<f64>,
 }
 
-/// Estimates at the end of a round.
+#[derive(Clone, Debug)]
+enum Policy {
+    Startup(Startup),
+    Alone(Alone),
+    Competitive(Competitive),
+}
+
+/// In the order of the variable's names.
 #[derive(Clone, Copy, Debug)]
-struct View {
-    round: Round,
-    /// A queue stood all the time, or packets were dropped.
-    saturated: bool,
-    queued: bool,
-    /// More was lost in a longer queue, without a probe, than the link loses.
-    yields: bool,
+enum Reason {
+    Beginning,
+    Silence,
+    Told,
+    Found,
+    Others,
+    Nobody,
 }
 
 #[derive(Clone, Debug)]
 struct Rrtp {
     packet_bits: f64,
-    mode: Mode,
     path: Path,
     evidence: Evidence,
-    startup: startup::Startup,
-    alone: alone::Alone,
-    /// Packets in flight at most while a silence is made up for.
+    policy: Policy,
+    reason: Reason,
+    /// Packets in flight at most after a silence.
     most: f64,
-    competitive: competitive::Competitive,
 }
 
 impl Rrtp {
@@ -92,13 +128,11 @@ impl Rrtp {
         let first = bounded(environment.initial_window.min(FIRST_FLIGHT), 1.0);
         let mut rrtp = Rrtp {
             packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
-            mode: Mode::Startup,
             path: Path::default(),
-            evidence: Evidence::default(),
-            startup: startup::Startup::new(first),
-            alone: alone::Alone::default(),
+            evidence: Evidence::while_shared(false),
+            policy: Policy::Startup(Startup::begin(first)),
+            reason: Reason::Beginning,
             most: f64::INFINITY,
-            competitive: competitive::Competitive::default(),
         };
         rrtp.learn(&environment.hints);
         rrtp
@@ -113,28 +147,71 @@ impl Rrtp {
         }
         if let Some(rate) = hints.rate {
             self.path.bandwidth.set(bounded(rate.as_bps() as f64 / self.packet_bits, 1e-3));
-            self.begin_alone();
+            self.be_alone(Reason::Told);
         }
     }
 
-    fn begin_alone(&mut self) {
-        self.mode = Mode::Alone;
-        self.alone = alone::Alone::default();
-        self.evidence.begin(false);
+    fn be_alone(&mut self, reason: Reason) {
+        (self.policy, self.reason) = (Policy::Alone(Alone::begin()), reason);
+        self.evidence = Evidence::while_shared(false);
     }
 
-    fn begin_competitive(&mut self, outstanding: f64) {
-        self.mode = Mode::Competitive;
-        let before = self.evidence.rate_before * self.path.rtt;
-        self.competitive = competitive::Competitive::begin(outstanding.max(before));
-        self.evidence.begin(true);
+    fn compete(&mut self, ack: &Ack) {
+        let before = self.evidence.bandwidth_before * self.path.rtt;
+        let window = bounded(before.max(ack.outstanding as f64), 1.0);
+        self.policy = Policy::Competitive(Competitive::begin(window));
+        self.reason = Reason::Others;
+        self.evidence = Evidence::while_shared(true);
     }
 
+    /// Of the packets that leave now.
     fn gain(&self) -> f64 {
-        match self.mode {
-            Mode::Startup => 2.0,
-            Mode::Alone => self.alone.gain(),
-            Mode::Competitive => self.competitive.gain(),
+        match &self.policy {
+            Policy::Startup(_) => 2.0,
+            Policy::Alone(alone) => alone.gain,
+            Policy::Competitive(competitive) => competitive.gain(),
+        }
+    }
+
+    /// A round has ended.
+    fn on_round(&mut self, ack: &Ack, view: &View) {
+        if let Policy::Startup(startup) = &mut self.policy {
+            let unsaturated = View { queued: false, dropped: false, unexplained: false, ..*view };
+            self.path.measure(&unsaturated);
+            if let Some(bandwidth) = startup.on_round(view, ack, &self.path) {
+                self.path.bandwidth.set(bandwidth);
+                self.be_alone(Reason::Found);
+            }
+            return;
+        }
+        self.path.measure(view);
+        self.evidence.on_round(view);
+        match &mut self.policy {
+            Policy::Startup(_) => {}
+            Policy::Alone(alone) => {
+                alone.on_round(view);
+                if self.evidence.decides() && self.path.jitters() {
+                    // What neither follows what is sent nor is a queue's is the path's.
+                    self.path.learn_noise();
+                    self.evidence = Evidence::while_shared(false);
+                } else if self.evidence.decides() {
+                    self.compete(ack);
+                }
+            }
+            Policy::Competitive(competitive) => {
+                competitive.on_round(view, &self.path);
+                if self.evidence.decides() {
+                    self.be_alone(Reason::Nobody);
+                }
+            }
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        match &self.policy {
+            Policy::Startup(startup) => startup.limits(&self.path),
+            Policy::Alone(alone) => alone.limits(&self.path),
+            Policy::Competitive(competitive) => competitive.limits(&self.path),
         }
     }
 }
@@ -143,60 +220,33 @@ impl Controller for Rrtp {
     fn on_ack(&mut self, ack: &Ack) {
         self.most += ack.newly_delivered as f64;
         let gain = self.gain();
-        let ended = self.path.on_ack(ack, gain);
-        let view = ended.map(|round| self.path.view(round));
-        if let Some(v) = view.filter(|_| TRACE.with(|t| *t)) {
-            let r = v.round;
-            eprintln!("{:7.3} {:?} g{:.2} ack{:.0} lost{:.0} rate{:.1} bw{:.1} q{:.1}/{:.1} noise{:.1} sat{} link{:.3} b{:.1} ev{:.1} out{} most{:.0} win{:.0} leaps{:.2}", ack.now.as_secs_f64(), self.mode, r.gain, r.delivered, r.lost, r.rate, self.path.bandwidth.get(), r.queue_min*1e3, r.queue_mean*1e3, self.path.noise()*1e3, v.saturated as u8, self.path.loss.link(), self.path.loss.burst(), self.evidence.sum, ack.outstanding, self.most, self.send_limits().cwnd, self.path.leaps);
+        let view = self.path.on_ack(ack, gain);
+        match &mut self.policy {
+            Policy::Startup(startup) => startup.on_ack(ack, &self.path),
+            Policy::Alone(_) => {}
+            Policy::Competitive(competitive) => competitive.on_ack(ack, &self.path),
         }
-        match self.mode {
-            Mode::Startup => {
-                if self.startup.on_ack(ack, &mut self.path, view) {
-                    self.begin_alone();
-                }
-            }
-            Mode::Alone => {
-                if let Some(view) = view {
-                    let before = self.path.bandwidth.get();
-                    self.path.measure(&view);
-                    self.evidence.on_round(&view, &self.path, before);
-                    self.alone.on_round(&view, before);
-                    if self.evidence.decides() && self.path.jitters() {
-                        self.path.learn_noise();
-                        self.evidence.begin(false);
-                    } else if self.evidence.decides() {
-                        self.begin_competitive(ack.outstanding as f64);
-                    }
-                }
-            }
-            Mode::Competitive => {
-                self.competitive.on_ack(ack, &self.path);
-                if let Some(view) = view {
-                    let before = self.path.bandwidth.get();
-                    self.path.measure(&view);
-                    self.evidence.on_round(&view, &self.path, before);
-                    self.competitive.on_round(&view, &self.path);
-                    if self.evidence.decides() {
-                        self.begin_alone();
-                    }
-                }
-            }
+        if let Some(view) = view {
+            self.on_round(ack, &view);
         }
     }
 
     fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
         self.path.on_outcome(outcome);
-        if outcome.lost && self.mode == Mode::Competitive && !outcome.radio {
-            self.competitive.on_loss(outcome, &self.path);
+        if let Policy::Competitive(competitive) = &mut self.policy
+            && outcome.lost
+        {
+            competitive.on_loss(outcome, &self.path);
         }
     }
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         if let CongestionEvent::SlowStartRestart(_) = event {
             self.most = FIRST_FLIGHT;
-            if self.mode == Mode::Startup {
-                self.path.forget();
-                self.startup = startup::Startup::new(MIN_WINDOW);
+            if let Policy::Startup(_) = self.policy {
+                self.path = Path::default();
+                self.policy = Policy::Startup(Startup::begin(FIRST_FLIGHT));
+                self.reason = Reason::Silence;
             }
         }
     }
@@ -204,21 +254,20 @@ impl Controller for Rrtp {
     fn on_path_event(&mut self, _now: narrows_base::Time, event: &PathEvent) {
         match event {
             PathEvent::Hints(hints) => self.learn(hints),
-            PathEvent::Dispersion(d) if self.mode == Mode::Startup => {
-                self.startup.tell(d.bits / self.packet_bits / crate::positive(d.took));
+            PathEvent::Dispersion(told) => {
+                if let Policy::Startup(startup) = &mut self.policy {
+                    startup.tell(told.bits / self.packet_bits / crate::positive(told.took));
+                }
             }
             _ => {}
         }
     }
 
     fn send_limits(&self) -> SendLimits {
-        let limits = match self.mode {
-            Mode::Startup => self.startup.limits(&self.path),
-            Mode::Alone => self.alone.limits(&self.path),
-            Mode::Competitive => self.competitive.limits(&self.path),
-        };
+        let limits = self.limits();
+        let window = bounded(limits.window.min(self.most), 1.0);
         let bps = limits.rate.map(|r| Rate::from_bps_f64(bounded(r * self.packet_bits, 1.0)));
-        SendLimits { pacing_rate: bps, ..SendLimits::unpaced(bounded(limits.window.min(self.most), 1.0)) }
+        SendLimits { pacing_rate: bps, ..SendLimits::unpaced(window) }
     }
 
     fn requirements(&self) -> Requirements {
@@ -226,11 +275,19 @@ impl Controller for Rrtp {
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("rrtp_state", f64::from(self.mode as u8));
+        let mode = match self.policy {
+            Policy::Startup(_) => 0.0,
+            Policy::Alone(_) => 1.0,
+            Policy::Competitive(_) => 2.0,
+        };
+        put("rrtp_mode", mode);
+        put("mode_reason", f64::from(self.reason as u8));
         put("bandwidth_bps", self.path.bandwidth.get() * self.packet_bits);
         if let Some(base) = self.path.base() {
             put("min_rtt_s", base);
         }
+        put("rrtp_noise_s", self.path.noise());
+        put("link_loss_share", self.path.loss.link());
+        put("loss_burst", self.path.loss.burst());
     }
 }
-thread_local! { static TRACE: bool = std::env::var("H8").is_ok(); }

@@ -1,60 +1,62 @@
-//! Holds the queue short.
+//! The policy of who is alone: the bandwidth, and no queue that shows.
+//!
+//! One of eight rounds sends a quarter more. If half of that arrives and nothing is dropped, the next but one sends still
+//! more; otherwise the next holds back, so that the queue is empty again. Where probes are dropped they become rare.
+//! While a queue stands, every second round holds back: that drains it, or shows whose it is.
 
+use super::Limits;
 use super::constants::*;
-use super::estimate::Path;
-use super::{Limits, View};
+use super::estimate::{Path, View};
 
 #[derive(Clone, Debug)]
 pub struct Alone {
+    /// Rounds since the probe, and from one to the next.
     phase: u32,
     cycle: u32,
-    gain: f64,
+    /// Of this round, and of the next probe.
+    pub gain: f64,
     up: f64,
 }
 
-impl Default for Alone {
-    fn default() -> Alone {
+impl Alone {
+    /// Begins by holding back: the startup left a queue.
+    pub fn begin() -> Alone {
         Alone { phase: 2, cycle: CYCLE, gain: DOWN, up: UP }
     }
-}
 
-impl Alone {
-    pub fn gain(&self) -> f64 {
-        self.gain
-    }
-    pub fn on_round(&mut self, view: &View, before: f64) {
+    pub fn on_round(&mut self, view: &View) {
         self.phase += 1;
-        let sent_more = view.round.gain > 1.0;
-        let follows = view.round.rate > before * (1.0 + FOLLOWS * (view.round.gain - 1.0));
-        if sent_more {
-            let dropped = view.saturated && !view.queued;
-            self.cycle = if dropped { (2 * self.cycle).min(MAX_CYCLE) } else if follows { CYCLE } else { self.cycle };
+        let probed = view.round.gain > 1.0;
+        let follows = view.follows(FOLLOWS);
+        if probed && view.dropped && !view.queued {
+            self.cycle = (2 * self.cycle).min(MAX_CYCLE);
+        } else if follows {
+            self.cycle = CYCLE;
         }
-        if view.saturated {
-            self.up = UP;
-            // Hold back every second round.
-            self.phase = self.phase.max(2);
-            self.gain = if self.gain < 1.0 { 1.0 } else { DOWN };
-        } else if sent_more && follows {
-            self.up = (self.up * UP).min(MOST_UP);
+        if follows && !view.saturated() {
+            self.up = (UP * self.up).min(2.0);
             (self.phase, self.gain) = (0, self.up);
             return;
-        } else if sent_more {
-            self.up = UP;
+        }
+        if view.saturated() {
+            self.phase = self.phase.max(2);
+            self.gain = if self.gain < 1.0 { 1.0 } else { DOWN };
+        } else if probed {
             (self.phase, self.gain) = (2, DOWN);
-        } else if self.phase != 1 {
+        } else {
+            // The round after a probe waits for what became of it.
             self.gain = 1.0;
+        }
+        if probed || view.saturated() {
+            self.up = UP;
         }
         if self.phase >= self.cycle {
             (self.phase, self.gain) = (0, self.up);
         }
-        if self.phase == 1 {
-            self.gain = 1.0;
-        }
     }
+
     pub fn limits(&self, path: &Path) -> Limits {
-        let bandwidth = path.bandwidth.get();
-        let window = self.gain * path.product() + 1.0;
-        Limits { window: window.max(MIN_WINDOW), rate: Some(self.gain * bandwidth) }
+        let window = (self.gain * path.product() + 1.0).max(MIN_WINDOW);
+        Limits { window, rate: Some(self.gain * path.bandwidth.get()) }
     }
 }

@@ -1,55 +1,62 @@
-//! Takes its share.
+//! The policy of who shares: CUBIC's window (RFC 9438), cut by losses that are not the link's.
+//!
+//! One of eight rounds sends a quarter less, for two round trips: what becomes of the difference tells whether others
+//! are still there.
 
+use super::Limits;
 use super::constants::*;
-use super::estimate::Path;
-use super::{Limits, View};
+use super::estimate::{Path, View};
 use crate::{Ack, PacketOutcome};
 use narrows_base::math;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Competitive {
+    /// Packets.
     window: f64,
-    /// When the window was cut, and what it was.
+    /// When it was cut (seconds), what it was then (0: never), and seconds of round trips since.
     cut_at: f64,
     from: f64,
-    /// Seconds since the cut.
     clock: f64,
-    /// Rounds until the next experiment.
-    wait: u32,
-    left: u32,
-    held: u32,
+    /// Rounds in this mode.
+    rounds: u32,
     /// Rounds in a row without a queue or a cut.
     empty: u32,
 }
 
 impl Competitive {
     pub fn begin(window: f64) -> Competitive {
-        Competitive { window: window.max(MIN_WINDOW), wait: WAIT, left: WAIT, ..Competitive::default() }
+        let window = window.max(MIN_WINDOW);
+        Competitive { window, cut_at: 0.0, from: 0.0, clock: 0.0, rounds: 0, empty: 0 }
+    }
+    pub fn window(&self) -> f64 {
+        self.window
     }
     pub fn gain(&self) -> f64 {
-        if self.held > 0 { HELD } else { 1.0 }
+        // Two of ten rounds.
+        if self.rounds % (CYCLE + 2) >= CYCLE { DOWN } else { 1.0 }
     }
+
     pub fn on_ack(&mut self, ack: &Ack, path: &Path) {
         if !ack.window_limited || ack.newly_delivered == 0 {
             return;
         }
-        let friendly = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-        let mut step = if self.from > 0.0 && self.window < self.from { friendly } else { 1.0 };
+        // A Reno that leaves this much of its window grows by so much (RFC 9438 section 4.3).
+        let mut step = if self.window < self.from { 3.0 * (1.0 - BETA) / (1.0 + BETA) } else { 1.0 };
         if self.from > 0.0 {
             let back = math::cbrt(self.from * (1.0 - BETA) / CUBIC);
             let t = self.clock + path.rtt - back;
             let target = self.from + CUBIC * t * t * t;
             step = step.max((target - self.window).min(0.5 * self.window));
         }
-        if self.empty >= REFILL_AFTER {
+        if self.empty >= CYCLE {
             step = step.max(REFILL * self.window);
         }
         self.window += step * ack.newly_delivered as f64 / self.window;
     }
+
     pub fn on_loss(&mut self, outcome: &PacketOutcome, path: &Path) {
-        let sent = outcome.sent.as_secs_f64();
-        let few = path.loss.link() < 0.005;
-        if sent <= self.cut_at || !(few || path.is_long()) {
+        let link = path.loss.link() >= KNOWN_LOSS && !path.is_long();
+        if link || outcome.radio || outcome.sent.as_secs_f64() <= self.cut_at {
             return;
         }
         self.cut_at = outcome.now.as_secs_f64();
@@ -57,22 +64,15 @@ impl Competitive {
         (self.clock, self.empty) = (0.0, 0);
         self.window = (BETA * self.window).max(2.0);
     }
+
     pub fn on_round(&mut self, view: &View, path: &Path) {
-        let empty = !view.saturated && view.round.queue_mean <= EMPTY * path.longest().max(path.noise());
-        self.empty = if empty { self.empty + 1 } else { 0 };
+        self.empty = if view.empty && !view.saturated() { self.empty + 1 } else { 0 };
         self.clock += path.rtt;
-        if self.held > 0 {
-            self.held -= 1;
-            return;
-        }
-        self.left = self.left.saturating_sub(1);
-        if self.left == 0 {
-            self.held = 2;
-            self.left = self.wait;
-        }
+        self.rounds += 1;
     }
+
     pub fn limits(&self, path: &Path) -> Limits {
-        let window = self.gain() * self.window;
-        Limits { window: window.max(2.0), rate: Some(1.25 * window.max(2.0) / path.rtt.max(1e-6)) }
+        let window = (self.gain() * self.window).max(2.0);
+        Limits { window, rate: Some(UP * window / path.rtt.max(f64::MIN_POSITIVE)) }
     }
 }

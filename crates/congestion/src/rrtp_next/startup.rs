@@ -1,73 +1,81 @@
-//! Looks for the rate.
+//! The policy of the startup: the window doubles per round trip until a queue shows.
+//!
+//! The packets of the first flight leave together, and their spacing tells a rate; so may the packets that opened the
+//! connection. Where it says that the path holds four times as much, the window grows four times as fast, at that rate,
+//! until a round shows otherwise.
 
+use super::Limits;
 use super::constants::*;
-use super::estimate::Path;
-use super::{Limits, View};
+use super::estimate::{Path, View};
 use crate::Ack;
 
 #[derive(Clone, Debug)]
 pub struct Startup {
+    /// Packets.
     window: f64,
-    /// Packets per second that a train told.
+    /// Packets per second that a train told; 0 if none did.
     train: f64,
-    /// Largest rate of a round, and rounds without a larger one.
+    /// The first acknowledgement of the first flight (seconds), until that has been answered, and packets since.
+    first: Option<f64>,
+    since: f64,
+    is_first: bool,
+    /// Largest rate of a round, and rounds in a row without more.
     best: f64,
     stale: u32,
-    first: bool,
-    /// First ack of the round: when, and packets since.
-    began: f64,
-    since: f64,
 }
 
 impl Startup {
-    pub fn new(window: f64) -> Startup {
-        Startup { window, train: 0.0, best: 0.0, stale: 0, first: true, began: 0.0, since: 0.0 }
+    pub fn begin(window: f64) -> Startup {
+        Startup { window, train: 0.0, first: None, since: 0.0, is_first: true, best: 0.0, stale: 0 }
     }
-    /// The handshake told a rate.
+    pub fn window(&self) -> f64 {
+        self.window
+    }
+    /// The packets that opened the connection told packets per second.
     pub fn tell(&mut self, rate: f64) {
         self.train = rate;
     }
-    /// Whether it has ended.
-    pub fn on_ack(&mut self, ack: &Ack, path: &mut Path, view: Option<View>) -> bool {
+
+    pub fn on_ack(&mut self, ack: &Ack, path: &Path) {
         let now = ack.now.as_secs_f64();
         if ack.round_start {
-            (self.began, self.since) = (now, 0.0);
-        } else if self.first {
+            (self.first, self.since) = (self.is_first.then_some(now), 0.0);
+        } else if let Some(first) = self.first {
             self.since += ack.newly_delivered as f64;
-            if self.since >= TRAIN && now > self.began {
-                self.train = self.since / (now - self.began);
+            if self.since >= TRAIN && now > first {
+                self.train = self.since / (now - first);
             }
         }
-        let base = path.base().unwrap_or(0.0);
-        let factor = if self.train * base > TRAIN_GROWTH * self.window { TRAIN_GROWTH } else { 2.0 };
+        let holds = self.train * path.base().unwrap_or(0.0);
+        let growth = if holds > TRAIN * self.window { TRAIN } else { 2.0 };
         if ack.window_limited {
-            self.window += (factor - 1.0) * ack.newly_delivered as f64;
+            self.window += (growth - 1.0) * ack.newly_delivered as f64;
         }
-        let Some(view) = view else {
-            return false;
-        };
-        self.first &= view.round.delivered < TRAIN;
-        let round = view.round;
-        path.measure(&View { saturated: false, queued: false, yields: false, ..view });
-        let grew = round.rate > PLATEAU * self.best;
-        self.stale = if grew { 0 } else { self.stale + u32::from(ack.window_limited) };
-        self.best = self.best.max(round.rate);
-        let queue = round.queue_min > path.noise().max(0.125 * base);
-        let dropped = path.loss.exceeds(round.delivered + round.lost, round.lost) && !grew;
-        if view.saturated {
+    }
+
+    /// The bandwidth, if the round ends the startup.
+    pub fn on_round(&mut self, view: &View, ack: &Ack, path: &Path) -> Option<f64> {
+        let round = &view.round;
+        self.is_first &= round.delivered < TRAIN;
+        if view.saturated() {
             self.train = 0.0;
         }
-        if queue || dropped || self.stale >= PLATEAU_ROUNDS {
-            path.bandwidth.set(if queue || dropped { round.rate } else { self.best });
-            return true;
+        let grew = round.rate > UP * self.best;
+        self.stale = if grew { 0 } else { self.stale + u32::from(ack.window_limited) };
+        self.best = self.best.max(round.rate);
+        let least = STARTUP_QUEUE * path.base().unwrap_or(0.0);
+        if round.queue_min > path.noise().max(least) || (view.dropped && !grew) {
+            Some(round.rate)
+        } else {
+            (self.stale >= PLATEAU_ROUNDS).then_some(self.best)
         }
-        false
     }
+
     pub fn limits(&self, path: &Path) -> Limits {
-        let Some(base) = path.base().filter(|_| !self.first) else {
+        let Some(base) = path.base().filter(|_| !self.is_first) else {
             return Limits { window: self.window, rate: None };
         };
-        let rate = (2.0 * self.window / base.max(1e-6)).max(self.train.min(TRAIN_GROWTH * self.window / base.max(1e-6)));
-        Limits { window: self.window, rate: Some(rate) }
+        let flight = self.window / base.max(f64::MIN_POSITIVE);
+        Limits { window: self.window, rate: Some(self.train.clamp(2.0 * flight, TRAIN * flight)) }
     }
 }
