@@ -291,3 +291,6 @@ impl Controller for Rrtp {
         put("loss_burst", self.path.loss.burst());
     }
 }
+
+#[cfg(test)]
+mod tests;

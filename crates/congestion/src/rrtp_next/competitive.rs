@@ -28,9 +28,6 @@ impl Competitive {
         let window = window.max(MIN_WINDOW);
         Competitive { window, cut_at: 0.0, from: 0.0, clock: 0.0, rounds: 0, empty: 0 }
     }
-    pub fn window(&self) -> f64 {
-        self.window
-    }
     pub fn gain(&self) -> f64 {
         // Two of ten rounds.
         if self.rounds % (CYCLE + 2) >= CYCLE { DOWN } else { 1.0 }
@@ -41,7 +38,8 @@ impl Competitive {
             return;
         }
         // A Reno that leaves this much of its window grows by so much (RFC 9438 section 4.3).
-        let mut step = if self.window < self.from { 3.0 * (1.0 - BETA) / (1.0 + BETA) } else { 1.0 };
+        let mut step =
+            if self.window < self.from { 3.0 * (1.0 - BETA) / (1.0 + BETA) } else { 1.0 };
         if self.from > 0.0 {
             let back = math::cbrt(self.from * (1.0 - BETA) / CUBIC);
             let t = self.clock + path.rtt - back;

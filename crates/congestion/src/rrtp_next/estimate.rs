@@ -13,6 +13,7 @@ use super::constants::*;
 use crate::{Ack, PacketOutcome, positive};
 use loss::Circumstances;
 pub use loss::Loss;
+use narrows_base::math;
 pub use round::Round;
 use round::{Average, Counting};
 
@@ -249,12 +250,12 @@ impl Path {
 
     /// What delays and rates vary by though as much is sent, or against it.
     fn learn_variation(&mut self, ended: &Counting, round: &Round) {
-        let sent = (round.packets() / self.last.packets()).ln();
+        let sent = math::ln(round.packets() / self.last.packets());
         let longer = round.queue_min - self.last.queue_min;
         if sent.abs() < LEAST_DIFFERENCE || sent * longer < 0.0 {
             self.deviation.add(ended.deviation());
             self.wander.add(longer.abs());
-            let change = (round.mean_rate / self.last.mean_rate).ln();
+            let change = math::ln(round.mean_rate / self.last.mean_rate);
             self.rate_variance.add(change * change);
         }
     }

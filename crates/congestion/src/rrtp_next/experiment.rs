@@ -13,6 +13,7 @@
 
 use super::constants::*;
 use super::estimate::View;
+use narrows_base::math;
 
 #[derive(Clone, Debug)]
 pub struct Evidence {
@@ -68,8 +69,8 @@ impl Evidence {
     /// Two rounds in a queue, of which one sent more.
     fn compare(&mut self, last: &View, view: &View) {
         let (before, after) = (&last.round, &view.round);
-        let sent = (after.packets() / before.packets()).ln();
-        let came = (after.mean_rate / before.mean_rate).ln();
+        let sent = math::ln(after.packets() / before.packets());
+        let came = math::ln(after.mean_rate / before.mean_rate);
         if sent.abs() < LEAST_DIFFERENCE || !came.is_finite() {
             return;
         }
@@ -78,5 +79,82 @@ impl Evidence {
         // Of half of the others' share; alone nothing is expected.
         let missed = came - FOLLOWS * sent;
         self.add((came * came - missed * missed) / (2.0 * variance), view.bandwidth);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::estimate::Round;
+    use super::*;
+
+    fn view(gain: f64, packets: f64, rate: f64, queued: bool) -> View {
+        let round = Round {
+            gain,
+            delivered: packets,
+            lost: 0.0,
+            mean_rate: rate,
+            rate,
+            queue_min: 0.0,
+            queue_mean: 0.0,
+            app_limited: false,
+        };
+        View {
+            round,
+            bandwidth: 1000.0,
+            queued,
+            dropped: false,
+            unexplained: false,
+            empty: !queued,
+            rate_variance: 0.0,
+        }
+    }
+    /// Rounds that send 100 and 75 packets in turn, of which these rates arrive; how many it takes to decide.
+    fn decides(shared: bool, rates: [f64; 2]) -> Option<usize> {
+        let mut evidence = Evidence::while_shared(shared);
+        (0..20).find(|i| {
+            let sent = [100.0, 75.0][i % 2];
+            evidence.on_round(&view(1.0, sent, rates[i % 2], true));
+            evidence.decides()
+        })
+    }
+
+    #[test]
+    fn less_that_arrives_when_less_is_sent_shows_others() {
+        assert_eq!(decides(false, [1000.0, 800.0]), Some(2));
+        assert_eq!(decides(false, [1000.0, 1000.0]), None);
+    }
+
+    #[test]
+    fn as_much_that_arrives_when_less_is_sent_shows_nobody() {
+        assert_eq!(decides(true, [1000.0, 1000.0]), Some(2));
+        assert_eq!(decides(true, [1000.0, 800.0]), None);
+    }
+
+    /// Where rates vary by a third of themselves, a difference of a fifth says little.
+    #[test]
+    fn rates_that_vary_say_less() {
+        let mut evidence = Evidence::while_shared(false);
+        for i in 0..6 {
+            let (sent, rate) = if i % 2 == 0 { (100.0, 1000.0) } else { (75.0, 800.0) };
+            evidence.on_round(&View { rate_variance: 0.1, ..view(1.0, sent, rate, true) });
+        }
+        assert!(!evidence.decides());
+    }
+
+    #[test]
+    fn a_probe_that_arrives_and_loses_took_from_others() {
+        let probe = View { dropped: true, ..view(UP, 125.0, 1200.0, false) };
+        let mut evidence = Evidence::while_shared(false);
+        evidence.on_round(&probe);
+        assert!(!evidence.decides(), "one is not enough");
+        evidence.on_round(&probe);
+        assert!(evidence.decides());
+        // What arrives without a loss found room; of what does not arrive others lost nothing.
+        let mut evidence = Evidence::while_shared(false);
+        (0..9).for_each(|_| evidence.on_round(&View { dropped: false, ..probe }));
+        (0..9).for_each(|_| {
+            evidence.on_round(&View { dropped: true, ..view(UP, 125.0, 1000.0, false) })
+        });
+        assert!(!evidence.decides());
     }
 }

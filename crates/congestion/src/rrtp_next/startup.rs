@@ -28,9 +28,6 @@ impl Startup {
     pub fn begin(window: f64) -> Startup {
         Startup { window, train: 0.0, first: None, since: 0.0, is_first: true, best: 0.0, stale: 0 }
     }
-    pub fn window(&self) -> f64 {
-        self.window
-    }
     /// The packets that opened the connection told packets per second.
     pub fn tell(&mut self, rate: f64) {
         self.train = rate;

@@ -85,13 +85,61 @@ impl Loss {
         };
         share.min(most).max(self.told).min(MOST_LOSS)
     }
-    /// Share of packets lost in long queues since the last reaction beyond the link's.
-    pub fn rate_loss(&self) -> f64 {
-        (self.long.share() - self.link()).max(0.0)
-    }
     /// Whether so many lost of so many packets are significantly more than the link loses.
     pub fn exceeds(&self, packets: f64, lost: f64) -> bool {
         let expected = packets * self.link();
         lost - expected > SIGNIFICANT * (self.burst() * (expected + 1.0)).sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUIET: Circumstances = Circumstances { quiet: true, held: false, long: false };
+
+    /// So many packets of which one of `every` is lost, in runs of so many.
+    fn count(loss: &mut Loss, packets: u32, every: u32, run: u32, when: Circumstances) {
+        for i in 0..packets {
+            loss.on_outcome(i / run % every == 0, when);
+        }
+    }
+
+    #[test]
+    fn what_is_lost_at_any_rate_without_a_queue_is_the_links() {
+        let mut loss = Loss::default();
+        count(&mut loss, 400, 10, 1, QUIET);
+        assert!((loss.link() - 0.1).abs() < 0.01, "{}", loss.link());
+        count(&mut loss, 400, 10, 1, Circumstances { held: true, ..QUIET });
+        assert!((loss.link() - 0.1).abs() < 0.01, "{}", loss.link());
+        assert!(!loss.exceeds(100.0, 15.0) && loss.exceeds(100.0, 25.0));
+    }
+
+    #[test]
+    fn what_is_not_lost_when_holding_back_follows_the_rate() {
+        let mut loss = Loss::default();
+        count(&mut loss, 400, 5, 1, QUIET);
+        count(&mut loss, 100, 1000, 1, Circumstances { held: true, ..QUIET });
+        assert!(loss.link() < 0.06, "{}", loss.link());
+    }
+
+    #[test]
+    fn probes_say_nothing_of_the_link_and_long_queues_something_of_others() {
+        let mut loss = Loss::default();
+        count(&mut loss, 400, 5, 1, Circumstances { quiet: false, ..QUIET });
+        assert!(loss.link() == 0.0 && !loss.take_unexplained());
+        count(&mut loss, 100, 10, 1, Circumstances { long: true, ..QUIET });
+        assert!(loss.link() == 0.0 && loss.take_unexplained());
+        assert!(!loss.take_unexplained(), "they are counted anew");
+    }
+
+    /// Sixteen in a row are as likely as one alone where losses come so: they are no congestion.
+    #[test]
+    fn a_burst_counts_as_one_loss_where_bursts_are_usual() {
+        let (mut single, mut bursts) = (Loss::default(), Loss::default());
+        count(&mut single, 1000, 20, 1, QUIET);
+        count(&mut bursts, 5000, 20, 16, QUIET);
+        assert!(single.burst() < 1.1 && bursts.burst() > 8.0, "{}", bursts.burst());
+        assert!(single.exceeds(100.0, 21.0) && !bursts.exceeds(100.0, 21.0));
     }
 }
