@@ -61,7 +61,7 @@ impl Startup {
         self.stale = if grew { 0 } else { self.stale + u32::from(ack.window_limited) };
         self.best = self.best.max(round.rate);
         let least = STARTUP_QUEUE * path.base().unwrap_or(0.0);
-        if round.queue_min > path.noise().max(least) || (view.dropped && !grew) {
+        if !grew && (round.queue_min > path.noise().max(least) || view.dropped) {
             Some(round.rate)
         } else {
             (self.stale >= PLATEAU_ROUNDS).then_some(self.best)

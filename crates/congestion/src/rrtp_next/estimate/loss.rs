@@ -101,7 +101,7 @@ mod tests {
     /// So many packets of which one of `every` is lost, in runs of so many.
     fn count(loss: &mut Loss, packets: u32, every: u32, run: u32, when: Circumstances) {
         for i in 0..packets {
-            loss.on_outcome(i / run % every == 0, when);
+            loss.on_outcome((i / run).is_multiple_of(every), when);
         }
     }
 
