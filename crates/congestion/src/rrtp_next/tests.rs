@@ -31,29 +31,6 @@ fn alone_it_fills_the_path_with_a_short_queue() {
 }
 
 #[test]
-fn single_losses_of_a_link_do_not_slow_it() {
-    for every in [100, 20, 10] {
-        let mut path = path();
-        path.lose = match every {
-            100 => |n| n % 100 == 99,
-            20 => |n| n % 20 == 19,
-            _ => |n| n % 10 == 9,
-        };
-        let used = path.utilisation(at(20.0)) / (1.0 - 1.0 / f64::from(every));
-        assert!(used > 0.85, "one of {every}: {used}");
-    }
-}
-
-#[test]
-fn bursts_of_losses_do_not_slow_it() {
-    let mut path = path();
-    path.lose = |n| n % 320 < 16;
-    path.run(at(5.0));
-    let used = path.utilisation(at(30.0)) / 0.95;
-    assert!(used > 0.8, "{used}");
-}
-
-#[test]
 fn a_rate_that_falls_and_rises_is_followed() {
     let mut path = path();
     path.run(at(5.0));
