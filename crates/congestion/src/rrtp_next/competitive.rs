@@ -53,7 +53,7 @@ impl Competitive {
     }
 
     pub fn on_loss(&mut self, outcome: &PacketOutcome, path: &Path) {
-        let link = path.loss.link() >= KNOWN_LOSS && !path.is_long();
+        let link = path.loss.link_at_least() >= KNOWN_LOSS && !path.is_long();
         if link || outcome.radio || outcome.sent.as_secs_f64() <= self.cut_at {
             return;
         }

@@ -81,9 +81,18 @@ impl Loss {
         let most = if self.held.packets < ENOUGH {
             UNTESTED
         } else {
-            self.held.share() + (self.burst() * share * (1.0 - share) / self.held.packets).sqrt()
+            self.held.share() + self.chance()
         };
         share.min(most).max(self.told).min(MOST_LOSS)
+    }
+    /// … that it loses at least, unless chance made it lose more when holding back.
+    pub fn link_at_least(&self) -> f64 {
+        (self.held.share().min(self.short.share()) - self.chance()).max(self.told)
+    }
+    /// Standard error of the share that is lost when holding back.
+    fn chance(&self) -> f64 {
+        let share = self.short.share();
+        (self.burst() * share * (1.0 - share) / self.held.packets.max(1.0)).sqrt()
     }
     /// Whether so many lost of so many packets are significantly more than the link loses.
     pub fn exceeds(&self, packets: f64, lost: f64) -> bool {
