@@ -256,7 +256,8 @@ impl Controller for Rrtp {
             PathEvent::Hints(hints) => self.learn(hints),
             PathEvent::Dispersion(told) => {
                 if let Policy::Startup(startup) = &mut self.policy {
-                    startup.tell(told.bits / self.packet_bits / crate::positive(told.took));
+                    let rate = told.bits / self.packet_bits / crate::positive(told.took);
+                    startup.tell(rate, crate::positive(told.rtt));
                 }
             }
             _ => {}

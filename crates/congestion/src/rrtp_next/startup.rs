@@ -28,9 +28,10 @@ impl Startup {
     pub fn begin(window: f64) -> Startup {
         Startup { window, train: 0.0, first: None, since: 0.0, is_first: true, best: 0.0, stale: 0 }
     }
-    /// The packets that opened the connection told packets per second.
-    pub fn tell(&mut self, rate: f64) {
+    /// The packets that opened the connection told packets per second, and a round trip in seconds.
+    pub fn tell(&mut self, rate: f64, rtt: f64) {
         self.train = rate;
+        self.window = self.window.max((rate * rtt).min(FIRST_FLIGHT));
     }
 
     pub fn on_ack(&mut self, ack: &Ack, path: &Path) {

@@ -78,11 +78,8 @@ impl Loss {
     /// is lost when holding back.
     pub fn link(&self) -> f64 {
         let share = self.short.share();
-        let most = if self.held.packets < ENOUGH {
-            UNTESTED
-        } else {
-            self.held.share() + self.chance()
-        };
+        let most =
+            if self.held.packets < ENOUGH { UNTESTED } else { self.held.share() + self.chance() };
         share.min(most).max(self.told).min(MOST_LOSS)
     }
     /// … that it loses at least, unless chance made it lose more when holding back.
