@@ -27,6 +27,7 @@ mod rap;
 mod reno;
 mod rrtp;
 mod rrtp_lasthop;
+mod rrtp_next;
 mod scream;
 pub mod stpd;
 mod tear;

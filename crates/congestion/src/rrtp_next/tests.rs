@@ -1,0 +1,72 @@
+use crate::scenario::{build, build_in};
+use crate::scenario_path::SimplePath;
+use crate::{Environment, PathHints};
+use narrows_base::{Duration, Rate, Time};
+
+fn at(s: f64) -> Time {
+    Time::from_secs_f64(s)
+}
+
+/// 10 Mbit/s in packets of 1000 bytes, as the scenario has them.
+fn path() -> SimplePath {
+    SimplePath::new(build("rrtp-next"))
+}
+
+fn watch(path: &SimplePath, name: &str) -> f64 {
+    let mut found = f64::NAN;
+    path.controller.watch(&mut |n, value| found = if n == name { value } else { found });
+    found
+}
+
+#[test]
+fn alone_it_fills_the_path_with_a_short_queue() {
+    let mut path = path();
+    path.run(at(3.0));
+    path.most_waiting = 0;
+    let used = path.utilisation(at(20.0));
+    assert!(used > 0.93, "{used}");
+    assert!(watch(&path, "rrtp_mode") == 1.0 && watch(&path, "mode_reason") == 3.0);
+    // A probe adds a quarter of the product for a round trip.
+    assert!(path.most_waiting < 40, "{}", path.most_waiting);
+}
+
+#[test]
+fn a_rate_that_falls_and_rises_is_followed() {
+    let mut path = path();
+    path.run(at(5.0));
+    path.rate_bps = 2e6;
+    path.run(at(7.0));
+    path.most_waiting = 0;
+    let used = path.utilisation(at(15.0));
+    assert!(used > 0.85 && path.most_waiting < 30, "{used} {}", path.most_waiting);
+    path.rate_bps = 20e6;
+    path.run(at(18.0));
+    let used = path.utilisation(at(25.0));
+    assert!(used > 0.85, "{used}");
+}
+
+/// A longer path is no queue of others: with its base RTT forgotten it is filled again.
+#[test]
+fn a_path_that_becomes_longer_is_filled_again() {
+    let mut path = path();
+    path.run(at(5.0));
+    path.delay = Duration::from_millis(80);
+    path.run(at(45.0));
+    let used = path.utilisation(at(60.0));
+    assert!(used > 0.85, "{used}");
+}
+
+#[test]
+fn a_told_rate_is_used_at_once() {
+    let hints = PathHints {
+        rate: Some(Rate::from_bps_f64(10e6)),
+        rtt: Some(Duration::from_millis(40)),
+        loss: None,
+    };
+    let environment = Environment { hints, ..Environment::default() };
+    let path = SimplePath::new(build_in("rrtp-next", &environment));
+    assert!(watch(&path, "rrtp_mode") == 1.0 && watch(&path, "mode_reason") == 2.0);
+    let limits = path.controller.send_limits();
+    let rate = limits.pacing_rate.unwrap().as_bps() as f64;
+    assert!(rate > 7e6 && limits.cwnd > 30.0, "{limits:?}");
+}
