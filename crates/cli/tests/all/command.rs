@@ -343,7 +343,7 @@ fn the_table_comes_first_then_the_recommendation_then_the_files() {
     let folder = tempfile::tempdir().unwrap();
     let out = narrows(
         folder.path(),
-        &["compare", "--protocols", "reno,bbr", "--duration", "2s", "--seeds", "2"],
+        &["compare", "--protocols", "vegas,cubic", "--duration", "20s", "--seeds", "2"],
     );
     let shown = text(&out.stdout);
     let at = |what: &str| shown.find(what).unwrap_or_else(|| panic!("no {what:?} in {shown}"));
