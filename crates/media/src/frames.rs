@@ -1,5 +1,5 @@
-//! Where frames begin, as far as a program's datagrams show it: in RTP ([`crate::rtp`]), in MPEG-TS
-//! ([`crate::transport_stream`]), also within RTP (RFC 2250). Of anything else each datagram is taken for a frame.
+//! Where frames begin, as far as a program's datagrams show it: in RTP (`rtp.rs`), in MPEG-TS
+//! (`transport_stream.rs`), also within RTP (RFC 2250). Of anything else each datagram is taken for a frame.
 
 use crate::rtp;
 use crate::transport_stream::{TransportStream, is_ts};

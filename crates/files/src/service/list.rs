@@ -176,6 +176,7 @@ fn listed_entry(name: &str, kind: EntryKind, about: &Metadata) -> DirectoryEntry
 }
 
 fn left_out(mut line: String) -> DirectoryEntry {
-    line.truncate(line.floor_char_boundary(MAX_LEFT_OUT_BYTES));
+    let at = (0..=MAX_LEFT_OUT_BYTES.min(line.len())).rev().find(|at| line.is_char_boundary(*at));
+    line.truncate(at.unwrap_or(0));
     DirectoryEntry { kind: EntryKind::LeftOut, size: 0, modified: 0, name: line }
 }
