@@ -1,53 +1,79 @@
 //! The memory and CPU cost of many idle connections on one socket: `cargo run --release -p narrows-net --example crowd
-//! -- 10000` opens that many over loopback, with both ends in this process.
+//! -- 10000` opens that many over loopback. The client is a process of its own, so that each end's cost is its own.
 
 use narrows_base::Spec;
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{ConnectOptions, Endpoint, Options, block_on};
+use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_transport::{Preset, Protocol};
 use std::error::Error;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+/// Four times the interval of keep-alive packets (15 s): a shorter time may have none of them.
+const IDLE: Duration = Duration::from_secs(60);
+
 fn main() -> Result<(), Box<dyn Error>> {
-    let count: usize = std::env::args().nth(1).map_or(Ok(10_000), |a| a.parse())?;
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let count: usize = args.first().map_or(Ok(10_000), |a| a.parse())?;
     let config = connection(Protocol::read(&Spec::named("rrtp+bbr"), Preset::Rfc, 1500)?);
-    let key = new_key()?;
-    let expected = ServerKey::Is(*key.public());
-    let address = "127.0.0.1:0".parse()?;
-    let mut options = Options::server(key, Clients::Any, config.clone());
+    match args.get(1) {
+        None => server(count, config),
+        Some(address) => client(count, config, address),
+    }
+}
+
+fn server(count: usize, config: ConnectionConfig) -> Result<(), Box<dyn Error>> {
+    let mut options = Options::server(new_key()?, Clients::Any, config);
     // All come from one address, as fast as they can.
     options.limits.connections_of_source = options.limits.connections;
     options.limits.handshake_rate = u32::MAX;
     options.limits.handshake_rate_of_source = u32::MAX;
-    let server = Endpoint::bind(address, options)?;
-    let client = Endpoint::bind(address, Options::client(new_key()?, config.clone()))?;
+    let server = Endpoint::bind("127.0.0.1:0".parse()?, options)?;
     let (before, begin) = (proc("statm", 1), Instant::now());
+    let address = server.local_addr().to_string();
+    let mut client =
+        Command::new(std::env::current_exe()?).args([count.to_string(), address]).spawn()?;
     let mut all = Vec::new();
     for _ in 0..count {
-        let options = ConnectOptions::new(expected, config.clone());
-        all.push(block_on(client.connect(server.local_addr(), options))?);
         all.push(block_on(server.accept())?);
     }
-    // Resident memory is counted in pages of 4096 bytes.
-    let bytes = (proc("statm", 1) - before) * 4096 / all.len().max(1) as u64;
-    println!(
-        "{count} connections in {:.1} s, {bytes} B at each end",
-        begin.elapsed().as_secs_f64()
-    );
-    sleep(Duration::from_secs(2));
-    let ticks = proc("stat", 13) + proc("stat", 14);
-    sleep(Duration::from_secs(5));
-    let ticks = proc("stat", 13) + proc("stat", 14) - ticks;
-    println!("idle, both ends: {:.1} % of a processor", ticks as f64 / 5.0);
-    let begin = Instant::now();
-    drop(all);
-    while client.connections() + server.connections() > 0 {
-        sleep(Duration::from_millis(10));
-    }
-    println!("closed in {:.2} s", begin.elapsed().as_secs_f64());
+    println!("{count} connections in {:.1} s", begin.elapsed().as_secs_f64());
+    measure("server", before, count);
+    let open = server.connections();
+    client.wait()?;
+    println!("after a minute: {open} connections open");
     Ok(())
+}
+
+fn client(count: usize, config: ConnectionConfig, address: &str) -> Result<(), Box<dyn Error>> {
+    let client =
+        Endpoint::bind("127.0.0.1:0".parse()?, Options::client(new_key()?, config.clone()))?;
+    let (before, address) = (proc("statm", 1), address.parse()?);
+    let mut all = Vec::new();
+    for _ in 0..count {
+        let options = ConnectOptions::new(ServerKey::Any, config.clone());
+        all.push(block_on(client.connect(address, options))?);
+    }
+    measure("client", before, count);
+    // The server looks at the same time.
+    sleep(Duration::from_secs(2));
+    Ok(())
+}
+
+/// Prints what this process holds for each connection, and what idling costs it.
+fn measure(end: &str, pages_before: u64, count: usize) {
+    // Once idle, connections give memory back.
+    sleep(Duration::from_secs(5));
+    let ticks = || proc("stat", 13) + proc("stat", 14);
+    let (began, ticks_before) = (Instant::now(), ticks());
+    sleep(IDLE);
+    let cpu = (ticks() - ticks_before) as f64 / began.elapsed().as_secs_f64();
+    // Resident memory is counted in pages of 4096 bytes, CPU time in hundredths of a second.
+    let bytes = proc("statm", 1).saturating_sub(pages_before) * 4096 / count.max(1) as u64;
+    println!("{end}: {bytes} B a connection, idle {cpu:.2} % of a processor");
 }
 
 /// A number out of `/proc/self`; zero where there is none.
