@@ -3,7 +3,7 @@
 //! The model has three parts, each of which a parameter turns off.
 //!
 //! 1. *A rate that wanders.* The rate is `mean * max(0, 1 + variation * x)`. `x` has unit variance and is the sum of two
-//!    Ornstein-Uhlenbeck processes of equal variance, with time constants of [`FAST_S`] (fading) and [`SLOW_S`] (load,
+//!    Ornstein-Uhlenbeck processes of equal variance, with time constants of `FAST_S` (fading) and `SLOW_S` (load,
 //!    distance). Sprout's model (Winstein, Sivaraman, Balakrishnan, NSDI 2013, section 3.1) has Brownian motion instead.
 //!    Brownian motion has no mean to return to, so that a user could not ask for a rate.
 //! 2. *Outages.* They come at random and have exponential lengths, as Sprout's "sticky" zero has. Packets wait.
