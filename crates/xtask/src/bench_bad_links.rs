@@ -6,6 +6,7 @@ mod figure;
 mod measured;
 mod page;
 
+use crate::all_cores;
 use cells::{Cell, Goal};
 use figure::Figure;
 use narrows_lab::compare;
@@ -14,8 +15,6 @@ use narrows_scenario::access_link::AccessLink;
 use narrows_scenario::scenario::{GroupProtocol, OwnLink, Scheduled};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 const KNOWN: &str = "--filter 'TEXT|TEXT', --protocols A,B, --seeds N, --quick, --each, --json FILE, --before FILE, --write";
 
@@ -199,51 +198,29 @@ fn measure(ask: &Ask, chosen: Vec<Cell>) -> Result<Vec<Row>, String> {
     }
     // The longest first, so that no core waits for one at the end.
     works.sort_by(|a, b| b.plan.work().total_cmp(&a.plan.work()));
-    let next = AtomicUsize::new(0);
     type Values = BTreeMap<(usize, String, &'static str), BTreeMap<u64, f64>>;
-    let values: Mutex<Values> = Mutex::new(BTreeMap::new());
-    let fault: Mutex<Option<String>> = Mutex::new(None);
-    let work = || {
-        while let Some(w) = works.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let cell = &chosen[w.cell];
-            let figures: Vec<Figure> = cell.goals.iter().flat_map(Goal::figures).collect();
-            let series = figures.contains(&Figure::Drained);
-            let mut network = w.plan.network(0, w.seed, series);
-            if figures.contains(&Figure::Acks) {
-                // The way back is metered by itself only where it is somebody's bottleneck.
-                network.links.iter_mut().take(2).for_each(|link| link.metered = true);
-            }
-            match narrows_sim::run(&network, &mut |_| true) {
-                Ok(run) => {
-                    for figure in figures {
-                        let value = figure.of(cell, &w.plan, &run);
-                        let key = (w.cell, w.protocol.clone(), figure.name());
-                        if let Ok(mut v) = values.lock() {
-                            v.entry(key).or_default().insert(w.seed, value);
-                        }
-                    }
-                }
-                Err(e) => {
-                    if let Ok(mut f) = fault.lock() {
-                        *f = Some(format!("{}: {e}", cell.name));
-                    }
-                }
-            }
+    let runs = all_cores::map(&works, all_cores::count(), |w| {
+        let cell = &chosen[w.cell];
+        let figures: Vec<Figure> = cell.goals.iter().flat_map(Goal::figures).collect();
+        let series = figures.contains(&Figure::Drained);
+        let mut network = w.plan.network(0, w.seed, series);
+        if figures.contains(&Figure::Acks) {
+            // The way back is metered by itself only where it is somebody's bottleneck.
+            network.links.iter_mut().take(2).for_each(|link| link.metered = true);
         }
-    };
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 1..jobs {
-            scope.spawn(work);
+        let run = narrows_sim::run(&network, &mut |_| true);
+        let run = run.map_err(|e| format!("{}: {e}", cell.name))?;
+        Ok(figures.into_iter().map(|f| (f.name(), f.of(cell, &w.plan, &run))).collect::<Vec<_>>())
+    })?;
+    let mut values = Values::new();
+    for (w, figures) in works.iter().zip(runs) {
+        for (figure, value) in figures {
+            values.entry((w.cell, w.protocol.clone(), figure)).or_default().insert(w.seed, value);
         }
-        work();
-    });
-    if let Ok(Some(why)) = fault.into_inner() {
-        return Err(why);
     }
     let mut rows: Vec<Row> =
         chosen.into_iter().map(|cell| Row { cell, medians: Medians::new() }).collect();
-    for ((cell, protocol, figure), of_seeds) in values.into_inner().unwrap_or_default() {
+    for ((cell, protocol, figure), of_seeds) in values {
         if ask.each {
             let mut list: Vec<(u64, f64)> = of_seeds.clone().into_iter().collect();
             list.sort_by(|a, b| a.1.total_cmp(&b.1));

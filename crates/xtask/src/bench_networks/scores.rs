@@ -126,7 +126,7 @@ fn mixes(items: &[&Item]) -> Vec<Score> {
         score("their starved flows", &others, plain("starved"), Statistic::Mean, 3),
         score("own starved flows", &others, plain("own starved"), Statistic::Mean, 3),
         score("their rate / beside their kind, p10", &others, kept(), Statistic::Quantile(0.1), 2),
-        score("their rate / beside their kind, mean", &others, kept(), Statistic::Mean, 2),
+        score("their rate / beside their kind, mean", &others, kept(), Statistic::GeometricMean, 2),
         score("capacity used", &others, plain("used"), Statistic::Mean, 3),
         score("mean queue, ms, median", &others, plain("queue ms"), Statistic::Quantile(0.5), 1),
         score("beside itself: Jain, p10", &own, plain("jain"), Statistic::Quantile(0.1), 2),
