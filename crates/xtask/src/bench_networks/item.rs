@@ -1,6 +1,5 @@
 //! One thing to simulate: a network, what shares it, how long and how often.
 
-use super::law;
 use narrows_base::{Duration, Spec, SpecError};
 use narrows_lab::Question;
 use narrows_link::Change;
@@ -8,7 +7,11 @@ use narrows_scenario::Plan;
 use narrows_scenario::access_link::AccessLink;
 use narrows_scenario::scenario::{GroupProtocol, OwnLink, Scheduled};
 use narrows_sim::SourceSpec;
+use narrows_transport::Preset;
 use std::path::Path;
+
+/// Bytes of a data packet on the wire.
+pub const PACKET: u32 = 1500;
 
 /// Parts of the benchmark.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -77,7 +80,7 @@ impl Item {
             part,
             name: name.into(),
             classes: Vec::new(),
-            question: law::question(link, duration_s),
+            question: question(link, duration_s),
             changes: Vec::new(),
             passes: 1.0,
             neighbours: None,
@@ -157,5 +160,16 @@ impl Item {
         });
         scenario.changes.extend(scheduled);
         Plan::new(scenario)
+    }
+}
+
+/// What a run of the benchmark asks, before the protocol is known.
+fn question(link: &str, duration_s: f64) -> Question {
+    Question {
+        link: link.into(),
+        duration: Duration::from_secs_f64(duration_s),
+        packet: PACKET,
+        preset: Preset::Linux,
+        ..Question::default()
     }
 }

@@ -1,17 +1,13 @@
 //! The law by which networks are drawn; `docs/benchmarks.md` describes it.
 
-use super::item::{Item, Neighbours, Part};
+use super::item::{Item, Neighbours, PACKET, Part};
 use narrows_base::{Duration, RandomKey, RandomStream, Rate, math};
-use narrows_lab::Question;
 use narrows_link::Change;
 use narrows_scenario::values;
 use narrows_sim::SourceSpec;
-use narrows_transport::Preset;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Bytes of a data packet on the wire.
-pub const PACKET: u32 = 1500;
 /// Ranges; numbers are drawn evenly in the logarithm.
 const RATE_BPS: (f64, f64) = (0.1e6, 1e9);
 const DELAY_S: (f64, f64) = (1e-3, 0.3);
@@ -439,15 +435,4 @@ fn deep(prefix: &str, file: &Path, trace: &str) -> Result<Item, String> {
     // One that is no trace is refused before anything runs.
     item.plan("cubic").map_err(|e| format!("--traces: {e}"))?;
     Ok(item)
-}
-
-/// What a run of the benchmark asks, before the protocol is known.
-pub fn question(link: &str, duration_s: f64) -> Question {
-    Question {
-        link: link.into(),
-        duration: Duration::from_secs_f64(duration_s),
-        packet: PACKET,
-        preset: Preset::Linux,
-        ..Question::default()
-    }
 }

@@ -87,7 +87,7 @@ fn mix(plan: &Plan, run: &RunResult) -> Named {
         ("own starved", starved(&own) / own.len() as f64),
         ("jain", narrows_lab::stats::jain(&all)),
         ("used", served / link.capacity_bits.max(1.0)),
-        ("queue ms", 1e3 * link.queue_mean * 8.0 * f64::from(super::law::PACKET) / per_second),
+        ("queue ms", 1e3 * link.queue_mean * 8.0 * f64::from(super::item::PACKET) / per_second),
     ])
 }
 
