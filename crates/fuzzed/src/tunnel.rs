@@ -3,8 +3,8 @@
 
 use narrows_tunnel::address::special;
 use narrows_tunnel::allow::{Target, Targets, name};
-use narrows_tunnel::flow::MAX_DATAGRAM;
 use narrows_tunnel::forward::Forward;
+use narrows_tunnel::parts::MAX_DATAGRAM;
 use narrows_tunnel::parts::{Parts, split};
 use narrows_tunnel::request::{HEAD, Request};
 use narrows_tunnel::socks;

@@ -2,11 +2,13 @@
 //! never refuses a train that the prober plans.
 
 use crate::frames::MAX_PACKETS;
-use crate::probe::MAX_TIME;
 use narrows_base::Duration;
 
 /// Bytes of each direction, the headers of IP and UDP included.
 pub const MAX_BYTES: u64 = 24_000_000;
+
+/// From the beginning of the handshake to the last answer.
+pub const MAX_TIME: Duration = Duration::from_millis(9_300);
 
 /// The bytes that one direction of one probe has sent. Packets count when they are sent, not when they are planned: a
 /// train may end early.

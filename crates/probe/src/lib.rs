@@ -20,12 +20,12 @@ pub mod simulated;
 mod statistics;
 mod train;
 
-pub use budget::{Budget, MAX_BYTES};
+pub use budget::{Budget, MAX_BYTES, MAX_TIME};
 pub use buffer::{Buffer, OverflowWatch, StopAt};
 pub use direction::Reordering;
 pub use loss::Loss;
 pub use policer::Policer;
-pub use probe::{Estimate, MAX_TIME, Probe, Step, Way, WayEstimate};
+pub use probe::{Estimate, Probe, Step, Way, WayEstimate};
 pub use rate::{FULL_BYTES, MAX_EXCESS, OPENING_PACKETS};
 pub use statistics::Interval;
 pub use train::{Arrival, Observed, Purpose, Train};

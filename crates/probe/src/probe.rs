@@ -1,6 +1,6 @@
 //! The whole probe: both directions in turn, within their time and bytes.
 
-use crate::budget::{Budget, MAX_BYTES};
+use crate::budget::{Budget, MAX_BYTES, MAX_TIME};
 use crate::buffer::{Buffer, StopAt};
 use crate::direction::{Direction, Reordering};
 use crate::ecn::Ecn;
@@ -9,9 +9,6 @@ use crate::policer::Policer;
 use crate::statistics::Interval;
 use crate::train::{Observed, Purpose, Train};
 use narrows_base::{Duration, Time};
-
-/// From the beginning of the handshake to the last answer.
-pub const MAX_TIME: Duration = Duration::from_millis(9_300);
 
 /// A direction, seen from whoever probes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,8 +1,9 @@
 //! Datagrams of the near side's programs: each pair of a program and a target is a flow.
 
 use crate::client::{Link, NotOpened, Tunnel, answered};
-use crate::flow::{Back, Flow, Flows, MAX_DATAGRAM, Program};
+use crate::flow::{Back, Flow, Flows, Program};
 use crate::forward::Forward;
+use crate::parts::MAX_DATAGRAM;
 use crate::request::Request;
 use narrows_files::{Error, Kind};
 use narrows_net::{ReceiveStream, SendStream};

@@ -7,7 +7,7 @@
 //! A message that waits too long is dropped, as IP would. A datagram that is longer than a message goes in parts; see
 //! `parts.rs`.
 
-use crate::parts::{Parts, split};
+use crate::parts::{MAX_DATAGRAM, Parts, split};
 use narrows_base::Duration;
 use narrows_net::{Connection, Error};
 use std::borrow::Cow;
@@ -26,8 +26,6 @@ pub const IDLE: Wait = Wait::from_secs(120);
 pub(crate) const HEAD: usize = 4;
 /// The bit of a flow's number that says that a part of a datagram follows.
 const PART: u32 = 1 << 31;
-/// Longest datagram.
-pub const MAX_DATAGRAM: usize = 65_535;
 
 /// What takes packets of [`tun`](crate::tun).
 pub type Sink = Box<dyn Fn(&[u8]) + Send + Sync>;

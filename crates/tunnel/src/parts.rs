@@ -7,10 +7,11 @@
 //! Parts count from 0. If one of them is lost, so is the datagram. The receiver keeps [`MAX_WAITING`] incomplete
 //! datagrams of a connection, [`MAX_BYTES`] of them in all, for [`LIFETIME`]; the oldest give way.
 
-use crate::flow::MAX_DATAGRAM;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+/// Longest datagram, in bytes: UDP's length field.
+pub const MAX_DATAGRAM: usize = 65_535;
 /// Bytes behind the flow's number.
 pub const HEAD: usize = 4;
 /// Incomplete datagrams of a connection.

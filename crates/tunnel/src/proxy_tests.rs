@@ -255,7 +255,10 @@ async fn an_upgrade_passes_and_both_sides_speak_on() {
 async fn an_answer_that_is_cut_off_does_not_look_whole() {
     let target = target(|mut tcp: TcpStream| async move {
         let mut bytes = Vec::new();
-        assert!(tcp.read_buf(&mut bytes).await.unwrap() > 0);
+        // A socket that is closed with unread bytes would reset its connection.
+        while !bytes.ends_with(b"\r\n\r\n") {
+            assert!(tcp.read_buf(&mut bytes).await.unwrap() > 0);
+        }
         let is_whole = bytes.starts_with(b"GET /whole");
         tcp.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n")
             .await
@@ -273,7 +276,8 @@ async fn an_answer_that_is_cut_off_does_not_look_whole() {
         let mut answer = Vec::new();
         let read = tcp.read_to_end(&mut answer).await;
         assert_eq!(read.is_ok(), is_whole, "{path}: {read:?}");
-        assert!(!is_whole || answer.ends_with(b"\r\n\r\npart"));
+        let text = String::from_utf8_lossy(&answer);
+        assert!(!is_whole || text.ends_with("\r\n\r\npart"), "{text}");
     }
 }
 

@@ -6,9 +6,9 @@
 
 use crate::client::{NotOpened, Tunnel};
 use crate::datagrams::Programs;
-use crate::flow::MAX_DATAGRAM;
 use crate::head;
 use crate::listen::{Openings, accept, gave_way};
+use crate::parts::MAX_DATAGRAM;
 use crate::pipe;
 use crate::request::{Kind, Refusal, Request};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -16,8 +16,9 @@ const BOUNDS: [(&str, usize); 4] = [
     // controllers and what reads eBPF objects and fits them to the running kernel: aya-obj, object and what these need.
     // One is its own options, which the Python package has, too, one the estimates of `narrows probe`; three are the
     // tunnel and what it needs, eight the live page and its HTTP server: hyper with what that needs, and tokio's sockets.
+    // Two more are those of hyper's client half, by which the HTTP proxy routes each request.
     // Four are the ends of media and the erasure code of their packets of repair, with what that needs.
-    ("narrows-cli", 169),
+    ("narrows-cli", 171),
 ];
 
 /// Holds the dependencies to their bounds.

@@ -286,7 +286,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
                 policer: None,
             }
         });
-    let trace = any_of(&["", ""], &["1\n", "0\n0\n5\n", "9223372036854\n"])
+    let trace = any_of(&["", ""], &["1\n", "0\n0\n5\n", "80000000\n"])
         .prop_map(|text| (!text.is_empty()).then(|| Arc::new(Trace::parse(text).unwrap())));
     (rate(), trace, duration(), queue(), losses(), impairments, any::<bool>()).prop_map(
         |(rate, trace, delay, queue, loss, impairments, changes)| LinkConfig {
