@@ -262,17 +262,16 @@ fn queue() -> impl Strategy<Value = QueueConfig> {
 }
 
 fn config() -> impl Strategy<Value = LinkConfig> {
-    let jitter_form =
+    let drawn_form =
         (share(), any::<bool>(), any::<bool>()).prop_map(|(correlation, is_pareto, overtakes)| {
             let distribution =
                 if is_pareto { Distribution::Pareto } else { Distribution::default() };
             JitterForm { distribution, correlation, overtakes }
         });
-    let early = any_of(&[0, 1, 5], &[u64::MAX]).prop_flat_map(|gap| {
-        (share(), share(), any::<bool>()).prop_map(move |(share, correlation, is_drawn)| {
-            is_drawn.then_some(EarlyConfig { share, correlation, gap })
-        })
-    });
+    let jitter_form = prop_oneof![6 => Just(JitterForm::default()), 1 => drawn_form];
+    let drawn_early = (share(), share(), any_of(&[1, 5], &[0, u64::MAX]))
+        .prop_map(|(share, correlation, gap)| Some(EarlyConfig { share, correlation, gap }));
+    let early = prop_oneof![6 => Just(None), 1 => drawn_early];
     let impairments = (duration(), jitter_form, early, share(), duration(), share(), share())
         .prop_map(|(jitter, jitter_form, early, reorder, reorder_by, duplicate, corrupt)| {
             Impairments {
