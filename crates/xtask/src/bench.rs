@@ -90,19 +90,23 @@ fn page(rows: &str, ns: bool, setup: f64, per_flow: f64, media: &str) -> String 
     let floor = include_str!("floor.md");
     format!(
         "# Benchmarks\n\n<!-- written by `cargo xtask bench` -->\n\n\
-Delivered data packets per CPU second, in millions, {with}. N SACK flows share a bottleneck of the \
-given rate and 10 ms; every sender and receiver has its own 1 Gbit/s 1 ms link; the queue is one \
-bandwidth-delay product (base round trip 24 ms); 1000-byte packets, an ACK for each; initial window 2. \
-CPU is user and system time of a whole process with set-up taken off, the median of {RUNS} runs \
-(least to most), taken in turns with ns-2.\n\n\
+Delivered data packets per CPU second, in millions, {with}: `cargo xtask bench`. One case:\n\
+`cargo run --release -p narrows-sim --example dumbbell -- 1000 1000 20` (flows, Mbit/s, seconds).\n\
+\n\
+- N SACK flows share a bottleneck of the given rate and 10 ms. Each sender and receiver has a link of 1 Gbit/s and\n\
+\x20 1 ms.\n\
+- The queue holds one BDP (base RTT 24 ms). Packets have 1000 bytes and an ACK each. The initial window is 2.\n\
+- CPU is the user and system time of a process. ns-2's set-up is subtracted, that of Narrows is not.\n\
+- Figures are medians of {RUNS} runs (smallest to largest), alternating with ns-2.\n\
+\n\
 | dumbbell | Narrows | peak MiB | ns-2.35 | peak MiB | ratio | measured elsewhere: ns-2 / ns-3 / htsim |\n\
 |---|---|---|---|---|---|---|\n{rows}\n\
-The last column was measured once on another machine of two shared cores and is not comparable \
-to the digit; the ratio to ns-2 is.\n\n\
-Setting up 10,000 flows takes {setup:.3} CPU s; an idle flow costs {per_flow:.0} bytes, its four \
-access links and its specification included.\n\n\
-Again: `cargo xtask bench`. One case by hand: \
-`cargo run --release -p narrows-sim --example dumbbell -- 1000 1000 20`.\n\n{media}{floor}"
+The last column was measured once on another machine of two shared cores; compare only its ratios to ns-2.\n\
+\n\
+Setting up 10,000 flows takes {setup:.3} CPU s. An idle flow costs {per_flow:.0} bytes, with its four access links and its\n\
+specification.\n\
+\n\
+{media}{floor}"
     )
 }
 

@@ -33,7 +33,7 @@ enum Sender {
 const SENDERS: [(&str, &str, Sender); 4] = [
     ("rrtp", "rrtp", Sender::Ours { told: false }),
     ("hysteria-bbr", "Hysteria 2, BBR", Sender::Hysteria { told: false }),
-    ("rrtp-told", "rrtp, told the rate", Sender::Ours { told: true }),
+    ("rrtp-told", "rrtp, given the rate", Sender::Ours { told: true }),
     ("hysteria-brutal", "Hysteria 2, brutal", Sender::Hysteria { told: true }),
 ];
 
@@ -131,15 +131,21 @@ fn text(rows: &[Row], shorter: f64, load: (f64, f64), missing: Option<&str>) -> 
         .map_or(String::new(), |why| format!("Hysteria's rows are not measured here: {why}.\n\n"));
     format!(
         "## Beside Hysteria 2\n\n\
-One transfer of {:.0} s over real sockets and the relay, `{}` and so on, the handshake included, medians over seeds (least to \
-most): application bytes that arrived in order, UDP payload offered to the link for each of these, and the mean time of a \
-packet in the queue (a full one takes 50 ms). Hysteria's BBR is its default and told nothing; \"brutal\" is told the link's \
-rate, and so is rrtp in the row above it. Hysteria carries the stream as a proxy; its server counts what would go on.\n\n\
+One transfer of {:.0} s over real sockets and the relay, handshake included. The link of the first rows is\n\
+`{}`. Figures are medians over seeds (smallest to largest) of\n\
+application bytes that arrived in order, *offered* UDP payload bytes for each of them, and the mean queueing time. A\n\
+full queue takes 50 ms.\n\
+\n\
+Hysteria's BBR is its default and gets no rate. \"brutal\" is given the link's rate, as is rrtp in the row above it.\n\
+Hysteria carries the stream as a proxy; its server counts the bytes to be forwarded.\n\
+\n\
 {missing}| loss | sender | Mbit/s | offered | mean queue ms | relay late ms (mean, worst run) | seeds |\n\
 |---|---|---|---|---|---|---|\n{}\n\
-Again: `cargo xtask bench hysteria` (`--runs N`, `--links 5%,10%`, `--protocols`; needs Go, which builds `{TOOL}`). Measured \
-on {cores} cores, load {:.1} at the beginning and {:.1} at the end, several runs at once [as far as a budget \
-goes](#in-real-time).\n\n",
+Run `cargo xtask bench hysteria` (`--runs N`, `--links 5%,10%`, `--protocols`; needs Go to build\n\
+`{TOOL}`). Measured on {cores} cores, load {:.1} at the beginning and {:.1} at the end, with several runs at once\n\
+[within a budget](#in-real-time).\n\
+\n\
+",
         SECONDS * shorter,
         link(LOSSES[0]),
         table(rows, shorter),

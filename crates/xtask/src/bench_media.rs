@@ -49,12 +49,15 @@ pub fn section(
     let (wall, runs) = surfaces()?;
     Ok(format!(
         "## Media protocols\n\n\
-CPU time per delivered packet over that of SACK, case b, median of {rounds} runs in turns (least to \
-most). Paced packets cost an event each, reports once per round trip save some.\n\n\
+CPU time per delivered packet over that of SACK in case b, median of {rounds} alternating runs (smallest to largest). Each\n\
+paced packet costs an event; a report per round trip saves some.\n\
+\n\
 | protocol | times SACK |\n|---|---|\n{rows}\n\
-S1's fairness surfaces (8 bandwidths by 8 numbers of flows, TFRC and TFWC, drop-tail and RED, 200 \
-simulated seconds, 3 seeds: {runs} runs, by two `narrows sweep` commands, see \
-`scenarios/dsl-fairness.toml`) took {wall:.0} s of wall time, start and files included, on {} cores.\n\n",
+The fairness surfaces of Choi 2006 took {wall:.0} s of wall time on {} cores, start and files included. They are {runs} runs by\n\
+two `narrows sweep` commands (see `scenarios/dsl-fairness.toml`): 8 bandwidths by 8 numbers of flows, TFRC and TFWC,\n\
+drop-tail and RED, 3 seeds of 200 simulated seconds.\n\
+\n\
+",
         std::thread::available_parallelism().map_or(1, usize::from)
     ))
 }

@@ -16,11 +16,11 @@ const TURNS: u32 = 20;
 
 /// A row's name and what one operation of it is.
 const ROWS: [(&str, &str); 8] = [
-    ("request", "request of 1 KiB and its answer of as much, on a stream of both directions"),
+    ("request", "request and response of 1 KiB each, on a bidirectional stream"),
     ("requests-64", "the same, 64 at once"),
-    ("byte", "stream of one byte, answered by another"),
+    ("byte", "stream of one byte, and one in reply"),
     ("bytes-64", "the same, 64 at once"),
-    ("message", "message of 100 bytes, answered by another"),
+    ("message", "message of 100 bytes, and one in reply"),
     ("messages-64", "the same, 64 at once"),
     ("handshake", "handshake and close"),
     ("bulk", "64 KiB of a bulk transfer"),
@@ -142,20 +142,26 @@ fn section(costs: &Costs, turns: u32) -> String {
         .collect();
     format!(
         "## Small requests, beside quinn\n\n\
-Both transports in one process, over loopback, in turns; client and server of each have a thread with a tokio runtime \
-(`current_thread`) of their own, as two processes would have. quinn's endpoints are driven by tasks of it, rrtp's by a \
-task (`Driver::Tokio`, which is what `Driver::Auto`, the default, chooses there) or by a thread of their own (`Driver::Thread`). Figures are of one operation, both ends together: \
-processor time of user and system, the time until it has ended, context switches, and datagrams that the client sent; \
-medians of {turns} turns of 0.3 s. rrtp's bound on handshakes from one address (200 a second) is lifted, since quinn has \
-none. rrtp's handshakes begin with an address token, quinn's server asks for no proof of the client's address. \
-What rrtp sends before the keys are known is not counted among its datagrams, so that row has none. \
-With a thread, whatever comes is received there and then wakes the runtime's thread, at either end: two context switches \
-more for each datagram than with a task, which shares its thread with the application, as quinn's do. That is why a single \
-request costs more; the first packet after a pause is sent by the application's own call. Ratios to quinn are geometric means of those of each turn, with 95% intervals.\n\n\
+Both transports run in one process over loopback, alternating. Client and server each have a thread with a tokio\n\
+runtime (`current_thread`). Figures are for one operation, both ends together, medians of {turns} turns of 0.3 s. Run\n\
+`cargo xtask bench small` (`--turns N`).\n\
+\n\
+- *CPU* is user and system time. *Latency* is the time until the operation has ended.\n\
+- *Datagrams* are those that the client sent. rrtp's before the keys are established are not counted, so the handshake\n\
+\x20 row has none.\n\
+- *Ratio* is to quinn: the geometric mean over turns with its 95% interval.\n\
+- *rrtp, task*: a task of the runtime drives the endpoint, as in quinn (`Driver::Tokio`, selected here by the default\n\
+\x20 `Driver::Auto`).\n\
+- *rrtp, thread*: the endpoint has its own thread (`Driver::Thread`), which receives each datagram and wakes the\n\
+\x20 runtime's thread. This adds two context switches per datagram, so a single request costs more.\n\
+- rrtp's limit on handshakes from one address (200 a second) is off, since quinn has none. rrtp's handshakes begin\n\
+\x20 with an address token; quinn's server does not validate the address.\n\
+\n\
 | operation | sender | CPU µs | ratio | latency µs | ratio | switches | datagrams |\n\
 |---|---|---|---|---|---|---|---|\n{rows}\n\
-An idle connection holds, both ends and the server's three tasks together, resident kB: {}.\n\n\
-Again: `cargo xtask bench small` (`--turns N`).\n\n",
+An idle connection holds, both ends and the server's three tasks together, in resident kB: {}.\n\
+\n\
+",
         idle.join(", ")
     )
 }

@@ -83,7 +83,7 @@ enum Sender {
 /// Name, title, sender, whether over loopback, whether through links.
 const SENDERS: [(&str, &str, Sender, bool, bool); 5] = [
     ("rrtp", "rrtp", Sender::Ours("rrtp"), true, true),
-    ("rrtp-told", "rrtp, told rate and RTT", Sender::Told, false, true),
+    ("rrtp-told", "rrtp, given rate and RTT", Sender::Told, false, true),
     ("rrtp+cubic", "rrtp+cubic", Sender::Ours("rrtp+cubic"), true, false),
     ("quinn-cubic", "quinn, CUBIC", Sender::Quinn("cubic"), true, true),
     ("quinn-bbr", "quinn, BBR", Sender::Quinn("bbr"), false, true),

@@ -80,11 +80,15 @@ pub fn write(
 
 fn section(rows: &[Row], protocols: &[String], before: Option<&Before>, seeds: u64) -> String {
     let mut text = format!(
-        "## Bad links\n\nSimulated, medians over {seeds} seeds, each beside its goal; a goal that is missed is \
-marked. *rate*: goodput over what application bytes can have of the link, losses taken off. *wire*: bytes \
-offered to the link per application byte delivered, times 1 - loss. *queue*: mean time that the queue holds. \
-*theta*: the others' share. Again: `cargo xtask bench bad-links --write` (`--filter`, `--protocols`, `--seeds`, \
-`--json FILE`; `--before FILE` shows an earlier run's figures beside).\n"
+        "## Bad links\n\nSimulated medians over {seeds} seeds, each with its goal. Missed goals are marked. Run\n\
+`cargo xtask bench bad-links --write` (`--filter`, `--protocols`, `--seeds`, `--json FILE`). `--before FILE` fills the\n\
+column *before* with an earlier run.\n\
+\n\
+- *rate*: goodput over the capacity for application bytes, losses subtracted\n\
+- *wire*: bytes offered to the link per delivered application byte, times 1 - loss\n\
+- *queue*: time to send the queued packets, averaged over time\n\
+- *theta*: share of the competing flows\n\
+"
     );
     let mut table = "";
     for row in rows {

@@ -12,16 +12,15 @@ const BEGIN: &str = "<!-- begin transport -->\n";
 const METHOD: &str = "\
 ### In real time
 
-What goes through the relay takes as long as it says, and on slow links almost no processor time. So several runs go on at \
-once, each with a relay and sockets of its own, as long as the sum of their links' rates stays below a budget \
-(`--budget`, 45 Mbit/s unless told; a run counts at least 1 Mbit/s). The longest begin first; what is above the budget, and \
-everything over loopback, has the machine to itself. Simulations are done before the first real run begins. Of every run \
-the relay's mean lateness is kept: by how much datagrams left it later than the link says. A run with more than 0.25 ms is repeated once, \
-alone, at the end, and the less late of the two counts.
+Runs through the relay take real time, but little CPU on slow links. Several therefore run at once, each with its own
+relay and sockets. The sum of their links' rates stays below a budget (`--budget`, default 45 Mbit/s); a run counts at
+least 1 Mbit/s. Links above the budget, and all runs over loopback, run alone.
 
-Each run becomes a line of `bench-transport.jsonl` or `sim-vs-real.jsonl` in the target folder as soon as it ends, with the commit \
-(and a mark of what was changed since). After a kill the same command with `--resume` goes on where it was; `--again` \
-measures what `--links` and `--protocols` choose once more and keeps the rest.
+Each run records the relay's mean lateness: how much later than the link specifies datagrams leave it. A run with more
+than 0.25 ms is repeated once, alone, at the end. The less late of the two counts.
+
+Each run is kept, with its commit, in `bench-transport.jsonl` or `sim-vs-real.jsonl` in the target folder. After an
+interruption, `--resume` continues. `--again` repeats the runs selected by `--links` and `--protocols`.
 
 ";
 
@@ -42,20 +41,28 @@ fn text(rows: &[Row], shorter: f64, load: (f64, f64)) -> String {
         NETS.iter().map(|n| format!("{} `{}` for {} s", n.name, n.spec, n.seconds * shorter));
     format!(
         "## Transport, beside quinn\n\n\
-Over loopback, 1 GB from memory to memory, encrypted (AES-256-GCM; quinn: what TLS 1.3 agrees with ring), \
-both ends in one process: processor seconds per gigabyte, both sides together, medians of {TURNS} runs \
-in turns (least to most). Datagrams have at most 1472 bytes in ours; quinn finds the loopback's MTU by its own \
-default (at most 1452). The second line of each is {CONNECTIONS} connections of one socket that all send for \
-{LOOPBACK_S} s.\n\n| sender | connections | CPU s per GB | Mbit/s |\n|---|---|---|---|\n{}\n\
-Through the relay, the handshake included, medians over seeds (least to most): the share of the link's rate that \
-arrived in order as application bytes, UDP payload offered to the link for each of these bytes, and the mean \
-time of a packet in the queue.\n\n\
+One GB from memory to memory over loopback, encrypted, both ends in one process. CPU is that of both ends, the median\n\
+of {TURNS} alternating runs (smallest to largest). rrtp uses AES-256-GCM and datagrams of at most 1472 bytes. quinn uses\n\
+the cipher that TLS 1.3 negotiates with ring, and its default MTU discovery (at most 1452). In rows of {CONNECTIONS}\n\
+connections, all of one socket send for {LOOPBACK_S} s.\n\
+\n\
+| sender | connections | CPU s per GB | Mbit/s |\n|---|---|---|---|\n{}\n\
+Through the relay, handshake included, medians over seeds (smallest to largest):\n\
+\n\
+- *filled*: share of the link's rate that arrived in order as application bytes\n\
+- *offered*: UDP payload offered to the link for each of these bytes\n\
+- *mean queue*: mean time of a packet in the queue\n\
+\n\
 | link | sender | filled | offered | mean queue ms | relay late ms (mean, worst run) | seeds |\n\
 |---|---|---|---|---|---|---|\n{}\n\
-Links: {}. Again: `cargo xtask bench transport` (`--runs N`, `--links`, `--protocols`; `--resume` goes on where it was \
-killed), after `cargo build --release` in `tools/quinn-speed` with the same target folder. Measured on {cores} cores, \
-load {:.1} at the beginning and {:.1} at the end, several runs at once [as far as a budget goes](#in-real-time); a run whose \
-relay was late by more than {:.2} ms on average was repeated alone. Where it stayed late, the row is marked and says less.\n\n{METHOD}",
+Links: {}.\n\
+\n\
+Run `cargo build --release` in `tools/quinn-speed` with the same target folder, then `cargo xtask bench transport`\n\
+(`--runs N`, `--links`, `--protocols`; `--resume` continues after an interruption). Measured on {cores} cores, load {:.1} at\n\
+the beginning and {:.1} at the end, with several runs at once [within a budget](#in-real-time). A run whose relay was\n\
+late by more than {:.2} ms on average was repeated alone. If all of a row's runs stayed late, the row is marked.\n\
+\n\
+{METHOD}",
         loopback(rows),
         links(rows, shorter),
         seconds.collect::<Vec<_>>().join("; "),

@@ -22,7 +22,7 @@ pub(super) fn losses() -> Vec<Cell> {
                     AtMost(Figure::Queue, 10.0),
                 ];
                 let kind = if bursts { "bursts of 4" } else { "uniform" };
-                let what = if told { ", told the rate" } else { "" };
+                let what = if told { ", given the rate" } else { "" };
                 let mut cell = cell("loss", format!("{percent}% {kind}{what}"), &link, goals)
                     .quick_if(!bursts || !told);
                 cell.loss = loss;
