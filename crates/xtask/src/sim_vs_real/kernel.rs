@@ -121,16 +121,21 @@ fn section(rows: &[Row], shorter: f64) -> String {
     let version = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!(
         "## The kernel's TCP through `narrows link`\n\n\
-The same links, the TCP of Linux {} between two namespaces joined by [an emulated link](link.md), and preset `linux` in \
-simulation. One connection sends from its start; goodput counts what the receiver has read by the end, from the moment \
-when the sender begins to connect. Round-trip times are those of timestamps and their echoes at the sender's end of \
-the link, a mean over ACKs. Offered: bytes of IP packets for each byte that arrived. Packets have 1500 bytes on \
-all links. As above, goodput agrees within 5% or the joint 95% interval, mean RTT within 5% or 1 ms.\n\n\
+The TCP of Linux {} between two namespaces joined by [an emulated link](link.md), beside preset `linux`\n\
+in simulation, on the same links. All packets have 1500 bytes.\n\
+\n\
+- One connection sends from its start. *Goodput* counts the bytes that the receiver has read by the end, from the\n\
+\x20 moment when the sender begins to connect.\n\
+- *RTT* is that of timestamps and their echoes at the sender's end of the link, a mean over ACKs.\n\
+- *Offered* is bytes of IP packets for each byte that arrived. Agreement is as above.\n\
+\n\
 **{agree} of {all} agree.** Mbit/s, and milliseconds; simulated, then real; means over seeds.\n\n\
 | kernel (simulated) | link | goodput | real | ratio | RTT | real | queue | real | offered | real | goodput agrees | RTT agrees | emulator late ms | seeds |\n\
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n{table}\n\
-Again, as root: `cargo xtask sim-vs-real --kernel`. Measured on {cores} cores at a load of {loads:.1} on average; {late} \
-runs whose emulator was late by more than {:.2} ms on average twice are left out.\n\n",
+Run as root: `cargo xtask sim-vs-real --kernel`. Measured on {cores} cores at a mean load of {loads:.1}. {late} runs are left out,\n\
+because their emulator was late by more than {:.2} ms on average twice.\n\
+\n\
+",
         version.trim(),
         LATE_S * 1e3
     )

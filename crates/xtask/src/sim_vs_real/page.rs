@@ -103,14 +103,17 @@ fn page(rows: &[Row], shorter: f64, again: Late<'_>) -> Result<String, String> {
     let mut out = String::from(
         "<!-- written by `cargo xtask sim-vs-real`; what follows the notes' mark is kept -->\n\n\
 # Simulation beside real sockets\n\n\
-The same transfer twice: in simulation, and with real sockets, sealed packets and the relay in \
-between, which drives the same links with the same losses in real time. One stream, from the client, \
-or for media (tfrc, tfwc, tear, tear-wireless) one sequence of unreliable messages of 1400 bytes (1128 on iii), \
-nothing told; goodput counts bytes in order, of messages all that arrived, from the moment when the client begins to \
-connect. Packets \
-have at most 1500 bytes on the link. Goodput agrees if it is within 5%, or (said so) within the joint \
-95% interval over seeds; mean round-trip time if it is within 5% or 1 ms. Offered: UDP payload bytes for \
-each application byte that arrived.\n\n| link | | seconds |\n|---|---|---|\n",
+Each row is one transfer, simulated and over real sockets. In reality, sealed packets pass the relay, which drives the\n\
+same link with the same losses in real time.\n\
+\n\
+- The client sends one stream. Media (tfrc, tfwc, tear, tear-wireless) send one sequence of unreliable messages of\n\
+\x20 1400 bytes (1128 on iii). No hints are given.\n\
+- *Goodput* counts bytes in order, or all messages that arrived, from the moment when the client begins to connect. It\n\
+\x20 agrees within 5%, or *by the interval*: within the joint 95% interval over seeds.\n\
+- *RTT* is the mean. It agrees within 5% or 1 ms.\n\
+- *Offered* is UDP payload bytes for each application byte that arrived. Packets have at most 1500 bytes on the link.\n\
+\n\
+| link | | seconds |\n|---|---|---|\n",
     );
     for n in &NETS {
         let _ = writeln!(out, "| {} | `{}` | {} |", n.name, n.spec, n.seconds * shorter);
@@ -177,20 +180,21 @@ each application byte that arrived.\n\n| link | | seconds |\n|---|---|---|\n",
         "\n**{agree} of {all} agree.** Mbit/s, and milliseconds; simulated, then real; means over seeds.\n\n\
 | protocol | link | goodput | real | ratio | RTT | real | queue | real | offered | real | goodput agrees | RTT agrees | relay late ms | seeds |\n\
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n{table}\n\
-Again: `cargo xtask sim-vs-real` (`--protocols`, `--links`, `--runs` choose a part; `--resume` goes on where it was \
-killed). Measured on {cores} cores at a load of {loads:.1} on average (these runs included), several runs at once \
-as far as the sum of their links' rates stays below a budget ([how](benchmarks.md#in-real-time)). A run whose \
-relay was late by more than {:.2} ms on average was repeated alone; {late} runs stayed late and are not \
-judged: they say more about the machine than about a protocol.\n\n",
+Run `cargo xtask sim-vs-real` (`--protocols`, `--links`, `--runs` select a part; `--resume` continues after an\n\
+interruption). Measured on {cores} cores at a mean load of {loads:.1} (these runs included), with several runs at once [within a\n\
+budget](benchmarks.md#in-real-time). A run whose relay was late by more than {:.2} ms on average was repeated alone; {late}\n\
+runs stayed late and do not count.\n\
+\n\
+",
         LATE_S * 1e3
     );
     if !others.is_empty() {
         let _ = write!(
             out,
-            "## The machine as a part of the path\n\nRelays and hosts wake up late, and simulated ones do not. \
-What does not agree above, simulated once more over a link that is late both ways by twice as much as the relay was \
-in the same run (once for it, once for the host that sends; uniform, the order kept): **{machine} of {} \
-agree.**\n\n\
+            "## The machine as a part of the path\n\nThe relay and the hosts wake up late; simulated ones do not. Rows that disagree above are simulated once more, over a\n\
+link that is late in both directions. Its lateness is uniform, keeps the order, and is twice that of the relay in the\n\
+same run, for the relay and for the sending host. **{machine} of {} agree.**\n\
+\n\
 | protocol | link | goodput, late | real | ratio | RTT, late | real | goodput agrees | RTT agrees |\n\
 |---|---|---|---|---|---|---|---|---|\n{others}\n",
             all - agree
