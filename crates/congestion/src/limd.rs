@@ -21,7 +21,8 @@
 
 mod receiver;
 
-use crate::rrtp::{Flight, PathModel};
+use crate::packet_train::PacketTrain;
+use crate::round_trips::RoundTrips;
 use crate::{
     Ack, CongestionEvent, Controller, Environment, Feedback, PacketOutcome, PathEvent, PathHints,
     ReceiverSide, Requirements, SendLimits, bounded, positive, variables,
@@ -94,8 +95,8 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
         probes: settings.choice("rise") == "probe",
         rate: None,
-        path: PathModel::default(),
-        flight: Flight::default(),
+        path: RoundTrips::default(),
+        flight: PacketTrain::default(),
         out: 0,
         beta: FIRST_BETA,
         known: 0.0,
@@ -128,8 +129,8 @@ struct Limd {
     probes: bool,
     /// Packets per second.
     rate: Option<f64>,
-    path: PathModel,
-    flight: Flight,
+    path: RoundTrips,
+    flight: PacketTrain,
     out: u64,
     beta: f64,
     /// The most that was told or measured of the path's rate, and the lower bound, in packets per second.
@@ -151,7 +152,7 @@ impl Limd {
             (self.beta, self.slow_start, self.steady) = (FIRST_BETA, false, Steady::default());
         }
         if let Some(rtt) = hints.rtt {
-            self.path.set_base(positive(rtt));
+            self.path.hint_base(positive(rtt));
         }
     }
 

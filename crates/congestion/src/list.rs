@@ -6,7 +6,7 @@ use crate::{Controller, Environment, ReceiverSide, SendLimits};
 use crate::{
     bbr, bbr3, brutal, copa, cubic, fixed, illinois, jersey, ledbat, prague, rap, reno, stpd,
 };
-use crate::{limd, rrtp, rrtp_lasthop, rrtp_next, scream, vegas, veno, westwood, westwood_plus};
+use crate::{limd, rrtp, rrtp_lasthop, scream, vegas, veno, westwood, westwood_plus};
 use crate::{tear, tear_wireless, tfrc, tfwc};
 use narrows_base::list::{List, Listed};
 use narrows_base::{Descriptor, Settings, Spec, SpecError, Variable};
@@ -156,8 +156,6 @@ pub static CONTROLLERS: List<ControllerEntry> = List::new(
         ControllerEntry::new(&rap::DESCRIPTOR, rap::build).with_variables(rap::VARIABLES),
         ControllerEntry::new(&fixed::DESCRIPTOR, fixed::build).ignoring_acks(),
         ControllerEntry::new(&rrtp::DESCRIPTOR, rrtp::build).with_variables(rrtp::VARIABLES),
-        ControllerEntry::new(&rrtp_next::DESCRIPTOR, rrtp_next::build)
-            .with_variables(rrtp_next::VARIABLES),
         ControllerEntry::new(&rrtp_lasthop::DESCRIPTOR, rrtp_lasthop::build)
             .with_variables(rrtp_lasthop::VARIABLES)
             .with_receiver(rrtp_lasthop::receiver),

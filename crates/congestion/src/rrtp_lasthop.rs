@@ -28,7 +28,8 @@
 
 mod receiver;
 
-use crate::rrtp::{Flight, PathModel};
+use crate::packet_train::PacketTrain;
+use crate::round_trips::RoundTrips;
 use crate::{
     Ack, CongestionEvent, Controller, Environment, Feedback, PacketOutcome, PathEvent, PathHints,
     ReceiverSide, Requirements, SendLimits, variables,
@@ -99,8 +100,8 @@ pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Control
     let mut lasthop = LastHop {
         packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
         rate: None,
-        path: PathModel::default(),
-        flight: Flight::default(),
+        path: RoundTrips::default(),
+        flight: PacketTrain::default(),
         out: 0,
         epochs: 0,
         probe: Probe::No,
@@ -144,11 +145,11 @@ struct LastHop {
     packet_bits: f64,
     /// Packets per second.
     rate: Option<f64>,
-    path: PathModel,
+    path: RoundTrips,
     /// Smallest RTT, seconds.
     base: Option<f64>,
     /// The first flights, and how many packets of one are out.
-    flight: Flight,
+    flight: PacketTrain,
     out: u64,
     /// Since the last probe.
     epochs: u32,
@@ -174,11 +175,11 @@ impl LastHop {
             self.probe = Probe::No;
         }
         if let Some(rtt) = hints.rtt {
-            self.path.set_base(positive(rtt));
+            self.path.hint_base(positive(rtt));
             self.base = Some(positive(rtt));
         }
         if let Some(loss) = hints.loss {
-            self.path.radio_loss = loss.clamp(0.0, 1.0);
+            self.path.link_loss = loss.clamp(0.0, 1.0);
         }
     }
     /// The first rate: of packets that left together or, where too few of them came, a flight per round
@@ -316,7 +317,7 @@ impl Controller for LastHop {
         if !outcome.lost {
             return;
         }
-        self.path.on_loss(outcome.sent);
+        self.path.on_loss();
         let guilty = self.path.is_flooded() || (!outcome.radio && self.path.shows_queue());
         if !guilty || self.cut_at.is_some_and(|at| outcome.sent <= at) {
             return;
@@ -327,7 +328,7 @@ impl Controller for LastHop {
             let before = self.before.get_or_insert(rate);
             // The lost of a flood took no time on the channel: what arrived is what it carries.
             if self.path.is_flooded() {
-                *before = before.min(self.path.round.rate());
+                *before = before.min(self.path.delivered_rate());
             }
             let before = *before;
             self.set((rate / 2.0).min(before));

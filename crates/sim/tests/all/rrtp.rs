@@ -135,7 +135,7 @@ fn links_that_lose_are_filled_with_nothing_told() {
 fn the_smaller_controller_fills_links_that_lose() {
     let bursts = "ge(g=0.0032895,h=0.0625)";
     for (loss, passes) in [("1%", 0.99), ("10%", 0.9), (bursts, 0.95)] {
-        let (goodput, _, delay) = alone("rrtp+rrtp-next", &Net { loss, ..I }, 30.0);
+        let (goodput, _, delay) = alone("rrtp", &Net { loss, ..I }, 30.0);
         assert!(goodput > 0.8 * passes && delay < 15.0, "{loss}: {goodput:.3} {delay:.1} ms");
     }
 }
@@ -146,7 +146,7 @@ fn the_smaller_controller_shares_a_queue_of_one_product() {
     for rival in ["sack", "cubic"] {
         let of = |start: u32| {
             let later = 0.11 + 0.0037 * f64::from(start);
-            let groups = [("rrtp+rrtp-next", 1), (rival, 1)];
+            let groups = [("rrtp", 1), (rival, 1)];
             let r = go(&net, &groups, (20.0, 80.0), (0.1, later), 1);
             let bytes = |i: usize| r.groups[i].flows[0].goodput_bytes as f64;
             bytes(0) / (bytes(0) + bytes(1))
