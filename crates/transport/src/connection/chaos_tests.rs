@@ -42,7 +42,7 @@ fn bytes_arrive_whatever_the_schedule() {
             match random.bits() % 4 {
                 0 => {
                     pair.client_at.set_port(6000 + turn);
-                    // Only the client's packets are certain to reach the other end.
+                    // With a new port, only the client can reach the other end at first.
                     pair.transfer(Side::Client, 2000, 300.0)
                         .unwrap_or_else(|| panic!("seed {seed}: moved, {net:?}"));
                 }

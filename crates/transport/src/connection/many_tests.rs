@@ -1,5 +1,5 @@
-//! Cost of a folder of small files, compared with one file of the same bytes, as the file service sends them: in round
-//! trips, over a slow and lossy path.
+//! Cost of a folder of small files, compared with one file of the same bytes. The unit is round trips, over a slow and
+//! lossy path, with the file service's pattern of requests.
 
 use super::pair_tests::{Net, Pair, config};
 use crate::streams::Read;

@@ -37,8 +37,8 @@ fn lost_round_trips(from: Side, (rate, ms): (u64, u64), source: Option<HintSourc
     (took - least) / rtt - 0.5
 }
 
-/// The startup costs in `docs/rrtp.md`: a server without hints, and with hints of the peer, of a stored measurement or
-/// of the user; a client with the latter two.
+/// The startup costs in `docs/rrtp.md`. A server has no hints, or hints of the peer, of a stored measurement or of the
+/// user. A client has the latter two.
 #[test]
 fn an_opening_costs_what_the_documentation_says() {
     use HintSource::{Peer, Stored, User};

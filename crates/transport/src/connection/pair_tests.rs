@@ -1,5 +1,5 @@
-//! Two connections and a small network between them, in virtual time: sealed bytes, seeded loss,
-//! duplicates, reordering, a rate, a queue, an MTU, outages, a change of address.
+//! Two connections and a small network between them, in virtual time. The network has a rate, a
+//! queue, an MTU, seeded loss, duplicates, reordering, outages and a change of address.
 
 use super::repair_tests::Losses;
 use super::{Connection, ConnectionConfig, Event};

@@ -37,7 +37,7 @@ impl Limiter {
 pub(super) struct HandshakeRate {
     since: Time,
     in_all: u32,
-    /// Counts per network: one entry per handshake in this second, three for IPv6.
+    /// Counts per network: at most one entry per handshake in this second, three for IPv6.
     used: BTreeMap<Prefix, u32>,
     most: u32,
     most_of_source: u32,

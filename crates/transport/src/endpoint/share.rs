@@ -4,8 +4,8 @@
 //! Used for connections and for half-open handshakes, and applicable to other resources that clients share. Clients are
 //! counted by network: /48, then /56, then /64 (an IPv4 address is a network of its own). Within one network, the data
 //! moved lately decide. Among equal ones, the number of places that a key holds decides, counting those that moved as
-//! much. Keys come last because they are free: an attacker can use a new one for each connection, while another client
-//! at the same address uses one for all of its own.
+//! much. Keys come last because they are free: an attacker can use a new one for each connection. Another client at the
+//! same address uses one key for all of its own.
 
 use super::source::{Prefix, Source};
 use narrows_base::Time;
@@ -56,13 +56,14 @@ impl<T> Holder<T> {
     }
 }
 
-/// Sizes of the groups to which a client belongs: its /48, /56 and /64, and within the last the places of its key that
-/// moved as much lately.
+/// Sizes of the groups to which a client belongs: its /48, /56 and /64. The last is for the places of its key in that
+/// /64 that moved as much lately.
 type Counts = [usize; 4];
 
-/// The place to free for `newcomer`, if any. The criteria in order: the network with most places, within it the smaller
-/// networks with most places, the least data moved lately, the key with most places, the least data in all, the oldest.
-/// The new client is counted, too, so its own network gives way before smaller ones.
+/// The place to free for `newcomer`, if any: of the network with most places, and within it of the smaller networks
+/// with most places. Within one network the criteria are, in order: the least data moved lately, the key with most
+/// places, the least data in all, the oldest. The new client is counted, too, so its own network gives way before
+/// smaller ones.
 pub fn gives_way<T: Copy>(holders: Vec<Holder<T>>, newcomer: &Client) -> Option<T> {
     give_way(holders, newcomer, 1).pop()
 }

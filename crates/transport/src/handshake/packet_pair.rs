@@ -1,8 +1,8 @@
 //! Packet-pair probing in the handshake, before the first data packet.
 //!
 //! Three larger SYNs directly follow the first one. A server replies to each without keeping state. The spacing of the
-//! replies is the serialisation time of the slowest link: the packet pair of the RRTP thesis (section 3.2), one round
-//! trip earlier than data could measure it. If the first SYN is lost, the next one opens the connection.
+//! replies is the serialisation time of the slowest link. This is the packet pair of the RRTP thesis (section 3.2), one
+//! round trip earlier than with data. If the first SYN is lost, the next one opens the connection.
 
 use narrows_base::{Duration, Time};
 use narrows_congestion::Dispersion;

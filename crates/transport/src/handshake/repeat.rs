@@ -3,8 +3,8 @@
 use narrows_base::{Duration, Time};
 
 /// Initial timeout of a packet without a reply. Later timeouts double each time. Each has two repetitions, half of it
-/// apart (RFC 9002 section 6.2.4 permits two). The second of RFC 6298 is meant for data: on bad links a handshake would
-/// wait a second for each lost packet, and an early repetition costs only 64 bytes.
+/// apart (RFC 9002 section 6.2.4 permits two). The second of RFC 6298 is meant for data. On bad links a handshake would
+/// wait that second for each lost packet, and an early repetition costs only 64 bytes.
 pub(crate) const FIRST_REPEAT: Duration = Duration::from_millis(300);
 /// Shortest timeout with a known RTT, because the peer's computations take time, too.
 const SOON: Duration = Duration::from_millis(100);

@@ -3,7 +3,7 @@
 use super::{StreamError, Streams};
 use std::collections::VecDeque;
 
-/// Number of empty lists kept for later use.
+/// Above this number of lists, empty ones are dropped.
 const KEPT_LEVELS: usize = 8;
 
 /// Stream IDs by priority, the highest first. Usually there is one priority.

@@ -78,8 +78,8 @@ const ATTEMPTS: usize = 3;
 /// the slowest and worst path. By TFRC's equation a path of 300 ms that loses a quarter of the packets (by all kinds of
 /// damage) carries 11 kbit/s.
 const BOUND: f64 = 2400.0;
-/// Limit on the memory of an endpoint with one or two connections: flow control and send buffers at both ends, records
-/// of packets, and the slack of growing by doubling.
+/// Limit on the memory of an endpoint with one or two connections. It covers flow control and send buffers at both
+/// ends, records of packets, and the slack of growing by doubling.
 const HELD: usize = 6 << 20;
 
 /// Share of long transfers among those over good links.

@@ -223,8 +223,8 @@ impl Hostile {
     }
 }
 
-/// The protocols that it announces, including ones driven by a receiver's feedback, or by a given rate that is far too
-/// high.
+/// The protocols that it announces, including ones driven by a receiver's feedback, or by a given rate that is far from
+/// the path's.
 const PROTOCOLS: [&str; 8] = [
     "rrtp",
     "rrtp+cubic",
