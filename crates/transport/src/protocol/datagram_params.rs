@@ -1,4 +1,4 @@
-//! Parameters of our endpoint: under media, and under a stream.
+//! Parameters of the datagram endpoint: for media, and for a stream.
 
 use super::{Family, ProtocolEntry};
 use crate::datagram::{DatagramConfig, FeedbackConfig, Opening, StreamRecovery};
@@ -10,8 +10,7 @@ use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Rate, Settings, SpecError};
 use narrows_congestion::{Environment, PathHints};
 
-/// Parameters of the datagram endpoint: every media protocol takes them beside its controller's
-/// own.
+/// Parameters of the datagram endpoint: every media protocol accepts them beside its controller's own.
 pub const DATAGRAM_PARAMS: &[Param] = &[
     Param {
         help: "packets that one report answers at most; 0: only its receiver side asks for reports",
@@ -41,8 +40,7 @@ pub const DATAGRAM_PARAMS: &[Param] = &[
     Param { kind: ParamKind::Choice(&["off", "on"]), origin: "off, as most paths", ..ECN },
 ];
 
-/// Parameters of a stream over our endpoint: every `rrtp+NAME` takes them beside its controller's
-/// own.
+/// Parameters of a stream over the datagram endpoint: every `rrtp+NAME` accepts them beside its controller's own.
 pub const STREAM_PARAMS: &[Param] = &[
     ACK_EVERY,
     MAX_ACK_DELAY,
@@ -142,9 +140,9 @@ const ECN: Param = Param {
     origin: "off, unless the controller is made for it",
 };
 
-/// Whether a listed controller sets a rate beside its window, if any, so that no window is paced.
+/// Whether a listed controller sets a rate beside its window, so that windows are not paced.
 fn sets_rate(controller: &str) -> bool {
-    // SCReAM does with its first report.
+    // SCReAM does from its first report on.
     if controller == "scream" {
         return true;
     }
@@ -154,13 +152,13 @@ fn sets_rate(controller: &str) -> bool {
     limits.is_some_and(|l| l.pacing_rate.is_some())
 }
 
-/// Whether a controller may go by a hint at the loss rate: of those that are listed only rrtp's do.
+/// Whether a controller may use a hint at the loss rate: of the listed ones only rrtp's controllers do.
 fn hears_loss(controller: &str) -> bool {
     ["rrtp", "rrtp-lasthop"].contains(&controller)
         || narrows_congestion::CONTROLLERS.iter().all(|c| c.name() != controller)
 }
 
-/// A datagram endpoint's configuration from what the user gave; what has no effect is refused.
+/// Builds a datagram endpoint's configuration from the given parameters. Parameters without effect are errors.
 pub(super) fn configure(
     entry: &ProtocolEntry,
     preset: Preset,
@@ -269,8 +267,8 @@ mod tests {
         Ok(Protocol::read(&Spec::parse(text)?, preset, 1000)?.datagram())
     }
 
-    /// Media are answered and paced as over sockets; in ns-2's preset as the papers' simulations were, unless
-    /// the user says otherwise.
+    /// Media use the same reports and pacing as over sockets. In preset `ns2` they use those of the papers'
+    /// simulations, unless parameters change that.
     #[test]
     fn media_of_papers_report_and_pace_as_the_papers_do() {
         let of = |text: &str, preset| {

@@ -1,17 +1,17 @@
-//! The list of protocols: a line each.
+//! The list of protocols, one per line.
 
 use super::entry::ProtocolEntry;
 use narrows_base::list::List;
 use narrows_congestion::CONTROLLERS;
 use std::sync::LazyLock;
 
-/// How the protocols begin that combine a controller with our endpoint's stream.
+/// Prefix of protocols that combine a controller with a stream over the datagram endpoint.
 pub const STREAM_PREFIX: &str = "rrtp+";
 
-/// `rrtp+NAME` for every controller: a stream over our endpoint under that controller.
+/// `rrtp+NAME` for every controller: a stream over the datagram endpoint under that controller.
 pub static STREAMS: LazyLock<Vec<ProtocolEntry>> = LazyLock::new(|| {
     let entry = |e: &narrows_congestion::ControllerEntry| {
-        // Made once, for as long as the process lives.
+        // Leaked once per process.
         let name = String::leak(format!("{STREAM_PREFIX}{}", e.descriptor.name));
         let tcp = PROTOCOLS.iter().find(|p| p.controller == e.descriptor.name);
         ProtocolEntry::stream(name, e.descriptor.name, e.descriptor.summary)
@@ -20,15 +20,15 @@ pub static STREAMS: LazyLock<Vec<ProtocolEntry>> = LazyLock::new(|| {
     CONTROLLERS.iter().map(entry).collect()
 });
 
-/// `rrtp+NAME` for controllers that are lent.
+/// `rrtp+NAME` for controllers that a program lends at run time.
 pub static LENT_STREAMS: List<ProtocolEntry> = List::new("protocol", &[]);
 
-/// Every protocol that can be named: the list, then `rrtp+NAME` for every controller. Not those that are lent.
+/// Every protocol name: the list, then `rrtp+NAME` for every controller. Lent controllers are not included.
 pub fn every() -> impl Iterator<Item = &'static ProtocolEntry> + Clone {
     PROTOCOLS.iter().chain(STREAMS.iter())
 }
 
-/// All protocols with a name of their own, in the order in which tables show them.
+/// All protocols with a name of their own, in the order of tables.
 pub static PROTOCOLS: List<ProtocolEntry> = List::new(
     "protocol",
     &[
@@ -83,7 +83,7 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "sack",
             "a self-tuning PD controller keeps one packet queued (S0)",
         )
-        // It measures every packet's delay, for which S0 refines the timestamps (section 5.2.2).
+        // It measures every packet's delay, for which the ST-PD thesis refines the timestamps (section 5.2.2).
         .with(&["timestamps"]),
         ProtocolEntry::tcp(
             "cubic",

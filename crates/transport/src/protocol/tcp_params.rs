@@ -7,7 +7,7 @@ use narrows_base::list::Listed as _;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Settings, SpecError};
 
-/// Parameters of the TCP endpoint: every protocol takes them beside its controller's own.
+/// Parameters of the TCP endpoint: every protocol over TCP accepts them beside its controller's own.
 pub const TCP_PARAMS: &[Param] = &[
     Param {
         name: "recovery",
@@ -74,8 +74,8 @@ const fn switch(name: &'static str, help: &'static str, origin: &'static str) ->
     Param { name, help, kind: ParamKind::Choice(&["preset", "on", "off"]), origin }
 }
 
-/// Whether a controller with these settings may go by the times at which packets arrived: of those that are listed only
-/// New Jersey's estimator does.
+/// Whether a controller with these settings may use the packets' arrival times: of the listed ones only New Jersey's
+/// estimator does.
 fn reads_arrival_times(controller: &str, own: &Settings) -> bool {
     match controller {
         "jersey" => own.choice("estimator") == "new-jersey",
@@ -83,7 +83,7 @@ fn reads_arrival_times(controller: &str, own: &Settings) -> bool {
     }
 }
 
-/// A TCP endpoint's configuration from what the user gave; what has no effect is refused.
+/// Builds a TCP endpoint's configuration from the given parameters. Parameters without effect are errors.
 pub(super) fn configure(
     entry: &ProtocolEntry,
     preset: Preset,
@@ -115,7 +115,7 @@ fn configured(
         c = c.with_linux_window();
     }
     let wanted = match given.choice("recovery") {
-        // Tahoe, Reno and NewReno are their recovery.
+        // For Tahoe, Reno and NewReno the recovery is part of the name.
         "default" if preset == Preset::Linux && matches!(entry.recovery, "sack" | "vegas") => {
             "rack"
         }
@@ -137,12 +137,12 @@ fn configured(
     if given.given("ack-every") {
         c.ack_every = given.steps("ack-every", 1) as u32;
     }
-    // An acknowledgement of every packet is never late.
+    // If every packet is acknowledged, no acknowledgement is delayed.
     if c.ack_every > 1 {
         set("delayed-ack", &mut |x| c.delayed_ack = Duration::from_secs_f64(x));
     }
     if given.given("receive-window") {
-        // The send buffer is then as large as the window needs.
+        // The send buffer is then as large as the window.
         (c.receive_window, c.send_buffer) = (given.steps("receive-window", 1), u64::MAX);
     }
     let switch = |name: &str, default: bool| match given.choice(name) {
