@@ -1,4 +1,4 @@
-//! A controller that is known by its name for a time: a class of an interpreter, while it is used.
+//! Controllers that are listed for a limited time, such as a class of an interpreter while it is in use.
 
 use crate::registry::{check_descriptor, check_protocol};
 use narrows_base::SpecError;
@@ -39,11 +39,11 @@ pub struct Loan {
 }
 
 impl Loan {
-    /// A controller, and the two protocols that it makes.
+    /// Lists a controller and its two protocols.
     ///
     /// # Errors
-    /// A name that is taken or that no specification can hold, a descriptor that contradicts itself, or a protocol of
-    /// parts that do not fit.
+    /// A name that is taken or invalid in specifications, an inconsistent descriptor, or a protocol of parts that do
+    /// not fit.
     pub fn new(
         controller: &'static ControllerEntry,
         over_tcp: &'static ProtocolEntry,

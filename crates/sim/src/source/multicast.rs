@@ -8,7 +8,7 @@ use narrows_transport::layers::MAX_LAYERS;
 
 pub(super) const ENTRY: SourceEntry = SourceEntry::new(&DESCRIPTOR, Pattern::Frames(start));
 
-/// Its name: groups of flows with an equal one are receivers of one sender.
+/// Name of the source: groups of flows with an equal specification are receivers of one sender.
 pub(super) const NAME: &str = "multicast";
 
 const DESCRIPTOR: Descriptor = Descriptor {
@@ -53,7 +53,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// What receivers must know of a session.
+/// Parameters of a session that its receivers need.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     /// Rates of the layers in bit/s.

@@ -1,4 +1,4 @@
-//! Video frames at a constant frame rate, whose size follows the rate that the transport allows.
+//! Video frames at a constant frame rate; their size follows the rate that the transport allows.
 
 use super::{FrameSource, LATENCY, Pattern, SourceEntry, TransportState, number};
 use narrows_base::units::Unit;
