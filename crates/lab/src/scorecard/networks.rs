@@ -1,4 +1,4 @@
-//! The networks of each section, and what is measured on them.
+//! The networks of each section, and their figures.
 
 use super::criteria::{Criterion, Figure, on, others, own};
 use crate::compare::source;
@@ -12,13 +12,13 @@ const THEIRS: Figure = others("the others' goodput", "goodput_bps");
 const THEIR_RTT: Figure = others("their mean RTT", "rtt_s_mean");
 const THEIR_DROPS: Figure = others("dropped of theirs", "queue_loss_rate");
 
-/// Where nothing else is said.
+/// The default link.
 const LINK: &str = "20Mbit/s,25ms,queue=1bdp";
 
-/// All of them, in the RFC's order.
+/// All criteria, in the RFC's order.
 ///
 /// # Errors
-/// A part of a specification that does not parse.
+/// A part of a specification that is invalid.
 pub fn all() -> Result<Vec<Criterion>, String> {
     let mut list = alone()?;
     list.extend(mixed()?);
@@ -71,7 +71,7 @@ fn alone() -> Result<Vec<Criterion>, String> {
             .beside_itself(1, 20, None)
             .seconds(25, 30),
     );
-    // A product for the longer of the two.
+    // One BDP for the longer of the two.
     let far = others("part of the flow of 150 ms", "share");
     list.push(
         on(
@@ -144,7 +144,7 @@ fn mixed() -> Result<Vec<Criterion>, String> {
     Ok(list)
 }
 
-/// Sections 6 and 7 as far as they are about how a path is.
+/// Sections 6 and 7, as far as they concern properties of paths.
 fn paths() -> Result<Vec<Criterion>, String> {
     let mut list = Vec::new();
     for (what, link) in [
