@@ -32,7 +32,7 @@ pub struct Outcome {
     pub warmup_s: f64,
     /// Bottleneck capacity in bit/s.
     pub capacity_bps: f64,
-    /// One per protocol (`compare`) or group of flows (`run`), in the order asked for.
+    /// One per protocol (`compare`) or group of flows (`run`), in the given order.
     pub results: Vec<ProtocolOutcome>,
     /// Recommended protocol and reasons, in a sentence or two; empty for `run`.
     pub recommendation: String,

@@ -7,9 +7,9 @@ use narrows_congestion::{CONTROLLERS, ControllerEntry};
 use narrows_transport::PROTOCOLS;
 use narrows_transport::protocol::{LENT_STREAMS, ProtocolEntry};
 
-/// A controller that every specification, scenario, sweep, connection and kernel agent of this process knows by its
-/// name while this lives, as a protocol over TCP and as `rrtp+NAME`. Families and listings do not have it. Results
-/// are read and charted also when it has been given back.
+/// Lists a controller under its name until it is dropped, as a protocol over TCP and as `rrtp+NAME`. During that time
+/// every specification, scenario, sweep, connection and kernel agent of this process can use it. Families and listings
+/// do not include it. Its results can be read and charted after that, too.
 ///
 /// ```
 /// use narrows_congestion::{Controller, ControllerEntry};

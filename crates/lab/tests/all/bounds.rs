@@ -26,7 +26,7 @@ fn measure(plan: &Plan, run: &RunResult, group: usize, name: &str) -> f64 {
     (found.of)(&view)
 }
 
-/// A link of 1.5 Mbit/s whose rate falls to 200 kbit/s when measuring begins.
+/// A link of 1.5 Mbit/s; the rate falls to 200 kbit/s at the start of the measured span.
 fn falls(protocol: &str, second: &str) -> String {
     format!(
         "duration = \"34s\"\nwarmup = \"30s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1.5Mbit/s\"\n\

@@ -1,8 +1,8 @@
 //! A stream in layers, added and dropped by the rate that the transport allows and by the receiver's buffers.
 //!
 //! The rules are in `narrows_transport::layers`. This module adds a schedule of play-out and an estimate of the
-//! receiver's buffers (data written and not yet shown, assuming no loss). It writes so much that two frame intervals of
-//! the allowed rate wait in the transport, so that the transport is neither idle nor late.
+//! receiver's buffers (data written and not yet shown, assuming no loss). It keeps two frame intervals of the allowed
+//! rate waiting in the transport, so that the transport is neither idle nor late.
 
 use super::{FrameSource, Pattern, SourceEntry, TransportState, number};
 use narrows_base::units::Unit;

@@ -4,7 +4,7 @@
 //! packet are sent again in a new packet, as in QUIC.
 //!
 //! Numbers start at 0. Every data packet carries its send time, the sender side's feedback, the stream offset of its
-//! bytes, and the *ack of ack*: below it, the sender knows every packet's outcome. A report carries:
+//! bytes, and the *ack of ack*: below it, the sender has every packet's outcome. A report carries:
 //!
 //! - the echoed send time, moved forward by the receiver's delay, so that now minus it is the RTT of the path alone;
 //! - the *ACK vector*: which packets arrived between the ack of ack and the highest number (Choi 2006 section 5.1.2);

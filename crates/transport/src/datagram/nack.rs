@@ -181,7 +181,7 @@ mod tests {
         assert_eq!((nacks.due(), taken(&mut nacks, 9000)), (Time::NEVER, vec![]));
     }
 
-    /// The timer reveals the loss of a retransmission, not a packet above it: in the thesis the sender never learns of
+    /// The timer reveals the loss of a retransmission, not a packet above it: in the thesis the sender never detects
     /// it.
     #[test]
     fn each_gap_has_a_timer_and_what_came_of_it_is_left_out() {

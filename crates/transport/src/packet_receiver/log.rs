@@ -76,8 +76,8 @@ impl<R: ReceivedNumbers> ArrivalLog<R> {
         &self.received
     }
 
-    /// A new packet arrived. The sender knows all outcomes below `least_unacked`; `uncounted` numbers directly below
-    /// the packet's do not count.
+    /// A new packet arrived. All outcomes below `least_unacked` are known to the sender; `uncounted` numbers directly
+    /// below the packet's do not count.
     #[inline]
     pub fn on_arrival(
         &mut self,
@@ -90,7 +90,7 @@ impl<R: ReceivedNumbers> ArrivalLog<R> {
         // Numbers below 0 or the floor cannot be missing: the lowest one remaining is the expected one.
         let uncounted = uncounted.min(number.saturating_sub(self.floor));
         let expected = if number > next { number.min(next + uncounted) } else { next };
-        // The sender knows the outcome of a lower one: a report that listed it would reach below the sender's packet
+        // Lower numbers have an outcome at the sender: a report that listed one would reach below the sender's packet
         // records.
         if number >= self.floor {
             self.received.insert(number, nonce);

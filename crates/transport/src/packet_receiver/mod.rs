@@ -192,7 +192,8 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
         } else if policy.is_all_answered() || !self.echoes {
             (self.echo, self.echoes) = (Echo { sent: p.sent, came: now }, true);
         }
-        // The last report contained the highest number that had arrived. A sender that got it knows all outcomes below.
+        // The last report contained the highest number that had arrived. If the sender got it, its least unacked number
+        // is above that.
         policy.on_silence(now, rtt, || p.least_unacked < place.next);
         policy.on_number(number, place.expected);
         if p.ack_eliciting {

@@ -1,6 +1,6 @@
-//! The controller's events, in this order: `on_packet_outcome` for each packet; `on_ack` for each that arrived, with
-//! the feedback of the controller's receiver side; `on_congestion_event` for spurious losses, losses, the end or start
-//! of a recovery or a slow start restart, and CE marks.
+//! The controller's events, in this order. First `on_packet_outcome` for each packet, then `on_ack` for each that
+//! arrived, with the feedback of the controller's receiver side. Then `on_congestion_event` for spurious losses,
+//! losses, the end or start of a recovery or a slow start restart, and CE marks.
 
 use super::delivery::{Delivery, Stamp};
 use super::ledger::{PacketLedger, ResolvedPacket};
@@ -22,7 +22,7 @@ pub(super) enum Reaction {
     Nothing,
     /// Send one packet at once: the first of a recovery.
     RecoveryEvent,
-    /// Slow start restarts.
+    /// Begin slow start again.
     SlowStartRestart,
 }
 

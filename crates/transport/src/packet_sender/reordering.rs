@@ -15,7 +15,7 @@ const RECOVERIES: u32 = 16;
 /// The window grows in steps of the smallest RTT divided by this.
 const STEPS_PER_RTT: u64 = 4;
 
-/// The reordering window.
+/// Widened by late packets, and shortened after some recoveries.
 #[derive(Debug, Default)]
 pub(super) struct ReorderingWindow {
     /// The window, in quarters of the smallest RTT; 0 until reordering is seen.

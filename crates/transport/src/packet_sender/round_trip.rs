@@ -82,7 +82,7 @@ impl RoundTrip {
     pub fn on_sent(&mut self, bytes: u16) {
         self.largest = self.largest.max(bytes);
     }
-    /// A report begins.
+    /// Called before a report's acknowledgements.
     #[inline]
     pub fn begin_report(&mut self) {
         self.smallest = u16::MAX;
