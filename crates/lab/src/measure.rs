@@ -56,7 +56,7 @@ pub struct Measure {
     pub name: &'static str,
     /// Short title for charts.
     pub title: &'static str,
-    /// Unit of the value; empty for counts and ratios.
+    /// Unit of the value; empty for counts.
     pub unit: &'static str,
     /// A description of one line.
     pub doc: &'static str,

@@ -38,7 +38,7 @@ pub struct Scenario {
     pub changes: Vec<Scheduled>,
     /// New hints that applications give about the path while their flows run.
     pub reconfigurations: Vec<Reconfiguration>,
-    /// Selection of the recorded time series, beside each group's bottleneck.
+    /// Selection of the recorded time series, in addition to each group's bottleneck.
     pub probe: Probe,
     /// The link at which utilisation, losses and queue are measured; by default each group's
     /// slowest.
@@ -143,7 +143,7 @@ pub struct Reconfiguration {
 pub struct Probe {
     /// Time between samples; by default a 600th of the run, at least 10 ms.
     pub interval: Option<Duration>,
-    /// Links recorded beside the bottlenecks.
+    /// Links recorded in addition to the bottlenecks.
     pub links: Vec<String>,
     /// Limit on the recorded flows of each group.
     pub flows: usize,

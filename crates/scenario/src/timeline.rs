@@ -20,7 +20,7 @@ pub struct HintKey {
     pub text: fn(&PathHints) -> Option<String>,
 }
 
-/// All keys of `[[reconfigure]]` beside `at` and `flows`.
+/// All keys of `[[reconfigure]]` except `at` and `flows`.
 pub const HINT_KEYS: &[HintKey] = &[
     HintKey {
         name: "rate",
@@ -53,7 +53,7 @@ pub struct ChangeKey {
     both_ways: fn(&LinkDirection, &LinkDirection) -> bool,
 }
 
-/// All keys of `[[change]]` beside `at` and `link`.
+/// All keys of `[[change]]` except `at` and `link`.
 pub const CHANGE_KEYS: &[ChangeKey] = &[
     ChangeKey {
         name: "rate",

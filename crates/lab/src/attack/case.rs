@@ -19,7 +19,7 @@ const BACK: (f64, f64) = (0.003, 1.0);
 const STEP: (f64, f64) = (0.05, 20.0);
 /// Each impairment is present with this probability.
 const LIKELY: f64 = 0.3;
-/// Competing protocols, and the most flows of one.
+/// Protocols of competitors and of reverse flows.
 const NEIGHBOURS: [&str; 3] = ["cubic", "reno", "bbr"];
 
 /// A change at a third of the run.
@@ -44,7 +44,7 @@ pub struct Case {
     pub queue_bdp: f64,
     /// Share of packets lost after the queue, and the mean length of a burst.
     pub loss: Option<(f64, f64)>,
-    /// Standard deviation of the delay, seconds.
+    /// Jitter in seconds, as `jitter=` of a link.
     pub jitter_s: Option<f64>,
     /// Share of packets held back, and their additional delay in seconds.
     pub reorder: Option<(f64, f64)>,

@@ -64,7 +64,7 @@ impl Hunt {
         match self {
             Hunt::Goodput => {
                 let limit = of("goodput_limit_bps").unwrap_or(case.rate_bps);
-                // The share of the run without an outage is at least a bit.
+                // The goodput counts as at least 1 bit/s.
                 let open = case.open_share(duration.as_secs_f64());
                 limit * open * passes * fair / goodput.max(1.0)
             }

@@ -13,7 +13,7 @@ use narrows_scenario::timeline::Timeline;
 use narrows_scenario::values;
 use std::path::Path;
 
-/// Keys of a comparison, beside those of its link.
+/// Keys of a comparison, except those of its link.
 const QUESTION: &[&str] = &[
     "protocol", "source", "flows", "against", "reverse", "duration", "warmup", "stagger", "packet",
     "preset",

@@ -22,7 +22,7 @@ const RESERVED: &[&str] = &["point", "seed", "seeds", "group", "group_protocol",
 /// Keys of a group of flows.
 const FLOWS: &[&str] =
     &["protocol", "count", "start", "stagger", "stop", "source", "host-delay", "access", "egress"];
-/// Keys beside a link's that have a value with parameters: `flows.main.protocol.alpha`.
+/// Keys, except those of links, with a value that has parameters: `flows.main.protocol.alpha`.
 const WITH_PARAMETERS: &[&str] = &["protocol", "source"];
 
 /// A parsed scenario file that is not interpreted yet.

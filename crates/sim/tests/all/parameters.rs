@@ -134,7 +134,7 @@ fn read(name: &str, arguments: &[String], preset: Preset) -> Result<Protocol, St
 /// Outcomes of the protocols to compare with, by their specification, per path.
 type Baselines = HashMap<(String, usize), Trace>;
 
-/// Whether the argument, beside others that are always present, changes a packet on a path.
+/// Whether the argument, in addition to others that are always present, changes a packet on a path.
 fn acts(
     (name, fixed, argument): (&str, &[String], &str),
     preset: Preset,

@@ -16,7 +16,7 @@ use narrows_congestion::{
     SpuriousLosses,
 };
 
-/// The packet sender's reaction to losses, beside calling the controller.
+/// The packet sender's reaction to losses, besides calling the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reaction {
     Nothing,

@@ -16,7 +16,7 @@ pub(super) struct Pacer {
     credit: Duration,
     /// Whether a window without a rate is paced.
     paces_windows: bool,
-    /// Upper limit on the rate, whatever the controller says.
+    /// Upper limit on the rate, regardless of the controller.
     limit: Option<Rate>,
     /// The last packet's due time and its bits. The next packet is due once those bits are paced out.
     paced: Option<(Time, f64)>,

@@ -10,7 +10,7 @@ use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Rate, Settings, SpecError};
 use narrows_congestion::{Environment, PathHints};
 
-/// Parameters of the datagram endpoint: every media protocol accepts them beside its controller's own.
+/// Parameters of the datagram endpoint: every media protocol accepts them in addition to its controller's own.
 pub const DATAGRAM_PARAMS: &[Param] = &[
     Param {
         help: "packets that one report answers at most; 0: only its receiver side asks for reports",
@@ -40,7 +40,8 @@ pub const DATAGRAM_PARAMS: &[Param] = &[
     Param { kind: ParamKind::Choice(&["off", "on"]), origin: "off, as most paths", ..ECN },
 ];
 
-/// Parameters of a stream over the datagram endpoint: every `rrtp+NAME` accepts them beside its controller's own.
+/// Parameters of a stream over the datagram endpoint: every `rrtp+NAME` accepts them in addition to its controller's
+/// own.
 pub const STREAM_PARAMS: &[Param] = &[
     ACK_EVERY,
     MAX_ACK_DELAY,
@@ -140,7 +141,7 @@ const ECN: Param = Param {
     origin: "off, unless the controller is made for it",
 };
 
-/// Whether a listed controller sets a rate beside its window, so that windows are not paced.
+/// Whether a listed controller sets a rate in addition to its window, so that windows are not paced.
 fn sets_rate(controller: &str) -> bool {
     // SCReAM does from its first report on.
     if controller == "scream" {

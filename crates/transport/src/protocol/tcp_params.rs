@@ -7,7 +7,7 @@ use narrows_base::list::Listed as _;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Settings, SpecError};
 
-/// Parameters of the TCP endpoint: every protocol over TCP accepts them beside its controller's own.
+/// Parameters of the TCP endpoint: every protocol over TCP accepts them in addition to its controller's own.
 pub const TCP_PARAMS: &[Param] = &[
     Param {
         name: "recovery",

@@ -8,8 +8,8 @@ use narrows_congestion::Halve;
 /// bytes) in segments of 1024 bytes. It bounds a sender's memory if neither the controller nor the link does.
 pub const MAX_WINDOW: u64 = 1 << 20;
 
-/// Limit on bytes in flight in preset `linux`: the data that the largest send buffer (`tcp_wmem`, 4 MiB) holds beside
-/// its own bookkeeping.
+/// Limit on bytes in flight in preset `linux`: the data that the largest send buffer (`tcp_wmem`, 4 MiB) holds in
+/// addition to its own bookkeeping.
 pub const LINUX_SEND_BUFFER: u64 = 2_750_000;
 /// Data bytes that fit into the receive window in preset `linux` (`tcp_rmem`, 6 MiB, half of it for data).
 pub const LINUX_RECEIVE_WINDOW: u64 = 3 << 20;

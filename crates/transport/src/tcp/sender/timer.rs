@@ -23,8 +23,8 @@ pub(super) struct Probe {
     repeats: bool,
 }
 
-/// Added to a probe's timer with one segment in flight, since its acknowledgement may be delayed (Linux `TCP_RTO_MIN`);
-/// and the shortest timer.
+/// Added to the two RTTs of a probe's timer: `LONE_SEGMENT` with one segment in flight, since its acknowledgement may
+/// be delayed (Linux `TCP_RTO_MIN`), otherwise `LEAST`.
 const LONE_SEGMENT: Duration = Duration::from_millis(200);
 const LEAST: Duration = Duration::from_millis(2);
 
