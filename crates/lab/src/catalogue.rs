@@ -97,7 +97,7 @@ const ANY: Descriptor = Descriptor {
     name: "rrtp+NAME",
     summary: "a reliable stream over our endpoint under any controller NAME, as in rrtp+bbr",
     source: "RFC 9002",
-    senses: "what the controller senses",
+    senses: "the controller's inputs",
     sets: "what the controller sets",
     params: &[],
     status: Status::NotValidated,

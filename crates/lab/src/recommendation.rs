@@ -334,7 +334,7 @@ fn surely_less(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> bool {
 fn unsuited(all: &[Candidate<'_>], suited: &[Candidate<'_>], aim: Aim) -> Option<String> {
     let what = match aim {
         Aim::Bulk | Aim::Web => "leaves lost packets lost, so that no file would be whole",
-        Aim::Calls => "waits for what was lost, which a call cannot",
+        Aim::Calls => "waits for retransmissions, which a call cannot",
         Aim::Live => "listens to nothing",
     };
     if suited.is_empty() {

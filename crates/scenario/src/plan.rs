@@ -299,7 +299,7 @@ fn check_times(s: &Scenario) -> Result<(), SpecError> {
     }
     if s.warmup >= s.duration {
         return Err(SpecError::new(format!(
-            "the warm-up ({}) must be shorter than the duration ({}), or nothing is measured",
+            "the warm-up ({}) must be shorter than the duration ({}), or the measured span is empty",
             s.warmup, s.duration
         )));
     }

@@ -69,7 +69,7 @@ impl<'a> Map<'a> {
                 return Ok(self.best(&ends[0], &ends[1]));
             }
         }
-        Err(SpecError::new(format!("there is no way from '{from}' to '{to}'")))
+        Err(SpecError::new(format!("there is no route from '{from}' to '{to}'")))
     }
 
     /// Of all routes with the fewest hops the one with the least delay, and of these the one with the first links of

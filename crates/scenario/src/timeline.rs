@@ -97,7 +97,7 @@ pub struct Timeline {
 impl fmt::Display for Timeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (changes, told) = (&self.changes, &self.reconfigurations);
-        for (what, texts) in [("changed at", changes), ("applications are told at", told)] {
+        for (what, texts) in [("changed at", changes), ("new hints at", told)] {
             for (i, text) in texts.iter().enumerate() {
                 write!(f, "{}{text}", if i == 0 { format!("; {what} ") } else { " and ".into() })?;
             }
@@ -222,7 +222,7 @@ impl<'a> Entry<'a> {
         let mut names: Vec<&str> = pairs.iter().map(|p| p.0).collect();
         names.sort_unstable();
         if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
-            return Err(SpecError::new(format!("'{text}' says {} twice", twice[0])));
+            return Err(SpecError::new(format!("'{text}' has {} twice", twice[0])));
         }
         Ok(Entry { at: values::delay(at.trim())?, name, pairs })
     }

@@ -9,7 +9,7 @@ use narrows_transport::Limit;
 pub const COLUMNS: &[Variable] = &[
     // Flows.
     Variable::new("cwnd", "packets", "congestion window; none where it is not bounded"),
-    Variable::new("ssthresh", "packets", "slow-start threshold; none before it is set"),
+    Variable::new("ssthresh", "packets", "slow-start threshold; missing before it is set"),
     Variable::new("in_flight", "packets", "packets sent and neither acknowledged nor given up"),
     Variable::new("rtt_s", "s", "round-trip time that the last acknowledgement showed"),
     Variable::new("acked", "packets", "packets acknowledged since the start"),

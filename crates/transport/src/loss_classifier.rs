@@ -62,7 +62,7 @@ impl Listed for ClassifierEntry {
 /// Every loss counts as congestion.
 const NONE: Descriptor = Descriptor {
     name: "none",
-    summary: "classifies nothing: every loss may be congestion",
+    summary: "no classification: every loss may be congestion",
     source: "TCP",
     senses: "nothing",
     sets: "nothing",

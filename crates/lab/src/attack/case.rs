@@ -297,7 +297,7 @@ impl Case {
                 let _ = write!(text, "; delay x {f} at a third of the run");
             }
             Some(Event::Outage(s)) => {
-                let _ = write!(text, "; nothing passes for {s} s at a third of the run");
+                let _ = write!(text, "; an outage of {s} s at a third of the run");
             }
             None => {}
         }

@@ -62,7 +62,7 @@ impl Obtain {
             Family::Media => stream(format!("{STREAM_PREFIX}{}", entry.controller))
                 .map_or_else(no_sockets, Obtain::Messages),
             Family::Tcp if preset != Preset::Linux => Obtain::Nowhere(format!(
-                "{} is simulated only; --preset linux measures what Linux has",
+                "{} is simulated only; --preset linux simulates Linux's TCP",
                 preset.describe()
             )),
             Family::Tcp => in_linux(entry, &spec).unwrap_or_else(Obtain::Nowhere),

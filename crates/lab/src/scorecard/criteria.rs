@@ -36,7 +36,7 @@ pub const SECTIONS: [(&str, &str); 17] = [
 pub const NOT_SIMULATED: [(&str, &str, &str); 5] = [
     ("5.3.1", "Differences with congestion control principles", "for the author to explain"),
     ("5.3.2", "Incremental deployment", "for the author to explain"),
-    ("6.2", "Tunnel behavior", "nothing here depends on signals of routers but ECN's"),
+    ("6.2", "Tunnel behavior", "ECN is the only signal of routers here"),
     ("7.5", "Misbehaving nodes", "depends on the transport; for rrtp see docs/security.md"),
     ("7.8", "Multipath transport", "one path only"),
 ];

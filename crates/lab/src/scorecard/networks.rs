@@ -34,7 +34,7 @@ fn alone() -> Result<Vec<Criterion>, String> {
     let file = |size: &str| source(&format!("transfer(size={size})")).map_err(|e| e.to_string());
     let completion = own("completion", "completion_s");
     let mut list = vec![
-        on("5.1.1", "nothing arrives any more: from 3 s after the path died", LINK, &[sent])
+        on("5.1.1", "a dead path: from 3 s after it died", LINK, &[sent])
             .change_both(10, Change::Loss(dead))
             .seconds(13, 43),
         on(
@@ -55,8 +55,8 @@ fn alone() -> Result<Vec<Criterion>, String> {
     }
     for (what, link, flows) in [
         ("one flow, a buffer of a tenth of the product", "20Mbit/s,25ms,queue=0.1bdp", 1),
-        ("10 flows, half a product", "50Mbit/s,25ms,queue=0.5bdp", 10),
-        ("50 flows, one product", "50Mbit/s,25ms,queue=1bdp", 50),
+        ("10 flows, 0.5 BDP", "50Mbit/s,25ms,queue=0.5bdp", 10),
+        ("50 flows, 1 BDP", "50Mbit/s,25ms,queue=1bdp", 50),
     ] {
         list.push(on("5.1.3", what, link, &[DROPS, GOODPUT]).flows(flows).seconds(5, 30));
     }
@@ -151,7 +151,7 @@ fn paths() -> Result<Vec<Criterion>, String> {
         ("1 Mbit/s, 100 ms RTT", "1Mbit/s,50ms,queue=1bdp"),
         ("10 Mbit/s, 20 ms RTT", "10Mbit/s,10ms,queue=1bdp"),
         ("100 Mbit/s, 100 ms RTT", "100Mbit/s,50ms,queue=1bdp"),
-        ("100 Mbit/s, 100 ms RTT, a quarter of the product", "100Mbit/s,50ms,queue=0.25bdp"),
+        ("100 Mbit/s, 100 ms RTT, 0.25 BDP", "100Mbit/s,50ms,queue=0.25bdp"),
     ] {
         list.push(on("6.1", what, link, &[GOODPUT, RTT, DROPS]));
     }

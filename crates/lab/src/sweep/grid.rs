@@ -116,7 +116,7 @@ impl Grid {
             }
         }
         if parameters.is_empty() {
-            return Err(SpecError::new("nothing varies; give --vary NAME=VALUE,VALUE"));
+            return Err(SpecError::new("no parameter varies; give --vary NAME=VALUE,VALUE"));
         }
         let points = parameters.iter().fold(1usize, |n, p| n.saturating_mul(p.values.len()));
         if points > MAX_POINTS {

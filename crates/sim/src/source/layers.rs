@@ -17,7 +17,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
     name: "layers",
     summary: "a stream in layers, added and dropped by the rate and the receiver's buffer",
     source: "S4 section 7.3 and chapter 8; Rejaie, Handley and Estrin 1999",
-    senses: "the transport's send rate and RTT at each frame, what it has not sent yet",
+    senses: "the transport's send rate, RTT and unsent bytes at each frame",
     sets: "application data",
     params: &[
         number("count", Unit::None, "layers", 1.0, MAX_LAYERS as f64, 4.0, "ours"),
@@ -71,7 +71,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
         number(
             "recovery",
             Unit::Seconds,
-            "at least so long until the rate has come back",
+            "shortest assumed time until the rate is regained",
             0.001,
             600.0,
             4.0,
@@ -94,7 +94,7 @@ fn check(s: &Settings) -> Result<(), SpecError> {
     let (latency, ahead) = (s.number("latency"), s.number("ahead"));
     if ahead < latency {
         return Err(SpecError::new(format!(
-            "layers: ahead ({}) is below latency ({}): what is waited for must fit into the buffer",
+            "layers: ahead ({}) is below latency ({}): the latency must fit into the buffer",
             Unit::Seconds.show(ahead),
             Unit::Seconds.show(latency)
         )));

@@ -13,7 +13,7 @@ use narrows_congestion::{Environment, PathHints};
 /// Parameters of the datagram endpoint: every media protocol accepts them in addition to its controller's own.
 pub const DATAGRAM_PARAMS: &[Param] = &[
     Param {
-        help: "packets that one report answers at most; 0: only its receiver side asks for reports",
+        help: "packets per report at most; 0: only its receiver side requests reports",
         kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 1000.0, default: 32.0 },
         origin: "as a stream; preset ns2: 0, or 1 without a receiver side (RFC 5348, S1)",
         ..ACK_EVERY
@@ -60,13 +60,13 @@ pub const STREAM_PARAMS: &[Param] = &[
     HANDSHAKE,
     Param {
         name: "recovery",
-        help: "who has lost packets sent again: the sender by reports, or the receiver by NACKs with timers (simulation only)",
+        help: "whether the sender repairs losses by reports, or the receiver by NACKs with timers (simulation only)",
         kind: ParamKind::Choice(&["rfc9002", "nack"]),
         origin: "RFC 9002; nack: S3 section 3.5",
     },
     Param {
         name: "classifier",
-        help: "who tells radio losses from congestion at the receiver",
+        help: "how the receiver distinguishes radio losses from congestion",
         kind: ParamKind::Choice(&["own", "none", "biaz", "spike", "zigzag"]),
         origin: "none, unless the protocol is made with one; S3 section 3.6",
     },
@@ -84,7 +84,7 @@ pub const STREAM_PARAMS: &[Param] = &[
     },
     Param {
         name: "rate",
-        help: "what the path is known to carry, for controllers that listen; 0 is not told",
+        help: "hinted rate of the path, for controllers that use it; 0 is no hint",
         kind: ParamKind::Number { unit: Unit::BitsPerSecond, min: 0.0, max: 1e13, default: 0.0 },
         origin: "S3 section 3.3",
     },
@@ -104,7 +104,7 @@ pub const STREAM_PARAMS: &[Param] = &[
     ECN,
     Param {
         name: "repair",
-        help: "repair packets behind the tail of what is sent where 3% or more are lost, if the peer takes them (over sockets only)",
+        help: "repair packets behind the last data at 3% loss or more, if the peer supports them (over sockets only)",
         kind: ParamKind::Choice(&["auto", "off"]),
         origin: "docs/rrtp.md",
     },

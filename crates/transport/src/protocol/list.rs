@@ -56,7 +56,7 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "veno",
             "veno",
             "sack",
-            "Reno that asks Vegas whether a loss was congestion",
+            "Reno with Vegas' estimate whether a loss was congestion",
         ),
         ProtocolEntry::tcp(
             "westwood",
@@ -74,7 +74,7 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "jersey",
             "jersey",
             "newreno",
-            "a mark sets the measured rate, a loss alone nothing",
+            "a mark sets the measured rate, a loss alone has no effect",
         )
         .with(&["ecn", "receiver-stamps"]),
         ProtocolEntry::tcp(
@@ -101,7 +101,7 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "bbr3",
             "bbr3",
             "sack",
-            "BBR that bounds its losses and leaves others room (IETF draft)",
+            "BBR that bounds its losses and leaves others capacity (IETF draft)",
         ),
         ProtocolEntry::tcp(
             "illinois",
@@ -129,7 +129,7 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
         ProtocolEntry::media(
             "fixed",
             "fixed",
-            "a constant bit rate that listens to nothing: the baseline",
+            "a constant bit rate without feedback: the baseline",
         ),
         ProtocolEntry::media(
             "tfrc",
@@ -171,7 +171,7 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
         ProtocolEntry::stream(
             "brutal",
             "brutal",
-            "sends at the rate that it is told, unfair to others (Hysteria 2)",
+            "sends at the given rate, unfair to others (Hysteria 2)",
         ),
         ProtocolEntry::stream(
             "tear-reliable",

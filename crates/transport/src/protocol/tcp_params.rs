@@ -30,14 +30,7 @@ pub const TCP_PARAMS: &[Param] = &[
     number("min-rto", "smallest retransmission timeout", Unit::Seconds, 0.0, 3600.0, 1.0),
     number("max-rto", "largest retransmission timeout", Unit::Seconds, 1e-3, 36_000.0, 60.0),
     number("granularity", "clock granularity of the timer", Unit::Seconds, 1e-9, 10.0, 0.001),
-    number(
-        "ack-every",
-        "the receiver acknowledges every so many packets",
-        Unit::Packets,
-        1.0,
-        1000.0,
-        1.0,
-    ),
+    number("ack-every", "packets per acknowledgement", Unit::Packets, 1.0, 1000.0, 1.0),
     number("delayed-ack", "… or after this time", Unit::Seconds, 0.0, 10.0, 0.1),
     number(
         "receive-window",
@@ -53,7 +46,7 @@ pub const TCP_PARAMS: &[Param] = &[
     switch("ecn", "routers may mark instead of dropping (RFC 3168)", OWN),
     switch(
         "receiver-stamps",
-        "acknowledgements tell when the packet arrived, in place of a third SACK block (RFC 7323)",
+        "acknowledgements carry the packet's arrival time, in place of a third SACK block (RFC 7323)",
         OWN,
     ),
 ];
