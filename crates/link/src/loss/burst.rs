@@ -1,10 +1,9 @@
-//! Loss in bursts: Gilbert-Elliott, and two states with exponential durations, counted in packets
-//! (S0 figure 4.13) or in time.
+//! Loss in bursts: Gilbert-Elliott, and two states with exponential durations, counted in packets (the ST-PD thesis,
+//! figure 4.13) or in time.
 //!
-//! If durations are counted in packets, an idle sender freezes the channel: each retransmission
-//! after a timeout consumes one packet of the burst, so one burst can block a sender for minutes.
-//! Counted in time, the same burst is over in milliseconds. The two are separate processes with
-//! names of their own.
+//! If durations are counted in packets, an idle sender freezes the channel: each retransmission after a timeout
+//! consumes one packet of the burst, so one burst can block a sender for minutes. If durations are counted in time, the
+//! same burst is over in milliseconds. So these are two processes with separate names.
 
 use crate::LinkPacket;
 use crate::loss::{LossEntry, LossProcess};

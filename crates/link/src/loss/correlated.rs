@@ -1,4 +1,4 @@
-//! Losses as Linux's netem has them and others do not: `loss random PERCENT CORRELATION` and `loss state`.
+//! Losses in the two forms of Linux's netem: `loss random PERCENT CORRELATION` and `loss state`.
 
 use crate::LinkPacket;
 use crate::correlated::Correlated;

@@ -1,5 +1,4 @@
-//! Loss processes without bursts: none, independent losses, one in every N packets, and a list of
-//! packet numbers.
+//! Loss processes without bursts: no loss, independent losses, one in every N packets, and a list of packet numbers.
 
 use super::{LossEntry, LossProcess};
 use crate::LinkPacket;

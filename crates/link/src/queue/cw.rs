@@ -1,10 +1,9 @@
 //! Congestion warning: the router of TCP Jersey, which marks every packet while the average queue
 //! exceeds one threshold.
 //!
-//! S2 names the scheme but not the threshold. Here it is a quarter of the queue limit, as the
-//! public ns-3 port of Jersey configures it (50 of 200 packets). The weight is 0.2 as in that port,
-//! and on an idle link the average decays as RED's does. Packets that are not ECN-capable pass;
-//! only a full queue drops.
+//! Hu and Zha name the scheme but not the threshold. Here it is a quarter of the queue limit, as the public ns-3 port
+//! of Jersey configures it (50 of 200 packets). The weight is 0.2 as in that port, and on an idle link the average
+//! decays as RED's does. Packets that are not ECN-capable pass; only a full queue drops.
 
 use super::average::Averaged;
 use super::fifo::Fifo;
@@ -14,7 +13,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Rate, Settings, Status, Time};
 
-/// The queue limit assumed for the threshold if the link has none.
+/// The queue limit in packets that the threshold is computed from on a link without a limit.
 const USUAL_ROOM: f64 = 200.0;
 
 /// The congestion-warning router's descriptor.
