@@ -7,7 +7,7 @@ use narrows_net::Clock;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// Told by whoever has the link.
+/// Records an emulated link. The emulator calls its methods.
 #[derive(Debug)]
 pub struct IpLinkRecord {
     ends: [usize; 2],

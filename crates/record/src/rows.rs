@@ -16,7 +16,7 @@ const SHOWN: f64 = 0.1;
 pub enum Kind {
     /// Mean, weighted with the rows' lengths.
     Rate,
-    /// Sum.
+    /// Sum over the row.
     Count,
     /// Mean of those that exist.
     Mean,
@@ -52,8 +52,7 @@ impl Rows {
         Rows { start, time, length, columns, step: STEP, told_at: start }
     }
 
-    /// How long a row at this time would be, s, if it is time for one; the `last` one comes however
-    /// soon.
+    /// Length of a row that ends at this time, s, if a row is due. The `last` row is always due.
     pub fn due(&self, at: f64, last: bool) -> Option<f64> {
         let length = at - self.told_at;
         // A sampler that wakes a little early is not late by a whole row.
@@ -111,7 +110,7 @@ impl Rows {
     }
 }
 
-/// One value of one or two neighbours, which lasted so long.
+/// Combines values of neighbouring rows, which had these lengths.
 fn joined(kind: Kind, values: &[f64], lengths: &[f64]) -> f64 {
     let finite = || values.iter().copied().filter(|v| v.is_finite());
     match kind {
