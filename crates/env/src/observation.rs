@@ -1,4 +1,4 @@
-//! The list of observations: all that a sender can know.
+//! The list of observations: values that a sender can measure.
 
 use crate::step::Step;
 use narrows_base::SpecError;
@@ -10,11 +10,11 @@ pub struct Observation {
     pub name: &'static str,
     /// Its unit; empty for a ratio.
     pub unit: &'static str,
-    /// Its bounds.
+    /// Lower bound.
     pub low: f32,
-    /// Its bounds.
+    /// Upper bound.
     pub high: f32,
-    /// What it is.
+    /// Meaning in one line.
     pub help: &'static str,
     pub(crate) read: fn(&Step) -> f64,
 }
@@ -29,7 +29,7 @@ const fn entry(
     Observation { name, unit, low, high, help, read }
 }
 
-/// Bounds of what has no upper one of its own.
+/// Bounds of observations without a natural upper bound.
 const POSITIVE: (f32, f32) = (0.0, 1e9);
 
 /// All observations. Those of ratios mean the same on every link.

@@ -29,7 +29,7 @@ fn result(r: &ProtocolOutcome, real: bool) -> Value {
     map.insert("flows".into(), json!(r.flows));
     map.insert("seeds".into(), json!(r.seeds));
     map.insert("status".into(), json!(r.status));
-    // 64 bits do not fit a JSON number; what happens on real connections never happens again.
+    // 64 bits do not fit a JSON number. A run over real connections is not repeatable, so it has no digest.
     if !real {
         map.insert("digest".into(), json!(format!("{:016x}", r.digest)));
         map.insert("deterministic".into(), json!(r.one_trajectory));
