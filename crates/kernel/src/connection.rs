@@ -247,8 +247,8 @@ impl Connection {
         self.flight_before = r.in_flight;
     }
 
-    /// Reports packets sent since the last record. Their time is that of the last record, or at most an RTT ago if no packet
-    /// were in flight.
+    /// Reports packets sent since the last record. Their time is that of the last record, or at most an RTT ago if no
+    /// packet was in flight.
     fn tell_sent(&mut self, r: &Record, before: &Counts, (last, now): (Time, Time)) {
         let sent = growth(r.sent, before.sent);
         let again = growth(r.retransmitted, before.retransmitted).min(sent);

@@ -1,12 +1,12 @@
-//! S0's model of ST-PD's loop, as experiments name its results.
+//! The ST-PD thesis's model of its loop, with its results under the names of experiments.
 
 use super::{Arguments, Model};
 use crate::stpd_model::{Loop, Start};
 
 const LOOP: &[&str] = &["m", "kp", "kd", "clocked"];
 
-/// Arguments: `m` is the round-trip time in packet times; `clocked` is 0 for S0's equations and 1 for a loop whose
-/// packets are clocked out by ACKs; `rest` is 1 if nothing arrives before time 0, 0 from equilibrium.
+/// Arguments: `m` is the round-trip time in packet times. `clocked` is 0 for the thesis's equations and 1 for a loop in
+/// which ACKs clock packets out. `rest` is 1 for no arrivals before time 0, 0 for equilibrium.
 pub(super) const MODELS: &[Model] = &[
     Model {
         name: "stpd_arrivals",
