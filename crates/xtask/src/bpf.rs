@@ -8,7 +8,7 @@ const FOLDER: &str = "crates/kernel/bpf";
 /// Others make other instructions of the same source.
 const COMPILER: &str = "clang-14";
 const STRIP: &str = "llvm-strip-14";
-/// What the kernel gets: instructions, and where maps go into them.
+/// Sections that the kernel loads: instructions, and their references to maps.
 const COMPARED: [&str; 2] = [".text", ".rel.text"];
 
 /// Compiles the source anew and compares the instructions, where the compiler is installed.
