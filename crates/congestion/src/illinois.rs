@@ -14,9 +14,8 @@
 //!         beta_max                    da >= 8 dm/10
 //! ```
 //!
-//! Below 15 segments it is Reno. After alpha fell, the delay must be low for five rounds before
-//! alpha is at its largest again, as in Linux. Departures from Linux: real numbers where it has
-//! fixed point.
+//! Below 15 segments it is Reno. After alpha fell, the delay must be low for five rounds before alpha is at its largest
+//! again, as in Linux. Departure from Linux: real numbers rather than fixed point.
 
 use crate::undo::BeforeLosses;
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, variables};

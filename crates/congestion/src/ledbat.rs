@@ -1,5 +1,5 @@
 //! LEDBAT++: Balasubramanian, Ertugay, Havey and Bagnulo, draft-irtf-iccrg-ledbat-plus-plus; for background transfers
-//! that yield to all other traffic.
+//! that give way to all other traffic.
 //!
 //! Measures round-trip delay and loss. Below the target delay the window grows as Reno's, slower by a gain of 1/16 or
 //! more; above it, it shrinks in proportion to the excess; a loss halves it. So that several flows measure the same
@@ -214,7 +214,7 @@ impl Controller for Ledbat {
             CongestionEvent::RecoveryStart(recovery) => {
                 self.before.on_recovery(recovery, self.cwnd, self.ssthresh);
                 match self.phase {
-                    // The window is small already: what is lost was sent before.
+                    // The window is small already: the lost packets were sent before.
                     Phase::Pause { .. } => self.ssthresh = (self.ssthresh / 2.0).max(MIN_WINDOW),
                     Phase::SlowStart { first: true } => {
                         self.halve();

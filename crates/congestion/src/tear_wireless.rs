@@ -1,14 +1,14 @@
-//! TEAR for radio links: delay says congestion, losses say nothing (S4 chapters 6 and 7).
+//! TEAR for radio links: delay indicates congestion, losses do not (Jayaram 2001, chapters 6 and 7).
 //!
-//! The machine, the rounds and the smoothing are [`tear`](super::tear)'s. Instead of loss, a loop with
-//! hysteresis over the RTT moves the window: it grows below R1, is halved once per RTT above R2,
-//! and in between goes on as it did. S4's fixed 800 ms and 1200 ms (`thresholds=fixed`) fit the CDMA
-//! networks that it measured, whose idle RTT is 500 ms to 800 ms; by default the thresholds adapt
-//! to the path, which S4 leaves as future work: `tear/wireless.rs` says how.
+//! The state machine, the rounds and the smoothing are [`tear`](super::tear)'s. Instead of loss, a loop with hysteresis
+//! over the RTT moves the window: it grows below R1, is halved once per RTT above R2, and in between the last direction
+//! continues. The thesis's fixed 800 ms and 1200 ms (`thresholds=fixed`) fit the CDMA networks that it measured, with
+//! an idle RTT of 500 ms to 800 ms. By default the thresholds adapt to the path, which the thesis leaves as future
+//! work: see `tear/wireless.rs`.
 //!
-//! Choices: gaps are counted as arrivals; T_timeout stays for silence alone; FAST-RECOVERY is where
-//! a cut waits its RTT, so that there is one per RTT; an ECN mark is unambiguous even on radio, and
-//! cuts. The RTT judged by fixed thresholds is the last sample, not the smoothed one.
+//! Choices: gaps are counted as arrivals; T_timeout applies only to time without arrivals; a reduction waits its RTT in
+//! FAST-RECOVERY, so that there is one per RTT; an ECN mark is unambiguous even on radio, and reduces the window. Fixed
+//! thresholds apply to the last RTT sample, not to the smoothed RTT.
 
 use crate::tear;
 use crate::{Controller, Environment, ReceiverSide, variables};

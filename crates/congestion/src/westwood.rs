@@ -1,13 +1,15 @@
 //! TCP Westwood: Casetti, Gerla, Mascolo, Sanadidi and Wang, MobiCom 2001; the ns-2 module of 2002.
 //!
-//! Reacts to loss, and measures the rate at which ACKs return. The window grows as Reno's; at a
-//! loss it is set to what the estimated bandwidth carries in the smallest RTT, rather than halved.
+//! Reacts to loss, and measures the rate at which ACKs return. The window grows as Reno's. At a loss it is set to the
+//! estimated bandwidth times the smallest RTT, rather than halved.
 //!
-//! Every ACK gives a sample b = acked / (time since the last ACK); S2 section III describes the
-//! four filters and AckedCount. Departures: ssthresh never falls below 2 (S2's procedure lacks it,
-//! the module has it); ACKs of the same instant make one sample, where the module divides by
-//! (almost) zero; the module's divisor `fr_a` for timeouts in slow start is left out; so is its
-//! rule that takes an idle remainder below 10 ms for a whole tau/2.
+//! Every ACK gives a sample b = acked / (time since the last ACK); Hu and Zha, section III, describe the four filters
+//! and AckedCount. Departures:
+//!
+//! - ssthresh never falls below 2 (as in the module, but not in Hu and Zha's procedure).
+//! - ACKs of the same instant make one sample. The module divides by (almost) zero.
+//! - The module's divisor `fr_a` for timeouts in slow start is left out.
+//! - The module counts an idle remainder below 10 ms as a whole tau/2; this is left out, too.
 
 use crate::acked_count::AckedCount;
 use crate::undo::BeforeLosses;
@@ -96,7 +98,7 @@ struct Bandwidth {
     estimate: f64,
     last_sample: f64,
     last: Option<Time>,
-    /// Segments of ACKs that came at the instant of the last sample.
+    /// Segments of ACKs that arrived at the instant of the last sample.
     waiting: u64,
 }
 
@@ -112,7 +114,7 @@ impl Bandwidth {
         }
         let mut interval = now.since(last).as_secs_f64();
         if let Filter::Tustin(tau) = self.filter {
-            // No ACK for tau/2: a sample of zero. After a hundred of them nothing is left.
+            // No ACK for tau/2: a sample of zero. After a hundred of them the estimate is zero.
             let idle = (interval / (tau / 2.0)) as u64;
             for _ in 0..idle.min(100) {
                 self.sample(0.0, tau / 2.0);
@@ -150,7 +152,7 @@ struct Westwood {
 }
 
 impl Westwood {
-    /// ssthresh = BWE RTTmin, at least 2 (S2, "algorithm after n duplicate ACKs").
+    /// ssthresh = BWE RTTmin, at least 2 (Hu and Zha, "algorithm after n duplicate ACKs").
     fn set_ssthresh(&mut self, min_rtt: narrows_base::Duration) {
         self.ssthresh = bounded(self.bandwidth.estimate * positive(min_rtt), 2.0);
     }

@@ -3,9 +3,9 @@
 //! The model has three parts, each of which a parameter turns off.
 //!
 //! 1. *A varying rate.* The rate is `mean * max(0, 1 + variation * x)`. `x` has unit variance and is the sum of two
-//! Ornstein-Uhlenbeck processes of equal variance, with time constants of `FAST_S` (fading) and `SLOW_S` (load,
-//! distance). Sprout's model (Winstein, Sivaraman, Balakrishnan, NSDI 2013, section 3.1) has Brownian motion instead.
-//! Brownian motion has no mean, so a user could not set the mean rate.
+//!    Ornstein-Uhlenbeck processes of equal variance, with time constants of `FAST_S` (fading) and `SLOW_S` (load,
+//!    distance). Sprout's model (Winstein, Sivaraman, Balakrishnan, NSDI 2013, section 3.1) has Brownian motion
+//!    instead. Brownian motion has no mean, so a user could not set the mean rate.
 //! 2. *Outages.* They come at random and have exponential lengths, as Sprout's "sticky" zero has. Packets wait.
 //! 3. *A scheduler's grants.* Opportunities come in groups: Poisson in time, geometric in size.
 //!

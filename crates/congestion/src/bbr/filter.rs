@@ -22,7 +22,7 @@ impl WindowedMax {
     pub fn update(&mut self, round: u64, value: f64) {
         let new = (round, value);
         if value >= self.best[0].1 || round.saturating_sub(self.best[2].0) > self.window {
-            // The largest, or nothing left in the window: forget the rest.
+            // The new value is the largest, or all values are outside of the window.
             self.best = [new; 3];
             return;
         }
@@ -38,7 +38,7 @@ impl WindowedMax {
                 self.best = [self.best[1], self.best[2], new];
             }
         } else if self.best[1].0 == self.best[0].0 && round - self.best[1].0 > self.window / 4 {
-            // A quarter of the window without a second best: take it from here.
+            // There is no second best after a quarter of the window: use this value.
             (self.best[1], self.best[2]) = (new, new);
         } else if self.best[2].0 == self.best[1].0 && round - self.best[2].0 > self.window / 2 {
             self.best[2] = new;

@@ -122,7 +122,7 @@ fn the_phase_of_probing_is_drawn_from_the_environment() {
     assert!(phases.contains(&125) && phases.contains(&100), "{phases:?}");
 }
 
-/// Linux: packets that wait for the pacer are in flight, but not in the network; and the opening's round trip is the first
+/// Linux: packets that wait for the pacer are in flight, but not in the network. The RTT of the handshake is the first
 /// smallest one.
 #[test]
 fn linux_knows_what_waits_for_the_pacer() {
