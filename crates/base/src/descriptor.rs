@@ -298,7 +298,7 @@ impl Settings {
     }
 
     /// Refuses a given parameter that `build` does not read from these settings, and a number between the
-    /// [steps](Settings::steps) in which it is read. The error names the choices with which the parameter is read.
+    /// [steps](Settings::steps) of its reader. The error names the choices with which the parameter is read.
     ///
     /// # Errors
     /// One line about the first such parameter.

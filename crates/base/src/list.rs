@@ -113,8 +113,8 @@ impl<E: Listed> List<E> {
     /// Checks whether these parts could be added, without adding them.
     ///
     /// # Errors
-    /// A name cannot be written in a specification, is taken, or occurs twice among the additions; or the list has been
-    /// read or extended already.
+    /// A name cannot be written in a specification, is in use, or occurs twice among the additions; or the list has
+    /// been read or extended already.
     pub fn check(&self, additions: &[E]) -> Result<(), SpecError> {
         let kind = self.kind;
         for (i, e) in additions.iter().enumerate() {

@@ -48,7 +48,7 @@ impl ReplayWindow {
             return false;
         }
         if number == self.next {
-            // Its place is taken anew below.
+            // Its slot is initialised again below.
             self.next = number + 1;
         } else if number > self.next {
             self.forget(number);

@@ -7,7 +7,7 @@
 //! ```text
 //! STARTUP (2.885) --3 rounds without 25 % more--> DRAIN (0.347) --pipe drained--> PROBE_BW
 //! PROBE_BW: 1.25, 0.75, 1, 1, 1, 1, 1, 1, each for about RTTmin
-//! any state --RTTmin not met again for 10 s--> PROBE_RTT: 4 packets for 200 ms and a round
+//! any state --RTTmin not measured again for 10 s--> PROBE_RTT: 4 packets for 200 ms and a round
 //! ```
 //!
 //! Departures from Linux:
@@ -150,7 +150,7 @@ enum Repairing {
 #[derive(Clone, Debug, Default)]
 struct Rounds {
     count: u64,
-    /// A round ends with a packet that left when this much was delivered.
+    /// A round ends with a packet that was sent when this much had been delivered.
     end: u64,
     start: bool,
     delivered: u64,
@@ -159,10 +159,10 @@ struct Rounds {
 /// A visit to PROBE_RTT.
 #[derive(Clone, Debug, Default)]
 struct ProbeRtt {
-    /// When it may end, set once few enough packets are in flight.
+    /// Earliest end, set once few enough packets are in flight.
     until: Option<Time>,
     round_done: bool,
-    /// Samples of packets sent before this much was delivered are low because little was sent.
+    /// Samples of packets sent before this much was delivered are low because the application limited the sender.
     low: Option<(u64, u64)>,
 }
 

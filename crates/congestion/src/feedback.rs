@@ -77,7 +77,7 @@ pub struct Arrival {
 pub trait ReceiverSide: Send {
     /// A packet arrived. Returns whether to report now.
     fn on_arrival(&mut self, arrival: &Arrival) -> bool;
-    /// The time given by [`next_tick`](ReceiverSide::next_tick) has come. Returns whether to report
+    /// The time given by [`next_tick`](ReceiverSide::next_tick) has been reached. Returns whether to report
     /// now.
     fn on_tick(&mut self, _now: Time) -> bool {
         false

@@ -178,7 +178,7 @@ impl FuzzCase {
     }
 }
 
-/// Hands over the tick that has come, until it moves on.
+/// Delivers due ticks until the next tick is in the future.
 fn due(sender: &mut dyn Controller, now: Time, name: &str) {
     let mut calls = 0;
     while sender.next_tick() <= now {

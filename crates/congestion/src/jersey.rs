@@ -158,7 +158,7 @@ impl Controller for Jersey {
         if ack.round_start || self.every_ack || self.optimum <= 0.0 {
             self.optimum = bounded(self.rate.per_second * positive(ack.srtt), 0.0);
         }
-        // Marked ACKs widen, too: the reaction is all that a mark does.
+        // A marked ACK widens the window, too; the reaction to the mark is separate.
         if ack.newly_acked > 0 && !ack.in_recovery && ack.window_limited {
             let growth = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
             self.cwnd = bounded(self.cwnd + ack.counted as f64 * growth, 1.0);

@@ -218,7 +218,7 @@ pub trait Controller: CloneController + Any + Send {
     fn on_congestion_event(&mut self, _event: &CongestionEvent) {}
     /// Some properties of the path have changed or become known.
     fn on_path_event(&mut self, _now: Time, _event: &PathEvent) {}
-    /// The time given by [`next_tick`](Controller::next_tick) has come.
+    /// The time given by [`next_tick`](Controller::next_tick) has been reached.
     fn on_tick(&mut self, _now: Time) {}
     /// When to call [`on_tick`](Controller::on_tick); [`Time::NEVER`] for never.
     fn next_tick(&self) -> Time {

@@ -114,7 +114,7 @@ pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn Rece
     Box::new(Receiver::new(settings.choice("notify") == "on"))
 }
 
-/// Epochs in a row in which the rate stayed, and the sum of their rates.
+/// Consecutive epochs in which the rate stayed, and the sum of their rates.
 #[derive(Clone, Copy, Debug, Default)]
 struct Steady {
     epochs: u64,
@@ -207,7 +207,7 @@ impl Limd {
         self.beta = (2.0 * self.beta).min(MAX_BETA);
     }
 
-    /// A packet per round trip and round trip, for the time that the epoch took.
+    /// A packet per round trip and round trip, over the duration of the epoch.
     fn increase(&mut self, rate: f64) {
         let Some(base) = self.path.base() else { return };
         let step = (EPOCH / rate / (base * base)).min(MAX_STEP * rate);

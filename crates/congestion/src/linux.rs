@@ -56,7 +56,7 @@ impl WholeWindow {
         self.cwnd as f64 <= self.ssthresh
     }
 
-    /// Counts an ACK; true each time a window of them has come.
+    /// Counts an ACK; true after each window of ACKs.
     pub fn count(&mut self) -> bool {
         let full = self.count >= self.cwnd;
         self.count = if full { 0 } else { self.count + 1 };
@@ -74,7 +74,7 @@ impl WholeWindow {
         }
     }
 
-    /// Sets the window; counting begins anew.
+    /// Sets the window and resets the count.
     pub fn set(&mut self, cwnd: u64) {
         self.cwnd = cwnd.max(1);
         self.count = 0;

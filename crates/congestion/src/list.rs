@@ -20,7 +20,8 @@ pub type BuildReceiver = fn(&Settings, &Environment) -> Box<dyn ReceiverSide>;
 pub struct Scope {
     /// Calls its argument once.
     pub enter: fn(&mut dyn FnMut()),
-    /// Asked within it, now and then: why the simulation cannot go on, if a controller of this thread has failed.
+    /// Called repeatedly within the scope. Returns the reason to stop the simulation if a controller of this thread has
+    /// failed.
     pub failure: fn() -> Option<String>,
 }
 

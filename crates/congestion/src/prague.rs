@@ -236,7 +236,7 @@ mod tests {
         assert!(s.window() >= after);
     }
 
-    /// A tenth of the packets marked: alpha goes there, and a reduction leaves 95%.
+    /// A tenth of the packets is marked: alpha converges to it, and a reduction leaves 95%.
     #[test]
     fn a_reduction_is_in_proportion_to_the_share_of_marks() {
         let mut s = Scenario::new(build("prague"));

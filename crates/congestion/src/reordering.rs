@@ -14,7 +14,7 @@ const STEPS: f64 = 4.0;
 /// The window; times in seconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReorderingWindow {
-    /// Quarters of a round trip; 0 until packets were seen late.
+    /// Quarters of a round trip; 0 before the first late packet.
     steps: f64,
     /// Largest lateness in quarters since the window was last reduced, and the loss events since then.
     needed: f64,

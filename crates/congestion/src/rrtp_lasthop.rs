@@ -119,7 +119,7 @@ pub fn receiver(_settings: &Settings, _environment: &Environment) -> Box<dyn Rec
     Box::new(Receiver::default())
 }
 
-/// A probe lasts a round trip, and an epoch, and is seen in the next, and an epoch longer.
+/// A probe lasts a round trip and an epoch. Its result shows in the next round trip and an epoch later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Probe {
     No,

@@ -129,7 +129,7 @@ fn one_flow_keeps_about_a_packet_queued() {
     }
 }
 
-/// F4.21: GEO link; packets 2000 and 2001 are lost and the window does not care.
+/// F4.21: GEO link; packets 2000 and 2001 are lost without effect on the window.
 #[test]
 fn a_long_path_fills_and_two_losses_do_not_empty_it() {
     let mut path = SimplePath::new(build("stpd"));

@@ -171,7 +171,7 @@ struct Tfwc {
     equation_window: f64,
     loss_rate: f64,
     intervals: Intervals,
-    /// When the packet that began the current loss event left.
+    /// Send time of the packet that began the current loss event.
     event: Time,
     clock: Clock,
     /// Seconds between packets, in rate mode.
@@ -340,7 +340,7 @@ impl Controller for Tfwc {
         if let Some(tcp) = self.small.as_mut().filter(|_| struck) {
             let timeout = tcp.timeout();
             tcp.on_loss(outcome.sent, outcome.now, timeout);
-            // An acknowledgement need not follow: a loss may be found by a timer.
+            // A loss may be detected by a timer, without an acknowledgement.
             if tcp.silent_until().is_some() {
                 self.arm(outcome.now);
             }

@@ -80,7 +80,7 @@ impl Line {
             });
         }
     }
-    /// The next thing that happens: a report, the timer or a packet's turn.
+    /// The next event: a report, the timer or a packet's turn.
     fn step(&mut self) {
         self.send();
         let report = self.wire.front().map_or(Time::NEVER, |w| w.1);

@@ -1,4 +1,4 @@
-//! Why an environment cannot go on.
+//! Errors that end an environment.
 
 use narrows_base::SpecError;
 use narrows_sim::SimError;

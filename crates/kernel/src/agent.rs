@@ -32,8 +32,8 @@ const WAKE_STOP: u64 = 2;
 
 /// Observes an agent. The agent's thread calls it, so its methods must return at once.
 pub trait AgentTap: Send + Sync + std::fmt::Debug {
-    /// How a connection of this number is, at most 60 times a second and only while acknowledgements come, with its
-    /// controller's variables.
+    /// State of the connection with this number, at most 60 times a second and only while acknowledgements arrive, with
+    /// its controller's variables.
     fn seen(&self, connection: u32, figures: &ConnectionFigures, watched: Vec<(&'static str, f64)>);
     /// The connection has closed.
     fn closed(&self, connection: u32);

@@ -24,7 +24,7 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes one, and removes those that killed processes have left.
+    /// Creates one, and removes those of killed processes.
     ///
     /// # Errors
     /// Missing rights, or a kernel without cgroups of version 2.

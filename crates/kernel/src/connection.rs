@@ -207,7 +207,7 @@ impl Connection {
     pub fn next_tick(&self) -> Time {
         self.controller.0.next_tick()
     }
-    /// Calls it if that time has come.
+    /// Calls it if that time has been reached.
     pub fn tick(&mut self, now: Time) {
         let now = now.max(self.last);
         self.last = now;
@@ -298,7 +298,7 @@ impl Connection {
         self.delivered += u64::from(delivered);
         let marks = growth(r.delivered_ce, before.marked).min(delivered);
         let lost = growth(r.lost, before.lost);
-        // In the order in which they left.
+        // In the order of sending.
         for _ in 0..lost {
             self.outcome(now, sent, true, false);
         }
@@ -335,7 +335,7 @@ impl Connection {
             total_delivered: self.delivered,
             app_limited: r.sample_app_limited,
         });
-        // The packet now acknowledged left after the last round's end was acknowledged.
+        // The packet now acknowledged was sent after the last round's end was acknowledged.
         let past = r.sample_prior_delivered.wrapping_sub(self.round_end) <= u32::MAX / 2;
         let round_start = r.sample_delivered > 0 && past;
         if round_start {

@@ -162,7 +162,7 @@ impl Instance {
         }
     }
 
-    /// Gives the system's congestion control back, if it is still this one.
+    /// Restores the system's previous congestion control, if this one is still in use.
     fn undo_system(&self) {
         let Some(before) = &self.system_before else { return };
         if std::fs::read_to_string(SYSTEM).is_ok_and(|now| now.trim() == self.name) {

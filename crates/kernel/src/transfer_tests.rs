@@ -131,7 +131,7 @@ fn the_controller_decides() {
     assert!(c.cwnd > 20 && c.cwnd < 120, "{c:?}");
 }
 
-/// A dropped agent is an unloaded congestion control: its connections go on.
+/// A dropped agent is an unloaded congestion control: its connections continue.
 #[test]
 fn unloading_leaves_connections_living() {
     let Some((programs, net)) = prepared() else { return };

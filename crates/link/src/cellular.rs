@@ -6,8 +6,8 @@
 //!    Ornstein-Uhlenbeck processes of equal variance, with time constants of `FAST_S` (fading) and `SLOW_S` (load,
 //!    distance). Sprout's model (Winstein, Sivaraman, Balakrishnan, NSDI 2013, section 3.1) has Brownian motion
 //!    instead. Brownian motion has no mean, so a user could not set the mean rate.
-//! 2. *Outages.* They come at random and have exponential lengths, as Sprout's "sticky" zero has. Packets wait.
-//! 3. *A scheduler's grants.* Opportunities come in groups: Poisson in time, geometric in size.
+//! 2. *Outages.* They are random and have exponential lengths, as Sprout's "sticky" zero has. Packets wait.
+//! 3. *A scheduler's grants.* Opportunities occur in groups: Poisson in time, geometric in size.
 //!
 //! The time constants and the defaults lie in the middle of six recordings of LTE, UMTS and EVDO links.
 //! `docs/benchmarks.md` compares round trips on the model with those on the recordings.

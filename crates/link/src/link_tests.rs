@@ -212,7 +212,7 @@ fn rate_and_delay_change_while_it_runs() {
             out.push((t.as_nanos() / 1_000_000, p.seq));
         }
     }
-    // The first finishes at the old rate, the second takes 10 ms.
+    // The first transmission finishes at the old rate, the second takes 10 ms.
     assert_eq!(out, [(2, 0), (12, 1)]);
 }
 

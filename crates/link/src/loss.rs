@@ -34,7 +34,7 @@ pub struct LossEntry {
 }
 
 impl LossEntry {
-    /// An entry whose parameters always fit together.
+    /// An entry without constraints between its parameters.
     pub const fn new(
         descriptor: &'static Descriptor,
         build: fn(&Settings, RandomKey) -> Box<dyn LossProcess>,

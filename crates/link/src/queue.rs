@@ -92,7 +92,7 @@ pub struct QueueEntry {
 }
 
 impl QueueEntry {
-    /// An entry whose parameters always fit together.
+    /// An entry without constraints between its parameters.
     pub const fn new(
         descriptor: &'static Descriptor,
         build: fn(&Setup<'_>) -> Box<dyn Discipline>,

@@ -1,4 +1,4 @@
-//! Numbers with their intervals as they are printed, and where these lie beside a range.
+//! Numbers with their intervals in printed form, and their position relative to a range.
 
 use narrows_lab::outcome::Estimate;
 
@@ -87,7 +87,7 @@ fn read(text: &str) -> f64 {
     text.parse().unwrap_or(f64::NAN)
 }
 
-/// Three digits of an end, not nearer to the value than it is.
+/// Three digits of an end, rounded away from the value.
 fn outwards(end: f64, sign: f64) -> String {
     let text = significant(end, 3);
     if sign * (end - read(&text)) <= 1e-12 * end.abs() {

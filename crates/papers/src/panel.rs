@@ -4,7 +4,7 @@ use super::experiment::{Axis, Experiment, Line, Panel};
 use super::run::{Observed, Points};
 use narrows_report::figure::{self, Figure};
 
-/// Where a panel's lines lie from left to right.
+/// Horizontal extent of a panel's lines.
 type Reach = (f64, f64);
 
 /// `figure.svg` of an experiment.

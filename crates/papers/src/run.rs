@@ -81,7 +81,7 @@ pub fn fingerprint(e: &Experiment, seeds: &[usize], jobs: usize) -> Result<Finge
     Ok(Fingerprint { digest, events })
 }
 
-/// The claims' measures, then each panel's lines at each of their values; and where each line's are.
+/// The claims' measures, then each panel's lines at each of their values; and the range of each line.
 fn quantities(e: &Experiment) -> (Vec<Quantity>, Vec<Range<usize>>) {
     let mut all: Vec<Quantity> = e.file.claim.iter().map(|c| c.measure.clone()).collect();
     let mut spans = Vec::new();
@@ -94,7 +94,7 @@ fn quantities(e: &Experiment) -> (Vec<Quantity>, Vec<Range<usize>>) {
 }
 
 /// Judges every claim by the seeds that there are, then those that are undecided by more, stage by
-/// stage. A claim that is decided stays as it is, also if its runs go on for another's sake.
+/// stage. A decided claim is not changed, even if its runs continue for another claim.
 fn decide(e: &Experiment, work: &mut Work, jobs: usize) -> Result<Vec<Measured>, String> {
     let now = |work: &Work, i: usize, first: usize| {
         Measured::new(&e.file.claim[i], &work.over_seeds(i), first)

@@ -75,7 +75,7 @@ impl Stat {
                 | Fastest
         )
     }
-    /// Whether it is about several tables one by one: `Quantity::compared`.
+    /// Whether it compares several tables: `Quantity::compared`.
     pub fn compares(self) -> bool {
         matches!(self, Stat::LeastShare | Stat::Largest | Stat::Smallest)
     }

@@ -4,7 +4,7 @@
 //! wait, the set point `r` is one packet, and measurements of the queue are `m` packet times old:
 //!
 //! ```text
-//!  a(n) = a(n-1) + kp e(n-m) + kd (e(n-m) - e(n-m-1))      S0 equation 4.1
+//!  a(n) = a(n-1) + kp e(n-m) + kd (e(n-m) - e(n-m-1))      equation 4.1
 //!  e(n) = r(n) - b(n)                                      4.2
 //!  b(n) = b(n-1) + a(n) - d(n)                             4.6, without the floor at zero of 4.5
 //!  r(n) = u(n) + sum of delta(n-i), i from p to p+m        4.15: a packet is lost at time p

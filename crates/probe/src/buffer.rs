@@ -46,7 +46,7 @@ impl OverflowWatch {
     pub fn new(stop_at: StopAt) -> OverflowWatch {
         OverflowWatch { missing: Vec::new(), newest: None, marks: 0, stop_at }
     }
-    /// A packet has arrived with this ECN field; whether it is time to stop.
+    /// A packet has arrived with this ECN field. Returns whether to stop the train.
     pub fn on_arrival(&mut self, index: u32, ecn: u8) -> bool {
         self.marks = self.marks.saturating_add(u8::from(ecn == CE));
         if self.stop_at.marks > 0 && self.marks >= self.stop_at.marks {
@@ -70,12 +70,12 @@ impl OverflowWatch {
     }
 }
 
-/// Runs of lost packets for each packet, where no queue drops any.
+/// Runs of lost packets per packet without an overflow.
 fn usual_runs(loss: &Loss, share: f64) -> f64 {
     share * (1.0 - share) / loss.burst.unwrap_or(1.0)
 }
 
-/// The runs among the last 48 packets at which such a train stops, where this is lost anyway.
+/// The runs among the last 48 packets at which such a train stops, given the path's own losses.
 pub(crate) fn stop_at(loss: &Loss) -> u8 {
     (FEWEST_RUNS + 2.0 * f64::from(WINDOW) * usual_runs(loss, loss.share.value)) as u8
 }

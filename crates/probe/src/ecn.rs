@@ -19,17 +19,17 @@ const WHATEVER_COMES: f64 = 0.01;
 /// Counts of the ECN fields of arrived packets.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Ecn {
-    /// Packets that left as ECN-capable.
+    /// Packets sent as ECN-capable.
     pub capable: u32,
     /// Of them, marked on the way.
     pub marked: u32,
     /// Of them, arrived as of a sender without ECN.
     pub cleared: u32,
-    /// Packets that left marked.
+    /// Packets sent as marked.
     pub ce: u32,
     /// Of them, still marked.
     pub ce_kept: u32,
-    /// Packets that left as ECN-capable while a queue was being filled, and of them marked ones.
+    /// ECN-capable packets of trains that fill a queue, and the marked ones of them.
     pub filling: (u32, u32),
 }
 

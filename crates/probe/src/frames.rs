@@ -43,14 +43,14 @@ pub enum Frame {
         /// Arrived packets of the train.
         arrivals: Vec<Arrival>,
     },
-    /// The server: it does not do that.
+    /// From the server: it refuses the request.
     Refused {
         /// Reason as text.
         why: String,
     },
 }
 
-/// A train as it is announced.
+/// A train in its announcement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TrainFrame {
     /// Number of the train.
@@ -74,7 +74,7 @@ pub struct Header {
     pub train: u32,
     /// Which packet of it.
     pub index: u32,
-    /// When it left, by the sender's clock.
+    /// Send time by the sender's clock.
     pub sent_ns: u64,
 }
 
@@ -87,7 +87,7 @@ impl Header {
         out[8..].copy_from_slice(&self.sent_ns.to_be_bytes());
         out
     }
-    /// Of a packet; `None` if it is too short to be one.
+    /// Parses a packet; `None` if it is too short.
     pub fn read(message: &[u8]) -> Option<Header> {
         let mut input = Input(message);
         Some(Header { train: input.u32()?, index: input.u32()?, sent_ns: input.u64()? })
@@ -201,7 +201,7 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// More bytes have come.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

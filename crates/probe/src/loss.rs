@@ -12,7 +12,7 @@ pub struct Loss {
     pub packets: u32,
     /// Of these, lost ones.
     pub lost: u32,
-    /// Mean length of a run of lost packets, where losses clearly come in runs.
+    /// Mean length of a run of lost packets, if losses clearly occur in runs.
     pub burst: Option<f64>,
 }
 

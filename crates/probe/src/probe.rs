@@ -199,7 +199,7 @@ impl Probe {
         }
     }
 
-    /// The next train; `None` when it is over.
+    /// The next train; `None` when the probe is over.
     pub fn next(&mut self, now: Time) -> Option<Step> {
         while let Some((purpose, way)) = PHASES.get(self.phase) {
             let end = *self.end.get_or_insert_with(|| {
@@ -249,7 +249,7 @@ impl Probe {
         }
     }
 
-    /// How far it is, from 0 to 1.
+    /// Progress from 0 to 1, by time.
     pub fn progress(&self, now: Time) -> f64 {
         (now.since(self.began).as_secs_f64() / MAX_TIME.as_secs_f64()).min(1.0)
     }

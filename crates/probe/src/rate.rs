@@ -3,7 +3,7 @@
 //!
 //! A train that arrives more slowly than it was sent has passed the bottleneck at the bottleneck's rate; one that
 //! arrives as it was sent has not found it, and the next one is faster. Packets are counted by their numbers: one
-//! that is lost behind the bottleneck has taken its time there.
+//! that is lost behind the bottleneck has used its transmission time there.
 
 use crate::statistics::{Interval, Line, Sample, least_squares, mean};
 use crate::train::{Observed, Purpose, Train};

@@ -16,7 +16,7 @@ impl Interval {
     pub fn at_least(value: f64) -> Interval {
         Interval { value, low: value, high: f64::INFINITY }
     }
-    /// This and no other.
+    /// The exact value.
     pub fn exactly(value: f64) -> Interval {
         Interval { value, low: value, high: value }
     }
@@ -72,7 +72,8 @@ pub(crate) fn mean(samples: &[Sample], floor: f64) -> Option<Interval> {
     Some(Interval { value, low: value - half, high: value + half })
 }
 
-/// Wilson's interval of a share: `hits` of `n`, which may be fewer than were counted where neighbours are alike.
+/// Wilson's interval of a share: `hits` of `n`, which is below the number of counted packets if neighbours are
+/// correlated.
 pub(crate) fn wilson(hits: f64, n: f64) -> Interval {
     if n <= 0.0 {
         return Interval { value: 0.0, low: 0.0, high: 1.0 };
@@ -111,7 +112,7 @@ pub(crate) fn least_squares(points: &[(usize, f64)]) -> Option<Line> {
     Some(Line { slope, slope_error: (rest / (n - 2.0) / xx).sqrt() })
 }
 
-/// The value below which the share `q` of them is; they need not be in order.
+/// The quantile `q` of the values, which need not be in order.
 pub(crate) fn quantile(values: &[f64], q: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

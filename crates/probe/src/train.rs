@@ -60,7 +60,7 @@ pub struct Arrival {
 /// Send and arrival times of a train's packets.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// When each packet left, ns by the sender's clock; as many as were sent.
+    /// Send time of each packet that was sent, ns by the sender's clock.
     pub sent: Vec<u64>,
     /// When each arrived, ns by the receiver's clock; `None` if it did not.
     pub arrived: Vec<Option<u64>>,
@@ -88,7 +88,7 @@ impl Observed {
         }
         Observed { sent, arrived, ecn, late }
     }
-    /// Bits per second that its packets made: a busy host sends more slowly than it is to.
+    /// Sending rate in bits per second: a busy host sends more slowly than planned.
     pub fn load(&self, train: &Train) -> f64 {
         let (Some(first), Some(last)) = (self.sent.first(), self.sent.last()) else { return 0.0 };
         let seconds = last.saturating_sub(*first) as f64 * 1e-9;

@@ -2,13 +2,13 @@
 
 use narrows_sim::Table;
 
-/// Rows at most: then neighbours become one, and rows come half as often.
+/// Most rows: then neighbours are merged, and new rows are half as frequent.
 pub const MAX_ROWS: usize = 4096;
 /// Columns at most; controllers show fewer numbers.
 const MAX_COLUMNS: usize = 32;
 /// Between two rows at first, s.
 const STEP: f64 = 0.01;
-/// Rows of the finished table are so far apart, if it is long enough for a hundred of them, s.
+/// Distance of rows of the finished table, s, if it is long enough for a hundred of them.
 const SHOWN: f64 = 0.1;
 
 /// How two neighbours become one.
@@ -59,7 +59,7 @@ impl Rows {
         (length > 0.0 && (last || length >= 0.9 * self.step)).then_some(length)
     }
 
-    /// Adds a row; columns come as they are first named.
+    /// Adds a row; columns are in the order of their first occurrence.
     pub fn add(&mut self, at: f64, values: impl IntoIterator<Item = (&'static str, Kind, f64)>) {
         let length = at - std::mem::replace(&mut self.told_at, at);
         let rows = self.time.len();

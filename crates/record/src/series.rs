@@ -36,7 +36,7 @@ impl Series {
         }
     }
 
-    /// Figures at a time, s; the `last` ones make a row of their own however soon they come.
+    /// Adds figures of a time, s; the `last` ones always make a row of their own.
     pub fn add(&mut self, at: f64, stats: &Stats, watched: &[(&'static str, f64)], last: bool) {
         let more = carried(stats).saturating_sub(carried(&self.last));
         let bin = (at - self.start).max(0.0) as usize;

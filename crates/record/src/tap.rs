@@ -40,7 +40,7 @@ pub struct Datagrams {
     pub at: Time,
     /// Whether the datagram was sent; else it was received.
     pub sent: bool,
-    /// The relay's own address where they passed; endpoints are bound to one only.
+    /// The relay's own address; endpoints are bound to a single one.
     pub local: Option<SocketAddr>,
     pub peer: SocketAddr,
     pub ecn: u8,
@@ -157,7 +157,7 @@ impl Queue {
         }
     }
 
-    /// Reserves space for more bytes. If there is none, the items count as dropped.
+    /// Reserves space for more bytes. Without space, the items count as dropped.
     fn has_room(&self, count: u64, bytes: usize) -> bool {
         let cost = bytes + OVERHEAD;
         if self.waiting.load(Ordering::Relaxed) + cost > MAX_WAITING {
@@ -176,7 +176,7 @@ impl Queue {
         }
     }
 
-    /// The writer has taken this off the queue.
+    /// The writer has removed this event from the queue.
     pub fn taken(&self, event: &RecordEvent) {
         self.waiting.fetch_sub(event.cost(), Ordering::Relaxed);
     }

@@ -38,7 +38,7 @@ impl Columns {
         })
     }
 
-    /// As CSV; a number that does not exist is empty.
+    /// As CSV; an absent number is empty.
     pub fn csv(&self) -> String {
         let mut out = String::new();
         for (i, (name, _)) in self.0.iter().enumerate() {

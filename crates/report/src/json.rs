@@ -4,7 +4,7 @@ use crate::{VERSION, seeds};
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 use serde_json::{Map, Value, json};
 
-/// The whole outcome. A number that does not exist is null, never NaN.
+/// The whole outcome. An absent number is null, never NaN.
 pub fn outcome(o: &Outcome) -> Value {
     json!({
         "command": o.command,

@@ -79,7 +79,7 @@ struct Column {
 
 type Cell = Box<dyn Fn(&ProtocolOutcome) -> String>;
 
-/// Names to the left, numbers to the right, intervals close behind their means.
+/// Names to the left, numbers to the right, intervals next to their means.
 #[derive(Clone, Copy, PartialEq)]
 enum Side {
     Left,
@@ -151,7 +151,7 @@ pub fn table(o: &Outcome, width: Option<usize>) -> String {
     text
 }
 
-/// Takes out the column with this head, or the interval behind it; how it is called, if it was there.
+/// Removes the column with this head, or the interval next to it. Returns its name, if it was present.
 fn leave_out(columns: &mut Vec<Column>, head: &[&'static str; 2]) -> Option<&'static str> {
     let interval = head[1] == "±";
     let at = columns.iter().position(|c| c.head == *head || interval && c.head[0] == head[0])?;

@@ -74,7 +74,7 @@ pub struct Speed {
 pub struct Taps {
     /// Tap of the client's endpoint.
     pub client: Option<Arc<dyn Tap>>,
-    /// The server's, where it is in this process.
+    /// Tap of the server's endpoint, if it is in this process.
     pub server: Option<Arc<dyn Tap>>,
 }
 

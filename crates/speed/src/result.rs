@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SpeedResult {
-    /// Application bytes that arrived, in order where they are a stream.
+    /// Application bytes that arrived; of a stream, in order.
     pub bytes: u64,
     /// From the beginning to connect to the end, s.
     pub seconds: f64,
@@ -25,7 +25,7 @@ pub struct SpeedResult {
     pub mean_rtt_s: f64,
     /// Processor time of this process over the measurement, s.
     pub cpu_seconds: f64,
-    /// Messages handed over, where messages are sent.
+    /// Messages given to the connection.
     pub messages: u64,
 }
 

@@ -54,7 +54,7 @@ pub struct Observed {
 }
 
 impl SimVsReal {
-    /// Whether it can be done at all.
+    /// Checks that the measurement is possible.
     ///
     /// # Errors
     /// A protocol or link that cannot be, in one line.
@@ -80,7 +80,7 @@ impl SimVsReal {
     fn protocol(&self, packet: u32) -> Result<Protocol, String> {
         Protocol::read(&self.spec()?, self.preset, packet).map_err(|e| e.to_string())
     }
-    /// As it is simulated: with the handshake that a connection has.
+    /// As simulated: with the handshake of a connection.
     fn simulated_protocol(&self) -> Result<Protocol, String> {
         let mut spec = self.spec()?;
         let mut packet = self.packet;

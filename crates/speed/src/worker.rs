@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::coop::consume_budget;
 
-/// How long a sender of messages waits where as many wait as may.
+/// Pause of a sender of messages while the connection's queue is full.
 const PAUSE: std::time::Duration = std::time::Duration::from_micros(500);
 
 /// Longest wait for path MTU discovery to confirm that the messages fit.
@@ -157,7 +157,7 @@ impl Worker {
                 Err(e) => return Err(e),
             }
         }
-        // Until each has left, and has arrived or is lost.
+        // Until each message has been sent, and has arrived or is lost.
         while connection.messages_waiting()? > 0 || connection.stats().flight > 0 {
             tokio::time::sleep(PAUSE).await;
         }

@@ -70,7 +70,7 @@ pub enum Packet<'a> {
     Finish(Finish<'a>),
     /// Ephemeral key, identity, parameters and early data of a client with a token.
     EarlyStart(Start<'a>),
-    /// The server took the early data: its ephemeral key, identity and parameters.
+    /// The server accepted the early data: its ephemeral key, identity and parameters.
     EarlyEcho(StartEcho<'a>),
     /// The server does not support a SYN's version.
     Version {

@@ -4,7 +4,7 @@
 //! | distance (varint) | n (1) | bitmap (n bytes) | code … |
 //! ```
 //!
-//! Bit `i` of the bitmap (bit `i % 8` of byte `i / 8`) stands for the packet number that is `distance - i` below that
+//! Bit `i` of the bitmap (bit `i % 8` of byte `i / 8`) is the packet number that is `distance - i` below that
 //! of the packet with the REPAIR. The code is the XOR of the *symbols* of these packets: a packet's frames (its payload
 //! behind the prelude), one byte 1, and zeros to the length of the longest.
 

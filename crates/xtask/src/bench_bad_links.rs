@@ -1,4 +1,4 @@
-//! `cargo xtask bench bad-links`: how good a controller is where links lose, delay, reorder and change, in
+//! `cargo xtask bench bad-links`: quality of a controller on links with loss, delay, reordering and changes, in
 //! simulation: medians over seeds, each beside its goal.
 
 mod cells;

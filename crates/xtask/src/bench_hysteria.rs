@@ -40,7 +40,7 @@ const SENDERS: [(&str, &str, Sender); 4] = [
 
 struct Programs {
     ours: String,
-    /// Or why it is not there.
+    /// Or the reason why it is missing.
     hysteria: Result<String, String>,
 }
 

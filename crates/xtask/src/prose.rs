@@ -75,7 +75,7 @@ struct Tree {
     pages: BTreeMap<PathBuf, Counts>,
     /// File, line of the paragraph, and sentence of each long one and each with a vague subject.
     faults: Vec<String>,
-    /// File and line of comments that repeat a name, or go on from the comment before.
+    /// File and line of comments that repeat a name, or continue the comment before.
     empty: Vec<String>,
     /// Where each type is defined.
     types: BTreeMap<String, Vec<PathBuf>>,

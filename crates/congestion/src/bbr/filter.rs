@@ -31,7 +31,7 @@ impl WindowedMax {
         } else if value >= self.best[2].1 {
             self.best[2] = new;
         }
-        // The best has left the window: the younger ones move up.
+        // The best has left the window: the second and third best move up.
         if round.saturating_sub(self.best[0].0) > self.window {
             self.best = [self.best[1], self.best[2], new];
             if round.saturating_sub(self.best[0].0) > self.window {

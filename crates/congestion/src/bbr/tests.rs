@@ -93,7 +93,7 @@ fn a_policer_is_found_out() {
     let run = |spec: &str| {
         let mut path = path(spec);
         path.rate_bps = 20e6;
-        // A policer without bucket, roughly: every second packet dies once it is spent.
+        // A policer without bucket, approximately: every second packet is dropped once it is empty.
         path.lose = |number| number > 300 && number % 2 == 0;
         let mut policed = 0.0;
         for tenth in 1..60 {

@@ -16,7 +16,7 @@ const SHORT: u64 = 10;
 const PERMANENT: u32 = 5;
 /// Difference above which the averages differ significantly. The RRTP thesis does not define it.
 const SIGNIFICANT: f64 = 0.2;
-/// Trip times above the least by this share of their range are a spike, until they are below the other.
+/// Trip times above the smallest by the first share of their range begin a spike; below the second, it ends.
 const SPIKE_BEGINS: f64 = 1.0 / 2.0;
 const SPIKE_ENDS: f64 = 1.0 / 3.0;
 /// Smallest range of trip times in seconds: less may be delay in hosts rather than a queue.
@@ -144,7 +144,7 @@ impl ReceiverSide for Receiver {
             return false;
         }
         self.last = Some((seq, sent, now));
-        // Lost packets took their time, too: the gap is shared among all.
+        // Lost packets were sent, too: the gap is divided by their number.
         let packets = (seq - last) as f64;
         self.left.take(sent.since(last_sent).as_secs_f64() / packets);
         self.came.take(now.since(last_now).as_secs_f64() / packets);

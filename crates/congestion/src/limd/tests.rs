@@ -74,7 +74,7 @@ fn an_emptying_queue_lets_the_rate_rise_up_to_its_bound() {
     assert!((epoch(&mut *c, 1, 1.2) - 95.0).abs() < 0.1);
     let after = epoch(&mut *c, 2, 0.9);
     assert!(after > 100.0 && after < 117.0, "{after}");
-    // Beta begins anew.
+    // Beta is reset.
     assert!((epoch(&mut *c, 3, 1.2) / after - 0.95).abs() < 1e-3);
 }
 

@@ -39,7 +39,7 @@ struct Westwood {
     /// In ticks.
     rtt: u64,
     min_rtt: u64,
-    /// The smallest RTT begins anew with the next ACK.
+    /// The smallest RTT is measured again from the next ACK on.
     anew: bool,
 }
 

@@ -60,7 +60,7 @@ impl ReceiverSide for Receiver {
         if self.arrived < EPOCH || lasted < EPOCH_LASTS {
             return false;
         }
-        // Lost packets took their time on the channel: both gaps are shared among all.
+        // Lost packets used the channel, too: both gaps are divided by their number.
         let packets = (arrival.seq - seq) as f64;
         self.epochs.rotate_right(1);
         self.epochs[0] = Gaps {

@@ -212,7 +212,7 @@ fn the_receiver_tells_short_gaps_when_they_differ_and_the_long_follow() {
             marked: false,
             feedback: Feedback::NONE,
         };
-        // Every twelfth is lost: the time that it took is shared.
+        // Every twelfth is lost: the gap around it is divided.
         if seq % 12 != 7 && receiver.on_arrival(&arrival) {
             told.push((seq, receiver.feedback(arrival.now).number(0)));
         }

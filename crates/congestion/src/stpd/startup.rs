@@ -118,7 +118,7 @@ impl Start {
         self.full |= buffered >= 1.0 && self.stage == Stage::Slow;
     }
 
-    /// The window begins anew.
+    /// The window restarts.
     pub fn on_timeout(&mut self) {
         *self = Start { resume: self.resume, ..Start::new(self.kind) };
     }

@@ -24,7 +24,7 @@ use narrows_base::{Duration, Time};
 
 /// Packets above a gap that make it a loss: TCP's third duplicate.
 const OUT_OF_ORDER: u64 = 3;
-/// T_timeout is doubled at most this often in a row.
+/// Most consecutive doublings of T_timeout.
 const MAX_BACKOFF: f64 = 64.0;
 /// Gain of the smoothed time between arrivals.
 const GAIN: f64 = 0.125;

@@ -58,7 +58,7 @@ impl History {
         }
     }
 
-    /// A round ended with this window and took (fictitiously) these seconds, above zero.
+    /// A round ended with this window and this (nominal) duration in seconds, above zero.
     pub fn round(&mut self, window: f64, seconds: f64) {
         self.windows += window;
         self.seconds += seconds;

@@ -46,7 +46,7 @@ const SPREAD: f64 = 2.0;
 /// Share of missing packets that counts as congestion at any delay; and the gain of its mean.
 const MISSING: f64 = 0.2;
 const MISSING_GAIN: f64 = 1.0 / 256.0;
-/// A number is missing, and not late, once the one so far above it has come.
+/// A missing number counts as lost, not late, once a packet this far above it has arrived.
 const REORDERED: u64 = 3;
 /// Round trips for which a queue has stood above R1 when losses are its overflow.
 const STANDS: f64 = 10.0;
@@ -142,7 +142,7 @@ impl Hysteresis {
             }
         }
     }
-    /// Most packets per second where they come `between` seconds apart; `opening` is the first slow
+    /// Highest rate in packets per second if packets arrive `between` seconds apart; `opening` is the first slow
     /// start.
     pub fn most(&self, between: f64, opening: bool) -> f64 {
         match opening && !self.is_adaptive() {
@@ -231,7 +231,7 @@ impl Hysteresis {
             return rtt;
         }
         self.waiting = true;
-        // The slower rate is seen an RTT from now, and the least of an RTT an RTT later.
+        // The slower rate arrives an RTT from now, and the smallest delay of an RTT an RTT later.
         2.0 * rtt + 2.0 * self.before.max(rtt)
     }
 

@@ -24,7 +24,7 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// When packet `seq` would have come, on a line between its neighbours (section 5.2).
+    /// Time at which packet `seq` would have arrived, on a line between its neighbours (section 5.2).
     pub fn time(&self, seq: u64) -> f64 {
         let (a, b) = (self.before, self.after);
         let share = seq.saturating_sub(a.0) as f64 / b.0.saturating_sub(a.0).max(1) as f64;
@@ -106,7 +106,7 @@ impl Detector {
         }
         late
     }
-    /// The next range that is lost now, in rising order, where missing packets are waited for as long as `window`.
+    /// The next range that is now lost, in ascending order, if missing packets get `window` seconds.
     pub fn lost(&mut self, now: f64, window: f64) -> Option<Gap> {
         let front = self.gaps.front()?;
         let waits = window > 0.0 && self.gaps.len() <= MAX_GAPS;

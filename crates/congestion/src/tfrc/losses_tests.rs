@@ -31,7 +31,7 @@ fn reordering_within_three_is_no_loss() {
     assert_eq!(lost(3, &[0, 2, 3, 4, 1, 5, 6, 7]), [(1, 2)]);
 }
 
-/// Where a window is given, three later packets are no loss before it is over.
+/// With a window, three later packets indicate no loss before it has passed.
 #[test]
 fn late_packets_are_noticed_and_waited_for() {
     let mut d = Detector::new(3);

@@ -42,10 +42,10 @@ pub(super) struct Sender {
     options: Options,
     phase: Phase,
     rate: f64,
-    /// Where the rise to `rate` has come in slow start, and by how much it rises per packet.
+    /// Present pacing rate of the rise to `rate` in slow start, and its step per packet.
     risen: f64,
     rise: f64,
-    /// The rate of the gap after the packet that left last; infinite releases one at once.
+    /// The rate of the gap after the last packet; infinite releases one at once.
     gap: f64,
     rtt: f64,
     rtt_now: f64,

@@ -49,7 +49,7 @@ pub(super) struct Receiver {
     /// p of the last report, or of the first loss event until it is reported.
     p: f64,
     first_p: Option<f64>,
-    /// Highest number when the last report left.
+    /// Highest number at the last report.
     reported: u64,
     events: u32,
     lost: u64,
@@ -97,7 +97,7 @@ impl Receiver {
             self.history.event(seq);
             return;
         }
-        // The first: as if the loss rate that fits the receive rate had been seen before.
+        // The first: as if the loss rate had always been the one that fits the receive rate.
         let now = a.now.as_secs_f64();
         let bytes = f64::from(a.bytes.max(1));
         let mut rate = self.received.rate(now, self.rtt);

@@ -58,7 +58,7 @@ impl Scenario {
             self.report();
         }
     }
-    /// Packets in order, of which those that `lose` picks do not come.
+    /// Packets in order, without those for which `lose` is true.
     fn packets(&mut self, n: u64, lose: impl Fn(u64) -> bool) {
         for _ in 0..n {
             self.wait(self.now + self.gap);
@@ -157,7 +157,7 @@ fn losses_within_a_round_trip_are_one_event() {
     let mut s = Scenario::new("tfrc");
     s.packets(100, |_| false);
     s.packets(9, |seq| seq % 2 == 0);
-    // 100, 102, 104 and 106 did not come; 107 is the highest that did.
+    // 100, 102, 104 and 106 are missing; 107 is the highest received.
     assert_eq!(s.receiver.history.open(s.receiver.detector.top()), 7.0);
     s.packets(20, |seq| seq == 115);
     assert_eq!(s.receiver.history.open(s.receiver.detector.top()), 128.0 - 115.0);
@@ -233,7 +233,7 @@ proptest! {
     }
 }
 
-/// Section 5.1: a late packet fills the hole, and the next one is waited for. ns-2 does neither.
+/// Section 5.1: a late packet fills the hole, and the next one gets more time. ns-2 does neither.
 #[test]
 fn a_packet_that_was_only_late_takes_its_loss_event_back() {
     for (text, taken_back) in [("tfrc", true), ("tfrc(preset=ns2,reorder=3)", false)] {
@@ -253,7 +253,7 @@ fn a_packet_that_was_only_late_takes_its_loss_event_back() {
     }
 }
 
-/// Of two losses of one event both must come.
+/// If an event has two losses, it is undone only when both packets arrive.
 #[test]
 fn one_late_packet_of_two_leaves_the_loss_event() {
     let mut s = Scenario::new("tfrc");

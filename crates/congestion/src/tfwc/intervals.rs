@@ -57,7 +57,7 @@ impl Intervals {
         }
     }
 
-    /// Starts anew with one closed interval, at the first loss.
+    /// Starts again with one closed interval, at the first loss.
     pub fn begin(&mut self, interval: f64) {
         self.open = interval;
         self.known = 0;

@@ -51,13 +51,13 @@ pub(super) struct SmallWindow {
     backoff: f64,
     estimate: Estimate,
     t0: T0,
-    /// Acknowledgements to come before the back-off ends.
+    /// Remaining acknowledgements before the back-off ends.
     untimed: u32,
     /// No packets are sent before this time.
     silent_until: Option<Time>,
     /// The next packet stands for a retransmission of TCP.
     repeats: bool,
-    /// When that packet left.
+    /// Send time of that packet.
     repeated: Time,
 }
 

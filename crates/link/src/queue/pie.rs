@@ -85,7 +85,7 @@ pub(super) struct Pie {
     fifo: Fifo,
     /// Seconds per byte; `None` in front of a trace.
     byte_s: Option<f64>,
-    /// Seconds that the packet that left last had waited.
+    /// Waiting time of the last departed packet in seconds.
     last_wait_s: f64,
     mtu: u32,
     next_update: Time,

@@ -1,4 +1,4 @@
-//! How far an estimate is from the links that it is of.
+//! Distance of an estimate from the true properties of the links.
 
 use crate::probe::{Estimate, WayEstimate};
 use crate::statistics::Interval;

@@ -108,7 +108,7 @@ impl Scale {
     }
 }
 
-/// Plotters takes the coordinates, the ticks and their labels from here.
+/// Plotters reads the coordinates, the ticks and their labels from here.
 impl Ranged for Scale {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;

@@ -41,7 +41,7 @@ impl Colours {
     }
 }
 
-/// The keys of a panel, each name once per look.
+/// The keys of a panel, without repetition.
 pub(super) fn keys(panel: &Panel, colours: &Colours) -> Vec<Key> {
     let series = panel.series.iter().map(|s| (&s.name, s.look));
     let marks = panel.marks.iter().map(|m| (&m.0, Look::Points));

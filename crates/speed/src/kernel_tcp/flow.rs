@@ -114,7 +114,7 @@ impl Flow {
                 let data = vec![0x6e; CHUNK];
                 while !over.load(Ordering::Acquire) && self.now() < self.stop {
                     match near.write(&data) {
-                        // At the end the other side closes first.
+                        // At the end, the peer closes first.
                         Err(e) if !is_wait(&e) && !over.load(Ordering::Acquire) => {
                             return self.fail(&e);
                         }

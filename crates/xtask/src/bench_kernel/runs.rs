@@ -44,7 +44,7 @@ const CONTROLLERS: [&str; 14] = [
     "rrtp",
 ];
 
-/// Protocols that recover as in their papers, which the kernel does not: simulated with the kernel's recovery.
+/// Protocols that recover as in their papers, unlike in the kernel: simulated with the kernel's recovery.
 const RECOVERY: [&str; 2] = ["westwood", "jersey"];
 
 /// Figures of a run.

@@ -21,7 +21,7 @@ pub struct Key {
     pub seconds: f64,
 }
 
-/// By name with the unit at its end; those that are no number are left out.
+/// By name with the unit at its end; non-numbers are left out.
 pub type Figures = BTreeMap<String, f64>;
 
 /// A line of the file.
