@@ -17,7 +17,7 @@ pub fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_time().build()
 }
 
-/// Sends `bytes` bytes.
+/// Sends `bytes` bytes of test data.
 pub async fn send_bytes(send: &mut SendStream, bytes: u64) -> Result<(), Error> {
     let mut left = bytes;
     while left > 0 {
