@@ -39,7 +39,7 @@ use narrows_base::{Descriptor, RandomStream, Rate, Settings, Status, Time, Varia
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "bbr3",
-    summary: "BBR that yields to losses of more than 2% and leaves others room",
+    summary: "BBR that backs off at more than 2% loss and leaves capacity to other flows",
     source: "draft-ietf-ccwg-bbr-06",
     senses: "delivery rate, smallest RTT, loss",
     sets: "pacing rate, and a window as a bound",

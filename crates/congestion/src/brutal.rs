@@ -25,14 +25,14 @@ use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Va
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "brutal",
-    summary: "sends at a told rate and makes good for losses; unfair to everybody else",
+    summary: "sends at a given rate and compensates for losses; unfair to all other flows",
     source: "Hysteria 2, core/internal/congestion/brutal",
     senses: "share of packets that arrive",
-    sets: "rate: the told one over the share that arrives; window of two RTTs",
+    sets: "rate: the given one over the share that arrives; window of two RTTs",
     params: &[
         Param {
             name: "rate",
-            help: "bits on the wire per second; 0 is the rate that is known of the path",
+            help: "bits on the wire per second; 0 is the hinted rate of the path",
             kind: ParamKind::Number {
                 unit: Unit::BitsPerSecond,
                 min: 0.0,

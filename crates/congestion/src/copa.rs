@@ -23,7 +23,7 @@ use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Va
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "copa",
-    summary: "holds the queue at 1/delta packets per flow and competes where others fill it",
+    summary: "holds the queue at 1/delta packets per flow and competes if other flows fill it",
     source: "Arun and Balakrishnan 2018",
     senses: "delay; loss in competitive mode",
     sets: "window, and a pacing rate of twice the window per RTT",

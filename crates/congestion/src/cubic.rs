@@ -45,7 +45,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: "fast-convergence",
-            help: "whether a flow whose window shrinks leaves room for new ones",
+            help: "whether a flow with a shrinking window leaves capacity to new ones",
             kind: ParamKind::Choice(&["on", "off"]),
             origin: "RFC 9438 section 4.7",
         },

@@ -32,13 +32,13 @@ use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "jersey",
     summary: "takes unmarked losses for the radio's; a mark sets the window to the measured rate",
-    source: "Xu, Tian and Ansari 2004; S2 section III",
+    source: "Xu, Tian and Ansari 2004; Hu and Zha, section III",
     senses: "routers' marks, rate of returning ACKs",
     sets: "window: +1 segment per RTT; rate times RTT after a mark, as it was after a loss",
     params: &[
         Param {
             name: "estimator",
-            help: "whose times: the ACKs', or the arrivals' by the receiver's clock (receiver-stamps=on; without them the ACKs')",
+            help: "times of ACKs, or of arrivals by the receiver's clock (receiver-stamps=on; without them, of ACKs)",
             kind: ParamKind::Choice(&["jersey", "new-jersey"]),
             origin: "Xu, Tian and Ansari 2004; 2005",
         },
@@ -58,13 +58,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "latch",
             help: "when the optimum window is taken from the estimate",
             kind: ParamKind::Choice(&["round", "ack"]),
-            origin: "S2 section III: once per round trip",
+            origin: "Hu and Zha, section III: once per round trip",
         },
         Param {
             name: "unmarked",
-            help: "what a loss is before the first mark: congestion if packets queue, or the radio's",
+            help: "cause of a loss before the first mark: congestion if packets queue, or the radio",
             kind: ParamKind::Choice(&["queue", "radio"]),
-            origin: "ours, for paths without warning routers; radio: S2 section III",
+            origin: "an addition for paths without warning routers; radio: Hu and Zha, section III",
         },
     ],
     status: Status::Differs(

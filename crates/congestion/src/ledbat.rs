@@ -26,7 +26,7 @@ use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "ledbat++",
-    summary: "a background transfer: gives way to everybody who fills a queue",
+    summary: "a background transfer: gives way to every flow that fills a queue",
     source: "draft-irtf-iccrg-ledbat-plus-plus-01",
     senses: "delay, loss",
     sets: "window: at most +1 segment per RTT; down with the delay above its target",
@@ -52,7 +52,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable::new("queueing_delay_s", "s", "standing RTT less the smallest RTT"),
     Variable::state(
         "ledbat_phase",
-        "what the window does",
+        "phase of the window",
         &["slow start", "avoidance", "pause", "return"],
     ),
     variables::MIN_RTT,

@@ -32,8 +32,8 @@ use receiver::Receiver;
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "limd",
-    summary: "RRTP's bounded linear increase and multiplicative decrease, as printed (S3)",
-    source: "S3 section 3.4.1, figure 3.4",
+    summary: "bounded linear increase and multiplicative decrease of the RRTP thesis, as printed",
+    source: "the RRTP thesis, section 3.4.1, figure 3.4",
     senses: "gaps of arrivals over gaps of departures, rising trip times",
     sets: "pacing rate",
     params: &[
@@ -41,17 +41,17 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "rise",
             help: "whether the rate rises where it is steady: never, or alpha every second epoch",
             kind: ParamKind::Choice(&["probe", "printed"]),
-            origin: "S3 section 3.4.1: printed; probe: ours",
+            origin: "the RRTP thesis, section 3.4.1: printed; probe: an addition",
         },
         Param {
             name: "notify",
-            help: "whether the receiver tells of rising trip times",
+            help: "whether the receiver reports rising trip times",
             kind: ParamKind::Choice(&["on", "off"]),
-            origin: "S3 section 3.6",
+            origin: "the RRTP thesis, section 3.6",
         },
     ],
     status: Status::Differs(
-        "S3's law as printed cannot rise; with a probe it fills the path and is fair (docs/validation.md, s3-limd)",
+        "as printed, the rate cannot rise; with a probe it fills the path and is fair (docs/validation.md, s3-limd)",
     ),
 };
 
@@ -62,7 +62,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable::new(
         "decrease",
         "fraction",
-        "part of the rate that the next sign of congestion takes (beta of S3)",
+        "share by which the next sign of congestion reduces the rate (beta of the RRTP thesis)",
     ),
 ];
 

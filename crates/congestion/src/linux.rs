@@ -20,7 +20,7 @@ use narrows_base::{Param, Settings};
 pub const fn like(choices: &'static [&'static str]) -> Param {
     Param {
         name: "like",
-        help: "whose variant: Linux 6.1's, or the one that the descriptor names",
+        help: "variant: Linux 6.1's, or the one that the descriptor names",
         kind: ParamKind::Choice(choices),
         origin: "linux in preset linux",
     }

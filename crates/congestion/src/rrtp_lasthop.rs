@@ -39,7 +39,7 @@ use receiver::Receiver;
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "rrtp-lasthop",
     summary: "keeps to the rate of a radio channel of its own (S3)",
-    source: "S3 section 3.4.2; window and probe are ours",
+    source: "the RRTP thesis, section 3.4.2; window and probe are additions",
     senses: "gaps of arrivals over gaps of departures",
     sets: "pacing rate, and a window as a bound",
     params: &[],

@@ -40,7 +40,7 @@ use std::sync::OnceLock;
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "stpd",
     summary: "steers its own queue to one packet; a fuzzy supervisor tunes the gains",
-    source: "S0 chapters 3 to 5",
+    source: "the ST-PD thesis, chapters 3 to 5",
     senses: "delay; timeouts",
     sets: "window: proportional and derivative control per ACK; 1 after a timeout",
     params: &[
@@ -48,11 +48,11 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "reference",
             help: "packets of its own to keep in the queue",
             kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 10_000.0, default: 1.0 },
-            origin: "S0 section 3.4.3.1",
+            origin: "the ST-PD thesis, section 3.4.3.1",
         },
         Param {
             name: "supervisor",
-            help: "whether the gains follow the bandwidth-delay product",
+            help: "whether the gains follow the BDP",
             kind: ParamKind::Choice(&["fuzzy", "fixed"]),
             origin: "S0 section 3.4.3.2",
         },
@@ -72,7 +72,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "startup",
             help: "slow start until a queue forms, then the path is drained once; slow start; or PD control at once",
             kind: ParamKind::Choice(&["drain", "slow", "pd"]),
-            origin: "ours (S0 does not describe it)",
+            origin: "an addition (the thesis does not describe it)",
         },
         Param {
             name: "max-rise",
@@ -88,14 +88,14 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
     ],
     status: Status::Validated(
-        "S0 figures 3.8 to 3.13, 3.17 and 4.21; 10% loss differs (docs/validation.md)",
+        "figures 3.8 to 3.13, 3.17 and 4.21 of the thesis; 10% loss differs (docs/validation.md)",
     ),
 };
 
 /// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     variables::BACKLOG,
-    Variable::new("bdp", "packets", "bandwidth-delay product that the supervisor sees"),
+    Variable::new("bdp", "packets", "BDP as estimated by the supervisor"),
     Variable::new("kp", "", "proportional gain"),
     Variable::new("kd", "", "derivative gain"),
 ];

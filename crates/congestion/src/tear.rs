@@ -63,22 +63,22 @@ pub(crate) const SSTHRESH: Param = Param {
     name: "ssthresh",
     help: "first slow-start threshold",
     kind: ParamKind::Number { unit: Unit::Packets, min: 2.0, max: 1e9, default: 64.0 },
-    origin: "S4 section 3.6.1: larger than 2",
+    origin: "Jayaram 2001, section 3.6.1: larger than 2",
 };
 
 /// Whether a long epoch discounts the past.
 pub(crate) const DISCOUNT: Param = Param {
     name: "discount",
-    help: "whether an open epoch that lasts long makes the past weigh less; off is S4's letter",
+    help: "whether a long open epoch reduces the weight of earlier ones; off is Jayaram 2001",
     kind: ParamKind::Choice(&["on", "off"]),
-    origin: "RFC 5348 section 5.5; S4 has none",
+    origin: "RFC 5348 section 5.5; not in Jayaram 2001",
 };
 
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tear",
     summary: "the receiver emulates TCP's window; the sender paces at its average over epochs",
-    source: "S4 chapter 3; Rhee, Ozdemir and Yi 2000",
+    source: "Jayaram 2001, chapter 3; Rhee, Ozdemir and Yi 2000",
     senses: "loss at the receiver, ECN marks, RTT",
     sets: "rate: the emulated window over the RTT, weighted over eight epochs",
     params: &[
@@ -87,18 +87,18 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "weights",
             help: "of the last eight epochs: tear (1/6 … 1/30) or shifts (1/2, 1/4 …)",
             kind: ParamKind::Choice(&["tear", "shifts"]),
-            origin: "S4 tables 3.1 and 6.1",
+            origin: "Jayaram 2001, tables 3.1 and 6.1",
         },
         DISCOUNT,
         Param {
             name: "yield",
-            help: "whether it sends below the mean after a halving, until the queue has gone; off is S4's letter",
+            help: "whether it sends below the mean after a halving, until the queue has drained; off is Jayaram 2001",
             kind: ParamKind::Choice(&["on", "off"]),
-            origin: "ours; S4 has none",
+            origin: "an addition; not in Jayaram 2001",
         },
     ],
     status: Status::Differs(
-        "on a lossy path as S4 section 4.2; beside TCP in one drop-tail queue less than S4's share",
+        "on a lossy path as Jayaram 2001, section 4.2; beside TCP in one drop-tail queue below that share",
     ),
 };
 

@@ -20,7 +20,7 @@ use narrows_base::{Descriptor, Param, Settings, Status, Variable};
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tear-wireless",
     summary: "TEAR that goes by delay with hysteresis and ignores losses, for radio links",
-    source: "S4 chapters 6 and 7",
+    source: "Jayaram 2001, chapters 6 and 7",
     senses: "RTT or one-way delay, ECN marks",
     sets: "rate: the emulated window over the RTT, weighted over eight epochs",
     params: &[
@@ -28,7 +28,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "thresholds",
             help: "adaptive: above the path's own delay; fixed: r1 and r2 of RTT",
             kind: ParamKind::Choice(&["adaptive", "fixed"]),
-            origin: "S4 section 6.5 has fixed ones, and adaptive ones as future work",
+            origin: "Jayaram 2001, section 6.5, has fixed ones, and adaptive ones as future work",
         },
         Param {
             name: "r1",
@@ -47,12 +47,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "weights",
             help: "of the last eight epochs: shifts (1/2, 1/4 …) or tear (1/6 … 1/30)",
             kind: ParamKind::Choice(&["shifts", "tear"]),
-            origin: "S4 tables 6.1 and 3.1",
+            origin: "Jayaram 2001, tables 6.1 and 3.1",
         },
         tear::DISCOUNT,
     ],
     status: Status::Differs(
-        "fixed thresholds, 64 kbit/s radio: 34 kbit/s in packets of 1500 B, 23 of 576 B; S4 figure 7.1: 40",
+        "fixed thresholds, 64 kbit/s radio: 34 kbit/s in packets of 1500 B, 23 of 576 B; Jayaram 2001, figure 7.1: 40",
     ),
 };
 
@@ -65,7 +65,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable::new(
         "tear_delay_s",
         "s",
-        "delay that is judged: the RTT with fixed thresholds, else its part above the smallest",
+        "delay compared with the thresholds: the RTT if they are fixed, else its part above the smallest",
     ),
     Variable::new("tear_r1_s", "s", "delay below which the window grows"),
     Variable::new("tear_r2_s", "s", "delay above which the window is cut"),

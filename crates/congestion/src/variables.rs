@@ -16,7 +16,7 @@ pub const MIN_RTT: Variable =
 pub const SPACING_RATIO: Variable = Variable::new(
     "spacing_ratio",
     "",
-    "mean spacing of arrivals over that of departures (r of S3)",
+    "mean spacing of arrivals over that of departures (r of the RRTP thesis)",
 );
 /// The RTT used in an equation.
 pub const SMOOTHED_RTT: Variable =

@@ -63,7 +63,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "cut",
             help: "share of the window given up at the first loss of a segment",
             kind: ParamKind::Number { unit: Unit::Fraction, min: 0.01, max: 0.99, default: 0.25 },
-            origin: "ns-2 (1/4); S0 chapter 4 tells of 1/2",
+            origin: "ns-2 (1/4); 1/2 in the ST-PD thesis, chapter 4",
         },
         crate::linux::like(&["preset", "ns2", "linux"]),
     ],

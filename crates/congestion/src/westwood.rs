@@ -23,8 +23,8 @@ use narrows_base::{Descriptor, Param, Settings, Status, Time, Variable};
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "westwood",
-    summary: "Reno whose cut follows an estimate of the bandwidth, one sample per ACK",
-    source: "Casetti et al. 2001; S2 section III",
+    summary: "Reno with a back-off by an estimate of the bandwidth, one sample per ACK",
+    source: "Casetti et al. 2001; Hu and Zha, section III",
     senses: "loss, rate of returning ACKs",
     sets: "window: +1 segment per RTT; bandwidth times smallest RTT after a loss",
     params: &[
@@ -32,7 +32,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "filter",
             help: "how bandwidth samples are averaged",
             kind: ParamKind::Choice(&["tustin10", "ewma", "tustin15", "tustin"]),
-            origin: "ns-2 module of 2002; S2 lists the first three, and the fourth as equation 5",
+            origin: "ns-2 module of 2002; Hu and Zha list the first three, and the fourth as equation 5",
         },
         Param {
             name: "keep",
@@ -50,11 +50,11 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "cap",
             help: "whether one ACK counts for at most two segments",
             kind: ParamKind::Choice(&["off", "on"]),
-            origin: "S2 has no cap; the ns-2 module has",
+            origin: "Hu and Zha have no cap; the ns-2 module has",
         },
     ],
     status: Status::Validated(
-        "S2 figure 5 where it is possible; figure 6 differs in part (docs/validation.md)",
+        "Hu and Zha, figure 5 where it is possible; figure 6 differs in part (docs/validation.md)",
     ),
 };
 

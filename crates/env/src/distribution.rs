@@ -92,7 +92,7 @@ impl Range {
         }
         let wrong = |why: &str| SpecError::new(format!("'{value}': {why}; {FORM}"));
         if value.contains('(') {
-            return Err(wrong("nothing is drawn inside parentheses"));
+            return Err(wrong("a range inside parentheses is not supported"));
         }
         let (high, log) = match rest.strip_suffix("log") {
             Some(high) => (high.trim_end().trim_end_matches(':'), true),

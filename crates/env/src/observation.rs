@@ -74,7 +74,7 @@ pub static OBSERVATIONS: [Observation; 17] = [
         "delivery_ratio",
         "",
         (0.0, 1e6),
-        "delivered packets per packet sent; 1 if none was sent",
+        "delivered packets per packet sent; 1 without sent packets",
         Step::delivery_ratio,
     ),
     entry(
@@ -107,7 +107,7 @@ pub static OBSERVATIONS: [Observation; 17] = [
     ),
     entry("send_rate", "Mbit/s", POSITIVE, "packets sent in the step, as a rate", Step::send_rate),
     entry("pacing_rate", "Mbit/s", POSITIVE, "pacing rate; 0 without pacing", Step::pacing_rate),
-    entry("rtt", "s", POSITIVE, "mean RTT; without an acknowledgement the last known", Step::rtt_s),
+    entry("rtt", "s", POSITIVE, "mean RTT; without an acknowledgement, the last one", Step::rtt_s),
     entry("min_rtt", "s", POSITIVE, "smallest RTT of the connection", Step::min_rtt_s),
     entry("acks", "", POSITIVE, "acknowledgements in the step", Step::acks),
     entry("timeouts", "", POSITIVE, "retransmission timeouts in the step", Step::timeouts),

@@ -63,7 +63,7 @@ impl std::fmt::Display for Error {
             ),
             Error::Unresponsive(name) => write!(
                 f,
-                "{name} sends at a told rate and gives way to nobody: use rrtp+{name} over rrtp"
+                "{name} sends at a fixed rate and ignores other flows: use rrtp+{name} over rrtp"
             ),
             Error::NotNative(name) => write!(
                 f,

@@ -54,7 +54,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         param(
             "every",
             Unit::Seconds,
-            "mean time from one outage to the next; 0s: none",
+            "mean time from one outage to the next; 0s: no outages",
             (0.0, 1e6),
             15.0,
             "six recordings: 5 to 35 s between gaps of 0.2 s and more",
@@ -144,7 +144,7 @@ fn draw(settings: &Settings) -> Result<Trace, SpecError> {
     let sum: f64 = rates.iter().sum();
     if sum <= 0.0 {
         return Err(SpecError::new(
-            "outages leave nothing of the link: every is too short, or outage too long",
+            "outages leave no capacity: every is too short, or outage too long",
         ));
     }
     // Grants for each unit of the relative rate, such that the mean rate is the requested one.

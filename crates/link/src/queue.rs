@@ -138,7 +138,7 @@ pub static QUEUES: List<QueueEntry> = List::new(
 /// The parameter `ecn` of the disciplines that can mark.
 const ECN: Param = Param {
     name: "ecn",
-    help: "on: marks packets of ECN-capable senders where it would drop; others are dropped",
+    help: "on: marks packets of ECN-capable senders where it would drop, and drops all others",
     kind: ParamKind::Choice(&["on", "off"]),
     origin: "RFC 3168; without ECN-capable senders both are the same",
 };

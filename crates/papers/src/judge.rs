@@ -95,7 +95,7 @@ pub fn one(claim: &Claim, measured: Measured) -> Result<Judged, String> {
             return Err(format!("is called impossible, but we get {ours}"));
         }
         (Place::Inside, None, Some(_)) => {
-            return Err(format!("says why we differ, but we get {ours}"));
+            return Err(format!("has a reason for a difference, but the result is {ours}"));
         }
         (Place::Across, ..) => (Verdict::Undecided, reason()),
         (Place::Outside, Some(_), _) => (Verdict::Impossible, reason()),

@@ -100,7 +100,7 @@ pub struct BadFrame;
 
 impl std::fmt::Display for BadFrame {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the other end says what is no frame of a probe")
+        f.write_str("the other end sent bytes that are no frame of a probe")
     }
 }
 

@@ -69,7 +69,7 @@ impl std::fmt::Display for Error {
             ),
             Error::Unresponsive(name) => write!(
                 f,
-                "{name} sends at a told rate, which quinn's window cannot express: use rrtp+{name} over rrtp"
+                "{name} sends at a fixed rate, which quinn's window cannot express: use rrtp+{name} over rrtp"
             ),
         }
     }

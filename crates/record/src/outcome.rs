@@ -55,7 +55,7 @@ impl Writer {
         }
         if self.order.late > 0 {
             notes.push(format!(
-                "{} events were told more than a second late: they have the time of the one before",
+                "{} events were reported more than a second late: they have the time of the one before",
                 self.order.late
             ));
         }

@@ -145,7 +145,7 @@ pub fn table(o: &Outcome, width: Option<usize>) -> String {
     let mut text = render(&columns, &o.results, width);
     if !missing.is_empty() {
         let line =
-            format!("Left out for lack of room: {}; summary.csv has all.", missing.join(", "));
+            format!("Left out for lack of space: {}; summary.csv has all.", missing.join(", "));
         text += &format!("\n{}\n", wrapped(&line, width.unwrap_or(usize::MAX)));
     }
     text

@@ -130,7 +130,7 @@ impl SimVsReal {
         let spec = between(self.simulated_protocol()?, bulk, 1, ways, end, seed);
         let protocol_is_tcp = self.family()? == Family::Tcp;
         let result = run(&spec, &mut |_| true).map_err(|e| e.to_string())?;
-        let nothing = || "the simulation counted nothing".to_string();
+        let nothing = || "the simulation has no results".to_string();
         let group = result.groups.first().ok_or_else(nothing)?;
         let there = result.links.first().ok_or_else(nothing)?;
         let (flow, on_link) = group.flows.first().zip(there.groups.first()).ok_or_else(nothing)?;

@@ -154,7 +154,7 @@ impl fmt::Display for ApplicationProtocols {
     }
 }
 
-const WRONG: Malformed = Malformed::new("a list of application protocols that is none");
+const WRONG: Malformed = Malformed::new("a malformed list of application protocols");
 
 /// Whether these bytes are a valid name.
 pub fn is_name(bytes: &[u8]) -> bool {

@@ -34,7 +34,7 @@ pub struct BufferFull;
 
 impl fmt::Display for BufferFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no room left in the packet")
+        f.write_str("no space left in the packet")
     }
 }
 

@@ -47,7 +47,7 @@ impl<'a> Repair<'a> {
             return Err(Malformed::new("a repair of packets too far apart"));
         }
         match repair.places().last() {
-            None => Err(Malformed::new("a repair of nothing")),
+            None => Err(Malformed::new("a REPAIR without packets")),
             Some(last) if last >= distance => {
                 Err(Malformed::new("a repair of a packet that is no earlier one"))
             }

@@ -81,7 +81,7 @@ impl<'a> Runs<'a> {
                 .and_then(|l| l.checked_sub(run.missing))
                 .ok_or(Malformed::new("a report's runs reach below number 0"))?;
             if i > 0 && run.missing == 0 {
-                return Err(Malformed::new("a run with nothing missing is not the last"));
+                return Err(Malformed::new("a run without missing packets is not the last"));
             }
         }
         let bytes = all.get(..all.len() - source.rest().len()).unwrap_or_default();

@@ -62,7 +62,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     let mut costs = Costs::default();
     for line in String::from_utf8_lossy(&out.stdout).lines() {
-        costs.add(line).ok_or_else(|| format!("small-requests: what is '{line}'?"))?;
+        costs.add(line).ok_or_else(|| format!("small-requests: unexpected line '{line}'"))?;
     }
     write(&section(&costs, turns))
 }

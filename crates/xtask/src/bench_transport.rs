@@ -177,7 +177,7 @@ fn loopback(programs: &Programs, sender: Sender, crowd: bool) -> Result<Ran, Str
             let what = ["speed", "--protocol", protocol, "--json"];
             json(&programs.ours, &[&what, how].concat())?
         }
-        Sender::Told => return Err("nothing is told over loopback".into()),
+        Sender::Told => return Err("hints are not used over loopback".into()),
     };
     let (bytes, seconds) = (figure(&v, "bytes")?, figure(&v, "seconds")?);
     let cost = figure(&v, "cpu_seconds")? / (bytes * 1e-9);

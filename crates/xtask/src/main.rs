@@ -119,7 +119,7 @@ fn main() -> ExitCode {
     let result = match command {
         "test" if rest == ["python"] => python::test(),
         "test" if rest.is_empty() => test(),
-        "test" => Err(format!("test takes nothing, or python, and not '{}'", rest.join(" "))),
+        "test" => Err(format!("test takes no argument, or python, and not '{}'", rest.join(" "))),
         "check" => check(),
         "bpf" => bpf::make(),
         "deny" => deny::check(),

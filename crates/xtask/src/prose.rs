@@ -105,7 +105,7 @@ pub fn report(root: &Path, below: &[String]) -> Result<(), String> {
             if counts.fails() { "  *" } else { "" },
         );
     }
-    println!("\ncomments that say nothing: {}", tree.empty.len());
+    println!("\ncomments without content: {}", tree.empty.len());
     for line in &tree.empty {
         println!("  {line}");
     }

@@ -12,7 +12,7 @@ pub(crate) const OUTAGE: LossEntry =
 const OUTAGE_CARD: Descriptor = Descriptor {
     name: "outage",
     summary: "everything is lost for a while: once, at fixed intervals or at random",
-    source: "S3 section 4.4 (handoffs); S4 figure 6.7",
+    source: "the RRTP thesis, section 4.4 (handoffs); Jayaram 2001, figure 6.7",
     senses: "time",
     sets: "loss of every packet",
     params: &[

@@ -20,15 +20,15 @@ const USUAL_ROOM: f64 = 200.0;
 const CW: Descriptor = Descriptor {
     name: "cw",
     summary: "marks every ECN-capable arrival while the average queue is above a threshold",
-    source: "S2; Xu, Tian, Ansari, TCP-Jersey, IEEE JSAC 22(4), 2004",
+    source: "Hu and Zha; Xu, Tian, Ansari, TCP-Jersey, IEEE JSAC 22(4), 2004",
     senses: "an average of the packets waiting, close to their number",
-    sets: "marks; drops only where there is no room",
+    sets: "marks; drops only if the queue is full",
     params: &[
         Param {
             name: "threshold",
-            help: "share of the room above which all are marked; of 200 packets without a limit",
+            help: "share of the queue limit above which all are marked; of 200 packets without a limit",
             kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default: 0.25 },
-            origin: "ns-3 port of TCP Jersey: 50 of 200 packets; S2 leaves it open",
+            origin: "ns-3 port of TCP Jersey: 50 of 200 packets; left open by Hu and Zha",
         },
         Param {
             name: "packets",
@@ -44,7 +44,7 @@ const CW: Descriptor = Descriptor {
         },
         Param {
             name: "mean-packet",
-            help: "size that counts as one packet where the room is in bytes, and when idle",
+            help: "size that counts as one packet if the limit is in bytes, and when idle",
             kind: ParamKind::Number { unit: Unit::Bytes, min: 1.0, max: 65_535.0, default: 1000.0 },
             origin: "ours",
         },

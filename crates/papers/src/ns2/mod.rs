@@ -87,7 +87,7 @@ impl Page {
                 format!("differs ({})", n + 1)
             }
             None => {
-                self.faults.push(format!("{table} {variant} {at}: differs and nobody says why"));
+                self.faults.push(format!("{table} {variant} {at}: differs without a reason"));
                 "differs".into()
             }
         }

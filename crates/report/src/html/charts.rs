@@ -228,7 +228,14 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
         let [.., fairness] = &mut panels;
         let solid = |i| (i, Style::Solid);
         fairness.line(&mut times, group, "jain", "Jain's index".into(), solid(0), 1.0);
-        fairness.line(&mut times, group, "theta", "theta, others' part".into(), solid(1), 1.0);
+        fairness.line(
+            &mut times,
+            group,
+            "theta",
+            "theta, share of the other flows".into(),
+            solid(1),
+            1.0,
+        );
     }
 
     out.push_str("{\"name\":");

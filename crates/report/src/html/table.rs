@@ -15,7 +15,7 @@ pub(super) fn comparison(outcome: &Outcome, shown: &[Shown]) -> String {
     let (title, what) = match outcome.command {
         "relay" => ("Way", "towards the server, and back"),
         "link" => ("Way", "from the command (end A) to the other end, and back"),
-        _ => ("Protocol", "as asked for, with the number of its flows"),
+        _ => ("Protocol", "as requested, with the number of its flows"),
     };
     head(&mut out, title, what, "", true);
     for s in shown {
