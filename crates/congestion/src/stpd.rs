@@ -54,19 +54,19 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "supervisor",
             help: "whether the gains follow the BDP",
             kind: ParamKind::Choice(&["fuzzy", "fixed"]),
-            origin: "S0 section 3.4.3.2",
+            origin: "the ST-PD thesis, section 3.4.3.2",
         },
         Param {
             name: "kp",
             help: "proportional gain of supervisor=fixed",
             kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 10.0, default: 0.368 },
-            origin: "S0 section 4.3.3; poles, stability: experiments/s0-f4.5",
+            origin: "the ST-PD thesis, section 4.3.3; stability: experiments/s0-f4.5",
         },
         Param {
             name: "kd",
             help: "derivative gain of supervisor=fixed",
             kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 10.0, default: 0.033 },
-            origin: "S0 section 4.3.3; poles, stability: experiments/s0-f4.5",
+            origin: "the ST-PD thesis, section 4.3.3; stability: experiments/s0-f4.5",
         },
         Param {
             name: "startup",

@@ -34,13 +34,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "r1",
             help: "fixed thresholds: the window grows below this RTT",
             kind: ParamKind::Number { unit: Unit::Seconds, min: 1e-6, max: 60.0, default: 0.8 },
-            origin: "S4 section 6.5",
+            origin: "Jayaram 2001, section 6.5",
         },
         Param {
             name: "r2",
             help: "fixed thresholds: the window is cut above this RTT; at least r1",
             kind: ParamKind::Number { unit: Unit::Seconds, min: 1e-6, max: 60.0, default: 1.2 },
-            origin: "S4 section 6.5",
+            origin: "Jayaram 2001, section 6.5",
         },
         tear::SSTHRESH,
         Param {

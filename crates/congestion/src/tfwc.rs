@@ -117,8 +117,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
     ],
     status: Status::Differs(
-        "S1's loss intervals and windows by test; on slow links a window and timer as TCP's, since S1's rate mode \
-         starves TCP (docs/sources.md)",
+        "loss intervals and windows of the paper by test; on slow links a window and timer as TCP's, since its rate \
+         mode starves TCP (docs/sources.md)",
     ),
 };
 

@@ -38,7 +38,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "keep",
             help: "share of the old estimate that filter ewma keeps",
             kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 0.999, default: 0.9 },
-            origin: "S2 section III",
+            origin: "Hu and Zha, section III",
         },
         Param {
             name: "tau",

@@ -45,7 +45,7 @@ const UNIFORM_DESCRIPTOR: Descriptor = Descriptor {
 const PERIODIC_DESCRIPTOR: Descriptor = Descriptor {
     name: "periodic",
     summary: "every N-th data packet",
-    source: "S1 section 6.1",
+    source: "Choi 2006, section 6.1",
     senses: "data packets counted at the link, from 0 (the first SYN)",
     sets: "loss",
     params: &[
@@ -53,7 +53,7 @@ const PERIODIC_DESCRIPTOR: Descriptor = Descriptor {
             name: "period",
             help: "N: one loss in this many packets",
             kind: ParamKind::Number { unit: Unit::Packets, min: 1.0, max: 1e15, default: 100.0 },
-            origin: "S1 section 6.1",
+            origin: "Choi 2006, section 6.1",
         },
         Param {
             name: "offset",
