@@ -68,8 +68,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
     ],
     status: Status::Differs(
-        "S2: more goodput than Westwood, as claimed; keeps the queue that slow start left; without routers that warn, by \
-         a rule of ours (docs/validation.md)",
+        "more goodput than Westwood, as Hu and Zha claim; keeps the queue of slow start; without routers that warn, by \
+         an added rule (docs/validation.md)",
     ),
 };
 

@@ -272,8 +272,8 @@ impl Tfwc {
         self.small.as_ref().map_or(self.clock.timeout(), SmallWindow::timeout)
     }
 
-    /// The timer runs from every send and every acknowledgement, while something is in flight; with a small window as TCP's
-    /// from the last acknowledgement in order.
+    /// While a packet is in flight, the timer runs from every send and every acknowledgement. With a small window as
+    /// TCP's it runs from the last acknowledgement in order.
     fn arm(&mut self, now: Time) {
         if let Some(until) = self.small.as_ref().and_then(SmallWindow::silent_until) {
             self.due = until;

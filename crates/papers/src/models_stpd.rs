@@ -60,7 +60,7 @@ pub(super) const MODELS: &[Model] = &[
     },
     Model {
         name: "stpd_supervised_largest_kp",
-        summary: "the same, clocked by ACKs, with the kd that our supervisor gives for a product of m packets",
+        summary: "the same, clocked by ACKs, with the supervisor's kd for a BDP of m packets",
         source: "as stpd_pole",
         arguments: &["m"],
         of: |a| {
@@ -70,7 +70,7 @@ pub(super) const MODELS: &[Model] = &[
     },
     Model {
         name: "stpd_supervised_kp",
-        summary: "the kp that our supervisor gives for a product of m packets",
+        summary: "the supervisor's kp for a BDP of m packets",
         source: "docs/sources.md; S0 section 3.4.3.2",
         arguments: &["m"],
         of: |a| supervised(a).0,
