@@ -11,8 +11,8 @@
 //!  Q = 1/K sum of min(a(i), 1), i from 0 to K-1            4.19: throughput if one of K packets is lost
 //! ```
 //!
-//! Without `b` and `e` this is equation 4.17. Its poles are the roots of `z^(m+1) - 2 z^m + z^(m-1) + (kp + kd) z -
-//! kd`.
+//! Without `b` and `e` this is equation 4.17. Its poles are the roots of
+//! `z^(m+1) - 2 z^m + z^(m-1) + (kp + kd) z - kd`.
 //!
 //! It holds if all poles lie within the unit circle, and as long as the loop has settled from one loss before the next
 //! ([`Loop::largest_loss_rate`]). It has no timeouts, so the thesis's simulations fall below it beyond 1% loss.

@@ -63,8 +63,8 @@ fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Every crate of the page's list with all its dependencies, direct or not. A line is a name, a description, and `on A,
-/// B`. A crate depends only on crates of the lines before it.
+/// Every crate of the page's list with all its dependencies, direct or not. A line is a name, a description, and the
+/// dependencies: `on A, B`. A crate depends only on crates of the lines before it.
 fn order(page: &str) -> Result<BTreeMap<String, BTreeSet<String>>, String> {
     let list = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
     let list = list.ok_or_else(|| format!("{PAGE} has no list of crates"))?;

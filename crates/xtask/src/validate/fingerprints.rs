@@ -62,6 +62,7 @@ impl Fingerprints {
     }
 
     /// Records the present state of an experiment, after its pages were written with `seeds` seeds for each claim.
+    ///
     /// # Errors
     /// An experiment that cannot be read or run.
     pub fn put(
