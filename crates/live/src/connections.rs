@@ -93,7 +93,7 @@ const COLUMNS: [(&str, &str, &str, Merge); 13] = [
     ("cwnd", "packets", "congestion window; none where it is not bounded", Merge::Mean),
     ("in_flight", "packets", "packets sent and neither acknowledged nor given up", Merge::Mean),
     ("rtt_s", "s", "mean of the round-trip times since the sample before", Merge::Mean),
-    ("throughput_bps", "bit/s", "application data that arrived, either way", Merge::Mean),
+    ("throughput_bps", "bit/s", "application data that arrived, in both directions", Merge::Mean),
     ("pacing_bps", "bit/s", "the controller's pacing rate, with IP and UDP headers", Merge::Mean),
     ("sent_bps", "bit/s", "payload of UDP or TCP sent", Merge::Mean),
     ("received_bps", "bit/s", "payload of UDP or TCP received", Merge::Mean),

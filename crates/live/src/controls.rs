@@ -173,13 +173,13 @@ impl Controls for LinkControls {
     }
 
     fn apply(&self, order: &Order) -> Result<String, String> {
-        let name = *NAMES.get(order.direction).ok_or("direction: 0 is there, 1 is back")?;
+        let name = *NAMES.get(order.direction).ok_or("direction: 0 is forward, 1 is reverse")?;
         let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
         let direction = &mut state.now[order.direction];
         let mut changes = LinkControls::changes(order, direction)?;
         if state.changes.len() + changes.len() > MAX_RECORDED {
-            return Err(format!("{MAX_RECORDED} changes are recorded: save them and begin anew"));
+            return Err(format!("{MAX_RECORDED} changes are recorded: save them and start again"));
         }
         let now = self.link.now();
         let which = if order.direction == 0 { "there" } else { "back" };

@@ -171,7 +171,7 @@ impl Explainer {
             why.push(format!("{} {were} lost on the link itself.{not}", packets(losses)));
         }
         if lost > 0 && drops + losses == 0 {
-            why.push(format!("The sender found {} lost.", packets(lost)));
+            why.push(format!("The sender declared {} lost.", packets(lost)));
         }
         if marks > 0 {
             why.push("The queue marked packets with ECN's congestion experienced.".into());
@@ -181,7 +181,7 @@ impl Explainer {
         if long {
             let above = rtt.0 - rtt.1;
             why.push(format!(
-                "The round trip took {:.1} ms, {above:.1} ms more than the shortest: a queue stood.",
+                "The round trip took {:.1} ms, {above:.1} ms more than the shortest: there was a queue.",
                 rtt.0
             ));
         }

@@ -282,7 +282,7 @@ async fn bytes(mut body: Incoming) -> Result<Vec<u8>, Refusal> {
         while let Some(frame) =
             std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await
         {
-            let frame = frame.map_err(|_| Refusal::value("the request broke off".into()))?;
+            let frame = frame.map_err(|_| Refusal::value("the request was cut off".into()))?;
             if let Ok(data) = frame.into_data() {
                 if bytes.len() + data.len() > MAX_BODY {
                     return Err(Refusal::value(format!("a request has at most {MAX_BODY} bytes")));

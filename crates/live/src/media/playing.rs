@@ -18,18 +18,18 @@ const COLUMNS: Columns<'static> = &[
     (
         "frame_delay_s",
         "s",
-        "longest delay of a frame since the sample before, beyond the path's shortest time",
+        "longest delay of a frame since the last sample, beyond the path's shortest delay",
         Merge::Max,
     ),
-    ("latency_s", "s", "the latency that is allowed", Merge::Last),
-    ("late_frames", "frames", "frames of which something was not there in time", Merge::Sum),
-    ("missed", "packets", "packets that were not there in time", Merge::Sum),
-    ("repaired", "packets", "packets that were asked for and came in time", Merge::Sum),
-    ("delayed", "packets", "packets handed out after their time", Merge::Sum),
+    ("latency_s", "s", "permitted latency", Merge::Last),
+    ("late_frames", "frames", "frames with a packet that missed its deadline", Merge::Sum),
+    ("missed", "packets", "packets that missed their deadline", Merge::Sum),
+    ("repaired", "packets", "packets that were requested again and met their deadline", Merge::Sum),
+    ("delayed", "packets", "packets delivered after their time", Merge::Sum),
     ("stalls", "", "times that the picture stood", Merge::Sum),
     ("played_bps", "bit/s", "media handed out", Merge::Mean),
-    ("layers", "", "layers that are there", Merge::Last),
-    ("tear_bps", "bit/s", "the rate by which groups are joined and left", Merge::Mean),
+    ("layers", "", "layers that are received", Merge::Last),
+    ("tear_bps", "bit/s", "rate for joining and leaving groups", Merge::Mean),
 ];
 
 /// Statistics of a receiver. Counters start at the beginning of the stream.
@@ -139,7 +139,8 @@ impl PlayingLive {
             if let Some((n, more)) = counts.count("delayed", now_us, since(|p| p.delayed)) {
                 let title = format!("{} handed out after their time", number(n, "packet", more));
                 let mut why = vec![
-                    "All that was sent before came as late, so it still goes out, in order.".into(),
+                    "Everything sent before was as late, so it is still delivered, in order."
+                        .into(),
                 ];
                 why.extend(quiet(recent));
                 tell(update, track, Mark::Frames, title, why);
@@ -154,15 +155,12 @@ impl PlayingLive {
 
 fn why_layers(before: &Playing, now: &Playing) -> Vec<String> {
     let mut why = vec![match now.layers {
-        0 => "Nothing has come for a second.".into(),
-        n if n < before.layers => format!("Nothing of layer {} has come for a second.", n + 1),
-        n => format!("Layer {n} comes."),
+        0 => "No packet has arrived for a second.".into(),
+        n if n < before.layers => format!("No packet of layer {} has arrived for a second.", n + 1),
+        n => format!("Layer {n} arrives."),
     }];
     if now.tear_bps.is_finite() {
-        why.push(format!(
-            "The rate by which groups are joined and left is {}.",
-            mbit(now.tear_bps)
-        ));
+        why.push(format!("The rate for joining and leaving groups is {}.", mbit(now.tear_bps)));
     }
     why
 }
@@ -171,7 +169,7 @@ fn why_layers(before: &Playing, now: &Playing) -> Vec<String> {
 fn quiet(recent: &VecDeque<(i64, Playing)>) -> Option<String> {
     let longest = recent.iter().map(|(_, p)| p.quiet_s).fold(0.0, f64::max);
     (longest >= LONG_QUIET_S).then(|| {
-        format!("Nothing at all arrived for {}: the path, or the sender, stood still.", ms(longest))
+        format!("No packet arrived for {}: the path or the sender had an outage.", ms(longest))
     })
 }
 
@@ -194,7 +192,7 @@ fn why_late(recent: &VecDeque<(i64, Playing)>) -> Vec<String> {
         ),
     });
     if repaired > 0 {
-        why.push(format!("{repaired} more were asked for again and came in time."));
+        why.push(format!("{repaired} more were requested again and met their deadline."));
     }
     if last.rtt_s > 0.0 {
         let fit = (last.latency_s / last.rtt_s).floor();

@@ -15,16 +15,21 @@ const MAX_RECENT: usize = 64;
 /// If the oldest packet has waited for this part of its time limit, the encoder's rate is reduced.
 const QUEUE: f64 = 0.25;
 
-const WHY_MORE: &str = "The rate that media may have has sufficed for one more for a second; or nothing has waited for long, and one more is tried.";
+const WHY_MORE: &str = "The media's share of the rate has sufficed for one more layer for a second; or no packet has waited for long, and one more layer is tried.";
 
 const COLUMNS: Columns<'static> = &[
-    ("told_bps", "bit/s", "what the encoder is told to send", Merge::Last),
+    ("told_bps", "bit/s", "target rate of the encoder", Merge::Last),
     ("source_bps", "bit/s", "what the encoder sends", Merge::Mean),
-    ("waiting_s", "s", "how long the oldest packet waits here", Merge::Max),
-    ("longest_wait_s", "s", "how long one may wait before it is dropped", Merge::Last),
+    ("waiting_s", "s", "wait of the oldest packet", Merge::Max),
+    ("longest_wait_s", "s", "longest wait before a packet is dropped", Merge::Last),
     ("dropped", "packets", "packets dropped before their deadline", Merge::Sum),
     ("repeated", "packets", "packets sent again", Merge::Sum),
-    ("late", "packets", "packets that were not there in time, as the receiver says", Merge::Sum),
+    (
+        "late",
+        "packets",
+        "packets that missed their deadline, as reported by the receiver",
+        Merge::Sum,
+    ),
     ("layers", "", "layers that are sent", Merge::Last),
 ];
 
@@ -138,7 +143,7 @@ impl SendingLive {
             if let Some((n, more)) = known.counts.count("late", now_us, since(|s| s.late)) {
                 let title = format!("{} late at the receiver", number(n, "packet", more));
                 let why = vec![
-                    "So it says, once a second; its own page (media receive --live) shows the frames."
+                    "The receiver reports them once a second; its own page (media receive --live) shows the frames."
                         .into(),
                     format!("Since the beginning {} were dropped here.", now.dropped()),
                 ];
@@ -160,13 +165,13 @@ impl SendingLive {
 fn why_slower(now: &Sending) -> Vec<String> {
     let mut why = Vec::new();
     let waits = format!(
-        "The oldest packet waits {} here, of {} that it may.",
+        "The oldest packet has waited {} here, of at most {}.",
         ms(now.waiting_s),
         ms(now.longest_wait_s)
     );
     let is_queue = now.waiting_s > QUEUE * now.longest_wait_s;
     if is_queue {
-        why.push(format!("{waits} So less is to come."));
+        why.push(format!("{waits} So the encoder's rate is reduced."));
     }
     if now.permitted_bps > 0.0 {
         why.push(format!(

@@ -77,7 +77,7 @@ pub fn check(head: &Parts, token: &str, port: u16) -> Result<Asked, Refusal> {
         (&Method::GET, "/scenario.toml") => Ok(Asked::Scenario),
         (&Method::POST, "/link") => Ok(Asked::Change),
         (_, "/" | "/events" | "/scenario.toml" | "/link") => {
-            Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "that is not asked for in this way"))
+            Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "the method is not allowed here"))
         }
         _ => Err(Refusal::new(StatusCode::NOT_FOUND, "there is no such page")),
     }
