@@ -87,7 +87,7 @@ pub fn make_folder(session: &dyn Session, path: &CleanPath) -> Result<(), Error>
 }
 
 /// Gives the server hints of the path and the controller that it should send with. Returns the server's controller and
-/// what it has measured of the path.
+/// its measurements of the path.
 ///
 /// # Errors
 /// The server's, or the connection's.

@@ -108,7 +108,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// A temporary name beside a file; `number` tells several apart.
+/// A temporary name beside a file; `number` makes it unique.
 pub(crate) fn beside(path: &Path, number: u32) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{number}.new"));

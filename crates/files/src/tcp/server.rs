@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// Most connections without a complete request. Above it, the oldest connection of the client with the most gives way.
+/// Most connections without a complete request. Beyond it, the oldest connection of the client with the most is closed.
 const MAX_OPENINGS: Limits = Limits { key: 96, network: 96, all: 128 };
 /// Most ended connections that still wait for the peer to close.
 const MAX_LINGERING: usize = 64;
