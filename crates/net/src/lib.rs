@@ -37,7 +37,7 @@
 //! ```
 //!
 //! With the feature `runtime-tokio`, an endpoint that is bound within a tokio runtime is driven by a task of that
-//! runtime, so that a request wakes no other thread; otherwise by a thread of its own. `Options::driven_by` chooses
+//! runtime, so that a request wakes no other thread. Otherwise it has a thread of its own. `Options::driven_by` chooses
 //! ([`Driver`]).
 //!
 //! **Systems.** Tested on Linux only (kernel 6.18). Elsewhere the libraries fall back: no segmentation offload if the

@@ -45,7 +45,7 @@ impl SendStream {
     /// go first; within a priority they take turns packet by packet. New streams have priority 0. A change applies to
     /// data that has not been sent yet. The peer does not see priorities, and messages go before all streams.
     ///
-    /// A stream with a lower priority gets **nothing** as long as those above it can fill all that the connection may
+    /// A stream with a lower priority sends **no** data as long as those above it can fill all that the connection may
     /// send. A stream that is blocked by its own flow control limit, or has no data, blocks no other.
     ///
     /// ```no_run
