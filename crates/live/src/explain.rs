@@ -171,7 +171,7 @@ impl Explainer {
             why.push(format!("{} {were} lost on the link itself.{not}", packets(losses)));
         }
         if lost > 0 && drops + losses == 0 {
-            why.push(format!("The sender declared {} lost.", packets(lost)));
+            why.push(format!("The sender found {} lost.", packets(lost)));
         }
         if marks > 0 {
             why.push("The queue marked packets with ECN's congestion experienced.".into());

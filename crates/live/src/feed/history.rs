@@ -189,7 +189,7 @@ mod tests {
         );
     }
 
-    /// A reader gets the rows that it lacks; a slow one is told to read all rows.
+    /// A reader gets the rows that it lacks; a slow one must read all rows.
     #[test]
     fn those_who_follow_get_what_is_new() {
         let history = filled(10_000);
