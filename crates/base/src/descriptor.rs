@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub enum Status {
     /// It agrees with published numbers or with a reference implementation; the text names them.
     Validated(&'static str),
-    /// It was compared and differs; the text says where and why.
+    /// Results were compared and differ. The text names the difference and its cause.
     Differs(&'static str),
     /// It has not been compared with published numbers yet.
     NotValidated,
@@ -34,9 +34,9 @@ impl std::fmt::Display for Status {
 pub struct Param {
     /// The name that users write.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// The parameter's effect, in one line.
     pub help: &'static str,
-    /// What values it takes.
+    /// The permitted values and the default.
     pub kind: ParamKind,
     /// Where the default comes from: RFC section, paper section or reference implementation.
     pub origin: &'static str,
@@ -54,7 +54,7 @@ pub enum ParamKind {
         min: f64,
         /// Largest legal value.
         max: f64,
-        /// Value if the user gives none.
+        /// Default value.
         default: f64,
     },
     /// One of these words; the first is the default.
@@ -68,13 +68,13 @@ pub enum ParamKind {
 pub struct Descriptor {
     /// The name that users write.
     pub name: &'static str,
-    /// What it is, in one line, for tables and help.
+    /// Description in one line, for tables and help.
     pub summary: &'static str,
     /// Paper or RFC.
     pub source: &'static str,
-    /// What it measures (controllers), or what it takes as input (other parts).
+    /// Signals that a controller measures, or the input of another part.
     pub senses: &'static str,
-    /// What it controls (controllers), or what it does (other parts).
+    /// Limits that a controller sets, or the effect of another part.
     pub sets: &'static str,
     /// Its parameters, in the order in which unnamed arguments fill them.
     pub params: &'static [Param],
@@ -87,16 +87,16 @@ pub struct Descriptor {
 pub struct Variable {
     /// The column's name. A time in seconds ends with `_s`, a rate in bit/s with `_bps`.
     pub name: &'static str,
-    /// The unit, or empty if it has none.
+    /// The unit; empty for a number without a unit.
     pub unit: &'static str,
-    /// What it is, in one line.
+    /// Meaning in one line.
     pub meaning: &'static str,
     /// Names of the values 0, 1, 2 …, if the variable is a state.
     pub states: &'static [&'static str],
 }
 
 impl Variable {
-    /// A numeric quantity; `unit` is empty where it has none.
+    /// A numeric quantity. `unit` is empty for a number without a unit.
     pub const fn new(name: &'static str, unit: &'static str, meaning: &'static str) -> Variable {
         Variable { name, unit, meaning, states: &[] }
     }
@@ -119,9 +119,9 @@ impl Variable {
     }
 }
 
-/// The values of a part's parameters: what the user gave, and defaults for the rest.
+/// The values of a part's parameters: those that the user set, and defaults for the rest.
 ///
-/// It notes which values a part reads, so that [`Settings::refuse_unread`] can tell which do nothing.
+/// Each access is recorded, so that [`Settings::refuse_unread`] can report settings without an effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     params: Vec<Slot>,
@@ -175,8 +175,7 @@ impl Settings {
     /// Reads the arguments of `spec` for a part with `params`.
     ///
     /// # Errors
-    /// An unknown parameter, a value of the wrong form, or one out of range; the message names it
-    /// and says what is expected.
+    /// The error names an unknown parameter, a malformed value, or a value out of range, and the expected values.
     pub fn read(spec: &Spec, params: &[Param]) -> Result<Settings, SpecError> {
         let mut settings = Settings::defaults(params);
         let takes_integers = params.iter().any(|p| matches!(p.kind, ParamKind::Integers));
@@ -299,7 +298,7 @@ impl Settings {
     }
 
     /// Refuses a given parameter that `build` does not read from these settings, and a number between the
-    /// [steps](Settings::steps) in which it is read. The error names the choices with which the parameter is read.
+    /// [steps](Settings::steps) of its reader. The error names the choices with which the parameter is read.
     ///
     /// # Errors
     /// One line about the first such parameter.

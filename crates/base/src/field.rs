@@ -10,12 +10,12 @@ use std::fmt;
 pub struct FieldError {
     /// Path of the field within the checked specification: `links[3].config.delay`.
     pub field: String,
-    /// What is wrong with the value, and what is expected.
+    /// Why the value was rejected, and the expected value.
     pub why: String,
 }
 
 impl FieldError {
-    /// An error at `field`; `why` says what is wrong and what is expected.
+    /// An error at `field`. `why` names the fault and the expected value.
     pub fn new(field: impl Into<String>, why: impl Into<String>) -> FieldError {
         FieldError { field: field.into(), why: why.into() }
     }

@@ -29,9 +29,8 @@ pub use time::{Duration, Time};
 
 /// A state machine: one [`handle`](Machine::handle), then [`poll`](Machine::poll) until it waits.
 ///
-/// Endpoints and links are machines. None reads a clock, draws from a global random source or does
-/// I/O: a simulation, a socket driver and an emulator differ only in who supplies `now` and who
-/// transmits the output.
+/// Endpoints and links are machines. No machine reads a clock, draws from a global random source or does I/O. A
+/// simulation, a socket driver and an emulator differ only in the source of `now` and in how they transmit the output.
 pub trait Machine {
     /// An input: a packet, a timeout, a request of the application.
     type Input;

@@ -1,11 +1,10 @@
 //! Lists of parts that are chosen by name: the built-in ones, and those that a program adds.
 //!
-//! Parsers, listings and tests that cover every part all iterate over these lists, so an added part
-//! is known to all of them. A list can be extended only once and only before it is first read, so a
-//! name means the same thing throughout a process.
+//! Parsers, listings and tests that cover every part iterate over these lists, so they include an added part. A list
+//! can be extended only once and only before it is first read, so a name means the same thing throughout a process.
 //!
-//! A part that exists only for a time, such as a class of an interpreter, is *lent* instead: it is found by its name
-//! while its [`Lent`] lives, and it is in no listing and no family.
+//! A part with a limited lifetime, such as a class of an interpreter, is *lent* instead. While its [`Lent`] lives, the
+//! part is found by its name. It is in no listing and no family.
 
 use crate::spec::SpecError;
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -25,7 +24,7 @@ pub struct List<E: 'static> {
     lent: RwLock<Vec<&'static E>>,
 }
 
-/// A part that a list knows while this lives.
+/// Keeps a part in its list until dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Lent<E: 'static> {
@@ -46,8 +45,8 @@ impl<E: Listed> List<E> {
         List { kind, built_in, added: OnceLock::new(), lent: RwLock::new(Vec::new()) }
     }
 
-    /// All parts: the built-in ones first, then additions in the order in which they were added. Not those that are
-    /// lent: what other threads lend changes no listing.
+    /// All parts: the built-in ones first, then additions in the order in which they were added. Lent parts are left
+    /// out: listings must not depend on other threads.
     pub fn iter(&'static self) -> impl Iterator<Item = &'static E> + Clone {
         self.built_in.iter().chain(self.added.get_or_init(Vec::new))
     }
@@ -84,10 +83,10 @@ impl<E: Listed> List<E> {
         lent.iter().copied().find(|e| e.name() == name)
     }
 
-    /// Makes a part known by its name, which may have capital letters, until the result is dropped.
+    /// Adds a part until the result is dropped. Its name may have capital letters.
     ///
     /// # Errors
-    /// The name cannot be written in a specification, or a part has it at present.
+    /// The name cannot be written in a specification, or another part has it.
     pub fn lend(&'static self, part: &'static E) -> Result<Lent<E>, SpecError> {
         let (kind, name) = (self.kind, part.name());
         if !is_name(&name.to_ascii_lowercase()) {
@@ -114,8 +113,8 @@ impl<E: Listed> List<E> {
     /// Checks whether these parts could be added, without adding them.
     ///
     /// # Errors
-    /// A name cannot be written in a specification, is taken, or occurs twice among the additions; or the list has been
-    /// read or extended already.
+    /// A name cannot be written in a specification, is in use, or occurs twice among the additions; or the list has
+    /// been read or extended already.
     pub fn check(&self, additions: &[E]) -> Result<(), SpecError> {
         let kind = self.kind;
         for (i, e) in additions.iter().enumerate() {
@@ -148,7 +147,7 @@ impl<E: Listed> List<E> {
     /// Adds parts. Possible once, before the list is first read.
     ///
     /// # Errors
-    /// As [`check`](List::check); nothing is added then.
+    /// As [`check`](List::check). After an error, the list is unchanged.
     pub fn add(&self, additions: Vec<E>) -> Result<(), SpecError> {
         self.check(&additions)?;
         if additions.is_empty() {
@@ -189,8 +188,8 @@ mod tests {
         assert_eq!(e, "unknown queue 'mime'; did you mean 'mine'?");
     }
 
-    /// A lent part is found as the others are, by whoever knows its name, and by nobody once it was given back; no
-    /// listing shows it, since listings must not depend on other threads.
+    /// A lent part is found by its name until it is returned. No listing shows it, since listings must not depend on
+    /// other threads.
     #[test]
     fn what_is_lent_is_found_until_it_is_given_back() {
         static LIST: List<Part> = List::new("queue", &[Part("red")]);

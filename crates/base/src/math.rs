@@ -1,4 +1,4 @@
-//! Software versions of functions whose last bit differs between C libraries.
+//! Software versions of functions that round differently in different C libraries.
 //!
 //! Runs of the same scenario and seed are identical on every machine only if `exp`, `ln` and `pow`
 //! are. `sqrt` and the four operations are exact by IEEE 754 and need no wrapper.

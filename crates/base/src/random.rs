@@ -1,8 +1,8 @@
 //! Random numbers: one seed, and a named stream for each part that draws.
 //!
-//! Every random part draws from a stream with its own name, so adding a part does not change what
-//! the others draw. Uniform loss uses no stream at all: it is a function of (seed, link, flow,
-//! packet number), so one flow's losses do not depend on which other flows exist.
+//! Every random part draws from a stream with its own name, so adding a part does not change the draws of other parts.
+//! Uniform loss uses no stream at all: it is a function of (seed, link, flow, packet number), so one flow's losses do
+//! not depend on which other flows exist.
 //!
 //! The mixer is SplitMix64 (Steele, Lea, Flood 2014); a stream applies the mixer to a counter.
 

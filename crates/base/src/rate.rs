@@ -25,9 +25,8 @@ impl Rate {
     pub const fn as_bps(self) -> u64 {
         self.0
     }
-    /// Time to send `bytes`, as whole nanoseconds and a remainder in units of 1/rate ns, so that a
-    /// caller who carries the remainder accumulates no rounding error. At rate zero the time is
-    /// [`Duration::MAX`].
+    /// Time to send `bytes`: whole nanoseconds, and a remainder in units of 1/rate ns. A caller that carries the
+    /// remainder over accumulates no rounding error. At rate zero the time is [`Duration::MAX`].
     ///
     /// ```
     /// use narrows_base::Rate;
@@ -80,7 +79,7 @@ impl Serializer {
     pub fn new(rate: Rate) -> Serializer {
         Serializer { rate: rate.0, carry: 0, size: u32::MAX, whole: 0, rest: 0 }
     }
-    /// The rate.
+    /// Rate of the next transmission.
     pub fn rate(&self) -> Rate {
         Rate(self.rate)
     }

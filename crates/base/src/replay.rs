@@ -48,7 +48,7 @@ impl ReplayWindow {
             return false;
         }
         if number == self.next {
-            // Its place is taken anew below.
+            // Its slot is initialised again below.
             self.next = number + 1;
         } else if number > self.next {
             self.forget(number);
@@ -91,7 +91,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// The window says what a set of all numbers so far would say.
+        /// The window accepts and rejects the same numbers as an unbounded set.
         #[test]
         fn it_agrees_with_a_set(steps in prop::collection::vec((0u8..4, 0u64..3000), 1..400), start in 0u64..1 << 40) {
             let mut window = ReplayWindow::default();

@@ -1,10 +1,10 @@
-//! Runs: the form in which an acknowledgement says which packets arrived and which are missing. rrtp's ACK frame and
-//! the reports of simulated packets encode them differently but mean the same.
+//! Runs: the form in which an acknowledgement lists received and missing packets. rrtp's ACK frame and the reports of
+//! simulated packets encode runs differently.
 
 /// A number of consecutive packets that arrived, and the number of missing packets directly below them.
 ///
-/// A list of runs starts at the highest packet number that an acknowledgement names and goes downwards. It says nothing
-/// about numbers below the last run.
+/// A list of runs starts at the highest packet number that an acknowledgement names and goes downwards. Numbers below
+/// the last run are neither acknowledged nor reported missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
     /// Number of packets that arrived.

@@ -11,8 +11,8 @@ pub struct Spec {
     pub args: Vec<(Option<String>, String)>,
 }
 
-/// An error in an input, in one line: what is wrong, where, and what is expected. Hidden characters
-/// in quoted input are escaped.
+/// An error in an input, in one line: the fault, its place, and the expected input. Hidden characters in quoted input
+/// are escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError(String);
 
@@ -144,7 +144,7 @@ pub fn split(text: &str) -> Result<Vec<&str>, SpecError> {
     Ok(out)
 }
 
-/// The known name that is closest to a mistyped one, if it is close enough to suggest.
+/// The closest of the valid names to a mistyped one, if it is close enough to suggest.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name = name.to_lowercase();
     let limit = if name.chars().count() <= 4 { 1 } else { 2 };

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-/// Characters that are invisible or change how others are displayed: controls, line and paragraph
+/// Characters that are invisible or change how neighbouring ones are displayed: controls, line and paragraph
 /// separators, directional formatting, and Unicode's Default_Ignorable_Code_Point, except the
 /// presentation selectors of emoji (U+FE0E, U+FE0F).
 const HIDDEN: &[(char, char)] = &[

@@ -4,7 +4,7 @@ use crate::rate::{MAX_RATE, Rate};
 use crate::spec::SpecError;
 use crate::time::Duration;
 
-/// The unit of a number. Programs hold numbers in the unit's base.
+/// The unit of a number. Programs store numbers in the unit's base.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// A bare number.
@@ -90,7 +90,8 @@ struct Readings {
     bytes: f64,
 }
 
-/// What `MBps`, `MB/s` (of a rate), `Kb` or `Mbit` (of a size) may mean. Kilo is 1000, unless there is an `i`.
+/// Readings of an ambiguous unit such as `MBps`, `MB/s` (rate), `Kb` or `Mbit` (size). Kilo is 1000, unless there is an
+/// `i`.
 fn readings(unit: &str, rate: bool) -> Option<Readings> {
     let lower = unit.to_lowercase();
     let stem = match rate {
@@ -122,7 +123,7 @@ fn size_text(bytes: f64) -> String {
     }
 }
 
-/// The error for a unit that could be bits or bytes: says what to write for each.
+/// The error for a unit that could be bits or bytes. It shows the spelling of each.
 fn ambiguous(text: &str, x: f64, unit: &str, rate: bool) -> Option<SpecError> {
     let r = readings(unit, rate)?;
     let (bits, bytes) = if rate {
@@ -138,8 +139,8 @@ fn ambiguous(text: &str, x: f64, unit: &str, rate: bool) -> Option<SpecError> {
     )))
 }
 
-/// Whether two spellings of a unit have the same case wherever case tells bits from bytes: in a `b` that does not begin
-/// `bit`.
+/// Whether two spellings of a unit have the same case in every `b` that distinguishes bits from bytes, which is any `b`
+/// that does not begin `bit`.
 fn same_b(a: &str, b: &str) -> bool {
     let is_bit = |s: &str| s.to_ascii_lowercase().contains("bit");
     let at = |s: &str| s.chars().find(|c| c.eq_ignore_ascii_case(&'b'));
@@ -275,7 +276,7 @@ pub fn rate(text: &str) -> Result<Rate, SpecError> {
 /// The ends of a range as numbers in one unit, and this unit: `1` and `20Mbit`, `100kbit` and `1Mbit`, `5p` and `10p`.
 ///
 /// # Errors
-/// What is wrong with them.
+/// Names the fault in the two ends.
 pub fn ends<'a>(low: &'a str, high: &'a str) -> Result<(f64, f64, &'a str), &'static str> {
     let ((a, first), (b, second)) = (leading_number(low), leading_number(high));
     let a = a.ok_or("it begins with no number")?;
@@ -296,7 +297,7 @@ pub fn ends<'a>(low: &'a str, high: &'a str) -> Result<(f64, f64, &'a str), &'st
     }
 }
 
-/// The number with which a text begins, and what follows it.
+/// The leading number of a text, and the rest of the text.
 fn leading_number(text: &str) -> (Option<f64>, &str) {
     let text = text.trim();
     let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();

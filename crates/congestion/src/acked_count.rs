@@ -1,10 +1,9 @@
-//! Counts the segments that an ACK stands for, for estimators of the rate of returning ACKs (Westwood, Westwood+,
+//! Counts the segments that an ACK acknowledges, for estimators of the rate of returning ACKs (Westwood, Westwood+,
 //! Jersey).
 
 use crate::Ack;
 
-/// The segments that an ACK stands for, in view of cumulative ACKs and earlier duplicates (S2,
-/// AckedCount).
+/// The segments that an ACK acknowledges, given cumulative ACKs and earlier duplicates (Hu and Zha, AckedCount).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AckedCount {
     accounted: u64,

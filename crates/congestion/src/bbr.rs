@@ -1,22 +1,24 @@
 //! BBR version 1: Cardwell, Cheng, Gunn, Hassas Yeganeh and Jacobson, ACM Queue 14(5), 2016, as
 //! Linux `tcp_bbr.c` runs it.
 //!
-//! Measures the delivery rate and the smallest RTT; loss only reduces the window during recovery.
-//! Controls the pacing rate, a gain times the largest delivery rate of the last 10 rounds, and the
-//! window, about two bandwidth-delay products.
+//! Measures the delivery rate and the smallest RTT; loss only reduces the window during recovery. Controls the pacing
+//! rate, a gain times the largest delivery rate of the last 10 rounds, and the window, about two BDP.
 //!
 //! ```text
 //! STARTUP (2.885) --3 rounds without 25 % more--> DRAIN (0.347) --pipe drained--> PROBE_BW
 //! PROBE_BW: 1.25, 0.75, 1, 1, 1, 1, 1, 1, each for about RTTmin
-//! any state --RTTmin not met again for 10 s--> PROBE_RTT: 4 packets for 200 ms and a round
+//! any state --RTTmin not measured again for 10 s--> PROBE_RTT: 4 packets for 200 ms and a round
 //! ```
 //!
-//! Departures from Linux: losses are reported after the ACK that reveals them, so they count with
-//! the next ACK; outside preset `linux` the time a packet waits in the pacer is not subtracted from what is in
-//! flight; gains are exact, not in 256ths; a sender restarts from idle when nothing but the new packet is
-//! outstanding, after a silence of four paced packets; after a timeout the old window comes back by
-//! slow start, unless the transport reports the end of a recovery. Widening the window for
-//! aggregated ACKs and detecting policers are as in Linux, and can be turned off.
+//! Departures from Linux:
+//!
+//! - Losses are reported after the ACK that reveals them, so they count with the next ACK.
+//! - Outside preset `linux`, packets that wait in the pacer are not subtracted from the packets in flight.
+//! - Gains are exact, not in 256ths.
+//! - A sender restarts from idle if only the new packet is outstanding, after four paced packets' idle time.
+//! - After a timeout the old window is restored by slow start, unless the transport reports the end of a recovery.
+//!
+//! Widening the window for aggregated ACKs and detecting policers are as in Linux, and can be turned off.
 
 mod aggregation;
 mod filter;
@@ -84,7 +86,7 @@ const FULL_BANDWIDTH_ROUNDS: u32 = 3;
 /// Before the first RTT, one millisecond is assumed; the window is not bounded by the model.
 const NOMINAL_RTT: f64 = 1e-3;
 const INITIAL_WINDOW: f64 = 10.0;
-/// A sender is idle, rather than paced, after a silence of this many packet intervals.
+/// A sender counts as idle, rather than paced, after this many packet intervals without a packet.
 const IDLE_PACKETS: f64 = 4.0;
 
 /// Builds the controller.
@@ -148,7 +150,7 @@ enum Repairing {
 #[derive(Clone, Debug, Default)]
 struct Rounds {
     count: u64,
-    /// A round ends with a packet that left when this much was delivered.
+    /// A round ends with a packet that was sent when this much had been delivered.
     end: u64,
     start: bool,
     delivered: u64,
@@ -157,23 +159,23 @@ struct Rounds {
 /// A visit to PROBE_RTT.
 #[derive(Clone, Debug, Default)]
 struct ProbeRtt {
-    /// When it may end, set once few enough packets are in flight.
+    /// Earliest end, set once few enough packets are in flight.
     until: Option<Time>,
     round_done: bool,
-    /// Samples of packets sent before this much was delivered are low because little was sent.
+    /// Samples of packets sent before this much was delivered are low because the application limited the sender.
     low: Option<(u64, u64)>,
 }
 
-/// What the last ACK was and the window before it: its losses, told after it, are taken off as if before, as Linux does
-/// (`bbr_set_cwnd` gets both at once). A window that comes down one ACK later in a recovery does not come down at all:
-/// what is sent in between counts as in flight.
+/// The last ACK and the window before it. Losses are reported after their ACK; the window is then computed again as if
+/// they had been reported before, as in Linux (`bbr_set_cwnd` gets both at once). If the window were reduced one ACK
+/// later in a recovery, the packets sent in between would count as in flight and keep it from falling.
 #[derive(Clone, Debug, Default)]
 struct Told {
     window: f64,
     delivered: u64,
     outstanding: u64,
     losses: u64,
-    /// When pacing lets the next packet go: what waits for it is not in the network.
+    /// Departure time of the next packet by pacing. Packets that wait for it are not in the network.
     departure: Time,
 }
 
@@ -212,7 +214,7 @@ struct Bbr {
     acked: u64,
     last_sent: Option<Time>,
     seen_rtt: bool,
-    /// Linux: losses count with the ACK that tells of them, see [`Told`].
+    /// Linux: losses count with the ACK that reveals them, see [`Told`].
     told: Option<Told>,
     /// bit/s.
     pacing: f64,
@@ -267,7 +269,7 @@ impl Controller for Bbr {
         (self.losses, self.acked) = (0, ack.newly_delivered);
     }
 
-    /// Linux knows the opening's round-trip time before the first packet.
+    /// Linux has an RTT sample of the handshake before the first packet.
     fn on_path_event(&mut self, now: Time, event: &PathEvent) {
         if let (PathEvent::Hints(PathHints { rtt: Some(rtt), .. }), Some(_)) = (event, &self.told)
             && !self.seen_rtt

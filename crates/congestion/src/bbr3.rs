@@ -1,25 +1,25 @@
 //! BBR version 3: Cardwell, Swett and Beshay, draft-ietf-ccwg-bbr-06 (July 2026).
 //!
 //! Measures the delivery rate, the smallest RTT and the share of packets lost in a round. Controls the pacing rate and
-//! the window. Unlike version 1 ([`bbr`](crate::bbr)) it takes loss into account, with two models of what the path can
-//! carry:
+//! the window. Unlike version 1 ([`bbr`](crate::bbr)) it takes loss into account, with two models of the path's
+//! capacity:
 //!
 //! ```text
-//! long term   inflight_longterm: what was in flight when a probe lost more than 2%; a probe that loses
+//! long term   inflight_longterm: packets in flight when a probe lost more than 2%; a probe that loses
 //!             less raises it by 1, 2, 4, 8 ... segments per round
-//! short term  bw_shortterm, inflight_shortterm: what the last round with a loss delivered, at least 0.7
-//!             of what was; forgotten before the next probe
+//! short term  bw_shortterm, inflight_shortterm: values delivered in the last round with a loss, at least
+//!             0.7 of the previous ones; forgotten before the next probe
 //!
 //! STARTUP (2.77) --3 rounds without 25 % more, or losses--> DRAIN (0.5) --drained--> DOWN
 //! DOWN (0.9) --drained, 15% headroom--> CRUISE (1) --2 to 3 s, or as many rounds as Reno needs-->
 //! REFILL (1) --a round--> UP (1.25) --pipe full, or losses--> DOWN
-//! any state --RTTmin not met again for 5 s--> PROBE_RTT: half the product for 200 ms and a round
+//! any state --RTTmin not measured again for 5 s--> PROBE_RTT: 0.5 BDP for 200 ms and a round
 //! ```
 //!
-//! Departures from the draft: losses are reported after the ACK that reveals them, so they count with the next ACK;
-//! what was in flight and lost when a packet left is known to a 64th of a round; the ranges lost in a round are counted
-//! as the ACKs that reveal them; the budget for offload is one send quantum, as for QUIC (section 5.5.8.2), because
-//! packets leave one by one; nothing is undone after a spurious recovery (section 5.5.11). Marks are ignored, as in the
+//! Departures from the draft: losses are reported after the ACK that reveals them, so they count with the next ACK. The
+//! packets in flight and lost when a packet was sent are recorded to a 64th of a round. The ranges lost in a round are
+//! counted as the ACKs that reveal them. The budget for offload is one send quantum, as for QUIC (section 5.5.8.2),
+//! because packets leave one by one. A spurious recovery is not undone (section 5.5.11). Marks are ignored, as in the
 //! draft.
 
 mod cycle;
@@ -39,7 +39,7 @@ use narrows_base::{Descriptor, RandomStream, Rate, Settings, Status, Time, Varia
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "bbr3",
-    summary: "BBR that yields to losses of more than 2% and leaves others room",
+    summary: "BBR that backs off at more than 2% loss and leaves capacity to other flows",
     source: "draft-ietf-ccwg-bbr-06",
     senses: "delivery rate, smallest RTT, loss",
     sets: "pacing rate, and a window as a bound",
@@ -111,7 +111,7 @@ impl State {
     fn probes_bandwidth(self) -> bool {
         matches!(self, State::Down | State::Cruise | State::Refill | State::Up)
     }
-    /// Whether it sends more than the path is known to carry (IsProbingBW).
+    /// Whether it sends more than the estimated capacity of the path (IsProbingBW).
     fn accelerates(self) -> bool {
         matches!(self, State::Startup | State::Refill | State::Up)
     }
@@ -146,7 +146,7 @@ struct ExtraAcked {
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     now: Time,
-    /// Segments per second; 0 if there is no sample.
+    /// Segments per second; 0 without a sample.
     rate: f64,
     delivered: f64,
     prior_delivered: u64,

@@ -8,11 +8,11 @@
 //! window      = 2 pacing rate srtt
 //! ```
 //!
-//! **It is unfair**: flows that share the bottleneck get what it leaves. Use it only where the rate is reserved for
-//! you. Departures from Hysteria: losses are compensated up to a factor of 1 / (1 - 0.3), in Hysteria up to 1 / 0.8.
-//! There is a circuit breaker (RFC 8085 section 3.1.10), which Hysteria lacks: if more than twice what arrived is sent
-//! over half a second or an RTT, the rate falls to twice what arrived, but at least two packets per RTT, and recovers
-//! as more arrives. Without a configured rate it sends its initial window per RTT, where Hysteria uses BBR.
+//! **It is unfair**: flows that share the bottleneck get only the rest of the capacity. Use it only with a reserved
+//! rate. Departures from Hysteria: losses are compensated up to a factor of 1 / (1 - 0.3), in Hysteria up to 1 / 0.8.
+//! There is a circuit breaker (RFC 8085 section 3.1.10), which Hysteria lacks. If more than twice the arrived packets
+//! are sent over half a second or an RTT, the rate falls to twice the arrival rate, but at least two packets per RTT.
+//! It recovers as more arrives. Without a configured rate it sends its initial window per RTT; Hysteria uses BBR.
 
 use crate::{
     Ack, CongestionEvent, Controller, Environment, PathEvent, PathHints, SendLimits, Sent, bounded,
@@ -25,14 +25,14 @@ use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Va
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "brutal",
-    summary: "sends at a told rate and makes good for losses; unfair to everybody else",
+    summary: "sends at a given rate and compensates for losses; unfair to all other flows",
     source: "Hysteria 2, core/internal/congestion/brutal",
     senses: "share of packets that arrive",
-    sets: "rate: the told one over the share that arrives; window of two RTTs",
+    sets: "rate: the given one over the share that arrives; window of two RTTs",
     params: &[
         Param {
             name: "rate",
-            help: "bits on the wire per second; 0 is the rate that is known of the path",
+            help: "bits on the wire per second; 0 is the hinted rate of the path",
             kind: ParamKind::Number {
                 unit: Unit::BitsPerSecond,
                 min: 0.0,
@@ -62,7 +62,7 @@ pub const VARIABLES: &[Variable] = &[
 const SLOTS: usize = 5;
 /// With fewer packets the share is taken as 1 (`minSampleCount`).
 const MIN_SAMPLES: u64 = 50;
-/// The window as a multiple of what the rate carries in an RTT (`congestionWindowMultiplier`).
+/// The window as a multiple of the rate times the RTT (`congestionWindowMultiplier`).
 const WINDOW_RTTS: f64 = 2.0;
 /// Ratio of sent to arrived at which the circuit breaker opens.
 const MAX_EXCESS: f64 = 2.0;
@@ -92,7 +92,7 @@ fn hinted(hints: &PathHints) -> Option<f64> {
 
 #[derive(Clone, Debug)]
 struct Brutal {
-    /// Whether the rate comes from the parameter, so that hints do not change it.
+    /// Whether the rate comes from the parameter. If so, hints do not change it.
     configured: bool,
     /// Configured rate in bit/s.
     told: Option<f64>,
@@ -140,7 +140,7 @@ impl Arrivals {
     }
 }
 
-/// Compares what is sent with what arrives.
+/// Compares sent with arrived packets.
 #[derive(Clone, Debug, Default)]
 struct Breaker {
     period: Option<Time>,

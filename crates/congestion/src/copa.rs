@@ -7,10 +7,10 @@
 //! flows fill it, and `1 / delta` follows AIMD driven by losses until the queue empties again ("competitive mode",
 //! section 3).
 //!
-//! Departure from the paper: a queue of less than two packets also counts as nearly empty, because with windows of 50 a
-//! tenth of the range is less than that, and single rounds were mistaken for a competitor's queue. Where the paper says
-//! nothing: after a timeout slow start begins at two segments; RTTs of retransmitted segments are used, too, because
-//! they come from timestamps.
+//! Departure from the paper: a queue of less than two packets also counts as nearly empty. With windows of 50 packets,
+//! a tenth of the range is less than that, and single rounds were mistaken for a competitor's queue. Choices that the
+//! paper leaves open: after a timeout slow start begins at two segments; RTTs of retransmitted segments are used, too,
+//! because they come from timestamps.
 
 use crate::extreme::{Keep, SlidingExtreme};
 use crate::{
@@ -23,7 +23,7 @@ use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Va
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "copa",
-    summary: "holds the queue at 1/delta packets per flow and competes where others fill it",
+    summary: "holds the queue at 1/delta packets per flow and competes if other flows fill it",
     source: "Arun and Balakrishnan 2018",
     senses: "delay; loss in competitive mode",
     sets: "window, and a pacing rate of twice the window per RTT",
@@ -103,7 +103,7 @@ struct Copa {
     before: Option<InForce>,
 }
 
-/// What a loss episode may change.
+/// State that a loss episode may change.
 #[derive(Clone, Copy, Debug)]
 struct InForce {
     cwnd: f64,
@@ -283,7 +283,7 @@ mod tests {
     use crate::scenario_path::SimplePath;
     use narrows_base::Time;
 
-    /// Section 2.3: in equilibrium the queue swings between nothing and 2.5 / delta packets.
+    /// Section 2.3: in equilibrium the queue swings between 0 and 2.5 / delta packets.
     #[test]
     fn alone_it_fills_the_path_with_five_packets_queued() {
         let mut path = SimplePath::new(build("copa"));

@@ -45,7 +45,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: "fast-convergence",
-            help: "whether a flow whose window shrinks leaves room for new ones",
+            help: "whether a flow with a shrinking window leaves capacity to new ones",
             kind: ParamKind::Choice(&["on", "off"]),
             origin: "RFC 9438 section 4.7",
         },
@@ -126,7 +126,7 @@ struct Cubic {
     before: Option<Box<BeforeLoss>>,
 }
 
-/// What a loss episode changed (RFC 9438 section 4.9.2).
+/// State that a loss episode changed (RFC 9438 section 4.9.2).
 #[derive(Clone, Debug)]
 struct BeforeLoss {
     cwnd: f64,
@@ -190,10 +190,11 @@ impl Cubic {
             self.cwnd
         };
         let base = match self.halve {
-            // Section 4.6 has FlightSize, so that an idle sender's window is worth nothing, and knows
-            // of implementations that take cwnd. FlightSize alone fails at two losses in a row: of
-            // the packets beyond a recovery most have arrived when it ends, and behind a lost repair
-            // all that was sent until the timeout. RFC 5681 section 3.1 has "no more than" of it.
+            // Section 4.6 reduces FlightSize, so that an idle sender's unused window does not count, and mentions
+            // implementations that use cwnd. FlightSize alone fails at two consecutive losses. At the end of a
+            // recovery, most of the packets sent during it have arrived; behind a lost retransmission, all packets
+            // until the timeout have. So the reduction starts from no more than the window (RFC 5681 section 3.1: "no
+            // more than").
             Halve::Flight => (flight as f64).min(most),
             Halve::Window => self.cwnd,
         };
@@ -224,7 +225,7 @@ impl Cubic {
 
 impl Controller for Cubic {
     fn on_sent(&mut self, sent: &Sent) {
-        // The first packet after silence (section 5.8).
+        // The first packet after an idle time (section 5.8).
         if let (1, Some(last)) = (sent.outstanding, self.last_ack) {
             self.excuse(sent.now.since(last));
             self.last_ack = Some(sent.now);

@@ -18,7 +18,7 @@ fn ride(s: &mut Scenario, seconds: f64) {
     }
 }
 
-/// RFC 9438 section 4.9.2: the cubic goes on where it was, as if nothing had been lost.
+/// RFC 9438 section 4.9.2: the cubic continues where it was, as if no packet had been lost.
 #[test]
 fn a_loss_that_was_none_does_not_change_the_cubic() {
     let mut s = Scenario::new(with_window("cubic", 1000.0));
@@ -98,9 +98,9 @@ fn a_timeout_begins_at_one_and_then_avoids_congestion_from_there() {
     assert!((115.0..130.0).contains(&s.window()), "{}", s.window());
 }
 
-/// FlightSize counts what arrived behind a hole, too, and 0.7 of it may be more than the window:
-/// then a second loss in a row cut nothing, and a timeout after a lost repair set ssthresh to many
-/// times what the path holds.
+/// FlightSize includes packets that arrived behind a hole, so 0.7 of it may exceed the window. Then a second
+/// consecutive loss would reduce nothing. After a lost retransmission, a timeout would set ssthresh to a multiple of
+/// the path's capacity.
 #[test]
 fn a_cut_is_of_the_window_however_much_arrived_behind_a_hole() {
     let mut s = Scenario::new(with_window("cubic", 100.0));

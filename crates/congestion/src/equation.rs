@@ -30,9 +30,8 @@ impl Equation {
         1.0 / seconds
     }
 
-    /// A loss event rate at which the equation gives `target` packets per second within 5 %
-    /// (RFC 5348 section 6.3.1): the first bisection of (0, 1) that does. A target below what
-    /// p = 1 gives is p = 1 in effect.
+    /// A loss event rate at which the equation gives `target` packets per second within 5 % (RFC 5348 section 6.3.1):
+    /// the first bisection of (0, 1) that does. For a target below the value at p = 1, the result is practically 1.
     pub fn loss_event_rate(&self, target: f64, rtt: f64, rto: f64) -> f64 {
         let (mut p, mut step) = (0.5, 0.25);
         for _ in 0..HALVINGS {

@@ -47,15 +47,14 @@ pub struct Ack {
     pub forward_delay: Option<Duration>,
     /// Segments by which the cumulative acknowledgement advanced; 0 for a duplicate.
     pub newly_acked: u64,
-    /// Segments by which this ACK may let a window grow (appropriate byte counting, RFC 3465): `newly_acked`, at
-    /// most as many as the receiver acknowledges at once, so that an ACK that covers a repaired hole, or lost ACKs
-    /// before it, bring no burst.
+    /// Segments by which this ACK may let a window grow (appropriate byte counting, RFC 3465). This is `newly_acked`,
+    /// but no more than the receiver acknowledges at once. So an ACK that covers a repaired hole, or follows lost ACKs,
+    /// causes no burst.
     pub counted: u64,
     /// Segments newly reported by SACK and not yet cumulatively acknowledged.
     pub newly_sacked: u64,
-    /// Segments delivered by this ACK as far as the sender can tell: newly acknowledged ones that
-    /// were not SACKed before, plus newly SACKed ones. Without SACK a duplicate counts 1, and a
-    /// later advance is reduced by those.
+    /// The sender's estimate of the segments delivered by this ACK: newly acknowledged ones that were not SACKed
+    /// before, plus newly SACKed ones. Without SACK a duplicate counts 1, and a later advance is reduced by those.
     pub newly_delivered: u64,
     /// Whether it is a duplicate (RFC 5681 section 2).
     pub duplicate: bool,
@@ -86,8 +85,8 @@ pub struct Ack {
 }
 
 impl Ack {
-    /// Whether an ACK-clocked window may grow by this ACK: it advances, nothing is being retransmitted, the window was
-    /// the limit, and it reports no mark (RFC 3168 section 6.1.2).
+    /// Whether an ACK-clocked window may grow by this ACK. It must advance, outside of recovery, with the window as the
+    /// limit and without a congestion mark (RFC 3168 section 6.1.2).
     pub fn may_grow(&self) -> bool {
         self.newly_acked > 0 && !self.in_recovery && self.window_limited && self.marks == 0
     }
@@ -98,7 +97,7 @@ impl Ack {
 pub struct RateSample {
     /// Segments delivered over the interval.
     pub delivered: u64,
-    /// The interval.
+    /// Time over which the packets were delivered.
     pub interval: Duration,
     /// Segments delivered in total when the acknowledged packet was sent.
     pub prior_delivered: u64,
@@ -171,7 +170,7 @@ pub enum CongestionEvent {
 /// Packets that were reported as lost arrived after all: they were only late.
 #[derive(Clone, Copy, Debug)]
 pub struct SpuriousLosses {
-    /// When this became known.
+    /// Time at which the loss was detected.
     pub now: Time,
     /// How many packets.
     pub packets: u64,
@@ -180,7 +179,7 @@ pub struct SpuriousLosses {
     pub undo: bool,
 }
 
-/// What a recovery reacts to.
+/// Event that starts a recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum RecoveryCause {
@@ -213,8 +212,8 @@ pub struct RecoveryEvent {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum PathEvent {
-    /// The path has changed, or more is known about it. Values in the hints replace estimates;
-    /// absent ones leave them.
+    /// Some properties of the path have changed or become known. Values in the hints replace estimates; absent ones
+    /// leave them.
     Hints(PathHints),
     /// Packet-pair dispersion measured in a connection's handshake: once, before the first data
     /// packet.
@@ -225,18 +224,19 @@ pub enum PathEvent {
     PacketBytes(u32),
 }
 
-/// Packet-pair dispersion: the spacing of the answers to back-to-back handshake packets, before the first data packet.
+/// Packet-pair dispersion: the spacing of the responses to back-to-back handshake packets, before the first data
+/// packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Dispersion {
     /// Round-trip time of a small packet.
     pub rtt: Duration,
-    /// Bits of the answers after the first, including headers.
+    /// Bits of the responses after the first, including headers.
     pub bits: f64,
-    /// Time from the first answer to the last.
+    /// Time from the first response to the last.
     pub took: Duration,
 }
 
-/// Slow start restarts.
+/// The window is reset and slow start begins again, after a timeout or Tahoe's duplicate ACKs.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowStartRestart {
     /// When.
@@ -253,10 +253,10 @@ pub struct SlowStartRestart {
     pub srtt: Duration,
 }
 
-/// The outcome of one packet, whose number is never reused.
+/// The outcome of one packet. Its number is never reused.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketOutcome {
-    /// When it became known.
+    /// Time at which the outcome was detected.
     pub now: Time,
     /// The packet's number.
     pub seq: u64,

@@ -1,7 +1,7 @@
 //! The smallest or largest value of a sliding time window, in bounded memory.
 //!
-//! The window is kept in eight parts, so a value leaves at most an eighth of the window late. The
-//! window may change its length between two samples (Copa's is half an RTT).
+//! The window is kept in eight parts, so a value stays at most an eighth of the window too long. The window may change
+//! its length between two samples (Copa's is half an RTT).
 
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ impl SlidingExtreme {
         SlidingExtreme { keep, parts: VecDeque::new() }
     }
 
-    /// Takes a sample in, and forgets what is older than `window`.
+    /// Adds a sample, and discards those older than `window`.
     pub fn add(&mut self, now: Time, window: Duration, value: f64) {
         while self.parts.len() > 1 && now.since(self.parts[0].0) > window {
             self.parts.pop_front();

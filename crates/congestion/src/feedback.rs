@@ -46,7 +46,7 @@ impl Feedback {
     pub fn is_empty(&self) -> bool {
         self.used == 0
     }
-    /// Number `i`: finite and non-negative whatever the peer sent; 0 if it is missing or invalid.
+    /// Number `i`: finite and non-negative for any content of the packet; 0 if it is missing or invalid.
     pub fn number(&self, i: usize) -> f64 {
         let x = self.words().get(i).map_or(0.0, |w| f64::from(f32::from_bits(*w)));
         if x.is_finite() && x > 0.0 { x } else { 0.0 }
@@ -72,12 +72,12 @@ pub struct Arrival {
 
 /// The receiver side of a controller.
 ///
-/// After every arrival and tick it says whether to report at once; the endpoint adds what arrived (the ACK vector) and
-/// the echoed time. The endpoint also reports by rules of its own, with or without a receiver side.
+/// After every arrival and tick it returns whether to send a report at once. The endpoint adds the ACK vector and the
+/// echoed time. The endpoint also sends reports by rules of its own, with or without a receiver side.
 pub trait ReceiverSide: Send {
     /// A packet arrived. Returns whether to report now.
     fn on_arrival(&mut self, arrival: &Arrival) -> bool;
-    /// The time given by [`next_tick`](ReceiverSide::next_tick) has come. Returns whether to report
+    /// The time given by [`next_tick`](ReceiverSide::next_tick) has been reached. Returns whether to report
     /// now.
     fn on_tick(&mut self, _now: Time) -> bool {
         false
@@ -86,7 +86,7 @@ pub trait ReceiverSide: Send {
     fn next_tick(&self) -> Time {
         Time::NEVER
     }
-    /// A report is sent now, for whatever reason: returns the feedback to the sender side.
+    /// A report is being sent, for any reason: returns the feedback to the sender side.
     fn feedback(&mut self, now: Time) -> Feedback;
     /// As [`Controller::watch`](crate::Controller::watch); one list entry names the variables of
     /// both sides.

@@ -10,7 +10,7 @@ use narrows_base::{Descriptor, Param, Rate, Settings, Status};
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "fixed",
-    summary: "a fixed rate that listens to nothing: constant bit rate over UDP",
+    summary: "a fixed rate without feedback: constant bit rate over UDP",
     source: "ns-2 Application/Traffic/CBR over Agent/UDP",
     senses: "nothing",
     sets: "rate: the one that is given",

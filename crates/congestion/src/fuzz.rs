@@ -1,8 +1,8 @@
 //! Fuzzing of any listed controller, including its receiver side, with any legal sequence of events.
 //!
 //! Property tests and the fuzz target share it: bytes become an environment and a list of events
-//! ([`FuzzCase::from_bytes`]), [`FuzzCase::put`] passes them to a controller and panics if it violates what every
-//! controller must guarantee. After each event:
+//! ([`FuzzCase::from_bytes`]). [`FuzzCase::put`] passes them to a controller and panics if it violates a requirement.
+//! Requirements after each event:
 //!
 //! - the window is not negative, and finite unless there is a pacing rate; the rate is above zero;
 //!   over TCP, which could not continue otherwise, the window is at least one;
@@ -10,8 +10,8 @@
 //!   to the entry's variables, and states have one of their numbers;
 //! - a due tick is rescheduled after a few calls, at either side.
 //!
-//! Finally, if nothing is received any more, another packet must be permitted within an hour. (Not with ns-2's
-//! variants, whose rates have no lower bound.)
+//! Finally, if no more packets arrive, another packet must be permitted within an hour. (Not with ns-2's variants:
+//! their rates have no lower bound.)
 
 mod apply;
 mod decode;
@@ -28,15 +28,15 @@ use std::collections::BTreeSet;
 
 /// Most calls at one instant until a due tick must be rescheduled.
 const MAX_CALLS: u32 = 1000;
-/// Most ticks in the silent hour.
+/// Most ticks in the hour without arrivals.
 const MAX_TICKS: u32 = 200_000;
-/// Another packet must be permitted within this silence.
+/// Another packet must be permitted within this time without arrivals.
 const SILENCE: Duration = Duration::from_secs(3600);
 
 /// A case: an environment and events.
 #[derive(Clone, Debug)]
 pub struct FuzzCase {
-    /// What the controller is built with.
+    /// Environment of the controller.
     pub environment: Environment,
     /// The events, each after a pause in nanoseconds.
     pub events: Vec<(u64, Event)>,
@@ -100,7 +100,7 @@ impl FuzzCase {
     /// Passes the case to a controller and returns the variables that it reported.
     ///
     /// # Panics
-    /// The controller violates what every controller must guarantee.
+    /// The controller violates a requirement on every controller.
     pub fn put(&self, entry: &ControllerEntry, settings: &Settings) -> BTreeSet<&'static str> {
         let mut shown = BTreeSet::new();
         let name = entry.descriptor.name;
@@ -116,7 +116,7 @@ impl FuzzCase {
                 check_receiver(&mut **half, connection.now, entry, &mut shown);
             }
         }
-        // A user may ask for a packet in three hours. Otherwise the silence has an end.
+        // A user may set a rate of one packet in three hours. Otherwise the wait must end.
         if strict {
             self.silence(&mut *sender, &connection, entry);
         }
@@ -129,7 +129,7 @@ impl FuzzCase {
         self.environment.ns2 || choices.any(|p| settings.choice(p.name) == "ns2")
     }
 
-    /// Whether, with `flight` packets out, another may leave within the hour.
+    /// Whether another packet may be sent within the hour, with `flight` packets in flight.
     fn permits(&self, sender: &dyn Controller, flight: u64) -> bool {
         let send_limits = sender.send_limits();
         let bits = f64::from(self.environment.packet_bytes) * 8.0;
@@ -139,7 +139,7 @@ impl FuzzCase {
         send_limits.cwnd as u64 > flight && soon
     }
 
-    /// Nothing comes back any more: ticks, and the endpoint's timer where the controller has none.
+    /// No more packets arrive: only ticks, and the endpoint's timer if the controller has none.
     fn silence(
         &self,
         sender: &mut dyn Controller,
@@ -178,7 +178,7 @@ impl FuzzCase {
     }
 }
 
-/// Hands over the tick that has come, until it moves on.
+/// Delivers due ticks until the next tick is in the future.
 fn due(sender: &mut dyn Controller, now: Time, name: &str) {
     let mut calls = 0;
     while sender.next_tick() <= now {

@@ -1,7 +1,7 @@
 //! A fuzzy supervisor: one input, linguistic terms, a rule base, centre-of-maximum defuzzification.
 //!
-//! Used by ST-PD TCP (S0 section 3.4.3.2) to choose the gains of its PD controller by the
-//! bandwidth-delay product. Pure mathematics: it knows nothing of packets.
+//! Used by ST-PD TCP (the ST-PD thesis, section 3.4.3.2) to choose the gains of its PD controller by the BDP. Pure
+//! mathematics, independent of packets.
 
 use narrows_base::math;
 
@@ -19,9 +19,9 @@ pub struct Rules<const N: usize> {
     pub outputs: [f64; N],
 }
 
-/// The degree to which each term is true of `x`: triangles on a logarithmic axis that peak at their
-/// centres and reach zero at the neighbours' centres, so that neighbours cross at one half and
-/// memberships add up to 1; the outermost terms stay true beyond their centres. Centres ascend.
+/// The degree to which each term is true of `x`. Terms are triangles on a logarithmic axis that peak at their centres
+/// and reach zero at the neighbours' centres, so that neighbours cross at one half and memberships add up to 1. The
+/// outermost terms stay true beyond their centres. Centres ascend.
 pub fn fuzzify<const N: usize>(terms: &[Term; N], x: f64) -> [f64; N] {
     let x = math::log2(x.clamp(terms[0].centre, terms[N - 1].centre));
     let centres = terms.map(|t| math::log2(t.centre));

@@ -1,4 +1,4 @@
-//! HyStart++: RFC 9406. When to leave the first slow start, by delay.
+//! HyStart++: RFC 9406. Detects by delay when to leave the first slow start.
 //!
 //! ```text
 //! slow start --(RTT rose by an eighth)--> conservative slow start --(5 rounds)--> done
@@ -28,7 +28,7 @@ pub struct Hystart {
     conservative: Option<(Duration, u32)>,
 }
 
-/// What to do with this ACK.
+/// Reaction to an ACK.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Feedback {
     /// Add this to the window.

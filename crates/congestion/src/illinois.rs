@@ -14,9 +14,8 @@
 //!         beta_max                    da >= 8 dm/10
 //! ```
 //!
-//! Below 15 segments it is Reno. After alpha fell, the delay must be low for five rounds before
-//! alpha is at its largest again, as in Linux. Departures from Linux: real numbers where it has
-//! fixed point.
+//! Below 15 segments it is Reno. After alpha fell, the delay must be low for five rounds before alpha is at its largest
+//! again, as in Linux. Departure from Linux: real numbers rather than fixed point.
 
 use crate::undo::BeforeLosses;
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, variables};
@@ -27,7 +26,7 @@ use narrows_base::{Descriptor, Duration, Param, Settings, Status, Variable};
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "illinois",
-    summary: "Reno that grows fast and gives up little while delay says the queue is short",
+    summary: "Reno that grows fast and backs off little while the queueing delay is low",
     source: "Liu, Başar and Srikant 2008, constants as in Linux",
     senses: "loss, delay",
     sets: "window: +0.3 to +10 segments per RTT, cut by an eighth to a half per loss episode",

@@ -1,24 +1,23 @@
-//! TCP-Jersey: Xu, Tian and Ansari, IEEE JSAC 22(4), 2004; as described by S2 section III.
+//! TCP-Jersey: Xu, Tian and Ansari, IEEE JSAC 22(4), 2004; as described by Hu and Zha, section III.
 //!
-//! Measures ECN marks (best from the queue `cw`) and the rate at which ACKs return. The window
-//! grows as Reno's. A mark sets ssthresh and the window to what the estimated rate carries in a
-//! round trip; a loss without a mark is attributed to the radio link and does not change the
-//! window. After a timeout slow start begins below that ssthresh.
+//! Measures ECN marks (best from the queue `cw`) and the rate at which ACKs return. The window grows as Reno's. A mark
+//! sets ssthresh and the window to the estimated rate times the round trip. A loss without a mark is attributed to the
+//! radio link and does not change the window. After a timeout slow start begins below that ssthresh.
 //!
-//! The estimator, S2's lost equation: R = (K RTT R' + L) / (t - t' + K RTT) at an ACK that comes
-//! t - t' after the one before and stands for L segments; RTT is the smoothed one, K is 1. ACKs of
-//! L every T move it by T/(T + RTT) of the way to L/T. New Jersey (the same authors, Computer
-//! Networks 47, 2005) takes the receiver's times of arrival for t, so that ACKs may bunch up.
+//! The estimator (Hu and Zha print it without its equation): R = (K RTT R' + L) / (t - t' + K RTT) at an ACK t - t'
+//! after the previous one that acknowledges L segments. RTT is the smoothed one, K is 1. ACKs of L every T move it by
+//! T/(T + RTT) of the way to L/T. New Jersey (the same authors, Computer Networks 47, 2005) uses the receiver's arrival
+//! times for t, so that bunched ACKs do no harm.
 //!
-//! Ours: until a mark shows that the routers warn, a loss while packets of the flow's own queue is taken for a full
-//! buffer, and the window becomes the rate times the smallest round trip (`unmarked=queue`). By the paper
+//! An addition of Narrows: before the first mark, a loss while packets of the flow itself are queued counts as a full
+//! buffer. The window then becomes the rate times the smallest round trip (`unmarked=queue`). By the paper
 //! (`unmarked=radio`) it grows over a plain queue until it times out, and fills 0.3 of 2 Mbit/s, 40 ms.
 //!
-//! Where the paper is silent, or known only through S2: L counts duplicates as Westwood does. The
-//! optimum window RTT R is latched once per round trip, at every ACK before the first latch. Marks
-//! cause one reaction per window (the transport ensures that). The reaction comes after the ACK's
-//! own growth instead of before it. It never widens the window unless `assign=always`, the
-//! simulator ns-3's reading. Nothing falls below two segments.
+//! Choices where the paper is silent, or available only through Hu and Zha: L counts duplicates as Westwood does. The
+//! optimum window RTT R is latched once per round trip, at every ACK before the first latch. Marks cause one reaction
+//! per window (the transport ensures that). The reaction comes after the ACK's own growth instead of before it. It
+//! never widens the window unless `assign=always`, which is the reading of the simulator ns-3. No window falls below
+//! two segments.
 
 use crate::acked_count::AckedCount;
 use crate::{
@@ -33,13 +32,13 @@ use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "jersey",
     summary: "takes unmarked losses for the radio's; a mark sets the window to the measured rate",
-    source: "Xu, Tian and Ansari 2004; S2 section III",
+    source: "Xu, Tian and Ansari 2004; Hu and Zha, section III",
     senses: "routers' marks, rate of returning ACKs",
     sets: "window: +1 segment per RTT; rate times RTT after a mark, as it was after a loss",
     params: &[
         Param {
             name: "estimator",
-            help: "whose times: the ACKs', or the arrivals' by the receiver's clock (receiver-stamps=on; without them the ACKs')",
+            help: "times of ACKs, or of arrivals by the receiver's clock (receiver-stamps=on; without them, of ACKs)",
             kind: ParamKind::Choice(&["jersey", "new-jersey"]),
             origin: "Xu, Tian and Ansari 2004; 2005",
         },
@@ -59,18 +58,18 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "latch",
             help: "when the optimum window is taken from the estimate",
             kind: ParamKind::Choice(&["round", "ack"]),
-            origin: "S2 section III: once per round trip",
+            origin: "Hu and Zha, section III: once per round trip",
         },
         Param {
             name: "unmarked",
-            help: "what a loss is before the first mark: congestion if packets queue, or the radio's",
+            help: "cause of a loss before the first mark: congestion if packets queue, or the radio",
             kind: ParamKind::Choice(&["queue", "radio"]),
-            origin: "ours, for paths without warning routers; radio: S2 section III",
+            origin: "an addition for paths without warning routers; radio: Hu and Zha, section III",
         },
     ],
     status: Status::Differs(
-        "S2: more goodput than Westwood, as claimed; keeps the queue that slow start left; without routers that warn, by \
-         a rule of ours (docs/validation.md)",
+        "more goodput than Westwood, as Hu and Zha claim; keeps the queue of slow start; without routers that warn, by \
+         an added rule (docs/validation.md)",
     ),
 };
 
@@ -107,13 +106,13 @@ struct RateEstimate {
 }
 
 impl RateEstimate {
-    /// An ACK of time `t` stands for `segments`.
+    /// An ACK of time `t` acknowledges `segments`.
     fn acked(&mut self, t: Time, segments: u64, srtt: Duration) {
         let Some(last) = self.last else {
             self.last = Some(t);
             return;
         };
-        // Overtaken arrivals take no time.
+        // Reordered arrivals have a gap of zero.
         let gap = t.since(last).as_secs_f64();
         let window = self.k * positive(srtt);
         let rate = (window * self.per_second + segments as f64) / (gap + window);
@@ -142,8 +141,8 @@ struct Jersey {
 }
 
 impl Jersey {
-    /// Routers that warn drop nothing before they have marked: without marks, losses while packets queue are a full
-    /// buffer. The window becomes what an empty path holds at the measured rate.
+    /// Routers with congestion warning mark before they drop. So without marks, losses while packets queue mean a full
+    /// buffer. The window becomes the capacity of an empty path at the measured rate.
     fn full_buffer(&mut self, srtt: Duration, min_rtt: Duration) -> Option<f64> {
         let queued = self.rate.per_second * (positive(srtt) - positive(min_rtt));
         (self.by_queue && queued >= QUEUED)
@@ -159,7 +158,7 @@ impl Controller for Jersey {
         if ack.round_start || self.every_ack || self.optimum <= 0.0 {
             self.optimum = bounded(self.rate.per_second * positive(ack.srtt), 0.0);
         }
-        // Marked ACKs widen, too: the reaction is all that a mark does.
+        // A marked ACK widens the window, too; the reaction to the mark is separate.
         if ack.newly_acked > 0 && !ack.in_recovery && ack.window_limited {
             let growth = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
             self.cwnd = bounded(self.cwnd + ack.counted as f64 * growth, 1.0);

@@ -135,7 +135,7 @@ fn a_timeout_starts_anew_below_the_optimum() {
     assert_eq!(s.ssthresh(), Some(2.0), "nothing is known: two segments");
 }
 
-/// The receiver saw a packet every 5 ms; the ACKs came in bunches of ten.
+/// The receiver saw a packet every 5 ms; the ACKs arrived in bunches of ten.
 #[test]
 fn arrival_times_are_immune_to_bunched_acks() {
     let optimum = |spec: &str| {
@@ -169,8 +169,8 @@ fn without_receiver_stamps_new_jersey_is_jersey() {
     assert_eq!(a.window().to_bits(), b.window().to_bits());
 }
 
-/// By the paper: behind a plain queue nothing marks, every loss looks like the radio's, and the window grows whatever is
-/// lost.
+/// By the paper: behind a plain queue there are no marks, so every loss looks like the radio's, and the window grows
+/// despite losses.
 #[test]
 fn by_the_paper_losses_behind_a_queue_that_does_not_mark_never_reduce_the_window() {
     let mut path = SimplePath::new(build("jersey(unmarked=radio)"));
@@ -185,7 +185,7 @@ fn by_the_paper_losses_behind_a_queue_that_does_not_mark_never_reduce_the_window
     assert_eq!(path.window(), path.most_window);
 }
 
-/// 50 packets of path and 50 of queue: each loss to the full queue is answered by the rate of the empty path.
+/// 50 packets of path and 50 of queue: each loss to the full queue sets the window to the rate of the empty path.
 #[test]
 fn before_the_first_mark_losses_to_a_full_queue_empty_it() {
     let mut path = SimplePath::new(build("jersey"));
@@ -199,8 +199,8 @@ fn before_the_first_mark_losses_to_a_full_queue_empty_it() {
     assert!((40.0..60.0).contains(&path.least_window), "{}", path.least_window);
 }
 
-/// A queue of a quarter of the path's packets, and the smallest RTT known: 20 segments fit. A mark shows that routers
-/// warn, so that a loss afterwards is the radio's.
+/// A queue of a quarter of the path's packets; with the smallest RTT, 20 segments fit. A mark shows that routers warn,
+/// so a later loss is attributed to the radio.
 #[test]
 fn a_loss_is_congestion_only_while_packets_queue_and_nothing_was_marked() {
     let loss = |spec: &str, marked: bool, rtt_ms: u64| {

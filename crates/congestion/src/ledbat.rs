@@ -1,5 +1,5 @@
 //! LEDBAT++: Balasubramanian, Ertugay, Havey and Bagnulo, draft-irtf-iccrg-ledbat-plus-plus; for background transfers
-//! that yield to all other traffic.
+//! that give way to all other traffic.
 //!
 //! Measures round-trip delay and loss. Below the target delay the window grows as Reno's, slower by a gain of 1/16 or
 //! more; above it, it shrinks in proportion to the excess; a loss halves it. So that several flows measure the same
@@ -26,7 +26,7 @@ use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "ledbat++",
-    summary: "a background transfer: gives way to everybody who fills a queue",
+    summary: "a background transfer: gives way to every flow that fills a queue",
     source: "draft-irtf-iccrg-ledbat-plus-plus-01",
     senses: "delay, loss",
     sets: "window: at most +1 segment per RTT; down with the delay above its target",
@@ -52,7 +52,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable::new("queueing_delay_s", "s", "standing RTT less the smallest RTT"),
     Variable::state(
         "ledbat_phase",
-        "what the window does",
+        "phase of the window",
         &["slow start", "avoidance", "pause", "return"],
     ),
     variables::MIN_RTT,
@@ -214,7 +214,7 @@ impl Controller for Ledbat {
             CongestionEvent::RecoveryStart(recovery) => {
                 self.before.on_recovery(recovery, self.cwnd, self.ssthresh);
                 match self.phase {
-                    // The window is small already: what is lost was sent before.
+                    // The window is small already: the lost packets were sent before.
                     Phase::Pause { .. } => self.ssthresh = (self.ssthresh / 2.0).max(MIN_WINDOW),
                     Phase::SlowStart { first: true } => {
                         self.halve();

@@ -79,7 +79,7 @@ pub use stpd::gains as stpd_gains;
 use narrows_base::{Rate, Time};
 use std::any::Any;
 
-/// How much may be in flight, and how fast it may be sent.
+/// Limits of a sender: packets in flight, and sending rate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SendLimits {
     /// Window in segments: the endpoint sends while the outstanding segments are fewer than its
@@ -87,8 +87,8 @@ pub struct SendLimits {
     pub cwnd: f64,
     /// Pacing rate in bit/s on the wire; `None` for ACK clocking without pacing.
     pub pacing_rate: Option<Rate>,
-    /// Slow-start threshold in segments, if there is one. A window below it may double within a round trip, so an
-    /// endpoint that paces by the window must allow for that.
+    /// Slow-start threshold in segments, if any. A window below it may double within a round trip, so an endpoint that
+    /// paces by the window must allow for that.
     pub ssthresh: Option<f64>,
 }
 
@@ -107,15 +107,15 @@ impl SendLimits {
     }
 }
 
-/// What a controller requires of the transport.
+/// Requirements of a controller on the transport.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Requirements {
-    /// Requires rrtp: it learns of losses by [`on_packet_outcome`](Controller::on_packet_outcome) or from its receiver
-    /// side, neither of which TCP has.
+    /// Requires rrtp: losses are reported by [`on_packet_outcome`](Controller::on_packet_outcome) or by its receiver
+    /// side, which TCP does not have.
     pub rrtp: bool,
     /// Detects by its own ticks that no acknowledgements arrive. The sender then reports no slow-start restart after
-    /// persistent congestion, and sends nothing beyond the limits (a recovery's first packet, a probe) within the first
-    /// two seconds of silence.
+    /// persistent congestion. It also sends no packet beyond the limits (a recovery's first packet, a PTO probe) within
+    /// the first two seconds without acknowledgements.
     pub own_timer: bool,
     /// Its packets are ECT(1) (RFC 9331): it reacts to every mark in proportion, and so needs accurate ECN feedback,
     /// which rrtp has.
@@ -131,7 +131,7 @@ impl Requirements {
     pub const L4S: Requirements = Requirements { rrtp: true, own_timer: false, l4s: true };
 }
 
-/// What a controller is built from.
+/// Inputs of a controller's constructor.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Environment {
     /// Initial window in segments.
@@ -140,16 +140,16 @@ pub struct Environment {
     pub initial_ssthresh: f64,
     /// Bytes of a full data packet on the wire.
     pub packet_bytes: u32,
-    /// What is halved at a loss.
+    /// The quantity that is halved at a loss.
     pub halve: Halve,
     /// Whether preset `ns2` is in force: controllers that ns-2 implements differently from their RFC follow ns-2,
-    /// unless a parameter says otherwise.
+    /// unless a parameter overrides it.
     pub ns2: bool,
-    /// Whether preset `linux` is in force: controllers that Linux has follow it, unless a parameter says otherwise.
+    /// Whether preset `linux` is in force: controllers that Linux has follow it, unless a parameter overrides it.
     pub linux: bool,
     /// Key of random draws (BBR's probing phase).
     pub random_key: narrows_base::RandomKey,
-    /// What is known about the path.
+    /// Properties of the path that are given in advance.
     pub hints: PathHints,
 }
 
@@ -169,7 +169,7 @@ impl Default for Environment {
     }
 }
 
-/// What is halved at a loss.
+/// The quantity that is halved at a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Halve {
     /// FlightSize (RFC 5681 equation 4).
@@ -197,15 +197,17 @@ impl Halve {
 /// The sender side of a controller.
 ///
 /// All methods except [`on_ack`](Controller::on_ack) and [`send_limits`](Controller::send_limits) have empty defaults.
-/// `#[derive(Clone)]` is required, so that a running controller can be copied; as [`Any`] it can be found again as its
-/// own type behind a `dyn Controller`. The order of calls for one
-/// acknowledgement: `on_packet_outcome` for each packet, `on_ack`, then `on_congestion_event` for what it revealed:
-/// losses, then the end or start of a recovery or a slow-start restart, and ECN marks last. During recovery
-/// `Ack::in_recovery` is set, also for the acknowledgement that ends it.
+/// `#[derive(Clone)]` is required, so that a running controller can be copied. As [`Any`], a `dyn Controller` can be
+/// `#[derive(Clone)]` is required, so that a running controller can be copied. As [`Any`], a `dyn Controller` can be
+/// converted back to its own type.
+///
+/// Calls for one acknowledgement are in this order: `on_packet_outcome` for each packet, `on_ack`, then
+/// `on_congestion_event` for its consequences. Losses come first, then the end or start of a recovery or a slow-start
+/// restart, and ECN marks last. During recovery `Ack::in_recovery` is set, also for the acknowledgement that ends it.
 pub trait Controller: CloneController + Any + Send {
     /// An acknowledgement arrived. Called for every one, including duplicates.
     fn on_ack(&mut self, ack: &Ack);
-    /// The present limits.
+    /// The limits in force.
     fn send_limits(&self) -> SendLimits;
 
     /// A packet was sent.
@@ -215,9 +217,9 @@ pub trait Controller: CloneController + Any + Send {
     fn on_packet_outcome(&mut self, _outcome: &PacketOutcome) {}
     /// Losses were detected, a recovery begins or ends, or slow start restarts.
     fn on_congestion_event(&mut self, _event: &CongestionEvent) {}
-    /// More is known about the path, or it has changed.
+    /// Some properties of the path have changed or become known.
     fn on_path_event(&mut self, _now: Time, _event: &PathEvent) {}
-    /// The time given by [`next_tick`](Controller::next_tick) has come.
+    /// The time given by [`next_tick`](Controller::next_tick) has been reached.
     fn on_tick(&mut self, _now: Time) {}
     /// When to call [`on_tick`](Controller::on_tick); [`Time::NEVER`] for never.
     fn next_tick(&self) -> Time {
@@ -227,7 +229,7 @@ pub trait Controller: CloneController + Any + Send {
     fn feedback_to_receiver(&self) -> Feedback {
         Feedback::NONE
     }
-    /// What it requires of the transport; never changes.
+    /// Requirements on the transport; they never change.
     fn requirements(&self) -> Requirements {
         Requirements::default()
     }

@@ -1,21 +1,20 @@
-//! Bounded LIMD: RRTP's rate law for networks that are shared, as S3 section 3.4.1 prints it.
+//! Bounded LIMD: RRTP's rate algorithm for shared networks, as printed in the RRTP thesis, section 3.4.1.
 //!
-//! The receiver averages the gaps at which packets left and came (`limd/receiver.rs`) and reports each epoch of
-//! ten packets; r is the rate of sending over that of receiving. Above 1.05 it is taken for incipient congestion:
-//! the rate is multiplied by max(1 - beta, 0.5), and beta, 0.05 at first, doubles with each such epoch in a
-//! row. Below 0.95 the rate grows by alpha and beta begins anew. Between them it stays. All of that within two
-//! bounds that follow what is measured.
+//! The receiver averages the gaps between packets at departure and at arrival (`limd/receiver.rs`) and reports each
+//! epoch of ten packets; r is the sending rate over the receiving rate. An r above 1.05 counts as incipient congestion:
+//! the rate is multiplied by max(1 - beta, 0.5), and beta, 0.05 at first, doubles with each consecutive such epoch. If
+//! r is below 0.95 the rate grows by alpha and beta is reset. In between, the rate stays. The rate is kept within two
+//! bounds that follow measurements.
 //!
-//! - As printed the rate never rises: packets come faster than they leave only while a queue empties, so
-//!   that a sender that sends less than fits sees r = 1. `rise=probe` adds what is missing, alpha every second
-//!   epoch in which the rate stayed; `rise=printed` is S3's text. A rate that is told (`rate=`) is how S3's tests
-//!   began.
-//! - Not printed: alpha (a packet per round trip and round trip, at most a tenth of the rate) and the bounds. The
-//!   upper one is a tenth above the most that arrived, that the first flight told, or that was told; the lower
-//!   one half of the mean rate of epochs in which it stayed, and it halves with each epoch in which beta has
-//!   reached 0.5.
-//! - A loss that the receiver takes for congestion halves the rate, once in a round trip (S3: "in a similar manner
-//!   as TCP Reno"). After a timeout it begins at a packet per round trip and doubles each epoch until r exceeds
+//! - As printed the rate never rises. Packets arrive faster than they were sent only while a queue empties, so a sender
+//!   below the path's rate measures r = 1. `rise=probe` adds the missing rise: alpha every second epoch in which the
+//!   rate stayed. `rise=printed` is the thesis's text. Its tests began with a given rate (`rate=`).
+//! - Not printed: alpha (a packet per round trip and round trip, at most a tenth of the rate) and the bounds. The upper
+//!   bound is a tenth above the largest of three rates: received, measured by the first flight, and given. The lower
+//!   one is half of the mean rate of epochs in which it stayed. It is halved with each epoch in which beta has reached
+//!   0.5.
+//! - A loss that the receiver attributes to congestion halves the rate, once in a round trip (the thesis: "in a similar
+//!   manner as TCP Reno"). After a timeout it begins at a packet per round trip and doubles each epoch until r exceeds
 //!   1.05.
 //! - The receiver's notification of a rise of the trip times (section 3.6) counts as r above 1.05.
 
@@ -34,8 +33,8 @@ use receiver::Receiver;
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "limd",
-    summary: "RRTP's bounded linear increase and multiplicative decrease, as printed (S3)",
-    source: "S3 section 3.4.1, figure 3.4",
+    summary: "bounded linear increase and multiplicative decrease of the RRTP thesis, as printed",
+    source: "the RRTP thesis, section 3.4.1, figure 3.4",
     senses: "gaps of arrivals over gaps of departures, rising trip times",
     sets: "pacing rate",
     params: &[
@@ -43,17 +42,17 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "rise",
             help: "whether the rate rises where it is steady: never, or alpha every second epoch",
             kind: ParamKind::Choice(&["probe", "printed"]),
-            origin: "S3 section 3.4.1: printed; probe: ours",
+            origin: "the RRTP thesis, section 3.4.1: printed; probe: an addition",
         },
         Param {
             name: "notify",
-            help: "whether the receiver tells of rising trip times",
+            help: "whether the receiver reports rising trip times",
             kind: ParamKind::Choice(&["on", "off"]),
-            origin: "S3 section 3.6",
+            origin: "the RRTP thesis, section 3.6",
         },
     ],
     status: Status::Differs(
-        "S3's law as printed cannot rise; with a probe it fills the path and is fair (docs/validation.md, s3-limd)",
+        "as printed, the rate cannot rise; with a probe it fills the path and is fair (docs/validation.md, s3-limd)",
     ),
 };
 
@@ -64,29 +63,29 @@ pub const VARIABLES: &[Variable] = &[
     Variable::new(
         "decrease",
         "fraction",
-        "part of the rate that the next sign of congestion takes (beta of S3)",
+        "share by which the next sign of congestion reduces the rate (beta of the RRTP thesis)",
     ),
 ];
 
-/// S3: within this distance of 1, r is 1.
+/// The RRTP thesis: within this distance of 1, r counts as 1.
 const DEAD: f64 = 0.05;
-/// S3's beta: at first, and at most.
+/// The RRTP thesis's beta: at first, and at most.
 const FIRST_BETA: f64 = 0.05;
 const MAX_BETA: f64 = 0.5;
 /// Packets of an epoch, as the receiver counts them.
 const EPOCH: f64 = 10.0;
 /// The largest step up, as a share of the rate.
 const MAX_STEP: f64 = 0.1;
-/// The bounds over what they follow.
+/// The bounds as multiples of the rates that they follow.
 const ABOVE: f64 = 1.1;
 const BELOW: f64 = 0.5;
 /// Epochs in which the rate stayed until a probe.
 const STEADY: u64 = 2;
-/// Packets of the first flight, which tells a first rate.
+/// Packets of the first flight, from which the first rate is measured.
 const FIRST: f64 = 4.0;
 /// Round trips without enough of it, after which a flight per round trip is the first rate.
 const FIRST_ROUNDS: u64 = 3;
-/// Another packet in four seconds, or nothing would be heard of within an outage.
+/// Packets per second: another packet in four seconds, so that feedback arrives again after an outage.
 const MIN_RATE: f64 = 0.25;
 
 /// Builds the sender side.
@@ -116,7 +115,7 @@ pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn Rece
     Box::new(Receiver::new(settings.choice("notify") == "on"))
 }
 
-/// Epochs in a row in which the rate stayed, and the sum of their rates.
+/// Consecutive epochs in which the rate stayed, and the sum of their rates.
 #[derive(Clone, Copy, Debug, Default)]
 struct Steady {
     epochs: u64,
@@ -133,13 +132,13 @@ struct Limd {
     flight: PacketTrain,
     out: u64,
     beta: f64,
-    /// The most that was told or measured of the path's rate, and the lower bound, in packets per second.
+    /// The largest given or measured rate of the path, and the lower bound, in packets per second.
     known: f64,
     least: f64,
     steady: Steady,
     slow_start: bool,
     cut_at: Option<Time>,
-    /// The last one that was heard of.
+    /// Number of the last epoch that was reported.
     epoch: f64,
     ratio: f64,
 }
@@ -160,7 +159,8 @@ impl Limd {
         self.rate = Some(bounded(rate, MIN_RATE));
     }
 
-    /// The first rate: of packets that left together or, where too few of them came, a flight per round trip.
+    /// Sets the first rate: that of packets that were sent together, or a flight per round trip if too few of them
+    /// arrived.
     fn begin(&mut self) {
         let Some(base) = self.path.base() else { return };
         if let Some(rate) = self.flight.rate(FIRST as usize - 1) {
@@ -184,7 +184,7 @@ impl Limd {
         self.ratio = came / left;
         self.known = self.known.max(1.0 / came);
         if notified || self.ratio > 1.0 + DEAD {
-            // The bound follows what the path carries now.
+            // The bound follows the present receiving rate.
             self.known = 1.0 / came;
             self.decrease(rate);
         } else if self.slow_start {
@@ -208,7 +208,7 @@ impl Limd {
         self.beta = (2.0 * self.beta).min(MAX_BETA);
     }
 
-    /// A packet per round trip and round trip, for the time that the epoch took.
+    /// A packet per round trip and round trip, over the duration of the epoch.
     fn increase(&mut self, rate: f64) {
         let Some(base) = self.path.base() else { return };
         let step = (EPOCH / rate / (base * base)).min(MAX_STEP * rate);
@@ -274,7 +274,7 @@ impl Controller for Limd {
     }
 
     fn send_limits(&self) -> SendLimits {
-        // A second flight waits until the first is heard of, or it would not leave together.
+        // A second flight must wait for feedback on the first; otherwise the two would be sent together.
         let first = if self.out > 1 { 1.0 } else { FIRST };
         let Some(rate) = self.rate else { return SendLimits::unpaced(first) };
         let bps = bounded(rate * self.packet_bits, 1.0);

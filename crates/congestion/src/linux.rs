@@ -1,9 +1,9 @@
 //! Linux's congestion control: a file per algorithm as in Linux 6.1, and, here, Reno's growth in whole segments as in
 //! Linux 2.6 and ns-2's TCP/Linux.
 //!
-//! The latter is shared by the controllers whose reference numbers come from there (veno, westwood+). The window
-//! is a whole number; a counter of ACKs adds 1 to it after `cwnd + 1` ACKs, and slow start still
-//! runs at `cwnd == ssthresh`. Both differ from RFC 5681 by less than a segment per round trip.
+//! Controllers with reference numbers from there use the latter (veno, westwood+). The window is a whole number. A
+//! counter of ACKs adds 1 to it after `cwnd + 1` ACKs, and slow start still runs at `cwnd == ssthresh`. Both differ
+//! from RFC 5681 by less than a segment per round trip.
 
 pub mod cubic;
 pub mod reno;
@@ -20,7 +20,7 @@ use narrows_base::{Param, Settings};
 pub const fn like(choices: &'static [&'static str]) -> Param {
     Param {
         name: "like",
-        help: "whose variant: Linux 6.1's, or the one that the descriptor names",
+        help: "variant: Linux 6.1's, or the one that the descriptor names",
         kind: ParamKind::Choice(choices),
         origin: "linux in preset linux",
     }
@@ -35,7 +35,7 @@ pub fn is_meant(settings: &Settings, environment: &Environment) -> bool {
     }
 }
 
-/// Segments of one ACK that the counters below take one by one.
+/// Segments of one ACK that the counters below process one by one.
 pub const MAX_COUNTED: u64 = 64;
 
 /// A whole window, its ACK counter and its threshold.
@@ -56,7 +56,7 @@ impl WholeWindow {
         self.cwnd as f64 <= self.ssthresh
     }
 
-    /// Counts an ACK; true each time a window of them has come.
+    /// Counts an ACK; true after each window of ACKs.
     pub fn count(&mut self) -> bool {
         let full = self.count >= self.cwnd;
         self.count = if full { 0 } else { self.count + 1 };
@@ -67,14 +67,14 @@ impl WholeWindow {
         self.cwnd = self.cwnd.saturating_add(1);
     }
 
-    /// One ACK's growth.
+    /// Growth by one ACK.
     pub fn reno(&mut self) {
         if self.slow_start() || self.count() {
             self.raise();
         }
     }
 
-    /// Sets the window; counting begins anew.
+    /// Sets the window and resets the count.
     pub fn set(&mut self, cwnd: u64) {
         self.cwnd = cwnd.max(1);
         self.count = 0;

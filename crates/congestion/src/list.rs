@@ -1,6 +1,6 @@
-//! The list of controllers. A controller is one file in this folder, its `mod` line in
-//! `lib.rs` and its entry here; no other code knows its name. Programs add their own with
-//! `narrows_sim::Registry`, or for a time with `narrows_sim::Loan`.
+//! The list of controllers. A controller is one file in this folder, its `mod` line in `lib.rs` and its entry here; no
+//! other code refers to it. Programs add their own with `narrows_sim::Registry`, or for a time with
+//! `narrows_sim::Loan`.
 
 use crate::{Controller, Environment, ReceiverSide, SendLimits};
 use crate::{
@@ -15,12 +15,13 @@ use std::panic::RefUnwindSafe;
 /// Builds a receiver side.
 pub type BuildReceiver = fn(&Settings, &Environment) -> Box<dyn ReceiverSide>;
 
-/// Within what whole simulations run: see [`ControllerEntry::with_scope`].
+/// Scope in which whole simulations run: see [`ControllerEntry::with_scope`].
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
-    /// Runs what it is given, once.
+    /// Calls its argument once.
     pub enter: fn(&mut dyn FnMut()),
-    /// Asked within it, now and then: why the simulation cannot go on, if a controller of this thread has failed.
+    /// Called repeatedly within the scope. Returns the reason to stop the simulation if a controller of this thread has
+    /// failed.
     pub failure: fn() -> Option<String>,
 }
 
@@ -54,7 +55,7 @@ pub struct ControllerEntry {
     ack_driven: bool,
     /// Within which whole simulations run.
     pub scope: Option<Scope>,
-    /// Distinguishes it from another controller of the same name; 0 for what is part of the program.
+    /// Distinguishes it from another controller of the same name; 0 for one that is part of the program.
     pub version: u64,
 }
 
@@ -67,7 +68,7 @@ impl ControllerEntry {
     ) -> ControllerEntry {
         ControllerEntry::built_by(descriptor, Builder::Function(build))
     }
-    /// The same for what is known only while the program runs, such as a class of an interpreter.
+    /// As [`new`](Self::new), for a part that is created at run time, such as a class of an interpreter.
     pub fn from_closure(descriptor: &'static Descriptor, build: &'static Build) -> ControllerEntry {
         ControllerEntry::built_by(descriptor, Builder::Closure(build))
     }
@@ -89,8 +90,8 @@ impl ControllerEntry {
             Builder::Closure(build) => build(settings, environment),
         }
     }
-    /// Whole simulations run within this scope: what costs too much per event, such as an interpreter's lock, is
-    /// taken once per run. It is also how a controller that can fail ends its simulation.
+    /// Runs whole simulations within this scope. Resources that are too expensive per event, such as an interpreter's
+    /// lock, are acquired once per run. The scope also ends the simulation of a controller that can fail.
     #[must_use]
     pub const fn with_scope(mut self, scope: Scope) -> ControllerEntry {
         self.scope = Some(scope);
@@ -109,7 +110,7 @@ impl ControllerEntry {
         self.variables = variables;
         self
     }
-    /// Adds a receiver side, which then determines what may be sent.
+    /// Adds a receiver side, which then determines the sending limits.
     #[must_use]
     pub const fn with_receiver(mut self, build: BuildReceiver) -> ControllerEntry {
         self.receiver = Some(build);
@@ -203,7 +204,7 @@ impl ControllerEntry {
         Settings::read(spec, self.descriptor.params)
     }
 
-    /// Whether it goes by what only rrtp tells: the fate of each packet by its number, or what its receiver side measures.
+    /// Whether it depends on data that only rrtp has: the outcome of each packet by its number, or its receiver side.
     pub fn needs_rrtp(&self, settings: &Settings, environment: &Environment) -> bool {
         /// Made for packet outcomes, without going by their numbers: how many were lost, and when the newest that
         /// arrived had been sent, is enough.
@@ -213,8 +214,8 @@ impl ControllerEntry {
         by_number || self.receiver.is_some()
     }
 
-    /// What it permits before the first packet; `None` of one that is known only while the program runs, which is not
-    /// built without need.
+    /// Limits before the first packet; `None` for a controller that is created at run time, which is only built if
+    /// needed.
     pub fn first_limits(
         &self,
         settings: &Settings,

@@ -1,4 +1,4 @@
-//! What every controller on the list must keep, whatever happens to it.
+//! Requirements on every controller of the list, under any sequence of events.
 
 use crate::fuzz::{FuzzCase, variants};
 use crate::list::CONTROLLERS;
@@ -47,8 +47,7 @@ fn cards_are_complete() {
     }
 }
 
-/// Whoever reads a series finds every column's unit and meaning in the list, and nothing in the list
-/// that no run could show.
+/// Every column of a series has its unit and meaning in the list, and the list has no column that no run could show.
 #[test]
 fn what_controllers_show_is_explained() {
     let mut all: BTreeMap<&str, Variable> = BTreeMap::new();
@@ -74,8 +73,8 @@ fn what_controllers_show_is_explained() {
     }
 }
 
-/// An application that sends a tenth of what the path carries says nothing about the path: an estimate of its bandwidth stays,
-/// and a search for it does not end. A path that became slower is another thing.
+/// An application that sends a tenth of the path's capacity gives no measurement of it: the estimate of the bandwidth
+/// stays, and a search for it does not end. A path that became slower is another case.
 #[test]
 fn little_data_does_not_make_a_path_slow() {
     let at = Time::from_secs_f64;
@@ -112,8 +111,8 @@ fn little_data_does_not_make_a_path_slow() {
     }
 }
 
-/// The steps of `docs/adding-a-controller.md` into the list: the page's file compiles in its place, the
-/// page's line is an entry, and what it makes keeps what every listed controller must keep.
+/// The steps of `docs/adding-a-controller.md` into the list: the page's file compiles in its place, the page's line is
+/// an entry, and its controller meets the requirements on every listed controller.
 #[test]
 fn the_worked_example_can_be_listed() {
     use crate::gentle;
@@ -182,8 +181,7 @@ fn controllers_repeat_to_the_bit() {
     }
 }
 
-/// A copy of a running controller goes on as the original would have: nothing that it has learned is shared or
-/// left behind.
+/// A copy of a running controller continues as the original would have: no state is shared, and none is missing.
 #[test]
 fn a_copy_goes_on_as_its_original() {
     use crate::scenario::build;
@@ -200,7 +198,7 @@ fn a_copy_goes_on_as_its_original() {
             if copied {
                 let mut original = path.controller.clone();
                 std::mem::swap(&mut original, &mut path.controller);
-                // What happens to the original from now on is nothing to the copy.
+                // Later events of the original do not affect the copy.
                 let restart = SlowStartRestart {
                     now: path.now,
                     flight: 10,

@@ -1,16 +1,16 @@
-//! What is known about a path in advance, and the source of that knowledge.
+//! Properties of a path that are given in advance, and their source.
 
 use narrows_base::{Duration, Rate};
 
-/// What is known about a path in advance: initial estimates, which measurements replace (S3 section
-/// 3.2, "network characteristics").
+/// Initial estimates of a path's properties, which measurements replace (the RRTP thesis, section 3.2, "network
+/// characteristics").
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct PathHints {
-    /// Rate of the path in bit/s on the wire (S3's SendRate_char).
+    /// Rate of the path in bit/s on the wire (SendRate_char of the RRTP thesis).
     pub rate: Option<Rate>,
-    /// Round-trip time with empty queues (S3's RoundTripTime_char).
+    /// Round-trip time with empty queues (RoundTripTime_char of the RRTP thesis).
     pub rtt: Option<Duration>,
-    /// Share of packets that the path loses without congestion, 0 to 1 (S3's LossRate_char).
+    /// Share of packets that the path loses without congestion, 0 to 1 (LossRate_char of the RRTP thesis).
     pub loss: Option<f64>,
 }
 
@@ -20,8 +20,8 @@ pub enum HintSource {
     /// The local user, by a flag or a configuration.
     #[default]
     User,
-    /// A measurement that this side stored for this peer, whose key and address were verified.
+    /// A measurement that this side stored for this peer, after its key and address were verified.
     Stored,
-    /// The peer, whose hints may be false.
+    /// The peer. Its hints may be false.
     Peer,
 }

@@ -14,11 +14,11 @@
 //! `rtt_virt` is the larger of srtt and 25 ms: flows with shorter RTTs grow and update alpha as if theirs were 25 ms,
 //! so that they do not displace flows with longer RTTs (2.4.4). Slow start ends at the first mark or loss.
 //!
-//! If slow start ends early on a fast link (because its bursts are marked), the window grows only by a packet per round
-//! from there: 1 Gbit/s with 10 ms is .63 used over the first 10 s (mean of three).
+//! If slow start ends early on a fast link (because its bursts are marked), the window then grows only by a packet per
+//! round. On 1 Gbit/s with 10 ms, .63 is used over the first 10 s (mean of three).
 //!
 //! Left out: the fallback to Reno's reaction behind a classic ECN queue as in RFC 3168 (optional in section 2.4.1 of
-//! the draft, off in Linux). Beside Reno in such a queue it takes more than its share.
+//! the draft, off in Linux). Beside Reno in such a queue it takes more than its fair share.
 
 use crate::undo::BeforeLosses;
 use crate::{
@@ -236,7 +236,7 @@ mod tests {
         assert!(s.window() >= after);
     }
 
-    /// A tenth of the packets marked: alpha goes there, and a reduction leaves 95%.
+    /// A tenth of the packets is marked: alpha converges to it, and a reduction leaves 95%.
     #[test]
     fn a_reduction_is_in_proportion_to_the_share_of_marks() {
         let mut s = Scenario::new(build("prague"));
@@ -245,7 +245,7 @@ mod tests {
             marked(&mut s, u32::from(i % 10 == 9));
         }
         assert!((alpha(&s) - 0.1).abs() < 0.01, "{}", alpha(&s));
-        // 180 unmarked of 200 acknowledgements per round trip add 180 / w, and w / 20 goes: w is 60.
+        // 180 unmarked of 200 acknowledgements per round trip add 180 / w, and w / 20 is subtracted: w is 60.
         let window = s.window();
         assert!((window - 60.0).abs() < 4.0, "{window}");
     }

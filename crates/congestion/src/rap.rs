@@ -5,12 +5,12 @@
 //! window. Losses of packets sent before the last halving belong to it. The first ACK sets the rate
 //! to one packet per SRTT.
 //!
-//! As in ns-2's module where the paper leaves it open: the first packets leave a second apart, the
-//! timeout is 1.2 SRTT + 4 RTTVAR, and a source that used less than half of its rate earns no more.
-//! Departures: SRTT and RTTVAR are RFC 6298's (ns-2's gain is a half); one timer that ACKs restart
-//! stands for a timer per packet; a mark counts as a loss (RFC 3168); steps are at least 1 ms apart
-//! and earn nothing without an ACK, or the rate would never fall below a packet per round trip on a
-//! dead path; and a packet leaves every 64 s whatever happens, as TFRC's (RFC 5348 section 4.3).
+//! As in ns-2's module where the paper leaves it open: the first packets are sent a second apart, and the timeout is
+//! 1.2 SRTT + 4 RTTVAR. A source that used less than half of its rate does not raise it. Departures: SRTT and RTTVAR
+//! are RFC 6298's (ns-2's gain is a half). One timer that ACKs restart replaces a timer per packet. A mark counts as a
+//! loss (RFC 3168). Steps are at least 1 ms apart and do not raise the rate without an ACK; otherwise it would never
+//! fall below a packet per round trip on a dead path. A packet is sent at least every 64 s, as in TFRC (RFC 5348
+//! section 4.3).
 
 use crate::{
     Ack, Controller, Environment, PacketOutcome, Requirements, SendLimits, Sent, bounded, positive,
@@ -90,11 +90,11 @@ struct Rap {
     rate: f64,
     srtt: Option<Duration>,
     timeout: Duration,
-    /// When the rate was last cut.
+    /// Time of the last reduction of the rate.
     cut_at: Option<Time>,
     /// Packets sent since the last step.
     sent: u64,
-    /// Whether an ACK came since the last step.
+    /// Whether an ACK has arrived since the last step.
     acked: bool,
     /// When the rate rises next.
     step: Time,

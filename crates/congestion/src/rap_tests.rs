@@ -129,7 +129,7 @@ fn a_silence_halves_once_for_each_packet_that_waits_in_vain() {
         r.round();
     }
     r.ack();
-    // 1.2 SRTT after the last ACK; the step between earns nothing.
+    // 1.2 SRTT after the last ACK; the step in between does not raise the rate.
     let last = r.scenario.now;
     r.tick();
     r.tick();
@@ -145,7 +145,7 @@ fn a_silence_halves_once_for_each_packet_that_waits_in_vain() {
         }
     }
     assert!((r.packets_per_s() - 1.0 / 64.0).abs() < 1e-3, "never below one packet in 64 s");
-    // The path is back: one ACK is enough to climb again.
+    // The path works again: one ACK is enough for the rate to grow.
     r.ack();
     r.tick();
     assert!(r.packets_per_s() > 10.0, "{}", r.packets_per_s());

@@ -64,9 +64,8 @@ struct Reno {
 }
 
 impl Reno {
-    /// The new (cwnd, ssthresh). FlightSize counts what arrived behind a hole, too, and behind a lost
-    /// repair it grows until the timeout, far beyond what the path holds; equation 4 is an upper
-    /// limit, and here so is `most`.
+    /// The new (cwnd, ssthresh). FlightSize includes packets that arrived behind a hole. Behind a lost retransmission
+    /// it grows until the timeout, far beyond the path's capacity. Equation 4 is an upper limit, and here so is `most`.
     fn cut(&self, flight: u64, most: f64) -> (f64, f64) {
         let scale = self.decrease / 0.5;
         let (cwnd, ssthresh) = self.halve.apply(self.cwnd, flight);
@@ -143,7 +142,7 @@ mod tests {
         assert_eq!((s.window(), s.ssthresh()), (1.0, Some(16.0)));
     }
 
-    /// FlightSize counts what arrived behind a hole, too: a thousand segments after a lost repair.
+    /// FlightSize includes packets that arrived behind a hole: a thousand segments after a lost retransmission.
     #[test]
     fn a_loss_never_raises_the_window_however_much_arrived_behind_a_hole() {
         for spec in ["reno", "reno(decrease=0.9)"] {

@@ -1,11 +1,12 @@
-//! How late packets may come where the path reorders: RFC 8985's reordering window (section 6.2 step 4), at the
-//! receiver, for controllers that look for losses there.
+//! RFC 8985's reordering window (section 6.2 step 4), for controllers that detect losses at the receiver. It limits the
+//! lateness of packets on paths that reorder.
 //!
-//! Until a packet comes after it was counted as lost, three later ones are a loss. From then on a missing packet is
-//! lost when a later one came a window of time ago: as many quarters of the round trip as late packets needed, at
-//! most a whole one. After 16 loss events it is what they needed during these, or a quarter.
+//! Until a packet that was counted as lost arrives, three later packets indicate a loss. From then on a missing packet
+//! counts as lost once a later one has been received for the length of the window. The window is the smallest number of
+//! quarters of the RTT that covers the late packets, at most a whole RTT. After 16 loss events it is reset to the
+//! largest lateness during these, or to a quarter.
 
-/// Loss events for which what late packets needed counts (RACK.reo_wnd_persist).
+/// Loss events for which the largest lateness is kept (RACK.reo_wnd_persist).
 const EVENTS: u32 = 16;
 /// Parts of the round trip by which the window grows, and the most of them.
 const STEPS: f64 = 4.0;
@@ -13,19 +14,19 @@ const STEPS: f64 = 4.0;
 /// The window; times in seconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReorderingWindow {
-    /// Quarters of a round trip; 0 until packets were seen late.
+    /// Quarters of a round trip; 0 before the first late packet.
     steps: f64,
-    /// What packets needed since it was last made shorter, and the loss events since then.
+    /// Largest lateness in quarters since the window was last reduced, and the loss events since then.
     needed: f64,
     events: u32,
 }
 
 impl ReorderingWindow {
-    /// How long a missing packet is waited for after a later one came.
+    /// Wait for a missing packet after the arrival of a later one.
     pub fn length(&self, rtt: f64) -> f64 {
         self.steps * rtt / STEPS
     }
-    /// A packet came so long after one that left later.
+    /// A packet arrived this long after one that was sent later.
     pub fn on_late(&mut self, late: f64, rtt: f64) {
         let needed = (late * STEPS / rtt.max(1e-9)).ceil().clamp(1.0, STEPS);
         self.needed = self.needed.max(needed);
@@ -55,7 +56,7 @@ mod tests {
             window.on_late(late, 0.04);
             assert!((window.length(0.04) - length).abs() < 1e-12, "{late}");
         }
-        // What widened it counts for the first sixteen events.
+        // The window stays wide for the first sixteen events.
         for length in [0.04, 0.01] {
             (0..EVENTS).for_each(|_| window.on_loss_event());
             assert!((window.length(0.04) - length).abs() < 1e-12, "{length}");

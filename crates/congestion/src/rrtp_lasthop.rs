@@ -1,30 +1,28 @@
-//! RRTP on a dedicated channel: S3 section 3.4.2, "wireless-last-hop networks".
+//! RRTP on a dedicated channel: the RRTP thesis, section 3.4.2, "wireless-last-hop networks".
 //!
-//! The radio channel is the bottleneck and belongs to this connection alone, so nobody has to be fair:
-//! the sender keeps to the channel's rate, told or measured, and changes it only when the channel's
-//! rate changes. The receiver side averages the gaps at which packets left and came
-//! (`rrtp_lasthop/receiver.rs`) and reports each epoch of ten; r is the ratio of the two.
+//! The radio channel is the bottleneck and belongs to this connection alone, so fairness does not matter. The sender
+//! keeps to the channel's rate, given or measured, and changes it only when the channel's rate changes. The receiver
+//! side averages the gaps between packets at departure and at arrival (`rrtp_lasthop/receiver.rs`) and reports each
+//! epoch of ten; r is the ratio of the two.
 //!
-//! - S3: where r leaves 0.95 to 1.05, the new rate is the recent one over r, in the direction of the
-//!   receive rate. The gaps are those of the same packets, so that this *is* the receive rate and applying
-//!   it twice does no harm. Down, only if the round trip shows the queue that must be there then; up, no
-//!   more than left: packets that some host or radio held back come late, and then together, faster
-//!   than the channel is.
-//! - S3's sender cannot find that a channel became faster: as long as it sends less than fits, r is 1.
-//!   Ours sends a quarter faster for a round trip every sixteenth epoch, and keeps what arrives at that
-//!   rate. A probe that found something is followed by another, twice as far.
-//! - S3 says nothing of the queue that was built before r told. Ours has a window: a quarter, and four
-//!   packets, above what the rate and the smallest round trip need.
-//!   A smallest round trip that was not seen again for a minute, or 240 of them, is asked for: the window
-//!   falls below the product for two round trips, and what they take at least is the smallest from then on.
-//! - Losses by the radio change nothing. Congestion halves the rate, as in S3's regular mode, once in a
-//!   round trip and for a round trip: then 95 % of it come back, S3's "instantaneous recovery"
-//!   (section 4.4.2). Without that the next probe would have to find the rate anew.
-//! - S3 believes the receiver's loss classifier. On the channel of its own whatever queue there is is ours,
-//!   so here a loss is congestion only if a queue shows in the round trips, too, or if a round lost
-//!   more than any radio. Gaps between arrivals alone convict innocents wherever hosts hold packets
-//!   back for a fraction of a gap.
-//! - A rate is told (`rate=`), or taken from the spacing of the first packets that left together.
+//! - The thesis: if r leaves 0.95 to 1.05, the new rate is the recent one over r, in the direction of the receive rate.
+//!   The gaps are those of the same packets, so this *is* the receive rate, and applying it twice does no harm. The
+//!   rate falls only if the round trip shows the queue that must be there then. It rises to no more than the sending
+//!   rate: packets that a host or radio held back arrive late, and then together, faster than the channel is.
+//! - The thesis's sender cannot detect that a channel became faster: below the channel's rate, r is 1. This sender is a
+//!   quarter faster for a round trip every sixteenth epoch, and keeps the receive rate of that time. A successful probe
+//!   is followed by another, twice as large.
+//! - The thesis does not treat the queue that is built before r changes. This sender has a window: a quarter, and four
+//!   packets, above the rate times the smallest round trip. If the smallest round trip is not measured again for a
+//!   minute, or 240 round trips, it is measured anew. The window falls below the BDP for two round trips, and their
+//!   minimum is the new smallest round trip.
+//! - Losses by the radio have no effect. Congestion halves the rate, as in the thesis's regular mode, once in a round
+//!   trip and for a round trip. Then 95 % of it is restored, the thesis's "instantaneous recovery" (section 4.4.2).
+//!   Without that the next probe would have to find the rate again.
+//! - The thesis relies on the receiver's loss classifier. On a dedicated channel any queue is the flow's own, so here a
+//!   loss counts as congestion only if the round trips show a queue, too, or if a round lost more than any radio. Gaps
+//!   between arrivals alone are unreliable if hosts delay packets by a fraction of a gap.
+//! - The rate is given (`rate=`), or measured by the spacing of the first packets that were sent together.
 
 mod receiver;
 
@@ -42,7 +40,7 @@ use receiver::Receiver;
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "rrtp-lasthop",
     summary: "keeps to the rate of a radio channel of its own (S3)",
-    source: "S3 section 3.4.2; window and probe are ours",
+    source: "the RRTP thesis, section 3.4.2; window and probe are additions",
     senses: "gaps of arrivals over gaps of departures",
     sets: "pacing rate, and a window as a bound",
     params: &[],
@@ -66,33 +64,33 @@ pub const VARIABLES: &[Variable] = &[
     ),
 ];
 
-/// S3: within this distance of 1, r is 1.
+/// The RRTP thesis: within this distance of 1, r counts as 1.
 const DEAD: f64 = 0.05;
-/// Epochs between two probes, what the first adds, and the most that one after successes adds.
+/// Epochs between two probes, the first probe's share of the rate, and the largest share after successful ones.
 const PROBE_EPOCHS: u32 = 16;
 const PROBE: f64 = 0.25;
 const MAX_PROBE: f64 = 1.0;
-/// The window over the product, and packets more.
+/// The window as a multiple of the BDP, and packets added to it.
 const WINDOW: f64 = 1.25;
 const MORE: f64 = 4.0;
-/// Packets of the first flight; so many less one that left together tell a first rate.
+/// Packets of the first flight. The first rate is measured if all but one of them were sent together.
 const FIRST: f64 = 4.0;
-/// So few packets can mistake a host's haste for a fast channel: no more than this in the next round
-/// trip, and probes that double.
+/// With so few packets, delays in hosts may look like a fast channel. So the next round trip has at most this many
+/// packets, and probes that double.
 const JUMP: f64 = 64.0;
-/// Rounds that may pass until they do.
+/// Rounds without a measurement before probes double.
 const FIRST_ROUNDS: u64 = 3;
-/// Within this share of the smallest, a round trip is one without a queue.
+/// Relative difference from the smallest round trip within which the queue counts as empty.
 const NEAR: f64 = 0.02;
-/// … and hosts delay packets by so many seconds.
+/// Delay in hosts, in seconds, that does not count as a queue.
 const HOST: f64 = 0.001;
-/// Seconds and round trips without one, until the window falls to this part of the product for so many
-/// round trips.
+/// Seconds and round trips without an empty queue, after which the window falls to [`DRAIN`] of the BDP for
+/// [`DRAIN_ROUNDS`] round trips.
 const DOUBT_SECONDS: f64 = 60.0;
 const DOUBT_ROUNDS: f64 = 240.0;
 const DRAIN: f64 = 0.85;
 const DRAIN_ROUNDS: u32 = 2;
-/// What comes back of the rate a round trip after congestion halved it.
+/// Share of the rate that is restored a round trip after congestion halved it.
 const BACK: f64 = 0.95;
 
 /// Builds the sender side.
@@ -122,13 +120,13 @@ pub fn receiver(_settings: &Settings, _environment: &Environment) -> Box<dyn Rec
     Box::new(Receiver::default())
 }
 
-/// A probe lasts a round trip, and an epoch, and is seen in the next, and an epoch longer.
+/// A probe lasts a round trip and an epoch. Its result shows in the next round trip and an epoch later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Probe {
     No,
-    /// Packets leave faster.
+    /// Packets are sent faster.
     Sent,
-    /// They arrive.
+    /// Their arrivals are reported.
     Seen,
     Found,
 }
@@ -154,7 +152,7 @@ struct LastHop {
     /// Since the last probe.
     epochs: u32,
     probe: Probe,
-    /// What the next one adds.
+    /// Share of the rate that the next probe adds.
     gain: f64,
     /// When the queue was empty last.
     near: Option<Time>,
@@ -162,7 +160,7 @@ struct LastHop {
     cut_at: Option<Time>,
     /// The rate before it.
     before: Option<f64>,
-    /// The last r.
+    /// Ratio of the gaps of the last report.
     ratio: f64,
 }
 
@@ -182,8 +180,8 @@ impl LastHop {
             self.path.link_loss = loss.clamp(0.0, 1.0);
         }
     }
-    /// The first rate: of packets that left together or, where too few of them came, a flight per round
-    /// trip, which probes then double.
+    /// Sets the first rate: that of packets that were sent together, or a flight per round trip if too few of them
+    /// arrived; probes then double it.
     fn begin(&mut self) {
         let Some(base) = self.base else { return };
         if let Some(rate) = self.flight.rate(FIRST as usize - 1) {
@@ -200,7 +198,7 @@ impl LastHop {
         }
         self.epochs = PROBE_EPOCHS;
     }
-    /// Takes a round trip in; one of an empty queue is looked for.
+    /// Takes an RTT sample. If none has been close to the smallest for long, begins to drain the queue.
     fn look(&mut self, now: Time, rtt: f64) {
         let base = self.base.map_or(rtt, |b| b.min(rtt));
         self.base = Some(base);
@@ -233,13 +231,13 @@ impl LastHop {
                 self.epochs = 0;
             }
             Probe::No => {}
-            // On a slow channel a round trip is less than the epoch whose mean must show it.
+            // On a slow channel a round trip is shorter than the epoch that must show the probe.
             Probe::Sent if self.epochs > 0 => {
                 self.probe = Probe::Seen;
                 self.epochs = 0;
             }
             Probe::Sent => {}
-            // What the probe found may be all that it sent: one twice as far.
+            // The channel may be faster than the probe: send another one, twice as large.
             Probe::Found => {
                 self.gain = (2.0 * self.gain).min(MAX_PROBE);
                 self.probe = Probe::Sent;
@@ -253,20 +251,20 @@ impl LastHop {
             Probe::Seen => {}
         }
     }
-    /// At least a packet in each four seconds, or another could not be heard of within an outage.
+    /// At least a packet in four seconds, so that feedback arrives again after an outage.
     fn set(&mut self, rate: f64) {
         self.rate = Some(bounded(rate, 0.25));
     }
 }
 
 impl LastHop {
-    /// What the receiver says of an epoch: how far apart packets came, and left.
+    /// Handles the gaps of an epoch: between arrivals, and between departures.
     fn take_feedback(&mut self, feedback: &Feedback) {
         let (came, left) = (feedback.number(0), feedback.number(1));
         let Some(rate) = self.rate.filter(|_| came > 0.0 && left > 0.0) else { return };
         self.ratio = came / left;
         self.epochs += 1;
-        // What left before a cut says nothing of the rate since, but what to come back to.
+        // Packets sent before a reduction only limit the rate that is restored.
         if let Some(before) = &mut self.before {
             if self.ratio > 1.0 + DEAD {
                 *before = before.min(1.0 / came);
@@ -280,7 +278,7 @@ impl LastHop {
             }
             self.set(carried);
         } else if self.probe == Probe::Seen && carried > rate {
-            // Too little for another probe, but what the channel carries is seen now.
+            // Not enough for another probe, but it shows the channel's rate.
             self.set(carried);
         } else if self.probe == Probe::No && self.ratio > 1.0 + DEAD && self.waits() {
             self.set(1.0 / came);
@@ -326,7 +324,7 @@ impl Controller for LastHop {
         (self.probe, self.gain, self.epochs) = (Probe::No, PROBE, 0);
         if let Some(rate) = self.rate {
             let before = self.before.get_or_insert(rate);
-            // The lost of a flood took no time on the channel: what arrived is what it carries.
+            // Lost packets of a burst loss took no time on the channel: the receive rate is its rate.
             if self.path.is_flooded() {
                 *before = before.min(self.path.delivered_rate());
             }
@@ -340,7 +338,7 @@ impl Controller for LastHop {
             self.before = None;
             if let Some(rate) = self.rate {
                 self.set((rate / 2.0).min(FIRST / positive(restart.srtt)));
-                // The channel was away and may be what it was: looked for at once, by doubling.
+                // After an outage the channel may have its old rate: search for it at once, by doubling.
                 (self.probe, self.gain, self.epochs) = (Probe::No, MAX_PROBE, PROBE_EPOCHS);
             }
         }
@@ -353,14 +351,14 @@ impl Controller for LastHop {
     }
 
     fn send_limits(&self) -> SendLimits {
-        // A second flight waits until the first is heard of, or it would not leave together.
+        // A second flight must wait for feedback on the first; otherwise the two would be sent together.
         let first = if self.out > 1 { 1.0 } else { FIRST };
         let Some(rate) = self.rate else { return SendLimits::unpaced(first) };
         let gain = if self.probe == Probe::Sent { 1.0 + self.gain } else { 1.0 };
         let window = match self.base {
             Some(base) if self.draining.is_some() => DRAIN * rate * base,
             Some(base) => WINDOW * gain * rate * base + MORE,
-            // Nothing was heard yet: a second at the rate that was told.
+            // No feedback yet: a second at the given rate.
             None => rate + MORE,
         };
         let bps = bounded(rate * gain * self.packet_bits, 1.0);

@@ -4,7 +4,7 @@ use crate::{Ack, CongestionEvent, Controller, Environment, Feedback};
 use crate::{Loss, LossFoundBy, RecoveryCause, RecoveryEvent, SlowStartRestart, SpuriousLosses};
 use narrows_base::{Duration, Settings, Spec, Time};
 
-/// Builds a controller from what a user would write, in preset `rfc`.
+/// Builds a controller from a user's specification, in preset `rfc`.
 pub fn build(spec: &str) -> Box<dyn Controller> {
     build_in(spec, &Environment::default())
 }
@@ -105,7 +105,7 @@ impl Scenario {
             self.controller.on_ack(&ack);
         }
     }
-    /// What begins a recovery now.
+    /// A recovery that begins now.
     pub fn recovery_start(&self) -> CongestionEvent {
         CongestionEvent::RecoveryStart(self.episode())
     }
@@ -146,7 +146,7 @@ impl Scenario {
     }
 }
 
-/// Builds a controller from what a user would write, in that environment.
+/// Builds a controller from a user's specification, in that environment.
 pub fn build_in(spec: &str, environment: &Environment) -> Box<dyn Controller> {
     let spec = Spec::parse(spec).expect("a test's spec is well formed");
     let entry = crate::find(&spec.name).expect("a test names a listed controller");

@@ -4,10 +4,9 @@
 //! sender -> [ waiting room | service at rate_bps ] -> delay -> receiver -> ACK
 //! ```
 //!
-//! Not the laboratory's simulator (a controller may not see it): just enough for a controller to
-//! meet a queue, a loss and a timeout. The receiver acknowledges every packet; a packet is lost
-//! once three sent after it have arrived; if nothing is on its way any more, the timer expires 1 s
-//! later.
+//! This is not the simulator, which a controller may not use: it is just enough for a queue, a loss and a timeout. The
+//! receiver acknowledges every packet. A packet is lost once three packets sent after it have arrived. If no packet is
+//! in flight any more, the timer expires 1 s later.
 
 use crate::{
     Ack, CongestionEvent, Controller, Feedback, Loss, LossFoundBy, RateSample, RecoveryCause,
@@ -57,7 +56,7 @@ pub struct SimplePath {
     sent: u64,
     busy_until: Time,
     departures: VecDeque<Time>,
-    /// (when the ACK comes, segment, packet number).
+    /// (time of the ACK, segment, packet number).
     acks: VecDeque<(Time, u64, u64)>,
     next_send: Time,
     min_rtt: Duration,
@@ -113,7 +112,7 @@ impl SimplePath {
         self.acked as f64 * f64::from(PACKET) * 8.0 / self.now.as_secs_f64()
     }
 
-    /// Packets delivered while running until `end`, as a share of what the bottleneck could carry.
+    /// Packets delivered while running until `end`, as a share of the bottleneck's capacity.
     pub fn utilisation(&mut self, end: Time) -> f64 {
         let (start, before) = (self.now, self.delivered);
         self.run(end);

@@ -1,9 +1,9 @@
 //! SCReAM version 2, self-clocked rate adaptation for multimedia: Johansson, Westerlund and Kühlewind,
 //! draft-johansson-ccwg-rfc8298bis-screamv2; for video whose encoder follows a target rate.
 //!
-//! Measures losses, CE marks and the queueing delay of the way there. The reference window W (in packets) falls at most
-//! once per 25 ms (or round trip, if that is shorter), and otherwise grows by a packet per round trip, and by 2% of itself
-//! where there was no congestion for long:
+//! Measures losses, CE marks and the queueing delay of the forward path. The reference window W (in packets) falls at
+//! most once per 25 ms (or round trip, if that is shorter). Otherwise it grows by a packet per round trip, and by 2% of
+//! itself after a long time without congestion:
 //!
 //! ```text
 //! W *= 0.7                                          a loss
@@ -16,19 +16,19 @@
 //! s is small near the window of the last congestion, c and s are 1 long after it. The growth is smaller while the delay
 //! varies. Packets in flight may exceed W by 1.5 to 3 times, the more the steadier the delay.
 //!
-//! Departures: an encoder that hits its target exactly takes the place of a real one, so packets are paced at the target
-//! rate, and what adapts it to a queue of frames at the sender has nothing to do; the rate counts bytes on the wire. The
-//! draft leaves open, and we chose: the smallest delay is that of ten minutes; the target delay is adapted every 50 ms
-//! from the last 200 of these; the rate of loss events is averaged over 100 round trips. At persistent congestion the
-//! window is the smallest (RFC 9002 section 7.6.2).
+//! Departures: an ideal encoder, which hits its target exactly, replaces a real one. So packets are paced at the target
+//! rate, and the part that adapts it to a queue of frames at the sender is left out. The rate counts bytes on the wire.
+//! Choices that the draft leaves open: the smallest delay is that of ten minutes; the target delay is adapted every 50
+//! ms from the last 200 of these; the rate of loss events is averaged over 100 round trips. At persistent congestion
+//! the window is the smallest (RFC 9002 section 7.6.2).
 //!
-//! The authors publish rates of an implementation of October 2024 (github.com/EricssonResearch/scream, test-record.md),
-//! whose mean share of marks was an average of the same speed up and down; the draft's follows an increase fast and
-//! forgets it slowly, so it settles at a third of their 2 / p packets per RTT (a test here; with their average it is 0.67
-//! of it, and 1 / 1.2² would be 0.69). On 100 Mbit/s behind DualPI2 with 5, 10, 25, 50, 100 ms RTT it has 92, 91, 86, 75
-//! and 52 Mbit/s alone (40 s from the start, two seeds), theirs 79, 78, 78, 76 and 71 with video frames; at 25 ms beside
-//! one Prague 15, theirs 60. Beside one CUBIC with 50 ms of buffer it starves (0.2 of 20 Mbit/s): the target never reaches
-//! what CUBIC queues. `narrows compare --link 100Mbit/s,12.5ms,queue=5000kB,aqm=dualpi2 --protocols 'scream(l4s=on)'
+//! The authors publish rates of an implementation of October 2024 (github.com/EricssonResearch/scream, test-record.md).
+//! Its average of the share of marks rises and falls at the same speed. The draft's average rises fast and falls
+//! slowly, so it settles at a third of their 2 / p packets per RTT (a test here). With their average it is 0.67 of it,
+//! and 1 / 1.2² would be 0.69. On 100 Mbit/s behind DualPI2 with 5, 10, 25, 50, 100 ms RTT it has 92, 91, 86, 75 and 52
+//! Mbit/s alone (40 s from the start, two seeds), theirs 79, 78, 78, 76 and 71 with video frames. At 25 ms beside one
+//! Prague it has 15, theirs 60. Beside one CUBIC with 50 ms of buffer it starves (0.2 of 20 Mbit/s): the target stays
+//! below CUBIC's queue. `narrows compare --link 100Mbit/s,12.5ms,queue=5000kB,aqm=dualpi2 --protocols 'scream(l4s=on)'
 //! --against rrtp+prague --duration 40s --seeds 2`.
 //!
 //! Marks are optional. Without them (or behind a queue as in RFC 3168, with `ecn=on`) it is a delay-based controller; with
@@ -215,7 +215,7 @@ struct Scream {
     marks: Marks,
     delay: Delay,
     target: DelayTarget,
-    /// What came since the last reaction.
+    /// Whether losses or marks have arrived since the last reaction.
     lost: bool,
     marked: bool,
     /// When a loss or a mark was last seen.
@@ -241,7 +241,7 @@ impl Scream {
         then.map_or(f64::INFINITY, |then| now.since(then).as_secs_f64() / rtt)
     }
 
-    /// Reduces the window for what was seen since the last time, at most once per round trip.
+    /// Reduces the window for losses, marks or delay since the last reaction, at most once per round trip.
     fn react(&mut self, now: Time) {
         let since = self.reacted.map_or(f64::INFINITY, |at| now.since(at).as_secs_f64());
         if since < self.srtt_s().min(VIRTUAL_RTT_S) {
@@ -273,7 +273,7 @@ impl Scream {
         (self.lost, self.marked, self.reacted) = (false, false, Some(now));
     }
 
-    /// After a long time without congestion the window may be far above what was used.
+    /// After a long time without congestion the window may be far above the packets in flight.
     fn forget_unused_window(&mut self, now: Time) {
         if self.rtts_since(now, self.reacted) > POST_CONGESTION_RTTS
             && self.flight.most_before > 0.0

@@ -1,23 +1,25 @@
-//! ST-PD TCP, self-tuning proportional and derivative control: S0 chapters 3 to 5.
+//! ST-PD TCP, self-tuning proportional and derivative control: the ST-PD thesis, chapters 3 to 5.
 //!
-//! Measures delay with every ACK, including duplicates. Controls the window by a PD controller that
-//! steers the number of its own packets in the queue to `reference`. Loss alone never cuts the
-//! window; only a timeout does. A fuzzy supervisor tunes both gains by the perceived
-//! bandwidth-delay product.
+//! Measures delay with every ACK, including duplicates. Controls the window by a PD controller that steers the number
+//! of its own packets in the queue to `reference`. Loss alone never reduces the window; only a timeout does. A fuzzy
+//! supervisor tunes both gains by the perceived BDP.
 //!
 //! ```text
-//!  S = x / RTT, x packets sent since the one now acknowledged left         S0 equation 3.4
-//!  buf = (RTT - RTTmin) S                                                  S0 equation 3.3
-//!  err = reference - buf                                                   S0 equation 3.2
-//!  cwnd += Kp(x) err + Kd(x) (err - previous err)                          S0 equation 3.5
+//! S = x / RTT, x packets sent since the one now acknowledged left         equation 3.4
+//! buf = (RTT - RTTmin) S                                                  equation 3.3
+//! err = reference - buf                                                   equation 3.2
+//! cwnd += Kp(x) err + Kd(x) (err - previous err)                          equation 3.5
 //! ```
 //!
-//! Ours, since S0 lost or left it (docs/sources.md): the terms' centres and the gains (figures 3.4
-//! and 3.5 lost their numbers; these give S0's 0.368 and 0.033 at x = 3 and keep every loop delay
-//! stable, gains falling with x as stability demands); the start-up (S0's comparison with Reno
-//! implies one as fast as slow start), after which the path is drained once, so that late comers see it without
-//! others' queue (`stpd/startup.rs`); the limits on the change per ACK; the error memory cleared
-//! by a timeout; no growth by a sender that does not fill its window.
+//! Additions of Narrows, where the thesis is incomplete (docs/sources.md):
+//!
+//! - The terms' centres and the gains. Figures 3.4 and 3.5 lost their numbers. These give the thesis's 0.368 and 0.033
+//!   at x = 3 and keep every loop delay stable; gains fall with x, as stability requires.
+//! - The start-up. The thesis's comparison with Reno implies one as fast as slow start. Afterwards the path is drained
+//!   once, so that late flows measure it without the queue of earlier ones (`stpd/startup.rs`).
+//! - The limits on the change per ACK.
+//! - A timeout clears the error memory.
+//! - A sender that does not fill its window does not grow.
 //!
 //! The gains depend on a whole number of packets only, so they are read from a table made once from
 //! the rule base: no logarithm per ACK.
@@ -38,7 +40,7 @@ use std::sync::OnceLock;
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "stpd",
     summary: "steers its own queue to one packet; a fuzzy supervisor tunes the gains",
-    source: "S0 chapters 3 to 5",
+    source: "the ST-PD thesis, chapters 3 to 5",
     senses: "delay; timeouts",
     sets: "window: proportional and derivative control per ACK; 1 after a timeout",
     params: &[
@@ -46,31 +48,31 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "reference",
             help: "packets of its own to keep in the queue",
             kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 10_000.0, default: 1.0 },
-            origin: "S0 section 3.4.3.1",
+            origin: "the ST-PD thesis, section 3.4.3.1",
         },
         Param {
             name: "supervisor",
-            help: "whether the gains follow the bandwidth-delay product",
+            help: "whether the gains follow the BDP",
             kind: ParamKind::Choice(&["fuzzy", "fixed"]),
-            origin: "S0 section 3.4.3.2",
+            origin: "the ST-PD thesis, section 3.4.3.2",
         },
         Param {
             name: "kp",
             help: "proportional gain of supervisor=fixed",
             kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 10.0, default: 0.368 },
-            origin: "S0 section 4.3.3; poles, stability: experiments/s0-f4.5",
+            origin: "the ST-PD thesis, section 4.3.3; stability: experiments/s0-f4.5",
         },
         Param {
             name: "kd",
             help: "derivative gain of supervisor=fixed",
             kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 10.0, default: 0.033 },
-            origin: "S0 section 4.3.3; poles, stability: experiments/s0-f4.5",
+            origin: "the ST-PD thesis, section 4.3.3; stability: experiments/s0-f4.5",
         },
         Param {
             name: "startup",
             help: "slow start until a queue forms, then the path is drained once; slow start; or PD control at once",
             kind: ParamKind::Choice(&["drain", "slow", "pd"]),
-            origin: "ours (S0 does not describe it)",
+            origin: "an addition (the thesis does not describe it)",
         },
         Param {
             name: "max-rise",
@@ -86,19 +88,19 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
     ],
     status: Status::Validated(
-        "S0 figures 3.8 to 3.13, 3.17 and 4.21; 10% loss differs (docs/validation.md)",
+        "figures 3.8 to 3.13, 3.17 and 4.21 of the thesis; 10% loss differs (docs/validation.md)",
     ),
 };
 
 /// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     variables::BACKLOG,
-    Variable::new("bdp", "packets", "bandwidth-delay product that the supervisor sees"),
+    Variable::new("bdp", "packets", "BDP as estimated by the supervisor"),
     Variable::new("kp", "", "proportional gain"),
     Variable::new("kd", "", "derivative gain"),
 ];
 
-/// Terms of the bandwidth-delay product in packets (S0 figure 3.4: names; centres ours).
+/// Terms of the BDP in packets (the ST-PD thesis, figure 3.4, has the names; the centres are chosen here).
 const PRODUCT: [Term; 5] = [
     Term { name: "extremely small", centre: 1.0 },
     Term { name: "small", centre: 4.0 },
@@ -107,12 +109,12 @@ const PRODUCT: [Term; 5] = [
     Term { name: "extremely large", centre: 120.0 },
 ];
 
-/// S0 section 3.4.3.2: if the product is extremely small, Kp is extremely large, and so on down.
+/// The ST-PD thesis, section 3.4.3.2: if the BDP is extremely small, Kp is extremely large, and so on down.
 const PROPORTIONAL: Rules<5> = Rules { outputs: [0.83, 0.247, 0.080, 0.025, 0.0085] };
-/// If the product is extremely small, Kd is extremely small, and so on up.
+/// If the BDP is extremely small, Kd is extremely small, and so on up.
 const DERIVATIVE: Rules<5> = Rules { outputs: [0.010, 0.039, 0.080, 0.140, 0.200] };
 
-/// The largest product whose gains are tabled: the last centre.
+/// The largest BDP in the table: the last centre.
 const LAST: usize = 120;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -121,7 +123,7 @@ struct Gains {
     kd: f64,
 }
 
-/// The supervisor's answer for every whole product up to [`LAST`].
+/// The supervisor's gains for every whole BDP up to [`LAST`].
 fn table() -> &'static [Gains; LAST + 1] {
     static TABLE: OnceLock<[Gains; LAST + 1]> = OnceLock::new();
     TABLE.get_or_init(|| {
@@ -135,7 +137,7 @@ fn table() -> &'static [Gains; LAST + 1] {
     })
 }
 
-/// The supervisor's gains, proportional and derivative, for a bandwidth-delay product in packets.
+/// The supervisor's gains, proportional and derivative, for a BDP in packets.
 pub fn gains(product: u64) -> (f64, f64) {
     let Gains { kp, kd } = Supervisor::Fuzzy(table()).gains(product);
     (kp, kd)
@@ -163,21 +165,21 @@ impl Supervisor {
     }
 }
 
-/// The controller in numbers, for a driver that repeats its arithmetic by itself (in the kernel there is no floating
-/// point).
+/// The controller's parameters and gains as numbers, for a driver that repeats its arithmetic (the kernel has no
+/// floating point).
 #[derive(Clone, Debug)]
 pub struct Numbers {
     /// Packets of its own to keep in the queue.
     pub reference: f64,
     /// Most that one ACK adds to the window.
     pub max_rise: f64,
-    /// Most that one ACK takes from the window.
+    /// Largest reduction of the window by one ACK.
     pub max_fall: f64,
     /// How it begins.
     pub startup: Startup,
-    /// Proportional and derivative gain by the whole product of bandwidth and delay.
+    /// Proportional and derivative gain by the BDP in whole packets.
     pub gains: Vec<(f64, f64)>,
-    /// Whether the proportional gain falls as 1 / product beyond the last of these; the derivative one stays.
+    /// Whether the proportional gain falls as 1 / BDP beyond the last of these; the derivative one stays.
     pub falls: bool,
 }
 
@@ -240,7 +242,7 @@ struct Stpd {
     start: Start,
     /// Packets of this flow in the queue (`buf`).
     buffered: f64,
-    /// Perceived bandwidth-delay product (`x`).
+    /// Perceived BDP (`x`).
     product: u64,
     previous_error: Option<f64>,
 }
@@ -269,10 +271,10 @@ impl Controller for Stpd {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
-            // The window stays (S0 section 4.2).
+            // The window stays (the ST-PD thesis, section 4.2).
             CongestionEvent::Losses(_) => self.start.on_loss(self.buffered),
             CongestionEvent::SlowStartRestart(_) => {
-                // S0 section 4.2: a timeout is the safety net and begins anew.
+                // The ST-PD thesis, section 4.2: a timeout is the safety net and restarts the window.
                 self.cwnd = 1.0;
                 self.start.on_timeout();
                 self.previous_error = None;

@@ -54,7 +54,7 @@ fn loss_leaves_the_window_and_a_timeout_begins_anew() {
     assert_eq!(s.window(), 4.0, "slow start again");
 }
 
-/// Slow start, a round that lets others yield, two rounds at a quarter, and back at slow start's pace.
+/// Slow start, a round in which other flows can react, two rounds at a quarter, and growth as in slow start.
 #[test]
 fn the_path_is_drained_once_after_slow_start() {
     let mut s = Scenario::new(build("stpd"));
@@ -76,7 +76,7 @@ fn the_path_is_drained_once_after_slow_start() {
     assert_eq!(s.window(), 19.0, "one packet per acknowledgement");
     s.acks(2);
     assert!(s.window() > 20.0 && s.window() < 20.1, "control: {}", s.window());
-    // A timeout begins anew, but the path is known.
+    // A timeout restarts, but the path has been measured.
     s.timeout();
     s.acks(7);
     s.rtt = Duration::from_millis(200);
@@ -108,8 +108,8 @@ fn a_sender_that_does_not_fill_its_window_does_not_widen_it() {
     assert_eq!(s.window(), 4.0);
 }
 
-/// Section 11.8, F3.8: 1.5 Mbit/s, 20.2 ms one way, 14 packets of buffer: window 9.9 to 10.8 and
-/// utilisation 0.995 in a simulation made beforehand; S0 claims 10 to 12, a queue near 1.
+/// Section 11.8, F3.8: 1.5 Mbit/s, 20.2 ms one way, 14 packets of buffer: window 9.9 to 10.8 and utilisation 0.995 in
+/// an earlier simulation; the ST-PD thesis claims 10 to 12, a queue near 1.
 #[test]
 fn one_flow_keeps_about_a_packet_queued() {
     for room in [14, 4] {
@@ -129,7 +129,7 @@ fn one_flow_keeps_about_a_packet_queued() {
     }
 }
 
-/// F4.21: GEO link; packets 2000 and 2001 are lost and the window does not care.
+/// F4.21: GEO link; packets 2000 and 2001 are lost without effect on the window.
 #[test]
 fn a_long_path_fills_and_two_losses_do_not_empty_it() {
     let mut path = SimplePath::new(build("stpd"));
@@ -144,9 +144,8 @@ fn a_long_path_fills_and_two_losses_do_not_empty_it() {
     assert_eq!(path.timeouts, 0);
 }
 
-/// F4.8 with selective repair: a simulation made beforehand gives .990, .978, .951 and .845
-/// over a run with its start; S0 claims .94 to .95 at 1e-2 and .40 at 1e-1 with a recovery it does
-/// not name.
+/// F4.8 with selective repair: an earlier simulation gives .990, .978, .951 and .845 over a run with its start. The
+/// ST-PD thesis claims .94 to .95 at 1e-2 and .40 at 1e-1, with a recovery that it does not name.
 #[test]
 fn random_loss_costs_little() {
     type Lose = fn(u64) -> bool;

@@ -1,4 +1,4 @@
-//! TEAR, TCP emulation at receivers (S4 chapters 3 and 4; Rhee, Ozdemir and Yi 2000).
+//! TEAR, TCP emulation at receivers (Jayaram 2001, chapters 3 and 4; Rhee, Ozdemir and Yi 2000).
 //!
 //! The receiver emulates TCP's window from the arriving packets (`tear/emulation.rs`). The rate is that window divided
 //! by the RTT, averaged over the last epochs (`tear/smoothing.rs`), and the sender paces at it. The share is thus about
@@ -6,34 +6,37 @@
 //! per RTT.
 //!
 //! Reacts to loss (and ECN) at the receiver; [`tear_wireless`](super::tear_wireless) reacts to delay. The original
-//! report and its ns-2 scripts were not available: S4 is the source. Where it is open, contradicts itself or is
-//! misprinted:
+//! report and its ns-2 scripts were not available; the source is Jayaram's thesis. Where it is open, contradicts itself
+//! or is misprinted:
 //!
-//! - *T_timeout* is printed as T_interarrival · lastCwnd · 2 · DEV, seconds squared. Read as
-//!   T_interarrival · lastCwnd + 2 DEV; at least RTT + 4 DEV, and at least three arrivals, because
-//!   fewer cannot end a gap. Its doubling lasts until a round is complete without loss, at most
-//!   64-fold. Silence counts in SLOW-START too; S4 names only CONGESTION-AVOIDANCE.
-//! - *FAST-RECOVERY-READY* (section 3.4) appears nowhere else: CONGESTION-AVOIDANCE-READY.
-//! - "Three acknowledgments (two dupacks)" against "at least two packets": the packet that
-//!   reveals a gap and two more. They must lie within lastCwnd of the lost one, so a window below 4
-//!   can only time out, as TCP's.
+//! - *T_timeout* is printed as T_interarrival · lastCwnd · 2 · DEV, seconds squared. Read as T_interarrival · lastCwnd
+//!   + 2 DEV; at least RTT + 4 DEV, and at least three arrivals, because fewer cannot end a gap. Its doubling lasts
+//!   until a round is complete without loss, at most 64-fold. Time without arrivals counts in SLOW-START, too; the
+//!   thesis names only CONGESTION-AVOIDANCE.
+//! - *FAST-RECOVERY-READY* (section 3.4) appears nowhere else: read as CONGESTION-AVOIDANCE-READY.
+//! - "Three acknowledgments (two dupacks)" against "at least two packets": the packet that reveals a gap and two more.
+//!   They must lie within lastCwnd of the lost one, so a window below 4 can only time out, as TCP's.
 //! - "Half of mincwnd, 2" is max(2, cwnd/2); the first ssthresh, "larger than 2", is 64.
-//! - FAST-RECOVERY from SLOW-START would by the letter cut nothing: here it halves the window, sets
-//!   ssthresh to it and goes on in CONGESTION-AVOIDANCE, as TCP.
-//! - A second hole behind one that is filled stays a gap; by the letter it would be forgotten.
-//! - A round is stored with its window at its end. A timeout's round is (window before the cut, RTO)
-//!   in the epoch that it ends; the RTO is SRTT + 4 DEV, at least 1 s (RFC 6298), doubled as
-//!   T_timeout. An epoch that loss ends before its first round counts as one round of its window and
-//!   an RTT: otherwise a bad time would leave no trace.
-//! - Before the first round the rate is the window over the RTT; before the first RTT the sender
-//!   has one packet a second under way, then one per RTT.
+//! - FAST-RECOVERY from SLOW-START would literally not reduce the window. Here it halves the window, sets ssthresh to
+//!   it and continues in CONGESTION-AVOIDANCE, as TCP.
+//! - A second hole behind one that is filled stays a gap; literally it would be forgotten.
+//! - A round is stored with its window at its end. A timeout's round is (window before the reduction, RTO) in the epoch
+//!   that it ends. The RTO is SRTT + 4 DEV, at least 1 s (RFC 6298), doubled as T_timeout. An epoch that loss ends
+//!   before its first round counts as one round of its window and an RTT: otherwise a time of losses would have no
+//!   effect on the average.
+//! - Before the first round the rate is the window over the RTT. Before the first RTT sample the sender has one packet
+//!   a second in flight, then one per RTT.
 //! - Epochs, weights: see `tear/smoothing.rs`. Reports: see `tear/receiver.rs`.
 //!
-//! Ours, S4 having none: discounting, in `tear/smoothing.rs`; less than the mean after a halving, in
-//! `tear/yielding.rs`; an ECN mark is a loss event without the gap. A report
-//! raises the rate at most twofold. The sender halves its rate when nothing came back for four RTTs (or two packets, if
-//! that is longer) after a packet, down to one packet in 8 s: it never stops, so it never sticks. A packet behind which
-//! the application has nothing more to send says so: it does not widen the window, and silence after it is no timeout.
+//! Additions of Narrows, without a counterpart in the thesis:
+//!
+//! - Discounting, in `tear/smoothing.rs`, and less than the mean after a halving, in `tear/yielding.rs`.
+//! - An ECN mark is a loss event without the gap.
+//! - A report raises the rate at most twofold.
+//! - The sender halves its rate if no feedback arrives for four RTTs (or two packets, if that is longer) after a
+//!   packet, down to one packet in 8 s. It never stops, so it cannot deadlock.
+//! - A packet after which the application has no more data is flagged: it does not widen the window, and the time
+//!   without arrivals after it is no timeout.
 
 mod emulation;
 mod path_delay;
@@ -60,22 +63,22 @@ pub(crate) const SSTHRESH: Param = Param {
     name: "ssthresh",
     help: "first slow-start threshold",
     kind: ParamKind::Number { unit: Unit::Packets, min: 2.0, max: 1e9, default: 64.0 },
-    origin: "S4 section 3.6.1: larger than 2",
+    origin: "Jayaram 2001, section 3.6.1: larger than 2",
 };
 
 /// Whether a long epoch discounts the past.
 pub(crate) const DISCOUNT: Param = Param {
     name: "discount",
-    help: "whether an open epoch that lasts long makes the past weigh less; off is S4's letter",
+    help: "whether a long open epoch reduces the weight of earlier ones; off is Jayaram 2001",
     kind: ParamKind::Choice(&["on", "off"]),
-    origin: "RFC 5348 section 5.5; S4 has none",
+    origin: "RFC 5348 section 5.5; not in Jayaram 2001",
 };
 
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tear",
     summary: "the receiver emulates TCP's window; the sender paces at its average over epochs",
-    source: "S4 chapter 3; Rhee, Ozdemir and Yi 2000",
+    source: "Jayaram 2001, chapter 3; Rhee, Ozdemir and Yi 2000",
     senses: "loss at the receiver, ECN marks, RTT",
     sets: "rate: the emulated window over the RTT, weighted over eight epochs",
     params: &[
@@ -84,18 +87,18 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "weights",
             help: "of the last eight epochs: tear (1/6 … 1/30) or shifts (1/2, 1/4 …)",
             kind: ParamKind::Choice(&["tear", "shifts"]),
-            origin: "S4 tables 3.1 and 6.1",
+            origin: "Jayaram 2001, tables 3.1 and 6.1",
         },
         DISCOUNT,
         Param {
             name: "yield",
-            help: "whether it sends below the mean after a halving, until the queue has gone; off is S4's letter",
+            help: "whether it sends below the mean after a halving, until the queue has drained; off is Jayaram 2001",
             kind: ParamKind::Choice(&["on", "off"]),
-            origin: "ours; S4 has none",
+            origin: "an addition; not in Jayaram 2001",
         },
     ],
     status: Status::Differs(
-        "on a lossy path as S4 section 4.2; beside TCP in one drop-tail queue less than S4's share",
+        "on a lossy path as Jayaram 2001, section 4.2; beside TCP in one drop-tail queue below that share",
     ),
 };
 
@@ -134,8 +137,7 @@ pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn Rece
     Box::new(Receiver::new(if yields { emulation.yielding() } else { emulation }))
 }
 
-/// Builds the receiver side that goes by delay: with these thresholds of the RTT in seconds, or
-/// with adaptive ones.
+/// Builds the receiver side that reacts to delay: with these thresholds of the RTT in seconds, or with adaptive ones.
 pub(crate) fn by_delay(settings: &Settings, fixed: Option<(f64, f64)>) -> Box<dyn ReceiverSide> {
     let delay = fixed.map_or_else(Hysteresis::adaptive, |(r1, r2)| Hysteresis::fixed(r1, r2));
     let emulation = TcpEmulation::new(settings.number("ssthresh"), history(settings), Some(delay));

@@ -1,22 +1,23 @@
-//! TFRC, TCP-friendly rate control: RFC 5348, and as ns-2.35 has it.
+//! TFRC, TCP-friendly rate control: RFC 5348, and as in ns-2.35.
 //!
 //! Measures loss events and their intervals at the receiver, and the round-trip time. Controls the
 //! rate: the one that TCP would have at that loss event rate (the throughput equation), but at most
 //! twice the receive rate; before the first loss event it doubles per round trip.
 //!
-//! The segment size s is the whole packet on the wire, as rates are. Choices that the RFC leaves
-//! open: oscillation prevention (section 4.5, optional) is on, because without it few flows on a
-//! drop-tail queue swing; a packet that comes after it was counted as lost fills the
-//! hole, and from then on missing packets are waited for as RFC 8985 does (section 5.1 leaves both open);
-//! X_target of the first loss interval (section 6.3.1) is the largest of the receive rate now and
-//! those of the last two reports, and at least s/2R; whether a report's interval was data-limited
-//! (section 8.2.1) is judged up to the moment that its echoed time names, the receiver's delay
-//! taken off. t_RTO is 4R; `min-rto=1s` is the RFC's other choice.
+//! The segment size s is the whole packet on the wire, as rates are. Choices that the RFC leaves open:
 //!
-//! Preset `ns2` (automatic in that preset) follows ns-2.35's `Agent/TFRC` and `TFRCSink` at their
-//! defaults: see `tfrc/ns2.rs` and `tfrc/receiver.rs`. Not taken over: variants that are off by
-//! default there (`voip_`, `ShortIntervals_`, `maxHeavyRounds_`, `overhead_`); lost or duplicate
-//! packets' side effects on counters that nothing reads.
+//! - Oscillation prevention (section 4.5, optional) is on, because without it few flows on a drop-tail queue oscillate.
+//! - A packet that arrives after it was counted as lost fills the hole, and from then on missing packets get the time
+//!   of RFC 8985 (section 5.1 leaves both open).
+//! - X_target of the first loss interval (section 6.3.1) is the largest of the present receive rate and those of the
+//!   last two reports, and at least s/2R.
+//! - Whether a report's interval was data-limited (section 8.2.1) is determined up to its echoed time, less the
+//!   receiver's delay.
+//! - t_RTO is 4R; `min-rto=1s` is the RFC's other choice.
+//!
+//! Preset `ns2` (automatic in that preset) follows ns-2.35's `Agent/TFRC` and `TFRCSink` at their defaults: see
+//! `tfrc/ns2.rs` and `tfrc/receiver.rs`. Left out: variants that are off by default there (`voip_`, `ShortIntervals_`,
+//! `maxHeavyRounds_`, `overhead_`), and effects of lost or duplicate packets on counters that no code reads.
 
 mod history;
 mod limited;
@@ -114,7 +115,7 @@ pub const VARIABLES: &[Variable] = &[
     variables::OPEN_LOSS_INTERVAL,
 ];
 
-/// What the user chose, for sender and receiver side.
+/// The user's options, for sender and receiver side.
 #[derive(Clone, Copy, Debug)]
 struct Options {
     ns2: bool,
@@ -153,7 +154,7 @@ impl Options {
             packet: f64::from(environment.packet_bytes.max(1)),
         }
     }
-    /// t_RTO of the equation, in seconds; `told` is what ns-2's sender estimates.
+    /// t_RTO of the equation, in seconds; `told` is the estimate of ns-2's sender.
     fn rto(&self, rtt: f64, told: f64) -> f64 {
         let rto = if self.ns2 { told } else { 4.0 * rtt };
         rto.max(self.min_rto)
@@ -172,12 +173,12 @@ impl Options {
     }
 }
 
-/// Packets leave at so many bytes per second, and no window holds them.
+/// Paced at this many bytes per second, without a window.
 fn paced(bytes_per_s: f64) -> SendLimits {
     let rate = Rate::from_bps_f64(bounded(bytes_per_s * 8.0, 1.0));
     SendLimits::paced(f64::INFINITY, rate)
 }
-/// What either sender shows: its rate and receive rate in bytes per second, p, the mean RTT.
+/// Variables of both senders: rate and receive rate in bytes per second, p, the mean RTT.
 fn show(put: &mut dyn FnMut(&'static str, f64), rate: f64, p: f64, rtt: f64, recv: f64) {
     put("rate_bps", rate * 8.0);
     put("loss_event_rate", p);

@@ -1,36 +1,34 @@
-//! TFWC: TCP-friendly window-based congestion control for media (S1 chapters 4 and 5).
+//! TFWC: TCP-friendly window-based congestion control for media (Choi 2006, chapters 4 and 5).
 //!
-//! TFRC's smoothness with TCP's ACK clock: the window is what TCP's throughput equation gives for
-//! the average loss interval, so no round-trip time enters it. Every packet is acknowledged; the
-//! endpoint keeps the ACK vector and tells of every packet's outcome, in the order of numbers. Before
-//! the first loss, slow start. Where the equation's window is below 2, an ACK clock would stall, and S1
-//! sends packets by the clock instead: rate mode (`rate-mode=on`). The default is ours, a window and a timer as
-//! TCP's (`small_window.rs`): TCP's share on narrow lines is decided by its timer, which rate mode does not have, so that
-//! TCP starves beside it.
+//! TFRC's smoothness with TCP's ACK clock: the window is that of TCP's throughput equation for the average loss
+//! interval, so no round-trip time enters it. Every packet is acknowledged; the endpoint keeps the ACK vector and
+//! reports every packet's outcome, in the order of numbers. Before the first loss, slow start. If the equation's window
+//! is below 2, an ACK clock would stall, and Choi sends packets by timer instead: rate mode (`rate-mode=on`). The
+//! default is an addition of Narrows: a window and a timer as TCP's (`small_window.rs`). TCP's share on narrow links
+//! depends on its timer, which rate mode does not have, so TCP starves beside rate mode.
 //!
-//! What S1 leaves open, or prints otherwise than it must mean:
-//! - The round-trip time that separates loss events is SRTT, and it is measured from the send time of
-//!   the packet that began the event: later losses of the event do not move it on.
-//! - Algorithm 1's text looks for a window larger than cwnd; its code, which breaks at the first
-//!   smaller one, is followed. The report that reveals the first loss counts no packets.
+//! Choices where the paper is open, or misprinted:
+//!
+//! - The round-trip time that separates loss events is SRTT, and it is measured from the send time of the packet that
+//!   began the event: later losses of the event do not move it on.
+//! - Algorithm 1's text looks for a window larger than cwnd. Its code, which breaks at the first smaller one, is
+//!   followed. The report that reveals the first loss counts no packets.
 //! - cwnd is at least 1: rounding 0.04 to 0 would stop an endpoint without rate mode.
-//! - There are two "t_RTO": the timer, which backs off, and the spacing of equation 5.5. They are kept
-//!   apart (`clock`), so that leaving rate mode needs no repair of the timer.
-//! - t0 in equation 5.5 is TCP's timeout, printed as SRTT + 4 RTTVAR (5.6). The author's code measures
-//!   it by ns-2's clock of 0.1 s, so that it is 0.3 s on a short path. That matters: by a fine clock it
-//!   is little more than the RTT, rate mode sends up to twice as much as the window at the same loss
-//!   rate, and TCP, which has a least timeout, starves. Of 4 TCP and 4 TFWC flows at 1 Mbit/s with room
-//!   for 5 packets, TCP gets 7 % so, and 40 % by ticks. Ticks are the default; a small window as TCP's goes by the same
-//!   clock.
-//! - Rate mode ends with the acknowledgement that brings the window to the threshold; the window
-//!   counts again at once.
-//! - Algorithm 4 counts the last acknowledgement up by one at an expiry, to send one packet. Here
-//!   that is credit over the window, taken back by the next acknowledgement; where the window shrank
-//!   below what is in flight, one packet goes all the same.
-//! - In rate mode nothing backs off (algorithm 4): through an outage packets go on at the spacing that
-//!   the last report gave.
-//! - S1's application always has data. Without, slow start does not grow the window, and nothing in
-//!   flight needs no timer.
+//! - There are two "t_RTO": the timer, which backs off, and the spacing of equation 5.5. They are kept apart (`clock`),
+//!   so leaving rate mode needs no repair of the timer.
+//! - t0 in equation 5.5 is TCP's timeout, printed as SRTT + 4 RTTVAR (5.6). The author's code measures it by ns-2's
+//!   clock of 0.1 s, so it is 0.3 s on a short path. By a fine clock it is little more than the RTT. Then rate mode
+//!   sends up to twice as much as the window at the same loss rate, and TCP, with its minimum timeout, starves. Of 4
+//!   TCP and 4 TFWC flows at 1 Mbit/s with a queue of 5 packets, TCP then gets 7 %, and 40 % by ticks. Ticks are the
+//!   default; a small window uses the same clock.
+//! - Rate mode ends with the acknowledgement that raises the window to the threshold; the window is in force again at
+//!   once.
+//! - Algorithm 4 raises the last acknowledgement by one at an expiry, to send one packet. Here that packet may exceed
+//!   the window, until the next acknowledgement. Even if the window shrank below the packets in flight, one packet is
+//!   sent.
+//! - Rate mode has no back-off (algorithm 4): in an outage, packets are sent at the spacing of the last report.
+//! - Choi's application always has data. Without data, slow start does not grow the window, and the timer is off while
+//!   no packet is in flight.
 
 mod clock;
 mod equation;
@@ -53,7 +51,7 @@ use small_window::SmallWindow;
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tfwc",
     summary: "a window from TCP's equation and the average loss interval, for media",
-    source: "S1 chapters 4 and 5",
+    source: "Choi 2006, chapters 4 and 5",
     senses: "loss (as intervals between loss events), ECN marks, RTT for its timer only",
     sets: "window: 1/f(p); below 2 packets one as TCP's, or a rate",
     params: &[
@@ -61,66 +59,66 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "history",
             help: "loss intervals that are averaged: 8, or 16 with hyperbolic weights",
             kind: ParamKind::Choice(&["8", "ewma16"]),
-            origin: "S1 section 5.3.1; ewma16: the author's later code",
+            origin: "Choi 2006, section 5.3.1; ewma16: the author's later code",
         },
         Param {
             name: "rounding",
             help: "the window is the nearest whole number, or the one below",
             kind: ParamKind::Choice(&["nearest", "down"]),
-            origin: "S1 algorithm 3; down: the author's later code",
+            origin: "Choi 2006, algorithm 3; down: the author's later code",
         },
         Param {
             name: "rate-mode",
-            help: "what replaces a small window: a window and timer as TCP's (fairest), the equation's rate, or nothing",
+            help: "replacement of a small window: a window and timer as TCP's (fairest), the equation's rate, or off",
             kind: ParamKind::Choice(&["tcp", "on", "off"]),
-            origin: "ours; on: S1 section 5.4.1",
+            origin: "an addition; on: Choi 2006, section 5.4.1",
         },
         Param {
             name: "rate-threshold",
             help: "the window below which rate mode is on",
             kind: ParamKind::Number { unit: Unit::Packets, min: 1.0, max: 100.0, default: 2.0 },
-            origin: "S1 algorithm 3; 2.5 in the author's later code",
+            origin: "Choi 2006, algorithm 3; 2.5 in the author's later code",
         },
         Param {
             name: "rate-style",
             help: "spacing in rate mode: the equation's, or 0.8 of it times sqrt(RTT)/mean",
             kind: ParamKind::Choice(&["s1", "later"]),
-            origin: "S1 equation 5.5; later: the author's later code",
+            origin: "Choi 2006, equation 5.5; later: the author's later code",
         },
         Param {
             name: "t0",
             help: "timeout in rate mode's equation: RTO by 0.1 s ticks, SRTT + 4 RTTVAR, or 4 RTT",
             kind: ParamKind::Choice(&["ticks", "variance", "4rtt"]),
-            origin: "the author's code; variance: S1 equation 5.6; 4rtt: equation 4.1",
+            origin: "the author's code; variance: Choi 2006, equation 5.6; 4rtt: equation 4.1",
         },
         Param {
             name: "backoff",
-            help: "what an expired timer becomes",
+            help: "timeout after an expiry",
             kind: ParamKind::Choice(&["double", "2srtt"]),
-            origin: "S1 section 5.5; 2srtt: the author's later code",
+            origin: "Choi 2006, section 5.5; 2srtt: the author's later code",
         },
         Param {
             name: "rtt-gain",
             help: "weight of a sample in the smoothed RTT",
             kind: ParamKind::Number { unit: Unit::None, min: 0.001, max: 1.0, default: 0.125 },
-            origin: "S1 equation 5.7; 0.1 in the author's later code",
+            origin: "Choi 2006, equation 5.7; 0.1 in the author's later code",
         },
         Param {
             name: "spread",
             help: "probability that a window of 4 or more leaves a send opportunity to the next, against phase effects",
             kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 0.9, default: 0.06 },
-            origin: "S1 appendix C.1.2, where it is for later; .03 to .51 in the author's later code",
+            origin: "Choi 2006, appendix C.1.2, as future work; .03 to .51 in the author's later code",
         },
         Param {
             name: "initial-window",
             help: "window at the start",
             kind: ParamKind::Number { unit: Unit::Packets, min: 1.0, max: 1e6, default: 1.0 },
-            origin: "S1 section 4.2.1: TCP's slow start, then from one packet",
+            origin: "Choi 2006, section 4.2.1: TCP's slow start, then from one packet",
         },
     ],
     status: Status::Differs(
-        "S1's loss intervals and windows by test; on slow links a window and timer as TCP's, since S1's rate mode \
-         starves TCP (docs/sources.md)",
+        "loss intervals and windows of the paper by test; on slow links a window and timer as TCP's, since its rate \
+         mode starves TCP (docs/sources.md)",
     ),
 };
 
@@ -131,12 +129,12 @@ pub const VARIABLES: &[Variable] = &[
     variables::OPEN_LOSS_INTERVAL,
     Variable::new("last_loss_interval", "packets", "packets between the last two loss events"),
     Variable::new("equation_window", "packets", "window of TCP's equation at that loss event rate"),
-    Variable::state("rate_mode", "what limits sending", &["a window", "a rate"]),
+    Variable::state("rate_mode", "limit of sending", &["a window", "a rate"]),
     Variable::new("rto_s", "s", "retransmission timeout"),
 ];
 
-/// The least window that leaves send opportunities out, once there was a loss: in a smaller one each costs a large part of a
-/// round trip.
+/// Smallest window that leaves send opportunities out after the first loss. In a smaller one each costs a large part of
+/// a round trip.
 const SPREAD_FROM: f64 = 4.0;
 
 /// Builds the controller.
@@ -144,14 +142,14 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
     Box::new(Tfwc::new(settings, environment))
 }
 
-/// What has happened so far.
+/// Progress of the connection.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Phase {
     /// No loss yet.
     SlowStart,
     /// The first loss, of a packet sent then, is in the report that is being read.
     FirstLoss(Time),
-    /// The equation rules.
+    /// The equation sets the window.
     Equation,
 }
 
@@ -173,21 +171,21 @@ struct Tfwc {
     equation_window: f64,
     loss_rate: f64,
     intervals: Intervals,
-    /// When the packet that began the current loss event left.
+    /// Send time of the packet that began the current loss event.
     event: Time,
     clock: Clock,
     /// Seconds between packets, in rate mode.
     dispersion: Option<f64>,
     /// TCP's window in the place of rate mode.
     small: Option<SmallWindow>,
-    /// Whether it is.
+    /// Whether small windows are as TCP's, in place of rate mode.
     as_tcp: bool,
     /// Packets that expired timers allow over the window.
     credit: f64,
     /// This send opportunity is left unused.
     deferred: bool,
     flight: u64,
-    /// Since when nothing has been acknowledged in order.
+    /// Time of the last acknowledgement in order.
     progress: Time,
     due: Time,
 }
@@ -234,7 +232,7 @@ impl Tfwc {
         }
     }
 
-    /// S1 algorithm 1: the interval that the halved window would come from.
+    /// Choi 2006, algorithm 1: the interval that corresponds to the halved window.
     fn first_loss(&mut self, sent: Time) {
         self.cwnd = bounded((self.cwnd / 2.0).floor(), 1.0);
         self.loss_rate = equation::rate_for(self.cwnd);
@@ -244,7 +242,7 @@ impl Tfwc {
         self.phase = Phase::Equation;
     }
 
-    /// S1 algorithm 3.
+    /// Choi 2006, algorithm 3.
     fn window_from_intervals(&mut self) {
         let average = self.intervals.average();
         if average.to_bits() == self.average.to_bits() {
@@ -274,8 +272,8 @@ impl Tfwc {
         self.small.as_ref().map_or(self.clock.timeout(), SmallWindow::timeout)
     }
 
-    /// The timer runs from every send and every acknowledgement, while something is in flight; with a small window as TCP's
-    /// from the last acknowledgement in order.
+    /// While a packet is in flight, the timer runs from every send and every acknowledgement. With a small window as
+    /// TCP's it runs from the last acknowledgement in order.
     fn arm(&mut self, now: Time) {
         if let Some(until) = self.small.as_ref().and_then(SmallWindow::silent_until) {
             self.due = until;
@@ -289,14 +287,14 @@ impl Tfwc {
         };
     }
 
-    /// A small window as TCP's that begins now: with what was timed, and with the timer that has expired since.
+    /// A small window as TCP's that begins now, with the RTT estimate and the timer's back-off so far.
     fn small_window(&self, now: Time) -> SmallWindow {
         let clock = &self.clock;
         let (timed, factor) = (clock.timed(), clock.backed_off());
         SmallWindow::new(self.cwnd, now, timed, factor, clock.kind_of_t0())
     }
 
-    /// Takes a sample of the round trip; what replaces the window while the equation's is small.
+    /// Takes a sample of the round trip. If the equation's window is small, updates its replacement.
     fn sample_and_replace_small_window(&mut self, ack: &Ack) {
         let small = match (&self.small, self.phase) {
             // A timer has expired: until a new packet has been timed, as TCP's.
@@ -309,7 +307,7 @@ impl Tfwc {
             _ => self.rate_mode(),
         };
         if self.as_tcp {
-            // What is new in this acknowledgement, TCP's window times itself.
+            // TCP's small window makes its own RTT estimate from new acknowledgements.
             let begun = self.small.take();
             self.small = small.then(|| begun.unwrap_or_else(|| self.small_window(ack.now)));
             if let Some(tcp) = self.small.as_mut().filter(|_| ack.newly_delivered > 0) {
@@ -342,7 +340,7 @@ impl Controller for Tfwc {
         if let Some(tcp) = self.small.as_mut().filter(|_| struck) {
             let timeout = tcp.timeout();
             tcp.on_loss(outcome.sent, outcome.now, timeout);
-            // An acknowledgement need not follow: a loss may be found by a timer.
+            // A loss may be detected by a timer, without an acknowledgement.
             if tcp.silent_until().is_some() {
                 self.arm(outcome.now);
             }
@@ -352,7 +350,7 @@ impl Controller for Tfwc {
                 self.phase = Phase::FirstLoss(outcome.sent);
             }
             Phase::SlowStart | Phase::FirstLoss(_) => {}
-            // S1 algorithm 2: a loss within a round trip of the event's first is a packet like any.
+            // Choi 2006, algorithm 2: a loss within a round trip of the event's first counts as a received packet.
             Phase::Equation => {
                 if struck && outcome.sent.since(self.event) > self.clock.srtt() {
                     self.intervals.event();

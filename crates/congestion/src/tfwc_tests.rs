@@ -1,4 +1,4 @@
-//! TFWC on an ideal line: S1 section 6.1 and appendix C, and what S1 leaves open.
+//! TFWC on an ideal link: Choi 2006, section 6.1 and appendix C, and choices that the paper leaves open.
 
 use super::*;
 use crate::scenario::build_in;
@@ -6,15 +6,15 @@ use narrows_base::{Duration, Spec};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-/// A `Tfwc` from what a user would write.
+/// A `Tfwc` from a user's specification.
 fn tfwc(spec: &str) -> Tfwc {
     let spec = Spec::parse(spec).unwrap();
     let settings = Settings::read(&spec, DESCRIPTOR.params).unwrap();
     Tfwc::new(&settings, &Environment::default())
 }
 
-/// A line of constant round-trip time that loses the packets it is told to, and the endpoint's
-/// bookkeeping: every arrival is reported, a packet's outcome is known four numbers later.
+/// A link of constant round-trip time that loses the given packets, and the endpoint's bookkeeping: every arrival is
+/// reported, and a packet's outcome is determined four numbers later.
 struct Line {
     t: Tfwc,
     now: Time,
@@ -26,7 +26,7 @@ struct Line {
     pending: VecDeque<(u64, Time, bool)>,
     wire: VecDeque<(u64, Time)>,
     lost: Box<dyn FnMut(u64) -> bool>,
-    /// Packets leave at least so far apart, as a link would space them.
+    /// Minimum distance between departures, as a link would space packets.
     gap: Duration,
     free: Time,
     paced: Time,
@@ -80,7 +80,7 @@ impl Line {
             });
         }
     }
-    /// The next thing that happens: a report, the timer or a packet's turn.
+    /// The next event: a report, the timer or a packet's turn.
     fn step(&mut self) {
         self.send();
         let report = self.wire.front().map_or(Time::NEVER, |w| w.1);
@@ -160,7 +160,7 @@ impl Line {
     }
 }
 
-/// S1 figure 6.2 and appendix C.1.2: a loss in every N packets, and the history's fields are N.
+/// Choi 2006, figure 6.2 and appendix C.1.2: a loss in every N packets, and the history's fields are N.
 #[test]
 fn periodic_losses_fill_the_history() {
     for period in [100, 50, 20, 10] {
@@ -171,10 +171,10 @@ fn periodic_losses_fill_the_history() {
     }
 }
 
-/// S1 figure 6.5: one loss somewhere in every block of N. The mean interval is N; the mean of the
-/// larger of two means is a little above it. In a window of 4 or 2 a loss at the end of a block
-/// and one at the beginning of the next are often within a round trip: one event less, so that at
-/// N = 20 and 10 it is longer still. S1 shows N.
+/// Choi 2006, figure 6.5: one loss somewhere in every block of N. The mean interval is N; the mean of the larger of two
+/// means is a little above it. In a window of 4 or 2, a loss at the end of a block and one at the beginning of the next
+/// are often within a round trip and count as one event. So at N = 20 and 10 the mean is even longer. The paper shows
+/// N.
 #[test]
 fn one_random_loss_per_block_averages_the_block() {
     for (block, least, most) in [(100, 100.0, 103.0), (20, 20.0, 21.5), (10, 10.0, 11.0)] {
@@ -192,9 +192,9 @@ fn one_random_loss_per_block_averages_the_block() {
     }
 }
 
-/// S1 figure 6.4(a) and appendix C.1.2: what lies within a round trip is one event. S1 says of
-/// the third and fourth pattern that they are as p = .02, against its own algorithm 2; and "p = .1"
-/// of the second is one event in 100 packets.
+/// Choi 2006, figure 6.4(a) and appendix C.1.2: losses within a round trip are one event. The paper says of the third
+/// and fourth pattern that they are as p = .02, against its own algorithm 2; and "p = .1" of the second is one event in
+/// 100 packets.
 #[test]
 fn losses_within_a_round_trip_are_one_event() {
     type Pattern = (&'static str, fn(u64) -> bool, f64);
@@ -213,10 +213,9 @@ fn losses_within_a_round_trip_are_one_event() {
     }
 }
 
-/// S1 figure 6.4(b): every other packet is lost. While a round trip holds many packets they are few
-/// events, but the window follows the interval down, until a round trip holds less than two: only
-/// then is the interval 2. The window is 0.04 then, not 2 as S1's footnote says: a packet every
-/// few round trips, in rate mode.
+/// Choi 2006, figure 6.4(b): every other packet is lost. While a round trip holds many packets they are few events, but
+/// the window follows the interval down, until a round trip holds less than two packets. Only then is the interval 2.
+/// The window is 0.04 then, not 2 as in the paper's footnote: a packet every few round trips, in rate mode.
 #[test]
 fn every_other_packet_lost_ends_in_rate_mode() {
     let mut line = Line::new("tfwc(rate-mode=on)", |n| n >= 64 && n % 2 == 0);
@@ -234,8 +233,8 @@ fn every_other_packet_lost_ends_in_rate_mode() {
     assert_eq!((line.ali(), line.t.send_limits().cwnd), (2.0, 1.0));
 }
 
-/// S1 figure 6.6: the window is 1/f(1/N). S1 expects 1/sqrt p, which is 3.2 at p = .1, and tolerates
-/// the difference; the equation gives 1.77, so that it is rate mode there.
+/// Choi 2006, figure 6.6: the window is 1/f(1/N). The paper expects 1/sqrt p, which is 3.2 at p = .1, and tolerates the
+/// difference. The equation gives 1.77, so it is rate mode there.
 #[test]
 fn windows_at_periodic_losses() {
     for (period, equation, window) in [(100, 11.233, 11.0), (20, 3.686, 4.0)] {
@@ -262,7 +261,7 @@ fn windows_at_periodic_losses() {
     assert_eq!(line.t.send_limits(), SendLimits::unpaced(3.0));
 }
 
-/// S1 appendix C.1.2, item 3, and equation 4.4's slope.
+/// Choi 2006, appendix C.1.2, item 3, and equation 4.4's slope.
 #[test]
 fn the_window_doubles_before_the_first_loss_and_creeps_after_it() {
     let mut line = Line::new("tfwc(spread=0)", |n| n > 500 && n < 4000 && n % 100 == 0);
@@ -331,7 +330,7 @@ fn an_event_lasts_a_round_trip_from_its_first_loss() {
     assert_eq!(told(1202, false, true), (3, 1), "a mark is as a loss");
 }
 
-/// S1 algorithm 4 in window mode.
+/// Choi 2006, algorithm 4 in window mode.
 #[test]
 fn the_timer_sends_one_packet_and_backs_off() {
     let mut line = Line::new("tfwc(rate-mode=on)", |n| n < 8);
@@ -347,7 +346,7 @@ fn the_timer_sends_one_packet_and_backs_off() {
     );
     line.step();
     assert_eq!(line.now.as_secs_f64(), 273.1);
-    // Numbers 0 to 4 are lost: the first report brings the first loss, and takes back the credit.
+    // Numbers 0 to 4 are lost: the first report reveals the first loss, and ends the allowance.
     assert_eq!((line.t.cwnd, line.t.credit, line.flight()), (1.0, 0.0, 1));
     assert!(line.t.clock.timeout() < Duration::from_secs(1), "the back-off is over");
 }
@@ -362,7 +361,7 @@ fn an_expiry_sends_even_if_the_window_shrank_below_the_flight() {
     let due = t.next_tick();
     t.on_tick(due);
     assert_eq!(t.send_limits().cwnd, 31.0);
-    // Nothing was sent (no data): the next expiry asks for no second packet.
+    // No packet was sent (no data): the next expiry does not request a second packet.
     t.on_tick(t.next_tick());
     assert_eq!(t.send_limits().cwnd, 31.0);
     assert!(t.next_tick() > due);
@@ -392,7 +391,7 @@ fn rate_mode_is_entered_and_left_at_the_threshold() {
     }
 }
 
-/// S1 appendix C.1.2, item 4.
+/// Choi 2006, appendix C.1.2, item 4.
 #[test]
 fn deferral_delays_packets_and_loses_none() {
     let run = |spec: &str| {
@@ -406,7 +405,7 @@ fn deferral_delays_packets_and_loses_none() {
     assert!(spread > plain && spread < plain + plain.since(Time::ZERO), "{spread:?} {plain:?}");
 }
 
-/// Neither a window below four nor the first slow start waits for another opportunity.
+/// Neither a window below four nor the first slow start leaves an opportunity out.
 #[test]
 fn only_larger_windows_defer() {
     let run = |spec: &str| {
@@ -430,8 +429,8 @@ fn an_idle_application_earns_no_window() {
     assert_eq!(scenario.window(), 51.0);
 }
 
-/// Two of three packets are lost: the timeout backs off as TCP's, so that far fewer leave than by the equation's rate,
-/// and it never stops.
+/// Two of three packets are lost. The timeout backs off as TCP's, so far fewer packets are sent than by the equation's
+/// rate, but sending never stops.
 #[test]
 fn a_small_window_as_tcps_backs_off_and_goes_on() {
     let sent = |spec: &str| {
@@ -495,8 +494,8 @@ fn a_small_windows_timer_is_not_put_off_by_what_is_sent() {
     assert_eq!(due_after("tfwc(rate-mode=on)", false), [4.0, 4.5], "S1's");
 }
 
-/// The first packet is lost: as TCP's, the timer stays doubled until a packet that was sent once has been timed. S1's is as
-/// new with the first acknowledgement. Where nothing was lost, slow start goes on.
+/// The first packet is lost: as TCP's, the timer stays doubled until a packet that was sent once has been timed. In
+/// rate mode, the first acknowledgement resets it. Without losses, slow start continues.
 #[test]
 fn a_timer_that_expires_in_slow_start_backs_off_as_tcps() {
     let after_an_expiry_and_a_report = |spec: &str| {

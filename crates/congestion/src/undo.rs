@@ -1,4 +1,4 @@
-//! Losses that were none: what a reduction took is given back (RFC 4015, RFC 9438 section 4.9).
+//! Undoes a reduction after spurious losses (RFC 4015, RFC 9438 section 4.9).
 
 use crate::{RecoveryCause, RecoveryEvent, SpuriousLosses};
 
@@ -7,7 +7,7 @@ use crate::{RecoveryCause, RecoveryEvent, SpuriousLosses};
 pub struct BeforeLosses(Option<(f64, f64)>);
 
 impl BeforeLosses {
-    /// A recovery begins, with this window and threshold in force. No late packet takes an ECN mark back.
+    /// A recovery begins, with this window and threshold in force. A reduction for an ECN mark is not undone.
     pub fn on_recovery(&mut self, recovery: &RecoveryEvent, cwnd: f64, ssthresh: f64) {
         self.0 = (recovery.cause == RecoveryCause::Loss).then_some((cwnd, ssthresh));
     }
@@ -17,8 +17,8 @@ impl BeforeLosses {
         self.0 = Some((cwnd, ssthresh));
     }
 
-    /// The window and the threshold that are in force again, where all losses of the episode were spurious. What
-    /// has grown beyond them since stays.
+    /// The window and the threshold before the reduction, if all losses of the episode were spurious. Larger present
+    /// values stay.
     pub fn undo(
         &mut self,
         spurious: &SpuriousLosses,
@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    /// What an earlier episode took is not given back for a later one's packets.
+    /// Late packets of one episode do not undo the reduction of an earlier one.
     #[test]
     fn only_the_last_episode_is_undone() {
         for spec in REDUCE_AT_LOSSES {

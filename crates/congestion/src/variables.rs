@@ -9,14 +9,14 @@ pub const RATE: Variable =
 /// An estimate of the bottleneck's rate.
 pub const BANDWIDTH: Variable =
     Variable::new("bandwidth_bps", "bit/s", "estimated bandwidth of the path");
-/// Propagation delay, as far as known.
+/// Propagation delay: the smallest measured RTT.
 pub const MIN_RTT: Variable =
     Variable::new("min_rtt_s", "s", "smallest round-trip time that the controller goes by");
 /// How packets are spread on their way.
 pub const SPACING_RATIO: Variable = Variable::new(
     "spacing_ratio",
     "",
-    "mean spacing of arrivals over that of departures (r of S3)",
+    "mean spacing of arrivals over that of departures (r of the RRTP thesis)",
 );
 /// The RTT used in an equation.
 pub const SMOOTHED_RTT: Variable =

@@ -1,23 +1,26 @@
 //! TCP Vegas: Brakmo and Peterson, IEEE JSAC 13(8), 1995, as ns-2.35 runs it (`tcp-vegas.cc`).
 //!
-//! Measures delay: once per round trip it estimates how many of its packets are queued. Controls
-//! the window so that this number is between `alpha` and `beta`. Loss cuts it by a quarter, judged
-//! segment by segment.
+//! Measures delay: once per round trip it estimates how many of its packets are queued. Controls the window so that
+//! this number is between `alpha` and `beta`. A loss reduces it by a quarter, decided segment by segment.
 //!
-//! All cuts happen in `on_loss`, because the rule asks about the lost segment ("was the window
-//! already cut since it was sent?"), not about an episode; `on_recovery_start` does nothing. The
-//! fine-grained retransmission timer is recovery `vegas`, in the crate `transport`.
+//! All reductions are made in `on_loss`, because the rule refers to the lost segment, not to an episode: was the window
+//! already reduced since it was sent? So `on_recovery_start` does nothing. The fine-grained retransmission timer is
+//! recovery `vegas`, in the crate `transport`.
 //!
-//! Kept from ns-2 because the reference numbers contain it: the backlog is rounded to a whole
-//! packet; windows are cut as whole segments; a round of one packet resets the base RTT; the RTT of
-//! the ACK that ends a round counts in the next. With preset `ns2` it also begins as there: the
-//! SYN's round is the first, and only every other one doubles; one packet follows; its ACK sets the
-//! initial window. Departures from ns-2: RTTs of ambiguous ACKs are left out (there, an ACK that
-//! fills a hole counts the age of the newest segment it covers); a round without samples says
-//! nothing about the base RTT (there, such a round sets it to the time between two ACKs, a packet's
-//! service time, and Vegas stays at two packets: at 10% loss that halves its goodput, see
-//! docs/validation.md); the window never falls below 1 (there, duplicates after a timeout may set
-//! it to 0); a cut leaves slow start at once (there, only if a fourth duplicate follows).
+//! Kept from ns-2 because the reference numbers contain it: the backlog is rounded to a whole packet, and windows are
+//! reduced as whole segments. A round of one packet resets the base RTT. The RTT of the ACK that ends a round counts in
+//! the next. With preset `ns2` the start is ns-2's, too: the SYN's round is the first, and only every other one
+//! doubles. One packet follows, and its ACK sets the initial window.
+//!
+//! Departures from ns-2:
+//!
+//! - RTTs of ambiguous ACKs are left out. In ns-2, an ACK that fills a hole counts the age of the newest segment it
+//!   covers.
+//! - A round without samples does not change the base RTT. In ns-2, such a round sets it to the time between two ACKs,
+//!   a packet's service time, and Vegas stays at two packets: at 10% loss that halves its goodput, see
+//!   docs/validation.md.
+//! - The window never falls below 1. In ns-2, duplicates after a timeout may set it to 0.
+//! - A reduction leaves slow start at once. In ns-2, this requires a fourth duplicate.
 
 use crate::linux;
 use crate::undo::BeforeLosses;
@@ -60,7 +63,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "cut",
             help: "share of the window given up at the first loss of a segment",
             kind: ParamKind::Number { unit: Unit::Fraction, min: 0.01, max: 0.99, default: 0.25 },
-            origin: "ns-2 (1/4); S0 chapter 4 tells of 1/2",
+            origin: "ns-2 (1/4); 1/2 in the ST-PD thesis, chapter 4",
         },
         crate::linux::like(&["preset", "ns2", "linux"]),
     ],
@@ -124,9 +127,9 @@ struct Vegas {
     increment: f64,
     /// Slow start doubles in every other round only (`v_inc_flag_`).
     grow_this_round: bool,
-    /// When the window was last cut (`t_cwnd_changed_`); never at first.
+    /// Time of the last reduction of the window (`t_cwnd_changed_`); never at first.
     changed: Option<Time>,
-    /// When it was cut before that, should the last cut be undone.
+    /// Time of the reduction before it, in case the last one is undone.
     changed_before: Option<Time>,
     before: BeforeLosses,
     sequence: Sequence,
@@ -137,7 +140,7 @@ struct Vegas {
     backlog: i64,
 }
 
-/// Where the sender stands, counted in segments from its first.
+/// Position of the sender, counted in segments from its first.
 #[derive(Clone, Debug, Default)]
 struct Sequence {
     /// Acknowledged so far.
@@ -170,7 +173,7 @@ impl Vegas {
         };
         let sent = self.sequence.next.saturating_sub(self.round.tag);
         if rtt > 0.0 {
-            // A packet alone in its round met no queue of our own.
+            // A packet alone in its round had no queue of the flow itself.
             if sampled && (rtt < self.base_rtt || sent <= 1) || self.base_rtt.is_infinite() {
                 self.base_rtt = rtt;
             }
@@ -192,8 +195,7 @@ impl Vegas {
 
     fn decide(&mut self, backlog: f64) {
         if self.cwnd < self.ssthresh {
-            // Slow start holds the window every other round, so that the measurement of the
-            // round between sees a steady sender.
+            // Slow start holds the window every other round, so that the round in between measures a steady sender.
             self.grow_this_round = !self.grow_this_round;
             self.increment = 0.0;
             if self.grow_this_round && backlog > self.gamma {
@@ -263,7 +265,8 @@ impl Controller for Vegas {
                 if loss.new_episode && loss.found_by != LossFoundBy::Timeout {
                     self.keep();
                 }
-                // A timeout is told as a restart. A segment sent before the last cut has been paid for.
+                // A timeout is reported as a restart. For a segment sent before the last reduction, the window was
+                // already reduced.
                 if loss.found_by == LossFoundBy::Timeout
                     || self.changed.is_some_and(|t| t >= loss.sent)
                 {

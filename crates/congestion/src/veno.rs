@@ -21,7 +21,7 @@ use narrows_base::{Descriptor, Param, Settings, Status, Variable};
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "veno",
-    summary: "Reno that gives up a fifth instead of half when delay says the loss was random",
+    summary: "Reno that backs off by a fifth instead of half if the delay indicates random loss",
     source: "Fu and Liew 2003, as in Linux 2.6",
     senses: "loss, delay",
     sets: "window: +1 segment per RTT or two; 4/5 or 1/2 per loss episode",
@@ -34,7 +34,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: "base",
-            help: "whether the smallest RTT is kept over a loss or measured anew",
+            help: "whether the smallest RTT is kept over a loss or measured again",
             kind: ParamKind::Choice(&["keep", "reset"]),
             origin: "Linux; Fu and Liew reset it",
         },

@@ -1,13 +1,15 @@
 //! TCP Westwood: Casetti, Gerla, Mascolo, Sanadidi and Wang, MobiCom 2001; the ns-2 module of 2002.
 //!
-//! Reacts to loss, and measures the rate at which ACKs return. The window grows as Reno's; at a
-//! loss it is set to what the estimated bandwidth carries in the smallest RTT, rather than halved.
+//! Reacts to loss, and measures the rate at which ACKs return. The window grows as Reno's. At a loss it is set to the
+//! estimated bandwidth times the smallest RTT, rather than halved.
 //!
-//! Every ACK gives a sample b = acked / (time since the last ACK); S2 section III describes the
-//! four filters and AckedCount. Departures: ssthresh never falls below 2 (S2's procedure lacks it,
-//! the module has it); ACKs of the same instant make one sample, where the module divides by
-//! (almost) zero; the module's divisor `fr_a` for timeouts in slow start is left out; so is its
-//! rule that takes an idle remainder below 10 ms for a whole tau/2.
+//! Every ACK gives a sample b = acked / (time since the last ACK); Hu and Zha, section III, describe the four filters
+//! and AckedCount. Departures:
+//!
+//! - ssthresh never falls below 2 (as in the module, but not in Hu and Zha's procedure).
+//! - ACKs of the same instant make one sample. The module divides by (almost) zero.
+//! - The module's divisor `fr_a` for timeouts in slow start is left out.
+//! - The module counts an idle remainder below 10 ms as a whole tau/2; this is left out, too.
 
 use crate::acked_count::AckedCount;
 use crate::undo::BeforeLosses;
@@ -21,8 +23,8 @@ use narrows_base::{Descriptor, Param, Settings, Status, Time, Variable};
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "westwood",
-    summary: "Reno whose cut follows an estimate of the bandwidth, one sample per ACK",
-    source: "Casetti et al. 2001; S2 section III",
+    summary: "Reno with a back-off by an estimate of the bandwidth, one sample per ACK",
+    source: "Casetti et al. 2001; Hu and Zha, section III",
     senses: "loss, rate of returning ACKs",
     sets: "window: +1 segment per RTT; bandwidth times smallest RTT after a loss",
     params: &[
@@ -30,13 +32,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "filter",
             help: "how bandwidth samples are averaged",
             kind: ParamKind::Choice(&["tustin10", "ewma", "tustin15", "tustin"]),
-            origin: "ns-2 module of 2002; S2 lists the first three, and the fourth as equation 5",
+            origin: "ns-2 module of 2002; Hu and Zha list the first three, and the fourth as equation 5",
         },
         Param {
             name: "keep",
             help: "share of the old estimate that filter ewma keeps",
             kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 0.999, default: 0.9 },
-            origin: "S2 section III",
+            origin: "Hu and Zha, section III",
         },
         Param {
             name: "tau",
@@ -48,11 +50,11 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "cap",
             help: "whether one ACK counts for at most two segments",
             kind: ParamKind::Choice(&["off", "on"]),
-            origin: "S2 has no cap; the ns-2 module has",
+            origin: "Hu and Zha have no cap; the ns-2 module has",
         },
     ],
     status: Status::Validated(
-        "S2 figure 5 where it is possible; figure 6 differs in part (docs/validation.md)",
+        "Hu and Zha, figure 5 where it is possible; figure 6 differs in part (docs/validation.md)",
     ),
 };
 
@@ -96,7 +98,7 @@ struct Bandwidth {
     estimate: f64,
     last_sample: f64,
     last: Option<Time>,
-    /// Segments of ACKs that came at the instant of the last sample.
+    /// Segments of ACKs that arrived at the instant of the last sample.
     waiting: u64,
 }
 
@@ -112,7 +114,7 @@ impl Bandwidth {
         }
         let mut interval = now.since(last).as_secs_f64();
         if let Filter::Tustin(tau) = self.filter {
-            // No ACK for tau/2: a sample of zero. After a hundred of them nothing is left.
+            // No ACK for tau/2: a sample of zero. After a hundred of them the estimate is zero.
             let idle = (interval / (tau / 2.0)) as u64;
             for _ in 0..idle.min(100) {
                 self.sample(0.0, tau / 2.0);
@@ -150,7 +152,7 @@ struct Westwood {
 }
 
 impl Westwood {
-    /// ssthresh = BWE RTTmin, at least 2 (S2, "algorithm after n duplicate ACKs").
+    /// ssthresh = BWE RTTmin, at least 2 (Hu and Zha, "algorithm after n duplicate ACKs").
     fn set_ssthresh(&mut self, min_rtt: narrows_base::Duration) {
         self.ssthresh = bounded(self.bandwidth.estimate * positive(min_rtt), 2.0);
     }

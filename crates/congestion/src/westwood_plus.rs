@@ -5,7 +5,7 @@
 //! not inflate it as they do Westwood's. The window grows as Reno's; after a loss it is set to
 //! bandwidth times smallest RTT.
 //!
-//! Three implementations differ in when they cut, see parameter `cut`:
+//! Three implementations reduce the window at different times, see parameter `cut`:
 //!
 //! | cut | at the loss | at the end of the recovery | at a timeout |
 //! |---|---|---|---|
@@ -13,9 +13,9 @@
 //! | ns2 | B RTTmin | half, if more | ssthresh = half |
 //! | ns3 | B RTTmin | - | ssthresh = B RTTmin |
 //!
-//! `ns2` is ns-2.35's TCP/Linux, which calls Linux 2.6.22's code at other moments than Linux does.
-//! `arithmetic=jiffies` adds that code's whole bytes per millisecond: they lose up to 8 percent of
-//! the estimate at 1.5 Mbit/s, which the reference numbers contain.
+//! `ns2` is ns-2.35's TCP/Linux, which calls Linux 2.6.22's code at other times than Linux does. `arithmetic=jiffies`
+//! adds that code's whole bytes per millisecond. They lose up to 8 percent of the estimate at 1.5 Mbit/s, which the
+//! reference numbers contain.
 
 use crate::acked_count::AckedCount;
 use crate::linux;
@@ -195,7 +195,7 @@ impl Controller for WestwoodPlus {
                         self.window.ssthresh = carried as f64;
                         self.window.set(carried);
                     }
-                    // Raised to ssthresh, but at most three packets leave at once.
+                    // Raised to ssthresh, but at most three packets are sent at once.
                     Cut::Ns2 if (self.window.cwnd as f64) < self.window.ssthresh => {
                         let half = self.window.ssthresh as u64;
                         self.window.cwnd = half.min(recovery.outstanding.saturating_add(3)).max(1);

@@ -1,4 +1,4 @@
-//! Environment steps per second beside what the engine alone plays of the same links: 10 Mbit/s, packets of 1,500 bytes,
+//! Environment steps per second, beside the engine alone on the same links: 10 Mbit/s, packets of 1,500 bytes,
 //! steps of one RTT, links kept full by a fixed window. `cargo xtask bench env` runs this program and its counterpart in
 //! Python. Arguments: RTT in ms, environments, steps, threads (0: one per core), rounds, and `alone` for the engine alone.
 //!
@@ -36,7 +36,7 @@ fn main() {
         ..Settings::default()
     };
     let task = Arc::new(Task::new(&settings).expect("legal settings"));
-    // The link holds a bandwidth-delay product; half as much waits.
+    // The link holds one BDP; half a BDP waits.
     let window = (1.5 * 10e6 * rtt_ms as f64 * 1e-3 / 12_000.0).ceil();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     let mut networks: Vec<NetworkSpec> =

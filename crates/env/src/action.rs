@@ -1,4 +1,4 @@
-//! The list of actions: what a policy sets, once a step.
+//! The list of actions: the limits that a policy sets, once a step.
 
 use crate::episode::Episode;
 use narrows_base::{Rate, SpecError, math};
@@ -15,7 +15,7 @@ pub struct Action {
     pub low: f32,
     /// Its bounds; a finite value beyond one counts as it.
     pub high: f32,
-    /// What it is.
+    /// Meaning in one line.
     pub help: &'static str,
     kind: Kind,
 }
@@ -93,7 +93,7 @@ impl Action {
     /// Checks that a policy can have these together.
     ///
     /// # Errors
-    /// None at all, or two that set the same.
+    /// The list is empty, or two actions set the same limit.
     pub fn check(actions: &[&Action]) -> Result<(), SpecError> {
         let windows = actions.iter().filter(|a| a.sets_window()).count();
         let wrong = match (windows, actions.len() - windows) {
@@ -119,7 +119,7 @@ impl Action {
         SendLimits { cwnd: window, pacing_rate: paces.then_some(rate), ssthresh: None }
     }
 
-    /// The limits after this action, bounded by what the link could use at all.
+    /// The limits after this action, within bounds computed from the link.
     pub(crate) fn apply(
         &self,
         value: f32,

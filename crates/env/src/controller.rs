@@ -1,4 +1,4 @@
-//! The controller of an environment's flow: its limits come from outside, and it counts what happens in a step.
+//! The controller of an environment's flow: actions set its limits, and it counts the events of a step.
 
 use narrows_base::{Duration, Time};
 use narrows_congestion::{
@@ -6,7 +6,7 @@ use narrows_congestion::{
     Sent,
 };
 
-/// What a sender has seen since the step began.
+/// Counts of the sender since the step began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub acks: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// A new step begins: what is known of the path stays.
+    /// Starts a new step. Properties of the path are kept.
     pub fn clear(&mut self) {
         *self = Counts {
             last: self.last,
@@ -76,7 +76,7 @@ impl StepController {
         let limits = SendLimits::unpaced(initial_window);
         StepController { limits, counts: Counts::default(), listed }
     }
-    /// Whether actions decide.
+    /// Whether actions set the limits.
     pub fn is_limited_from_outside(&self) -> bool {
         self.listed.is_none()
     }

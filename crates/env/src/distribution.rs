@@ -1,15 +1,15 @@
-//! Distributions of links: a link's specification whose values may be ranges, one link drawn per episode.
+//! Distributions of links: a link's specification with ranges as values. Each episode draws one link.
 
 use narrows_base::{RandomKey, SpecError, math, spec, units};
 use narrows_scenario::Link;
 use std::path::{Path, PathBuf};
 
-/// Keys whose ranges mean something else: each flow's own links, whose middle counts here.
+/// Keys whose ranges are spread over the flows' own links. Their middle is used here.
 const NO_RANGES: [&str; 2] = ["access", "egress"];
 const FORM: &str =
     "a range is written as 1Mbit/s..100Mbit/s, spaced by factors as 1Mbit/s..100Mbit/s log";
 
-/// A distribution of links.
+/// A link's specification with a range or a fixed value for each key.
 #[derive(Clone, Debug)]
 pub struct LinkDistribution {
     /// The specification with each range's lower end in its place.
@@ -29,11 +29,11 @@ struct Range {
 }
 
 impl LinkDistribution {
-    /// Reads `RATE,DELAY[,key=value]*` or a link's name, where `rate=` and `delay=` may stand before the first two and
-    /// every value may be a range. Trace files are found from `folder`.
+    /// Reads `RATE,DELAY[,key=value]*` or a link's name. `rate=` and `delay=` may stand before the first two, and every
+    /// value may be a range. Trace files are found from `folder`.
     ///
     /// # Errors
-    /// One line that says where, what, and what would be right.
+    /// One line that names the place, the fault and the expected text.
     pub fn parse(text: &str, folder: &Path) -> Result<LinkDistribution, SpecError> {
         let (mut ranges, mut values, mut keys) = (Vec::new(), Vec::new(), Vec::new());
         let numeric = |c: char| c.is_ascii_digit() || "+-.".contains(c);
@@ -84,7 +84,7 @@ impl LinkDistribution {
 }
 
 impl Range {
-    /// `None` if the value is none.
+    /// `None` if the value is not a range.
     fn parse(key: &str, value: &str) -> Result<Option<Range>, SpecError> {
         let Some((low, rest)) = value.split_once("..") else { return Ok(None) };
         if NO_RANGES.contains(&key) {
@@ -92,7 +92,7 @@ impl Range {
         }
         let wrong = |why: &str| SpecError::new(format!("'{value}': {why}; {FORM}"));
         if value.contains('(') {
-            return Err(wrong("nothing is drawn inside parentheses"));
+            return Err(wrong("a range inside parentheses is not supported"));
         }
         let (high, log) = match rest.strip_suffix("log") {
             Some(high) => (high.trim_end().trim_end_matches(':'), true),
@@ -132,7 +132,7 @@ mod tests {
         LinkDistribution::parse(text, Path::new(""))
     }
 
-    /// Protects: every draw lies in its range, both halves of it are drawn, by factors where that is said.
+    /// Protects: every draw lies in its range, and both halves of the range are drawn, also with spacing by factors.
     #[test]
     fn draws_fill_their_ranges() {
         let text = "rate=1Mbit/s..100Mbit/s log, delay=5ms..200ms, loss=0..5%, queue=5p..50p";
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(one.draw(RandomKey::from_seed(1)).unwrap().to_string(), named);
     }
 
-    /// Protects: what is wrong is said when the distribution is read, not in the thousandth episode.
+    /// Protects: a faulty distribution is refused when it is read, not in a later episode.
     #[test]
     fn what_cannot_be_drawn_is_refused_at_once() {
         for (bad, hint) in [

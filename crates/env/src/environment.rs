@@ -12,17 +12,16 @@ use narrows_sim::{SimError, Simulation};
 use std::any::Any;
 use std::sync::Arc;
 
-/// The flow whose limits are set; competitors follow it.
+/// Index of the flow whose limits are set; competitors follow it.
 const AGENT: usize = 0;
 const FORWARD: usize = 0;
 
-/// What a step brought.
+/// Result of a step.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
     /// The weighted sum of the reward's terms.
     pub reward: f64,
-    /// Whether this was the episode's last step. Nothing else ends an episode, so it is never terminated, only
-    /// truncated.
+    /// Whether this was the episode's last step. Episodes end only by time, so they are truncated, never terminated.
     pub truncated: bool,
 }
 
@@ -64,7 +63,7 @@ impl Environment {
         Environment { task, random_key, episodes: 0, running: None, trace: None }
     }
 
-    /// What it is made of.
+    /// The settings of the environment.
     pub fn task(&self) -> &Task {
         &self.task
     }
@@ -98,11 +97,11 @@ impl Environment {
         self.begin(observation)
     }
 
-    /// Begins the next episode: draws a link, and plays the opening and the round trip of the initial window, of which
-    /// the first observation tells.
+    /// Begins the next episode: draws a link, and simulates the handshake and the round trip of the initial window. The
+    /// first observation describes that time.
     ///
     /// # Errors
-    /// An observation of another length than the task's; the link that was drawn is none; the simulation was aborted.
+    /// The observation's length differs from the task's, the drawn link is invalid, or the simulation was aborted.
     pub fn begin(&mut self, observation: &mut [f32]) -> Result<(), EnvError> {
         self.check(observation.len())?;
         let key = self.random_key.numbered(self.episodes);
@@ -135,13 +134,13 @@ impl Environment {
         Ok(())
     }
 
-    /// Sets the limits as `actions` say, one number for each of the task's actions, plays a step and writes what is
-    /// observed. After the last step of an episode it goes on only after [`begin`](Environment::begin) or
-    /// [`reset`](Environment::reset).
+    /// Sets the limits by `actions`, one number for each of the task's actions, simulates a step and writes the
+    /// observation. After the last step of an episode, the caller must call [`begin`](Environment::begin) or
+    /// [`reset`](Environment::reset) first.
     ///
     /// # Errors
-    /// Actions or observations of another number than the task's, an action that is no finite number, a missing reset,
-    /// or a simulation that was aborted.
+    /// The number of actions or observations differs from the task's, an action is not finite, a reset is missing, or
+    /// the simulation was aborted.
     pub fn step(&mut self, actions: &[f32], observation: &mut [f32]) -> Result<Outcome, EnvError> {
         self.check(observation.len())?;
         check_actions(&self.task, 0, actions)?;
@@ -170,10 +169,10 @@ impl Environment {
         self.running.as_ref().is_some_and(|r| r.steps >= self.task.steps())
     }
 
-    /// What is known of the last step; after a reset, of the opening.
+    /// Results of the last step; after a reset, those of the opening.
     ///
     /// # Panics
-    /// It has never been reset.
+    /// If the environment has never been reset.
     pub fn last_step(&self) -> &Step {
         &self.running.as_ref().expect("an environment that has been reset").step
     }
@@ -254,7 +253,7 @@ impl Running {
         }
     }
 
-    /// Plays until then and reads what happened.
+    /// Simulates until `until` and reads the results.
     fn play(&mut self, until: Time) -> Result<(), EnvError> {
         let from = self.simulation.now();
         self.simulation.advance(until, &mut |_| true).map_err(aborted)?;

@@ -1,4 +1,4 @@
-//! One environment: what actions do, what is observed, what is refused.
+//! One environment: effects of actions, observations, and refused input.
 
 use super::Environment;
 use crate::{ACTIONS, EnvError, OBSERVATIONS, REWARDS, Settings, StepLength, Task, Transport};
@@ -29,11 +29,11 @@ fn means(settings: &Settings, action: f32) -> [f64; 4] {
     e.means()
 }
 
-/// Protects: the window that an action sets is the window. Below a bandwidth-delay product throughput follows it, at two
-/// the queue holds one, beyond the queue packets are lost.
+/// Protects: the window that an action sets is the window. Below one BDP, throughput is proportional to it. At two, the
+/// queue holds one. Beyond the queue, packets are lost.
 #[test]
 fn the_window_is_what_the_action_says() {
-    // An acknowledgement for each packet: none waits for a second one or leaves with one.
+    // An acknowledgement for each packet, without delayed or combined acknowledgements.
     let rfc = |link| Settings { preset: Preset::Rfc, ..settings(link) };
     // 20 ms + a packet of 1.2 ms: 17.7 packets.
     let link = rfc("10Mbit/s,10ms,queue=40p");
@@ -80,12 +80,12 @@ fn actions_do_what_the_list_says() {
     for _ in 0..40 {
         e.step(&[1.0, 1.0], &mut seen).unwrap();
     }
-    // Four times what link and queue hold.
+    // Four times the capacity of link and queue.
     assert!(e.last_step().window() <= 4.0 * (17.7 + 18.0), "{}", e.last_step().window());
 }
 
-/// Protects: every observation and reward is finite and within its bounds whatever happens: an outage, a rate of almost
-/// nothing, windows that jump, with and without competitors.
+/// Protects: every observation and reward is finite and within its bounds in all conditions: an outage, a rate close to
+/// zero, windows that jump, with and without competitors.
 #[test]
 fn observations_stay_within_their_bounds() {
     let all = |link: &str| Settings {
@@ -153,7 +153,7 @@ fn a_listed_protocol_is_not_disturbed() {
     }
 }
 
-/// Protects: what is wrong is refused in one line that names it, before anything is played.
+/// Protects: an invalid setting is refused in one line that names it, before the simulation starts.
 #[test]
 fn bad_settings_are_refused_by_name() {
     let good = || settings("10Mbit/s,10ms");
@@ -188,7 +188,7 @@ fn bad_settings_are_refused_by_name() {
     }
 }
 
-/// Protects: an action that is no number changes nothing, and stepping without an episode is refused.
+/// Protects: an invalid action does not change the state, and a step without an episode is refused.
 #[test]
 fn bad_actions_are_refused() {
     let mut e = environment(&settings("10Mbit/s,10ms"));

@@ -1,4 +1,4 @@
-//! What an episode is played on: one link, in numbers.
+//! The link of an episode, in numbers.
 
 use narrows_base::Duration;
 use narrows_link::QueueLimit;
@@ -6,12 +6,12 @@ use narrows_scenario::Link;
 
 /// The most packets that a window may have.
 const MAX_WINDOW: f64 = 1_048_576.0;
-/// What a queue without a limit counts as, in packets.
+/// Capacity of a queue without a limit, in packets, for bounds of observations.
 const UNLIMITED: f64 = 16_384.0;
 /// The least that [`Episode::max_window`] is.
 const MIN_MAX_WINDOW: f64 = 64.0;
-/// A window may be so many times what link and queue hold; a pacing rate so many times the link's rate, or so small a
-/// part of it.
+/// Largest window as a multiple of the capacity of link and queue, and largest pacing rate as a multiple of the link's
+/// rate. [`MIN_PART`] is the smallest pacing rate as a part of it.
 const MAX_EXCESS: f64 = 4.0;
 const MIN_PART: f64 = 1.0 / 1024.0;
 
@@ -20,7 +20,7 @@ const MIN_PART: f64 = 1.0 / 1024.0;
 pub struct Episode {
     /// Rate of the link in bit/s; of a trace, its mean.
     pub rate_bps: f64,
-    /// RTT of the path when nothing waits, in seconds: delays and one packet's transmission.
+    /// RTT of the path with empty queues, in seconds: delays and one packet's transmission.
     pub base_rtt_s: f64,
     /// Packets per second that the link carries.
     pub capacity: f64,
@@ -28,7 +28,7 @@ pub struct Episode {
     pub packet_bits: f64,
     /// Length of a step.
     pub step: Duration,
-    /// Bound on windows in packets: four times what link and queue hold, at least 64.
+    /// Bound on windows in packets: four times the capacity of link and queue, at least 64.
     pub max_window: f64,
     /// Window before the first action.
     pub initial_window: f64,

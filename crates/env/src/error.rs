@@ -1,4 +1,4 @@
-//! Why an environment cannot go on.
+//! Errors that end an environment.
 
 use narrows_base::SpecError;
 use narrows_sim::SimError;
@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum EnvError {
-    /// A setting, an action or an array is wrong; one line says what would be right.
+    /// A setting, an action or an array is invalid; one line names the expected form.
     Spec(SpecError),
     /// The simulation of this environment (its number in the vector) was aborted.
     Simulation(usize, SimError),

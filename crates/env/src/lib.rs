@@ -1,12 +1,12 @@
 //! Environments for learning congestion control.
 //!
-//! An [`Environment`] is one flow over one simulated link. An *action* sets the flow's window, its pacing rate or both;
-//! a step plays the link for one round trip or a given time; the *observation* is what a sender can know of the step:
-//! delivery rate, RTTs, losses, packets in flight. A [`VectorEnvironment`] has thousands of them and plays a step of all
-//! on all cores, into arrays of the caller. Each episode has a link of its own, drawn from ranges
+//! An [`Environment`] is one flow over one simulated link. An *action* sets the flow's window, its pacing rate or both.
+//! A step simulates the link for one round trip or a given time. The *observation* has values that a sender can
+//! measure: delivery rate, RTTs, losses, packets in flight. A [`VectorEnvironment`] has thousands of environments. It
+//! steps all of them on all cores, into arrays of the caller. Each episode has a link of its own, drawn from ranges
 //! ([`LinkDistribution`]).
 //!
-//! Everything follows from the seed, whatever the number of threads.
+//! All results are a function of the seed, with any number of threads.
 //!
 //! ```
 //! use narrows_env::{Environment, Task};

@@ -1,4 +1,4 @@
-//! The list of observations: all that a sender can know.
+//! The list of observations: values that a sender can measure.
 
 use crate::step::Step;
 use narrows_base::SpecError;
@@ -10,11 +10,11 @@ pub struct Observation {
     pub name: &'static str,
     /// Its unit; empty for a ratio.
     pub unit: &'static str,
-    /// Its bounds.
+    /// Lower bound.
     pub low: f32,
-    /// Its bounds.
+    /// Upper bound.
     pub high: f32,
-    /// What it is.
+    /// Meaning in one line.
     pub help: &'static str,
     pub(crate) read: fn(&Step) -> f64,
 }
@@ -29,7 +29,7 @@ const fn entry(
     Observation { name, unit, low, high, help, read }
 }
 
-/// Bounds of what has no upper one of its own.
+/// Bounds of observations without a natural upper bound.
 const POSITIVE: (f32, f32) = (0.0, 1e9);
 
 /// All observations. Those of ratios mean the same on every link.
@@ -74,7 +74,7 @@ pub static OBSERVATIONS: [Observation; 17] = [
         "delivery_ratio",
         "",
         (0.0, 1e6),
-        "delivered packets per packet sent; 1 if none was sent",
+        "delivered packets per packet sent; 1 without sent packets",
         Step::delivery_ratio,
     ),
     entry(
@@ -107,7 +107,7 @@ pub static OBSERVATIONS: [Observation; 17] = [
     ),
     entry("send_rate", "Mbit/s", POSITIVE, "packets sent in the step, as a rate", Step::send_rate),
     entry("pacing_rate", "Mbit/s", POSITIVE, "pacing rate; 0 without pacing", Step::pacing_rate),
-    entry("rtt", "s", POSITIVE, "mean RTT; without an acknowledgement the last known", Step::rtt_s),
+    entry("rtt", "s", POSITIVE, "mean RTT; without an acknowledgement, the last one", Step::rtt_s),
     entry("min_rtt", "s", POSITIVE, "smallest RTT of the connection", Step::min_rtt_s),
     entry("acks", "", POSITIVE, "acknowledgements in the step", Step::acks),
     entry("timeouts", "", POSITIVE, "retransmission timeouts in the step", Step::timeouts),

@@ -1,19 +1,19 @@
-//! The list of what a reward may be made of: a weighted sum of terms.
+//! The list of terms of a reward, which is their weighted sum.
 
 use crate::step::Step;
 use narrows_base::{SpecError, math};
 
-/// A term of a reward. Unlike an observation it may know the link.
+/// A term of a reward. Unlike an observation, it may use properties of the link.
 #[derive(Clone, Copy, Debug)]
 pub struct Reward {
     /// The name that users write.
     pub name: &'static str,
-    /// What it is.
+    /// Meaning in one line.
     pub help: &'static str,
     pub(crate) read: fn(&Step) -> f64,
 }
 
-/// The least share of the capacity whose logarithm is told apart from nothing.
+/// Smallest share of the capacity; smaller ones have the same logarithm.
 const LEAST: f64 = 1e-3;
 
 /// All terms.

@@ -1,4 +1,4 @@
-//! What is known when a step has been played: the ground of observations and rewards.
+//! Data of a finished step, from which observations and rewards are computed.
 
 use crate::controller::Counts;
 use crate::episode::Episode;
@@ -34,7 +34,7 @@ impl Step {
     fn mbit_s(&self, packets_per_second: f64) -> f64 {
         packets_per_second * self.episode.packet_bits * 1e-6
     }
-    /// Packets delivered per second, as acknowledgements told.
+    /// Packets delivered per second, by acknowledgements.
     pub(crate) fn delivery(&self) -> f64 {
         self.counts.delivered as f64 / self.seconds
     }
@@ -46,7 +46,7 @@ impl Step {
     pub fn send_rate(&self) -> f64 {
         self.mbit_s(self.counts.sent as f64 / self.seconds)
     }
-    /// Delivered packets per sent packet; 1 if nothing was sent.
+    /// Delivered packets per sent packet; 1 for a step without sent packets.
     pub fn delivery_ratio(&self) -> f64 {
         match self.counts.sent {
             0 => 1.0,
@@ -57,7 +57,7 @@ impl Step {
     pub fn rate_ratio(&self) -> f64 {
         ratio(self.delivery(), self.max_delivery, 0.0)
     }
-    /// Mean RTT in seconds; without an acknowledgement the last known.
+    /// Mean RTT in seconds; in a step without acknowledgements, the last one.
     pub fn rtt_s(&self) -> f64 {
         self.counts.rtt_s()
     }
@@ -95,7 +95,7 @@ impl Step {
     pub fn in_flight(&self) -> f64 {
         self.counts.outstanding as f64
     }
-    /// Packets outstanding over an estimate of the bandwidth-delay product: highest delivery rate × smallest RTT.
+    /// Packets outstanding over an estimate of the BDP: highest delivery rate × smallest RTT.
     pub fn bdp_ratio(&self) -> f64 {
         ratio(self.in_flight(), self.max_delivery * self.min_rtt_s(), 0.0)
     }
@@ -107,16 +107,16 @@ impl Step {
     pub fn pacing_rate(&self) -> f64 {
         self.limits.pacing_rate.map_or(0.0, |r| r.as_bps() as f64 * 1e-6)
     }
-    /// Retransmission timeouts.
+    /// Retransmission timeouts in the step.
     pub fn timeouts(&self) -> f64 {
         self.counts.timeouts as f64
     }
-    /// Acknowledgements.
+    /// Acknowledgements received in the step.
     pub fn acks(&self) -> f64 {
         self.counts.acks as f64
     }
 
-    /// Delivery rate over the link's capacity. What was queued before may let it exceed 1 for a step.
+    /// Delivery rate over the link's capacity. Packets queued before may let it exceed 1 for a step.
     pub fn throughput(&self) -> f64 {
         ratio(self.delivery(), self.episode.capacity, 0.0)
     }
@@ -135,7 +135,7 @@ impl Step {
     }
 }
 
-/// `a / b`, or `otherwise` if that is nothing.
+/// `a / b`, or `otherwise` if the quotient is not defined.
 fn ratio(a: f64, b: f64, otherwise: f64) -> f64 {
     if b > 0.0 { a / b } else { otherwise }
 }

@@ -1,4 +1,4 @@
-//! What environments of a kind have in common: settings, read and checked once.
+//! Common settings of environments, read and checked once.
 
 use crate::action::Action;
 use crate::controller::StepController;
@@ -38,7 +38,7 @@ pub enum Transport {
     /// TCP with selective acknowledgements, as the preset has it.
     #[default]
     Tcp,
-    /// rrtp's.
+    /// The preset of rrtp.
     Rrtp,
 }
 
@@ -47,7 +47,7 @@ pub enum Transport {
 pub enum StepLength {
     /// So many base RTTs of the episode's link.
     Rtts(f64),
-    /// A time.
+    /// A fixed duration.
     Time(Duration),
 }
 
@@ -55,7 +55,7 @@ impl StepLength {
     /// Reads `1rtt`, `0.5rtt` or a time such as `10ms`.
     ///
     /// # Errors
-    /// What is wrong with the text, and what would be right.
+    /// Names the fault in the text and the expected form.
     pub fn parse(text: &str) -> Result<StepLength, SpecError> {
         let wrong = || SpecError::new(format!("a step is written as 1rtt or 10ms, not '{text}'"));
         let length = match text.trim().strip_suffix("rtt") {
@@ -75,7 +75,7 @@ impl StepLength {
     }
 }
 
-/// What an environment is made of, as users write it.
+/// Settings of an environment, as users write them.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The link, with ranges where something is drawn ([`LinkDistribution`]).
@@ -84,7 +84,7 @@ pub struct Settings {
     pub folder: PathBuf,
     /// Bytes of a data packet on the wire.
     pub packet: u32,
-    /// Whose TCP it is.
+    /// Preset of the TCP endpoints.
     pub preset: Preset,
     /// Which endpoints the flow has.
     pub transport: Transport,
@@ -92,11 +92,11 @@ pub struct Settings {
     pub protocol: Option<String>,
     /// `NAME[:M]`: competitors on the same link.
     pub against: Option<String>,
-    /// What a policy sets: names of [`ACTIONS`](crate::ACTIONS).
+    /// Limits that a policy sets: names of [`ACTIONS`](crate::ACTIONS).
     pub actions: Vec<String>,
-    /// What it sees: names of [`OBSERVATIONS`](crate::OBSERVATIONS).
+    /// Values that a policy observes: names of [`OBSERVATIONS`](crate::OBSERVATIONS).
     pub observations: Vec<String>,
-    /// What it is rewarded for: names of [`REWARDS`](crate::REWARDS) and their weights.
+    /// Terms of the reward: names of [`REWARDS`](crate::REWARDS) and their weights.
     pub rewards: Vec<(String, f64)>,
     /// Length of a step.
     pub step: StepLength,
@@ -155,7 +155,7 @@ impl Task {
     /// Reads and checks settings.
     ///
     /// # Errors
-    /// One line that names the setting and says what would be right.
+    /// One line that names the setting and the expected value.
     pub fn new(s: &Settings) -> Result<Task, SpecError> {
         let links = LinkDistribution::parse(&s.link, &s.folder).map_err(|e| e.at("link"))?;
         let read = |spec: &Spec| Protocol::read_simulated(spec, s.preset, s.packet);
@@ -230,11 +230,11 @@ impl Task {
         Ok(task)
     }
 
-    /// What a policy sets.
+    /// Limits that a policy sets.
     pub fn actions(&self) -> &[&'static Action] {
         &self.actions
     }
-    /// What it sees.
+    /// Values that a policy observes.
     pub fn observations(&self) -> &[&'static Observation] {
         &self.observations
     }
@@ -252,11 +252,11 @@ impl Task {
         self.rewards.iter().map(|(term, weight)| weight * (term.read)(step)).sum()
     }
 
-    /// The network of the first episode of an environment with this seed, as [`narrows_sim::run`] plays it whole: what
-    /// stepping is measured against.
+    /// The network of the first episode of an environment with this seed, for [`narrows_sim::run`] to simulate as a
+    /// whole. Stepping is compared with it.
     ///
     /// # Errors
-    /// The link that was drawn is none.
+    /// The drawn link is invalid.
     pub fn network(&self, seed: u64) -> Result<NetworkSpec, SpecError> {
         let key = RandomKey::from_seed(seed).named(ENVIRONMENT).numbered(0);
         self.episode(key).map(|(network, _, _)| network)
@@ -276,7 +276,7 @@ impl Task {
         };
         let begin = Time::ZERO + rtt.saturating_mul(u64::from(self.opening_rtts));
         let end = begin + episode.step.saturating_mul(u64::from(self.steps));
-        // Nothing is measured but by steps.
+        // Only steps measure.
         let measure_from = Time::from_nanos(end.as_nanos() - 1);
         let links = [("link", &link.forward), ("link.back", &link.back)].map(|(name, way)| {
             let mut config = way.config(link.base_rtt(), self.packet, false);

@@ -1,4 +1,4 @@
-//! What an environment keeps of its episode for pictures.
+//! The record of an environment's episode, for pictures.
 
 use crate::step::Step;
 

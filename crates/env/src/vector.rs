@@ -1,7 +1,7 @@
 //! Thousands of environments, stepped by one call on all cores.
 //!
-//! An environment depends on nothing but its own seed, and its results are written into its own part of the caller's
-//! arrays: threads take environments as they become free, and nothing depends on which thread took which.
+//! An environment depends only on its own seed, and writes its results into its own part of the caller's arrays.
+//! Threads take environments as they become free, so the assignment to threads does not affect results.
 
 use crate::environment::{Environment, check_actions};
 use crate::error::EnvError;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub const MAX_FLOWS: usize = 1_000_000;
 /// Most threads.
 const MAX_THREADS: usize = 1024;
-/// Environments that a thread takes at once at least.
+/// Fewest environments that a thread takes at once.
 const AT_ONCE: usize = 4;
 
 /// When an environment whose episode has ended is reset, as in Gymnasium.
@@ -35,7 +35,7 @@ pub enum Autoreset {
 pub struct Stepped<'a> {
     /// Observations, row by row.
     pub observations: &'a mut [f32],
-    /// Rewards.
+    /// One reward per environment.
     pub rewards: &'a mut [f64],
     /// Whether the episode has ended.
     pub truncated: &'a mut [bool],
@@ -54,10 +54,10 @@ pub struct VectorEnvironment {
 }
 
 impl VectorEnvironment {
-    /// `n` environments on so many threads; 0 means one for each core.
+    /// `n` environments on `threads` threads; 0 means one for each core.
     ///
     /// # Errors
-    /// A number of environments or threads that cannot be.
+    /// The number of environments or threads is out of range.
     pub fn new(
         task: Arc<Task>,
         n: usize,
@@ -76,15 +76,15 @@ impl VectorEnvironment {
         Ok(VectorEnvironment { task, environments, autoreset, threads })
     }
 
-    /// What they are made of.
+    /// The settings of all environments.
     pub fn task(&self) -> &Task {
         &self.task
     }
-    /// The environments.
+    /// All environments in order of their index.
     pub fn environments(&self) -> &[Environment] {
         &self.environments
     }
-    /// One of them, to be asked to keep its trace.
+    /// One environment, for example to enable its trace.
     pub fn environment_mut(&mut self, index: usize) -> Option<&mut Environment> {
         self.environments.get_mut(index)
     }
@@ -119,11 +119,11 @@ impl VectorEnvironment {
         })
     }
 
-    /// Steps all environments: `actions` has a row for each. Nothing is stepped if any action is refused.
+    /// Steps all environments: `actions` has a row for each. If any action is refused, no environment is stepped.
     ///
     /// # Errors
-    /// Arrays of wrong lengths, an action that is no finite number, a missing reset, or the error of the first
-    /// environment that has one; the others have been stepped then.
+    /// Arrays of wrong lengths, an action that is not finite, a missing reset, or the first error of an environment. In
+    /// the last case the other environments have been stepped.
     pub fn step(&mut self, actions: &[f32], out: Stepped<'_>) -> Result<(), EnvError> {
         let n = self.environments.len();
         let (width, choices) = (self.task.observations().len(), self.task.actions().len());
@@ -176,7 +176,7 @@ impl VectorEnvironment {
     }
 }
 
-/// The error of the first environment that has one, whichever thread met one first.
+/// The error of the environment with the lowest index, regardless of the order of threads.
 fn first_error(errors: impl ParallelIterator<Item = (usize, EnvError)>) -> Result<(), EnvError> {
     match errors.min_by_key(|(index, _)| *index) {
         None => Ok(()),

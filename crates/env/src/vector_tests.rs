@@ -20,7 +20,7 @@ fn seeds() -> Vec<u64> {
     (40..40 + N as u64).collect()
 }
 
-/// What `steps` steps of a vector tell: rows of observations, rewards, ends, and last observations.
+/// Results of `steps` steps of a vector: rows of observations, rewards, ends, and last observations.
 struct Told {
     observations: Vec<Vec<f32>>,
     rewards: Vec<Vec<f64>>,
@@ -57,7 +57,7 @@ fn begun(threads: usize, autoreset: Autoreset) -> (VectorEnvironment, Vec<f32>) 
     (vector, first)
 }
 
-/// Protects: nothing depends on the number of threads, over resets, to the bit.
+/// Protects: over resets, the number of threads does not change a bit of the results.
 #[test]
 fn any_number_of_threads_gives_the_same() {
     let run = |threads| {
@@ -102,8 +102,8 @@ fn each_is_the_environment_alone() {
     }
 }
 
-/// Protects: Gymnasium's three ways to reset. With the next step, an ended episode costs a call whose reward is 0; with
-/// the same step none; both then see the same new episode. Without, a mask says who begins anew.
+/// Protects: Gymnasium's three ways to reset. With the next step, an ended episode costs a call with reward 0; with the
+/// same step it costs no call. Both then see the same new episode. With `Disabled`, a mask selects the environments.
 #[test]
 fn resets_come_when_the_mode_says() {
     let steps = STEPS as usize;
@@ -129,8 +129,8 @@ fn resets_come_when_the_mode_says() {
     assert_eq!(again[4 * width..], last[4 * width..]);
 }
 
-/// Protects: an action that is no number is refused before any environment is stepped, and the environment is named;
-/// arrays of wrong lengths are refused, and so are more flows than memory has room for.
+/// Protects: an action that is not finite is refused before any environment is stepped, and the environment is named.
+/// Arrays of wrong lengths are refused, and so are more flows than fit into memory.
 #[test]
 fn what_is_wrong_is_refused_before_a_step() {
     let (mut vector, first) = begun(2, Autoreset::NextStep);

@@ -1,4 +1,4 @@
-//! Files of keys: clients that a server admits, and servers that a client has met.
+//! Files of keys: the clients that a server admits, and the servers that a client has connected to.
 
 use crate::error::{Error, Kind};
 use crate::{key, text_file};
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Clients that may come.
+/// Keys of the clients that a server admits.
 #[derive(Clone, Default, Debug)]
 pub struct AllowList {
     keys: BTreeSet<PublicKey>,
@@ -15,24 +15,24 @@ pub struct AllowList {
 }
 
 impl AllowList {
-    /// From a file: one key per line, `#` begins a comment.
+    /// Reads a file with one key per line; `#` begins a comment.
     ///
     /// # Errors
-    /// It cannot be read, or a line is no key.
+    /// The file cannot be read, or a line does not begin with a key.
     pub fn load(path: &Path) -> Result<AllowList, Error> {
         let what = path.display().to_string();
         let text = text_file::read(path, text_file::LIST).map_err(|e| Error::file(&what, &e))?;
         AllowList::read(&text).map_err(|e| e.at(&what))
     }
 
-    /// From such a file's text.
+    /// Reads the text of such a file, see [`AllowList::load`].
     ///
     /// # Errors
-    /// A line is no key.
+    /// A line does not begin with a key.
     pub fn read(text: &str) -> Result<AllowList, Error> {
         let mut list = AllowList::default();
         for (number, words) in lines(text) {
-            // What stands behind a key names it, as in files of other programs.
+            // The rest of the line names the key, as in `authorized_keys`.
             let first = words.split_whitespace().next().unwrap_or_default();
             let key = key::read(first).map_err(|e| e.at(&format!("line {number}")))?;
             if list.keys.insert(key) {
@@ -42,19 +42,19 @@ impl AllowList {
         Ok(list)
     }
 
-    /// Whether this client may come.
+    /// Whether this client is admitted.
     pub fn holds(&self, key: &PublicKey) -> bool {
         self.keys.contains(key)
     }
-    /// All of them, in the order of the file.
+    /// The keys, in the order of the file.
     pub fn keys(&self) -> impl Iterator<Item = &PublicKey> {
         self.order.iter()
     }
-    /// How many there are.
+    /// Number of distinct keys.
     pub fn len(&self) -> usize {
         self.order.len()
     }
-    /// Whether nobody may come.
+    /// Whether the list is empty: no client is admitted.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
@@ -67,21 +67,21 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, l)| !l.is_empty())
 }
 
-/// What is known of a server's key.
+/// Outcome of comparing a server's key with the stored one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Known {
-    /// It is the one of before.
+    /// The stored key is the same.
     Same,
-    /// It was not met before; its key is kept from now on.
+    /// No key was stored; this one is stored now.
     New,
 }
 
-/// The file of servers that this user has met: `host:port KEY`, one per line.
+/// The file of the servers that this user has connected to: `host:port KEY`, one per line.
 #[derive(Clone, Debug)]
 pub struct KnownServers(PathBuf);
 
 impl KnownServers {
-    /// In this file, which need not exist.
+    /// The file at this path, which need not exist.
     pub fn at(path: PathBuf) -> KnownServers {
         KnownServers(path)
     }
@@ -93,18 +93,18 @@ impl KnownServers {
         }
     }
 
-    /// The key of `host:port`, if it was met.
+    /// The stored key of `host:port`; `None` for a new server.
     ///
     /// # Errors
-    /// As [`known`], or the disk's.
+    /// As [`known`], or the file cannot be read.
     pub fn get(&self, server: &str) -> Result<Option<PublicKey>, Error> {
         known(&self.text()?, server).map_err(|e| e.at(&self.0.display().to_string()))
     }
 
-    /// Compares with the key of before, or keeps it.
+    /// Compares a server's key with the stored one; stores it for a new server.
     ///
     /// # Errors
-    /// It is another key; or the file cannot be read or written.
+    /// The stored key is another one, or the file cannot be read or written.
     pub fn check(&self, server: &str, found: &PublicKey) -> Result<Known, Error> {
         match self.get(server)? {
             Some(known) if known == *found => Ok(Known::Same),
@@ -120,8 +120,7 @@ impl KnownServers {
         }
     }
 
-    /// One write at the end of the file: two that meet servers at the same time do not disturb
-    /// each other.
+    /// Appends with one write, so that two processes that add servers at the same time do not disturb each other.
     fn add(&self, server: &str, found: &PublicKey) -> Result<(), Error> {
         let told = |e: std::io::Error| Error::file(&self.0.display().to_string(), &e);
         if let Some(folder) = self.0.parent() {
@@ -135,10 +134,10 @@ impl KnownServers {
         file.write_all(line.as_bytes()).map_err(told)
     }
 
-    /// Forgets a server; false if it was not known.
+    /// Removes a server's key; false for an unknown server.
     ///
     /// # Errors
-    /// The disk's.
+    /// The file cannot be read or written.
     pub fn forget(&self, server: &str) -> Result<bool, Error> {
         let text = self.text()?;
         let ours = |line: &str| {
@@ -152,11 +151,10 @@ impl KnownServers {
     }
 }
 
-/// The key of `host:port` in the text of such a file. A line that cannot be read is an error: to
-/// skip it would be to forget a key.
+/// The key of `host:port` in the text of such a file. A malformed line is an error: skipping it would forget a key.
 ///
 /// # Errors
-/// As said.
+/// A line is not of the form `host:port KEY`.
 pub fn known(text: &str, server: &str) -> Result<Option<PublicKey>, Error> {
     for (number, line) in lines(text) {
         let place = || format!("line {number}");
@@ -171,10 +169,10 @@ pub fn known(text: &str, server: &str) -> Result<Option<PublicKey>, Error> {
     Ok(None)
 }
 
-/// Gives a file another content at once.
+/// Replaces a file's content atomically.
 ///
 /// # Errors
-/// The disk's.
+/// The file cannot be written.
 pub fn replace(path: &Path, text: &str) -> Result<(), Error> {
     let told = |e: std::io::Error| Error::file(&path.display().to_string(), &e);
     if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
@@ -182,7 +180,7 @@ pub fn replace(path: &Path, text: &str) -> Result<(), Error> {
     }
     let aside = key::beside(path, std::process::id());
     let write = || {
-        // A link there could be another user's: the file is made anew.
+        // A symbolic link of this name could lead to another user's file: create a new file.
         let _ = std::fs::remove_file(&aside);
         let mut file = std::fs::File::create_new(&aside)?;
         file.write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! What the tests stand on: a service over pipes in memory that break where they are told to.
+//! Shared parts of the tests: a service over pipes in memory, which break after a given number of bytes.
 
 use crate::service::{Permits, Service};
 use crate::stream::{Output, Session, Stream};
@@ -13,18 +13,18 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
-/// Room in a pipe: small, so that both ends wait for each other.
+/// Bytes that a pipe buffers: few, so that both ends block.
 const ROOM: usize = 10_000;
 
 #[derive(Default)]
 struct Pipe {
     state: Mutex<(VecDeque<u8>, bool)>,
     changed: Condvar,
-    /// Nobody reads any more.
+    /// The reading end was dropped.
     deaf: AtomicBool,
 }
 
-/// The reading end; dropped, who writes learns it.
+/// The reading end. Dropping it makes the writer fail.
 struct Reader(End);
 
 impl Read for Reader {
@@ -85,7 +85,7 @@ impl Write for End {
             state = self.pipe.changed.wait_timeout(state, wait).unwrap().0;
         }
         let n = bytes.len().min(ROOM - state.0.len());
-        // What crosses before the cut still arrives, to the byte.
+        // The bytes before the cut still arrive.
         let left = self.budget.fetch_sub(n as i64, Ordering::SeqCst);
         if left < n as i64 {
             return Err(cut());
@@ -131,7 +131,7 @@ impl Drop for Writer {
     }
 }
 
-/// Two streams joined, cut after `budget` bytes both ways together.
+/// Two connected streams that are cut after `budget` bytes, counted over both directions.
 pub fn pair(budget: i64) -> (Stream, Stream) {
     let budget: Budget = Arc::new(AtomicI64::new(budget));
     let (there, back) = (Arc::new(Pipe::default()), Arc::new(Pipe::default()));
@@ -162,7 +162,7 @@ impl Memory {
             threads: Mutex::default(),
         }
     }
-    /// Waits until the server has noticed everything.
+    /// Waits until the server has handled everything.
     pub fn settle(&self) {
         for thread in self.threads.lock().unwrap().drain(..) {
             thread.join().unwrap();
@@ -192,14 +192,14 @@ impl Session for Memory {
     }
 }
 
-/// Bytes that no other seed gives.
+/// Pseudo-random bytes from a seed.
 pub fn bytes(seed: u64, n: usize) -> Vec<u8> {
     let mut out = vec![0; n];
     blake3::Hasher::new().update(&seed.to_be_bytes()).finalize_xof().fill(&mut out);
     out
 }
 
-/// A number below `n` of a seed.
+/// A pseudo-random number below `n`.
 pub fn random_key(seed: u64, what: u64, n: u64) -> u64 {
     let hash = blake3::hash(&[seed.to_be_bytes(), what.to_be_bytes()].concat());
     u64::from_be_bytes(hash.as_bytes()[..8].try_into().unwrap()) % n
@@ -211,7 +211,7 @@ pub fn control() -> TransferControl {
     TransferControl::new(&NEVER, None, |_| ())
 }
 
-/// With leave to replace local files.
+/// A transfer that may replace local files.
 pub fn replacing() -> TransferControl {
     control().replacing(crate::Replace::Always)
 }

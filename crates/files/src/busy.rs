@@ -1,4 +1,4 @@
-//! Retrying while a server is busy: for how long and how often, over either transport.
+//! Retries while a server is busy: for how long and how often, over either transport.
 
 use crate::error::{Error, Kind};
 use crate::follower::Follower;
@@ -8,36 +8,36 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// As long as a server that does not answer is waited for.
+/// Retry deadline, as long as the wait for a server that does not answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Before the second attempt; then twice as long each time.
+/// Wait before the second attempt; doubles with each attempt up to [`LAST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LAST_WAIT: Duration = Duration::from_secs(2);
-/// How often a transfer that came forward may be interrupted: a server that takes all and keeps nothing would
-/// have it sent for ever.
+/// Number of times that progress may restart the retry deadline. Without it, a server that accepts everything and
+/// stores nothing would receive the data forever.
 const MAX_RENEWALS: u32 = 100;
-/// How often a wait looks whether the user has stopped it.
+/// Interval at which a wait checks whether the user has stopped the transfer.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// What is left of it.
+/// The retry deadline of a session, and the waits between attempts.
 pub(crate) struct Patience {
     until: Instant,
     wait: Duration,
     is_told: bool,
     tell: fn(&str),
-    /// Bytes that were moved since it began.
+    /// Bytes moved since the deadline was set.
     moved: u64,
     renewals: u32,
 }
 
 impl Patience {
-    /// From now on; `tell` gets the line for the user.
+    /// The deadline begins at `now`; `tell` receives the line for the user.
     pub fn new(now: Instant, tell: fn(&str)) -> Patience {
         let (until, wait) = (now + PATIENCE, FIRST_WAIT);
         Patience { until, wait, is_told: false, tell, moved: 0, renewals: 0 }
     }
 
-    /// So many bytes were moved before the server was busy: if they are enough, it begins anew.
+    /// Counts `bytes` moved before the server was busy. [`MIN_PROGRESS`] bytes restart the deadline.
     pub fn moved(&mut self, now: Instant, bytes: u64) {
         self.moved = self.moved.saturating_add(bytes);
         if self.moved >= MIN_PROGRESS && self.renewals < MAX_RENEWALS {
@@ -45,21 +45,20 @@ impl Patience {
         }
     }
 
-    /// How long an attempt may take that begins now.
+    /// Time that an attempt may take that begins now.
     pub fn left(&self, now: Instant) -> Duration {
         self.until.saturating_duration_since(now)
     }
 
-    /// How long to wait before the next attempt, if there may be one: between half of a time that doubles
-    /// and three halves (`random_key`: 0 to 1), so that those who were turned away together do not come again
-    /// together.
+    /// Wait before the next attempt; `None` if the deadline would pass. The wait is 0.5 to 1.5 times a value that
+    /// doubles (`random_key`: 0 to 1), so that clients that were refused together do not return together.
     fn next(&mut self, now: Instant, random_key: f64) -> Option<Duration> {
         let wait = self.wait.mul_f64(0.5 + random_key);
         self.wait = (self.wait * 2).min(LAST_WAIT);
         (wait < self.left(now)).then_some(wait)
     }
 
-    /// Tells the user what is the matter with the server ("... is busy"), at once, but only once.
+    /// Reports to the user, once, why the attempt is repeated ("... is busy").
     pub fn tell(&mut self, what: &str) {
         if !std::mem::replace(&mut self.is_told, true) {
             let seconds = self.left(Instant::now()).as_secs_f64();
@@ -67,13 +66,13 @@ impl Patience {
         }
     }
 
-    /// Waits before the next attempt; false if there may be none. `what` is for [`Patience::tell`].
+    /// Waits before the next attempt; false if the deadline would pass. `what` is for [`Patience::tell`].
     ///
     /// # Errors
-    /// The user has stopped it.
+    /// The user has stopped the transfer.
     pub fn pause(&mut self, what: &str, stop: &AtomicBool) -> Result<bool, Error> {
         let mut random_key = [0; 2];
-        // Without randomness this client comes again when others do.
+        // Without random bytes the wait is the shortest, 0.5 of its value.
         let _ = getrandom::fill(&mut random_key);
         let random_key = f64::from(u16::from_be_bytes(random_key)) / f64::from(u16::MAX);
         let Some(mut left) = self.next(Instant::now(), random_key) else { return Ok(false) };
@@ -90,8 +89,8 @@ impl Patience {
     }
 }
 
-/// What a server signalled on a session's streams since it was last read. Needed because errors of this end look the
-/// same to the caller. Clones share their state.
+/// Signals of a server on a session's streams since the last call of `take`: local errors look the same to the caller.
+/// Clones share their state.
 #[derive(Clone, Default)]
 pub(crate) struct ServerSignals(Arc<Signals>);
 
@@ -104,13 +103,13 @@ struct Signals {
 }
 
 impl ServerSignals {
-    /// Whether the server reported that it is busy, and how many bytes were moved; resets both.
+    /// Whether the server reported that it is busy, and the bytes moved; resets both.
     pub fn take(&self) -> (bool, u64) {
         let Signals { is_busy, moved } = &*self.0;
         (is_busy.swap(false, Ordering::SeqCst), moved.swap(0, Ordering::SeqCst))
     }
 
-    /// The stream, observed.
+    /// Wraps a stream so that its signals are recorded.
     pub fn observe(&self, Stream { input, output }: Stream) -> Stream {
         let (follower, code) = (Follower::default(), Vec::new());
         let input = Box::new(ObservedInput { input, signals: self.clone(), follower, code });
@@ -125,7 +124,7 @@ impl ServerSignals {
         self.0.is_busy.store(true, Ordering::SeqCst);
     }
 
-    /// An error of the stream, which may be a reset by the server.
+    /// Records a reset by the server that means busy. Returns the error unchanged.
     fn ended(&self, e: io::Error) -> io::Error {
         let ours = e.get_ref().and_then(|e| e.downcast_ref::<Error>());
         if ours.is_some_and(|e| e.kind == Kind::Busy) {
@@ -139,7 +138,7 @@ struct ObservedInput {
     input: Box<dyn Read + Send>,
     signals: ServerSignals,
     follower: Follower,
-    /// Code bytes of the ERROR that is being read.
+    /// The code of the ERROR that is being read, as far as it has arrived.
     code: Vec<u8>,
 }
 
@@ -148,9 +147,9 @@ impl Read for ObservedInput {
         let ObservedInput { input, signals, follower, code } = self;
         let read = input.read(into).map_err(|e| signals.ended(e))?;
         follower.pass(into.get(..read).unwrap_or_default(), |kind, payload| match kind {
-            // WAIT.
+            // A WAIT frame.
             0 => {}
-            // ERROR.
+            // An ERROR frame.
             1 if payload.is_empty() => code.clear(),
             1 => {
                 code.extend(payload.iter().take(2 - code.len().min(2)));
@@ -228,8 +227,8 @@ mod tests {
         assert_eq!(stopped.unwrap_err().kind, Kind::Interrupted);
     }
 
-    /// A transfer that came forward before it was interrupted has all its patience again; one that did not, or was
-    /// interrupted a hundred times, has not.
+    /// A transfer that made progress before it was interrupted has the full retry deadline again. Without progress, or
+    /// after a hundred interruptions, it does not.
     #[test]
     fn who_comes_forward_is_patient_again_but_not_for_ever() {
         let began = Instant::now();
@@ -247,7 +246,7 @@ mod tests {
         assert_eq!(patience.left(now), Duration::ZERO);
     }
 
-    /// ERROR 11 says busy, wherever it comes; other errors do not.
+    /// ERROR 11 means busy, at any position; other errors do not.
     #[test]
     fn what_a_server_says_is_told_from_what_this_end_finds() {
         let error = |kind| Frame::Error(Error::new(kind, "text"));

@@ -1,4 +1,4 @@
-//! Clients of a server that is busy, in the middle of an answer too: they ask again and go on.
+//! Clients of a server that is busy, also in the middle of an answer: they repeat the request and resume.
 
 use crate::bench_tests::{NEVER, bytes, control, open, random_key};
 use crate::client::{get, get_tree, list, put, put_tree};
@@ -42,7 +42,7 @@ fn path(text: &str) -> CleanPath {
     CleanPath::read(text).unwrap()
 }
 
-/// A half of a stream at a server that gives the connection's place away after so many bytes of all its streams.
+/// Half of a stream at a server that revokes the connection's slot after a number of bytes of all its streams.
 struct Interrupted<S> {
     half: S,
     left: Arc<AtomicI64>,
@@ -90,7 +90,7 @@ impl crate::service::RequestChannel for Untuned {
     }
 }
 
-/// A file service that gives away the place of so many connections, each after so many bytes; and how many came.
+/// A file service that revokes the slots of the first `connections`, each after `after` bytes; counts connections.
 fn interrupting(root: &Path, connections: usize, after: i64) -> (SocketAddr, Arc<AtomicUsize>) {
     let permits = Permits { put: true, ..Permits::default() };
     let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
@@ -130,7 +130,7 @@ fn interruptible(
     Stream { input: Box::new(input), output: Box::new(output) }
 }
 
-/// Files of a folder, with what is in them.
+/// Creates files in a folder; returns their names and contents.
 fn fill(dir: &Path, files: u64, most: u64) -> Vec<(String, Vec<u8>)> {
     (0..files)
         .map(|n| {
@@ -146,7 +146,7 @@ fn is_filled(dir: &Path, files: &[(String, Vec<u8>)]) {
     }
 }
 
-/// A connection that loses its place in the middle of an answer is made again, and a file goes on where it was.
+/// A client whose slot is revoked in the middle of an answer connects again, and the file resumes where it stopped.
 #[test]
 fn a_transfer_that_loses_its_place_goes_on() {
     const PLACES: usize = 3;
@@ -159,7 +159,7 @@ fn a_transfer_that_loses_its_place_goes_on() {
     let done = session.while_busy(|| get(&session, &path("large"), &dir, "large", &control()));
     assert_eq!(std::fs::read(here.path().join("large")).unwrap(), content);
     assert_eq!(came.load(Ordering::SeqCst), PLACES + 1);
-    // The last connection did not have to bring it all.
+    // The last connection did not have to send everything.
     assert!(done.unwrap().held > 100_000);
 
     let (other, came) = interrupting(root.path(), PLACES, 500_000);
@@ -171,7 +171,7 @@ fn a_transfer_that_loses_its_place_goes_on() {
     assert!(done.unwrap().held > 100_000);
 }
 
-/// So are folders, whose files go over several streams, and a listing.
+/// Folders, whose files use several streams, and listings resume likewise.
 #[test]
 fn folders_and_listings_that_lose_their_place_go_on() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -194,7 +194,7 @@ fn folders_and_listings_that_lose_their_place_go_on() {
     assert_eq!((done.files, came.load(Ordering::SeqCst)), (150, 3));
     is_filled(&root.path().join("e"), &files);
 
-    // Before the request was read, too.
+    // Also before the request was read.
     for after in [0, 1000] {
         let (server, came) = interrupting(root.path(), 2, after);
         let session = self::session(server, |_| ()).unwrap();
@@ -203,8 +203,8 @@ fn folders_and_listings_that_lose_their_place_go_on() {
     }
 }
 
-/// A server that is busy from the beginning says nothing of the file: the user is told, and the client gives up when
-/// its patience ends.
+/// A server that is busy from the beginning sends none of the file: the user is informed, and the client gives up at
+/// its deadline.
 #[test]
 fn who_never_comes_forward_gives_up() {
     static TOLD: AtomicUsize = AtomicUsize::new(0);
@@ -224,7 +224,7 @@ fn who_never_comes_forward_gives_up() {
     assert_eq!(TOLD.load(Ordering::SeqCst), 1);
 }
 
-/// An error of this end that looks like the server's is none: nobody is asked again.
+/// A local error that looks like the server's is not retried.
 #[test]
 fn what_this_end_finds_is_not_asked_for_again() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -241,8 +241,7 @@ fn what_this_end_finds_is_not_asked_for_again() {
     assert_eq!((e.unwrap_err().kind, asked, came.load(Ordering::SeqCst)), (Kind::Busy, 1, 1));
 }
 
-/// A server that answers START with BUSY: the user is told while the attempt goes on, which succeeds when there is a
-/// place.
+/// A server answers START with BUSY: the user is informed during the attempt, which succeeds when a slot is free.
 #[test]
 fn the_user_learns_of_busy_while_the_attempt_goes_on() {
     static PLACE: Mutex<Option<(Endpoint, Connection)>> = Mutex::new(None);
@@ -254,7 +253,7 @@ fn the_user_learns_of_busy_while_the_attempt_goes_on() {
     let to = ConnectOptions::new(ServerKey::Any, config());
     let first = block_on(client.connect(server.local_addr(), to)).unwrap();
     let at_server = block_on(server.accept()).unwrap();
-    // It moves enough to keep its place.
+    // It moves enough to keep its slot.
     let (mut send, _receive) = block_on(first.open_bi()).unwrap();
     block_on(send.send_all(&[7; 200_000])).unwrap();
     send.finish().unwrap();
@@ -272,7 +271,7 @@ fn the_user_learns_of_busy_while_the_attempt_goes_on() {
     assert!(matches!(over, Err(E::ClosedByPeer { code: 0, .. })), "{over:?}");
 }
 
-/// Over TCP, too: the server has no place for another request until some of this key's are over.
+/// Over TCP: the server has no slot for another request until some of this key's have ended.
 #[test]
 fn a_tcp_server_that_is_busy_is_asked_again() {
     static WANTED: AtomicBool = AtomicBool::new(false);
@@ -289,7 +288,7 @@ fn a_tcp_server_that_is_busy_is_asked_again() {
     let held: Vec<Slot> =
         std::iter::from_fn(|| service.requests().admit(source.clone()).ok()).take(128).collect();
     assert_eq!(held.len(), 128);
-    // They move something all the time, so that none gives way.
+    // All of them move bytes constantly, so that no slot is revoked.
     held.iter().for_each(|slot| slot.view().moved(1 << 40));
     let holder = std::thread::spawn(move || {
         while !WANTED.load(Ordering::SeqCst) {

@@ -1,4 +1,4 @@
-//! The client: lists, gets and puts, one request per stream.
+//! The client: lists, gets and puts over the streams of a session.
 
 mod get;
 mod get_tree;
@@ -22,29 +22,29 @@ use crate::path::CleanPath;
 use crate::stream::{Output, Session};
 use std::io::Read;
 
-/// What a transfer came to.
+/// The result of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Files that are now whole at their place.
+    /// Files that are now complete under their names.
     pub files: u64,
-    /// Of these, the ones that were so before.
+    /// Those of `files` that were complete before.
     pub unchanged: u64,
-    /// Bytes of all of them.
+    /// Sum of the sizes of `files`.
     pub bytes: u64,
-    /// Bytes that were moved now.
+    /// File bytes moved by this transfer.
     pub moved: u64,
-    /// Bytes that did not have to be moved: held from an earlier attempt, or unchanged.
+    /// Bytes that did not have to be moved: present from an earlier attempt, or unchanged.
     pub held: u64,
-    /// What could not be taken along: links to folders, names that are not UTF-8, devices.
+    /// Entries that cannot be transferred: links to folders, names that are not UTF-8, devices.
     pub skipped: u64,
-    /// Hidden files and folders that were left out of a folder that was there before.
+    /// Hidden files and folders that were left out because the target folder existed before.
     pub hidden: u64,
 }
 
 impl Summary {
     fn add(&mut self, other: Summary) {
-        // What a server says of its files may be anything.
+        // A server may report any size.
         let sum = |all: &mut u64, one: u64| *all = all.saturating_add(one);
         sum(&mut self.files, other.files);
         sum(&mut self.unchanged, other.unchanged);
@@ -67,13 +67,12 @@ fn ask(
     Ok((frames, output))
 }
 
-/// Ends what we send. A server that has heard enough may have stopped listening before: whether that
-/// is well, its answer says.
+/// Ends the sending half. A server that has read enough may have closed its half before; its answer is the result.
 fn last_word(output: &mut dyn Output) {
     let _ = output.finish();
 }
 
-/// Makes a folder at the server, with those above it.
+/// Creates a folder at the server, with its parents.
 ///
 /// # Errors
 /// The server's, or the connection's.
@@ -87,8 +86,8 @@ pub fn make_folder(session: &dyn Session, path: &CleanPath) -> Result<(), Error>
     }
 }
 
-/// Tells the server what is known of the path, and how it should send; the answer is what it sends
-/// with, and what it has learned.
+/// Gives the server hints of the path and the controller that it should send with. Returns the server's controller and
+/// its measurements of the path.
 ///
 /// # Errors
 /// The server's, or the connection's.
@@ -104,7 +103,7 @@ pub fn tune(session: &dyn Session, tuning: Tuning) -> Result<Tuning, Error> {
     }
 }
 
-/// What to say of a transfer that broke off.
+/// Adds to the error of an interrupted transfer that it can be resumed.
 fn resumable(e: Error, kept: u64, place: &str) -> Error {
     match e.kind {
         Kind::Cut | Kind::Busy => {

@@ -1,4 +1,4 @@
-//! Connections that are cut anywhere: who asks again goes on, and ends with the same bytes.
+//! Connections that are cut at any byte: a repeated request resumes, and the result has the same bytes.
 
 use crate::Error;
 use crate::bench_tests::{Memory, bytes, control, is_cut, open, random_key};
@@ -12,14 +12,13 @@ fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |m| m.len())
 }
 
-/// Where the next attempt is cut: anywhere, at small and large budgets alike.
+/// Where the next attempt is cut: any position, with small and large budgets equally likely.
 fn cut_at(seed: u64, attempt: u64) -> i64 {
     let most = 1 << random_key(seed, 2 * attempt, 19);
     random_key(seed, 2 * attempt + 1, most) as i64
 }
 
-/// `transfer` moves `f` between the served folder and the client's, again and again, until it is not
-/// cut any more.
+/// Repeats `transfer`, which moves `f` between the served folder and the client's, until it is not cut any more.
 fn resumed(
     permits: fn() -> Permits,
     to_client: bool,
@@ -35,7 +34,7 @@ fn resumed(
         let (target, part) = (to.path().join("f"), to.path().join(part_name("f")));
         let mut kept = 0;
         for attempt in 0.. {
-            // Now and then nothing is cut, so that it ends.
+            // Now and then the connection is not cut, so that the test ends.
             let budget = if attempt % 12 == 11 { i64::MAX } else { cut_at(seed, attempt) };
             memory.budget.store(budget, Ordering::SeqCst);
             let result = transfer(&memory, here.path());
@@ -48,7 +47,7 @@ fn resumed(
             }
             assert!(is_cut(&result), "seed {seed}: {result:?}");
             cuts += 1;
-            // An upload's last word may be what was lost: then the file is there, and whole.
+            // The cut may have hit an upload's last frame: then the file is complete.
             if target.exists() && !to_client {
                 assert_eq!(std::fs::read(&target).unwrap(), content, "seed {seed}");
                 continue;
@@ -82,7 +81,7 @@ fn a_source_that_changes_between_two_attempts_never_gives_a_mixture() {
     for seed in 0..60 {
         let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut versions = vec![bytes(seed, 200_000)];
-        // The same size; a changed byte in what is held; a shorter one; a longer one.
+        // The same size; a changed byte in the held part; a shorter file; a longer one.
         let mut second = versions[0].clone();
         second[random_key(seed, 1, 100_000) as usize] ^= 1;
         versions.push(second);

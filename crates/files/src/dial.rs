@@ -1,5 +1,5 @@
-//! Connecting to one peer, as often as it takes: its key is given, or kept from the first meeting on, and each failure
-//! says whether another attempt may succeed. What the connections carry is the caller's.
+//! Repeated connection attempts to one peer. The peer's key is configured, or stored at the first connection; each
+//! error tells whether another attempt may succeed. The caller defines the content of the connections.
 
 use crate::key::{self, Identity};
 use crate::{Error, Kind};
@@ -13,64 +13,64 @@ use narrows_wire::noise::PublicKey;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Whether a key is the right one.
+/// Checks a key.
 pub type Judge = Box<dyn Fn(&PublicKey) -> Result<(), Error> + Send + Sync>;
 
-/// The other end, and how it is connected to.
+/// The peer, and how to connect to it.
 pub struct Peer {
-    /// Its name or address.
+    /// Host name or IP address.
     pub host: String,
-    /// Its port.
+    /// UDP port.
     pub port: u16,
-    /// Its key; without one the first that is met is judged, and kept from then on.
+    /// Expected key. If `None`, `judge` checks the first key, which is then expected from all later connections.
     pub key: Option<PublicKey>,
-    /// Judges a key of the first meeting.
+    /// Checks the key of the first connection.
     pub judge: Judge,
-    /// This end's key.
+    /// Key pair of this end.
     pub identity: Identity,
-    /// How connections behave.
+    /// Configuration of the connections.
     pub config: ConnectionConfig,
-    /// An attempt is given up after so long.
+    /// Time limit of an attempt.
     pub patience: Duration,
-    /// What observes the endpoint of each connection.
+    /// Observer of each connection's endpoint.
     pub tap: Option<Arc<dyn Tap>>,
 }
 
-/// What people are told where the ends do not fit.
+/// Error texts of the application for peers that do not match.
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
-    /// That this end's key is not on the other's list; the key follows.
+    /// The peer's allow list lacks this end's key; the key follows the text.
     pub stranger: &'static str,
-    /// That what listens there speaks something else, if there is more to say than what the two speak.
+    /// The peer uses another application protocol. If `None`, the error names both protocols.
     pub other_protocol: Option<&'static str>,
 }
 
 /// Connects to a peer.
 pub struct Dial {
-    /// To which.
+    /// The peer to connect to.
     pub peer: Peer,
     words: Words,
-    /// The key that is expected.
+    /// The expected key.
     key: Mutex<Option<PublicKey>>,
 }
 
 impl Dial {
-    /// Without a connection.
+    /// Makes no connection yet.
     pub fn new(peer: Peer, words: Words) -> Dial {
         let key = Mutex::new(peer.key);
         Dial { peer, words, key }
     }
 
-    /// The peer's name leads nowhere.
+    /// The error for a host name without an address.
     pub fn no_such_host(&self) -> Error {
         let host = crate::error::shown(&self.peer.host);
         Error::new(Kind::Unreachable, format!("{host}: no such host"))
     }
 
-    /// An endpoint at this address of the machine's, at a free port.
+    /// An endpoint at a local address and a free port.
     ///
     /// # Errors
-    /// [`Kind::Local`]: the system has none left.
+    /// [`Kind::Local`]: the system provides no socket.
     pub fn endpoint(&self, at: IpAddr, config: &ConnectionConfig) -> Result<Endpoint, Error> {
         let local = |e: String| Error::new(Kind::Local, e);
         let ours = StaticKey::new(*self.peer.identity.private());
@@ -79,10 +79,10 @@ impl Dial {
         Endpoint::bind((at, 0).into(), options).map_err(|e| local(e.to_string()))
     }
 
-    /// One attempt.
+    /// Makes one attempt.
     ///
     /// # Errors
-    /// As [`failure`](Dial::failure); the judge's.
+    /// As [`failure`](Dial::failure), or those of [`Peer::judge`].
     pub async fn connect(
         &self,
         endpoint: &Endpoint,
@@ -103,7 +103,7 @@ impl Dial {
         Ok(connection)
     }
 
-    /// Why there is no connection, or none any more.
+    /// Converts a connection's error.
     pub fn failure(&self, e: &NetError) -> Error {
         let (kind, line) = match e {
             NetError::Refused { .. } => {
@@ -130,20 +130,20 @@ impl Dial {
         Error::new(kind, line)
     }
 
-    /// Why the other end refused a connection, also one that this end took for open, as whoever is fast does; `None` if
-    /// it ended otherwise, and another one may be of use.
+    /// Why the peer refused a connection; `None` if it ended for another reason, so that another attempt may succeed. A
+    /// refusal may arrive after the handshake has completed at this end.
     pub fn refusal(&self, closed: &NetError) -> Option<Error> {
         let why = self.failure(closed);
         matches!(why.kind, Kind::Refused | Kind::Version | Kind::WrongKey).then_some(why)
     }
 }
 
-/// Whether an [attempt](Dial::connect) that failed so may succeed later.
+/// Whether a later [attempt](Dial::connect) may succeed after this error.
 pub fn may_pass(e: &Error) -> bool {
     matches!(e.kind, Kind::Unreachable | Kind::Busy)
 }
 
-/// All addresses of the machine, of this one's family.
+/// The unspecified address of this address's family.
 pub fn unspecified(address: &SocketAddr) -> IpAddr {
     match address {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -1,5 +1,5 @@
-//! What the entries of a folder are, for listings and for walks alike: files, folders, and entries that no transfer
-//! takes along, with the reason.
+//! Kinds of folder entries, for listings and walks: files, folders, and entries that cannot be transferred, with the
+//! reason.
 
 use crate::error::shown;
 use crate::message::EntryKind;
@@ -9,11 +9,11 @@ use std::ffi::OsStr;
 
 /// An entry that can be transferred, or a link to a folder.
 pub struct Found {
-    /// Its name.
+    /// File name, without a path.
     pub name: String,
-    /// What it is; a link to a file is a file.
+    /// Kind of the entry; a link to a file is a file.
     pub kind: EntryKind,
-    /// Of a link: what it leads to.
+    /// Metadata; of a link, those of its target.
     pub about: Metadata,
 }
 
@@ -35,7 +35,7 @@ pub fn read(dir: &Dir, entry: &DirEntry) -> Result<Option<Found>, String> {
         return left_out("not a name that every system has");
     }
     let is_link = entry.file_type().is_ok_and(|t| t.is_symlink());
-    // A link is what it leads to, if that is below the root.
+    // A link is treated as its target, if that is below the root.
     let about = match if is_link { dir.metadata(text) } else { entry.metadata() } {
         Ok(about) => about,
         Err(_) if is_link => return left_out("a link that leads nowhere, or out of the folder"),
@@ -50,7 +50,7 @@ pub fn read(dir: &Dir, entry: &DirEntry) -> Result<Option<Found>, String> {
     Ok(Some(Found { name: text.to_string(), kind, about }))
 }
 
-/// What a file or folder is; `None` for anything else.
+/// The kind of a file or folder; `None` for anything else.
 pub fn kind(about: &Metadata, is_link: bool) -> Option<EntryKind> {
     match (about.is_dir(), about.is_file()) {
         (true, _) if is_link => Some(EntryKind::FolderLink),
@@ -72,7 +72,7 @@ fn may_read(_: &Dir, _: &str, _: EntryKind) -> bool {
     true
 }
 
-/// A name with every byte that is not part of a character written out.
+/// A name in which bytes that are no UTF-8 are escaped.
 fn written(name: &OsStr) -> String {
     let mut out = String::new();
     for chunk in name.as_encoded_bytes().utf8_chunks() {

@@ -1,55 +1,55 @@
-//! Why a transfer failed: one line for people, and a kind for programs.
+//! Reasons why a transfer failed: one line for people, and a kind for programs.
 
 use std::fmt;
 use std::io;
 
-/// What went wrong. Those with a number travel in an ERROR frame.
+/// Kinds of errors. Those with a number can be sent in an ERROR frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Kind {
-    /// What the user wrote is wrong.
+    /// The user's input is wrong.
     Input,
     /// No such file or folder.
     NotFound,
-    /// The system does not permit it.
+    /// The system denies permission.
     Denied,
-    /// A folder where a file is expected, or the other way round.
+    /// A folder where a file is expected, or a file where a folder is.
     WrongType,
-    /// A path that no service takes.
+    /// A path that the service does not accept.
     BadPath,
-    /// The server takes no files.
+    /// The server does not accept uploads.
     ReadOnly,
-    /// No space left.
+    /// No space is left, or the quota is used up.
     Full,
     /// The source changed while it was read.
     Changed,
-    /// The bytes are not those of the source.
+    /// The hash does not match the source's.
     Corrupt,
-    /// The two ends speak different versions.
+    /// The two ends use different versions.
     Version,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     Protocol,
-    /// Too much at once.
+    /// A limit on concurrent work is reached; retry later.
     Busy,
-    /// The client's key is not on the list.
+    /// The server's allow list lacks the client's key.
     Refused,
     /// A newer upload of the same file took over.
     Superseded,
-    /// Another file has that name, and is not to be replaced.
+    /// Another file has that name, and must not be replaced.
     Exists,
-    /// Larger than what is taken.
+    /// The file exceeds the server's size limit.
     TooLarge,
-    /// Something else at the peer.
+    /// Another error at the peer.
     Remote,
-    /// The server has another key than expected.
+    /// The server's key is not the expected one.
     WrongKey,
-    /// Nobody answers there.
+    /// The peer does not answer.
     Unreachable,
     /// The connection ended before the transfer did.
     Cut,
-    /// The user stopped it.
+    /// The user stopped the transfer.
     Interrupted,
-    /// Something else here.
+    /// Another error at this end.
     Local,
 }
 
@@ -73,33 +73,33 @@ const CODES: &[(Kind, u16)] = &[
 ];
 
 impl Kind {
-    /// The number in an ERROR frame.
+    /// The code in an ERROR frame.
     pub fn code(self) -> u16 {
         CODES.iter().find(|(k, _)| *k == self).map_or(14, |(_, c)| *c)
     }
-    /// From that number; an unknown one is [`Kind::Remote`].
+    /// The kind of a code; [`Kind::Remote`] for an unknown one.
     pub fn from_code(code: u16) -> Kind {
         CODES.iter().find(|(_, c)| *c == code).map_or(Kind::Remote, |(k, _)| *k)
     }
 }
 
-/// One line that says what is wrong, where, and what would be right.
+/// One line with the fault, its place, and the remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Error {
-    /// What kind of thing went wrong.
+    /// Category, for programs.
     pub kind: Kind,
-    /// The line.
+    /// Text without a line end, for people.
     pub line: String,
 }
 
 impl Error {
-    /// With this line.
+    /// An error with this text.
     pub fn new(kind: Kind, line: impl Into<String>) -> Error {
         Error { kind, line: line.into() }
     }
 
-    /// A system call on a file failed. `what` is the file.
+    /// A system call on a file failed. `what` names the file.
     pub fn file(what: &str, e: &io::Error) -> Error {
         let kind = match e.kind() {
             io::ErrorKind::NotFound => Kind::NotFound,
@@ -138,42 +138,42 @@ impl Error {
         Error::new(Kind::Cut, format!("the connection was cut ({})", plain(&text)))
     }
 
-    /// Stopped by the user.
+    /// The user stopped the transfer.
     pub fn interrupted() -> Error {
         Error::new(Kind::Interrupted, "interrupted")
     }
 
-    /// The peer said what no peer says.
+    /// The peer violated the protocol; `what` it sent is shown to the user.
     pub fn protocol(what: &str) -> Error {
         Error::new(Kind::Protocol, format!("the peer does not keep to the protocol: {what}"))
     }
 
-    /// The same error, told where it is.
+    /// The same error with its place in front.
     #[must_use]
     pub fn at(mut self, place: &str) -> Error {
         self.line = format!("{place}: {}", self.line);
         self
     }
 
-    /// The same error with more to say.
+    /// The same error with more text at its end.
     #[must_use]
     pub fn and(mut self, more: &str) -> Error {
         self.line = format!("{}; {more}", self.line);
         self
     }
 
-    /// For APIs that carry [`io::Error`]; [`Error::stream`] gives it back.
+    /// For APIs that carry [`io::Error`]; [`Error::stream`] restores the error.
     pub fn into_io(self) -> io::Error {
         io::Error::other(self)
     }
 }
 
-/// Without the system's number, which helps nobody.
+/// Removes the system's error number.
 fn plain(text: &str) -> String {
     text.split(" (os error").next().unwrap_or(text).to_string()
 }
 
-/// Text of a peer, or a name, as it may be shown: everything hidden is written out.
+/// Text of a peer, or a name, safe for a terminal: control characters are escaped.
 pub fn shown(text: &str) -> String {
     narrows_base::text::shown(text).into_owned()
 }

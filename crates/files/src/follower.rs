@@ -3,7 +3,7 @@
 /// Bytes of a frame before its payload: kind and length.
 const HEAD: usize = 4;
 
-/// Where in a frame the stream is.
+/// Position in the frame that is being read.
 #[derive(Default)]
 pub(crate) struct Follower {
     head: [u8; HEAD],
@@ -12,8 +12,8 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// These bytes come next. `each` gets a frame's kind and a piece of its payload: an empty one when the head
-    /// is complete, then what came of it.
+    /// Parses the next bytes. `each` receives a frame's kind and a piece of its payload: an empty piece when the header
+    /// is complete, then each piece as it arrives.
     pub fn pass(&mut self, mut bytes: &[u8], mut each: impl FnMut(u8, &[u8])) {
         while !bytes.is_empty() {
             if self.known < HEAD {

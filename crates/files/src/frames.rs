@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often one that works in silence says so.
+/// Interval of WAIT frames from an end that works without sending.
 pub const WAIT_EVERY: Duration = Duration::from_secs(1);
 
 fn header(kind: u8, length: usize) -> [u8; 4] {
@@ -21,7 +21,7 @@ fn header(kind: u8, length: usize) -> [u8; 4] {
 /// The stream's.
 pub fn write(out: &mut (impl Write + ?Sized), frame: &Frame<'_>) -> Result<(), Error> {
     if let Frame::Data(bytes) = frame {
-        // Without a copy; callers hand over at most a frame.
+        // Without a copy; callers pass at most one frame.
         out.write_all(&header(2, bytes.len())).map_err(Error::stream)?;
         return out.write_all(bytes).map_err(Error::stream);
     }
@@ -30,7 +30,7 @@ pub fn write(out: &mut (impl Write + ?Sized), frame: &Frame<'_>) -> Result<(), E
     out.write_all(&payload).map_err(Error::stream)
 }
 
-/// Writes a frame that shall arrive now.
+/// Writes a frame and flushes the stream.
 ///
 /// # Errors
 /// The stream's.
@@ -46,12 +46,12 @@ pub struct Frames<R> {
 }
 
 impl<R: Read> Frames<R> {
-    /// From this stream.
+    /// Reads from this stream.
     pub fn new(input: R) -> Frames<R> {
         Frames { input, buffer: Vec::new() }
     }
 
-    /// The next frame other than [`Frame::Wait`]; an ERROR becomes the error that it tells.
+    /// The next frame other than [`Frame::Wait`]. An ERROR frame is returned as `Err`.
     ///
     /// # Errors
     /// The peer's, the stream's, or a malformed frame.
@@ -74,7 +74,7 @@ impl<R: Read> Frames<R> {
         }
     }
 
-    /// Reads a payload; memory follows what came, not what was announced.
+    /// Reads a payload; the buffer grows with the bytes that arrive, not with the announced length.
     fn fill(&mut self, length: usize) -> Result<(), Error> {
         self.buffer.clear();
         while self.buffer.len() < length {
@@ -86,11 +86,11 @@ impl<R: Read> Frames<R> {
         Ok(())
     }
 
-    /// Reads and drops an upload that is refused, up to its end, so that the next request can be read:
-    /// of no more bytes than were announced.
+    /// Reads and drops a refused upload up to its end, so that the next request can be read. Accepts at most
+    /// `announced` bytes.
     ///
     /// # Errors
-    /// As [`Frames::frame`], or the upload has no end.
+    /// As [`Frames::frame`], or the upload is longer than announced.
     pub fn skip(&mut self, announced: u64) -> Result<(), Error> {
         let mut left = announced;
         loop {
@@ -103,13 +103,13 @@ impl<R: Read> Frames<R> {
         }
     }
 
-    /// What it reads from.
+    /// The underlying stream.
     pub fn input(&mut self) -> &mut R {
         &mut self.input
     }
 }
 
-/// Bytes of a payload that are read at first.
+/// Bytes of a payload that are allocated at first.
 const FIRST_STEP: usize = 4096;
 
 fn exact(input: &mut (impl Read + ?Sized), to: &mut [u8]) -> Result<(), Error> {
@@ -119,10 +119,10 @@ fn exact(input: &mut (impl Read + ?Sized), to: &mut [u8]) -> Result<(), Error> {
     })
 }
 
-/// Reads a request; `Ok(None)` if the stream ended before one began.
+/// Reads a request; `Ok(None)` if the stream ended before its first byte.
 ///
 /// # Errors
-/// Not a request, of another version, or the stream's.
+/// A malformed request, another version, or the stream's.
 pub fn request(input: &mut (impl Read + ?Sized)) -> Result<Option<Request>, Error> {
     let mut head = [0; 6];
     let first = loop {
@@ -144,10 +144,10 @@ pub fn request(input: &mut (impl Read + ?Sized)) -> Result<Option<Request>, Erro
 /// Bytes of a request before its body.
 pub const REQUEST_HEAD: usize = 6;
 
-/// The kind of a request, and how many bytes follow.
+/// The kind of a request, and the length of its body in bytes.
 ///
 /// # Errors
-/// Not a request, or of another version.
+/// A malformed header, or another version.
 pub fn request_head(head: [u8; REQUEST_HEAD]) -> Result<(u8, usize), Error> {
     let [m0, m1, version, kind, l0, l1] = head;
     if [m0, m1] != MAGIC {
@@ -169,15 +169,15 @@ pub fn request_head(head: [u8; REQUEST_HEAD]) -> Result<(u8, usize), Error> {
     Ok((kind, length))
 }
 
-/// Says WAIT when it is time.
+/// Sends WAIT frames at intervals of [`WAIT_EVERY`].
 pub struct Waiting(Instant);
 
 impl Waiting {
-    /// From now on.
+    /// The first interval begins now.
     pub fn new() -> Waiting {
         Waiting(Instant::now())
     }
-    /// To be called often.
+    /// Sends WAIT if the interval is over; callers call it more often than that.
     ///
     /// # Errors
     /// The stream's.
@@ -196,10 +196,10 @@ impl Default for Waiting {
     }
 }
 
-/// A second's work counts as so many bytes moved.
+/// Bytes that a second of work counts as.
 const WORK_A_SECOND: u64 = 100_000;
 
-/// Does something slow while the peer is told to wait.
+/// Runs slow work while the peer receives WAIT frames.
 ///
 /// # Errors
 /// The stream's, after the work is done.
@@ -213,10 +213,10 @@ pub fn while_waiting<T: Send>(
     std::thread::scope(|scope| {
         let (tell, told) = std::sync::mpsc::channel();
         let started = std::thread::Builder::new().spawn_scoped(scope, move || {
-            // The receiver waits for it as long as this thread lives.
+            // The receiver waits as long as this thread lives.
             take().map(|work| tell.send(work()))
         });
-        // Without another thread it is done here, and the peer hears nothing meanwhile.
+        // If no thread can be started, the work runs here, and the peer receives no WAIT.
         if started.is_err()
             && let Some(work) = take()
         {

@@ -1,5 +1,5 @@
-//! Hashes of the beginnings of served files. A client that claims to hold the beginning of a file makes the server read
-//! it; so hashes are cached, and waiting clients take turns.
+//! Hashes of the beginnings of served files. To verify a client's held prefix, the server must read the file; so hashes
+//! are cached, and waiting clients take turns.
 
 use crate::error::Error;
 use crate::partial_file::{CHUNK, read_some};
@@ -13,25 +13,25 @@ use std::time::{Duration, SystemTime};
 
 /// Files that are hashed at the same time.
 const AT_ONCE: usize = 2;
-/// Bytes that are hashed in a row while others wait, and between remembered states.
+/// Bytes hashed per turn while others wait; also the distance between cached states.
 const SLICE: u64 = 16 << 20;
-/// States that are remembered, 2 kB each: of a file, and of all.
+/// Most cached states of one file, and of all files; 2 kB each.
 const MAX_STATES_OF_FILE: u64 = 64;
 const MAX_STATES: usize = 1024;
-/// A file that changed more recently may change again without a new time.
+/// A file that changed within this time may change again with the same time stamp.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// A file as long as nobody wrote it.
+/// Identifies a file's content as long as it is not written.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Unchanged {
     device: u64,
     inode: u64,
     size: u64,
-    /// Time of the last change of the content, and of anything, ns.
+    /// Modification time and change time, ns.
     times: [i128; 2],
 }
 
-/// Files whose beginnings were hashed, and when they were asked for last.
+/// Cached hash states per file, with the time of the last use.
 #[derive(Default)]
 struct Known {
     files: BTreeMap<Unchanged, (u64, BTreeMap<u64, Hasher>)>,
@@ -40,7 +40,7 @@ struct Known {
 }
 
 impl Known {
-    /// The longest known beginning of at most so many bytes.
+    /// The longest cached prefix of at most `most` bytes.
     fn longest(&mut self, file: &Unchanged, most: u64) -> Option<(u64, Hasher)> {
         self.asked += 1;
         let (asked, states) = self.files.get_mut(file)?;
@@ -53,7 +53,7 @@ impl Known {
         let states = &mut self.files.entry(file).or_insert_with(|| (0, BTreeMap::new()));
         states.0 = self.asked;
         self.states += usize::from(states.1.insert(at, hasher.clone()).is_none());
-        // One more for the beginning that was asked for, which need not end at a slice.
+        // One more for the prefix that was requested, which need not end at a slice.
         while states.1.len() as u64 > MAX_STATES_OF_FILE + 1 {
             states.1.pop_last();
             self.states -= 1;
@@ -67,18 +67,18 @@ impl Known {
     }
 }
 
-/// Who hashes, and who waits for it.
+/// Running and waiting hash computations.
 #[derive(Default)]
 struct Turns {
     running: usize,
     waiting: BTreeMap<u64, Vec<Scope>>,
     next: u64,
-    /// Turns that were had since nobody waited.
+    /// Turns taken per scope since the queue was last empty.
     had: BTreeMap<Scope, u64>,
 }
 
 impl Turns {
-    /// Whose turn it is: of those who had the fewest the one that waits longest.
+    /// The next in turn: the fewest turns taken, then the longest wait.
     fn first(&self) -> Option<u64> {
         let had = |scopes: &[Scope]| -> Vec<u64> {
             scopes.iter().map(|s| self.had.get(s).copied().unwrap_or(0)).collect()
@@ -87,7 +87,7 @@ impl Turns {
     }
 }
 
-/// All hashing of a service.
+/// Cache and scheduler of a service's hashing.
 #[derive(Default)]
 pub struct Hashing {
     known: Mutex<Known>,
@@ -95,7 +95,7 @@ pub struct Hashing {
     changed: Condvar,
 }
 
-/// Its turn ends with it.
+/// Holds a turn; dropping it ends the turn.
 struct Turn<'h>(&'h Hashing);
 
 impl Drop for Turn<'_> {
@@ -118,7 +118,7 @@ impl Hashing {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a turn; `tick` is called meanwhile.
+    /// Waits for a turn; calls `tick` meanwhile.
     fn turn(
         &self,
         source: &Source,
@@ -146,15 +146,16 @@ impl Hashing {
             source.scopes().iter().for_each(|s| *turns.had.entry(*s).or_default() += 1);
         }
         drop(turns);
-        // Another one may be first now.
+        // Another waiter may be first now.
         self.changed.notify_all();
         mine.map(|()| Turn(self))
     }
 
-    /// Hashes a file's first `most` bytes, or all it has; the file stands behind them afterwards.
+    /// Hashes a file's first `most` bytes, or the whole file if it is shorter. Afterwards the file's position is behind
+    /// them.
     ///
     /// # Errors
-    /// The disk's, the tick's, or the slot had to be given up.
+    /// The disk's, the tick's, or the slot was revoked.
     pub fn beginning(
         &self,
         file: &mut File,
@@ -172,7 +173,7 @@ impl Hashing {
         let (source, slot) = asker;
         let mut buffer = Vec::new();
         while at < most {
-            // What is over at once needs no turn.
+            // A single chunk is hashed without a turn.
             let small = most.min(about.len()).saturating_sub(at) <= CHUNK as u64;
             let turn = if small { None } else { Some(self.turn(source, tick)?) };
             let end = most.min((at / slice + 1) * slice);
@@ -213,7 +214,7 @@ fn unchanged(about: &Metadata) -> Option<Unchanged> {
         (cap_fs_ext::MetadataExt::dev(about), cap_fs_ext::MetadataExt::ino(about));
     (times[1] < settled).then_some(Unchanged { device, inode, size: about.len(), times })
 }
-/// Without a time that nobody can set, nothing is remembered.
+/// Without a change time that users cannot set, hashes are not cached.
 #[cfg(not(unix))]
 fn unchanged(_: &Metadata) -> Option<Unchanged> {
     None

@@ -17,13 +17,13 @@ fn source(key: u8) -> Source {
     Source::new(Some("192.0.2.1".parse().unwrap()), Some([key; 32]), false)
 }
 
-/// Hashes a beginning, and says how many bytes were read for it.
+/// Hashes a prefix; also returns the bytes read for it.
 fn hashed(h: &Hashing, dir: &Dir, name: &str, most: u64) -> (u64, blake3::Hash, u64) {
     let slot = Slot::unlimited();
     let mut file = open_regular(dir, Path::new(name), name).unwrap();
     let asker = (&source(1), &slot.view());
     let (bytes, hasher) = h.beginning(&mut file, most, name, asker, &mut || Ok(())).unwrap();
-    // What follows is read from there.
+    // The file's position is behind the prefix.
     let mut next = [0];
     let n = std::io::Read::read(&mut file, &mut next).unwrap();
     let at = file.stream_position().unwrap() - n as u64;
@@ -31,8 +31,8 @@ fn hashed(h: &Hashing, dir: &Dir, name: &str, most: u64) -> (u64, blake3::Hash, 
     (bytes, hasher.finalize(), slot.view().bytes())
 }
 
-/// Twenty claims to hold the beginning of a file cost one reading of it, whatever lengths they name;
-/// and a file that was written since is read again.
+/// Twenty claims to hold a prefix of a file cost one reading of it, whatever lengths they name. A file that was written
+/// since is read again.
 #[test]
 #[cfg(unix)]
 fn what_was_hashed_is_not_read_again_until_it_is_written() {
@@ -40,7 +40,7 @@ fn what_was_hashed_is_not_read_again_until_it_is_written() {
     let size = 40 << 20;
     let mut content = old_file(folder.path(), "f", size);
     let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
-    // Its times must be settled before it is remembered.
+    // A hash is cached only after the file's times are settled.
     let h = Hashing::default();
     let (_, _, first) = hashed(&h, &dir, "f", size as u64);
     let (_, _, again) = hashed(&h, &dir, "f", size as u64);
@@ -57,7 +57,7 @@ fn what_was_hashed_is_not_read_again_until_it_is_written() {
         assert_eq!((bytes, hash), (most, blake3::hash(&content[..most as usize])));
         read += cost;
     }
-    // The whole once, and the last slice for each other length.
+    // The whole file once, and the last slice for each other length.
     assert!(read <= size as u64 + 20 * SLICE, "{read}");
     assert_eq!(hashed(&h, &dir, "f", size as u64).2, 0);
     content[5] ^= 1;
@@ -77,7 +77,7 @@ fn what_is_remembered_is_bounded() {
     assert_eq!(known.states, known.files.values().map(|f| f.1.len()).sum::<usize>());
 }
 
-/// One who asks for many hashes has as many turns as one who asks for one.
+/// A client that requests many hashes gets as many turns as one that requests one.
 #[test]
 fn everybody_has_a_turn() {
     let mut turns = Turns::default();
@@ -116,7 +116,7 @@ fn two_hash_at_the_same_time_and_no_more() {
                 let mut inside = false;
                 let asker = (&source(n), &slot.view());
                 h.beginning(&mut file, u64::MAX, &name, asker, &mut || {
-                    // Called while it waits, too: then nothing was moved yet.
+                    // The tick is also called while the hash waits: then no bytes were moved yet.
                     if slot.view().bytes() > 0 && !inside {
                         inside = true;
                         most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Clients that mean harm, each with an honest one beside it.
+//! Misbehaving clients, each beside a conforming one.
 
 use crate::bench_tests::{Memory, NEVER, bytes, control, open};
 use crate::client::{get, get_tree, list, put, put_tree};
@@ -32,7 +32,7 @@ fn puts() -> Permits {
     Permits { put: true, ..Permits::default() }
 }
 
-/// Over UDP and over TCP, of one service.
+/// One service over UDP and TCP.
 fn serve(root: &Path, permits: Permits) -> (Arc<Service>, SocketAddr, SocketAddr) {
     let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
     let any = "127.0.0.1:0".parse().unwrap();
@@ -61,8 +61,8 @@ fn over_tcp(to: SocketAddr, key: u8) -> TcpSession {
     TcpSession::new(&to.ip().to_string(), to.port(), identity(key), None, accept, &NEVER).unwrap()
 }
 
-/// Requests of one byte, each on a stream of its own: no thread waits for their rest, and a client with
-/// another key behind the same address is served over both transports.
+/// Requests of one byte, each on a stream of its own: no thread waits for the rest. A client with another key behind
+/// the same address is served over both transports.
 #[test]
 fn streams_whose_requests_never_end_hold_up_nobody() {
     let root = tempfile::tempdir().unwrap();
@@ -77,19 +77,19 @@ fn streams_whose_requests_never_end_hold_up_nobody() {
             streams.push(stream);
         }
     }
-    // Most of them have come by then.
+    // By then most of them have arrived.
     while service.requests().len() < 400 {
         std::thread::yield_now();
     }
     assert!(service.requests().threads() <= 1, "a request is read without a thread");
-    // A new key holds less than each of theirs: at once.
+    // A new key has a smaller share than each of theirs: served at once.
     for key in [50, 51] {
         assert_eq!(list(&over_udp(udp, key), &CleanPath::root()).unwrap().entries.len(), 1);
         assert_eq!(list(&over_tcp(tcp, key), &CleanPath::root()).unwrap().entries.len(), 1);
     }
 }
 
-/// Large files asked for and never read: the threads are bounded, and an honest client gets its turn.
+/// Large files that are requested and never read: threads are bounded, and a conforming client gets its turn.
 #[test]
 fn answers_that_nobody_reads_give_way() {
     let root = tempfile::tempdir().unwrap();
@@ -106,7 +106,7 @@ fn answers_that_nobody_reads_give_way() {
             streams.push(stream);
         }
     }
-    // On a machine that is slow to bring them, the first give way before the last have come.
+    // On a slow machine the first requests give way before the last have arrived.
     let began = std::time::Instant::now();
     while service.requests().len() < 150 && began.elapsed() < std::time::Duration::from_secs(5) {
         std::thread::yield_now();
@@ -116,7 +116,7 @@ fn answers_that_nobody_reads_give_way() {
     assert!(service.requests().running() <= MAX_RUNNING.network);
 }
 
-/// Listings that nobody reads hold as many entries as all may: they give way to whoever asks for another.
+/// Unread listings that hold the maximum of entries give way to the next request for a listing.
 #[test]
 fn listings_that_nobody_reads_give_way() {
     let root = tempfile::tempdir().unwrap();
@@ -146,8 +146,7 @@ fn listings_that_nobody_reads_give_way() {
     assert_eq!(honest.while_busy(few).unwrap().entries.len(), 1);
 }
 
-/// Connections without a handshake, and with one but no request, are as many as they like: a client that
-/// comes behind them is served.
+/// Any number of connections without a handshake, or without a request: a client that comes after them is served.
 #[test]
 fn idle_tcp_connections_shut_nobody_out() {
     let root = tempfile::tempdir().unwrap();
@@ -158,7 +157,7 @@ fn idle_tcp_connections_shut_nobody_out() {
     let idle: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(tcp).unwrap()).collect();
     let opened: Vec<Stream> = (0..20).filter_map(|_| over_tcp(tcp, 9).open().ok()).collect();
     assert_eq!(list(&over_tcp(tcp, 50), &CleanPath::root()).unwrap().entries.len(), 1);
-    // Whoever is not on the list is told so, before it has asked anything.
+    // An unlisted client is refused before it sends a request.
     let mut stranger = over_tcp(tcp, 9).open().unwrap();
     let told = Frames::new(&mut stranger.input).frame().unwrap_err();
     assert_eq!(told.kind, Kind::Refused);
@@ -176,7 +175,7 @@ fn begin_upload(memory: &Memory, name: &str, size: u64, some: &[u8]) -> Stream {
     Stream { input, output }
 }
 
-/// Somebody else's start of the same name neither ends an upload nor touches what came of it.
+/// Another client's upload of the same name neither ends an upload nor changes its result.
 #[test]
 fn an_upload_is_not_disturbed_by_another_client() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -196,7 +195,7 @@ fn an_upload_is_not_disturbed_by_another_client() {
     mine.output.finish().unwrap();
     assert!(matches!(Frames::new(mine.input).frame().unwrap(), Frame::Done));
     assert_eq!(std::fs::read(root.path().join("f")).unwrap(), content);
-    // What is there is not replaced, and what is the same not sent.
+    // An existing file is not replaced, and an equal one is not sent.
     std::fs::write(here.path().join("g"), bytes(2, 100_000)).unwrap();
     let e = put(&memory, &open(here.path()), Path::new("g"), &path("f"), &control()).unwrap_err();
     assert_eq!(e.kind, Kind::Exists);
@@ -205,13 +204,13 @@ fn an_upload_is_not_disturbed_by_another_client() {
     assert_eq!(std::fs::read(root.path().join("f")).unwrap(), content);
 }
 
-/// Sizes that are only said cost nothing; bytes that come are counted.
+/// Announced sizes reserve no space; bytes that arrive are counted.
 #[test]
 fn what_a_client_says_reserves_nothing_and_the_quota_counts_what_came() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("before"), vec![0; 50_000]).unwrap();
     let memory = Memory::new(root.path(), Permits { quota: Some(200_000), ..puts() });
-    // Announced together far more than there is; each alone would fit.
+    // Together the announced sizes exceed the quota by far; each alone would fit.
     let uploads: Vec<Stream> =
         (0..10).map(|n| begin_upload(&memory, &format!("u{n}"), 140_000, b"some")).collect();
     let here = tempfile::tempdir().unwrap();
@@ -221,12 +220,12 @@ fn what_a_client_says_reserves_nothing_and_the_quota_counts_what_came() {
         put(&memory, &open(here.path()), Path::new("f"), &path("more"), &control()).unwrap_err();
     assert!(e.kind == Kind::Full && e.line.contains("quota"), "{e}");
     drop(uploads);
-    // A frame that announces much and brings nothing.
+    // A frame that announces a long payload and carries a short one.
     let mut frames = Frames::new(&[2_u8, 4, 0, 0, 1, 2, 3][..]);
     assert_eq!(frames.frame().unwrap_err().kind, Kind::Cut);
 }
 
-/// What nobody went on with for a week goes; what a local transfer left stays.
+/// Partial uploads that were not resumed for a week are removed; partial files of local transfers stay.
 #[test]
 fn old_partial_uploads_are_removed() {
     let root = tempfile::tempdir().unwrap();
@@ -246,7 +245,7 @@ fn old_partial_uploads_are_removed() {
     assert!(!old.exists() && new.exists() && own.exists());
 }
 
-/// After what fails the next request of the stream is answered.
+/// After a failed request the next one on the stream is answered.
 #[test]
 fn a_stream_goes_on_behind_an_error() {
     let root = tempfile::tempdir().unwrap();
@@ -273,7 +272,7 @@ fn a_stream_goes_on_behind_an_error() {
     assert!(matches!(frames.frame().unwrap(), Frame::End(_)));
 }
 
-/// Sessions that count their streams: many small files need few.
+/// A session that counts its streams: many small files need few.
 struct Counted(Memory, std::sync::atomic::AtomicUsize);
 
 impl Session for Counted {
@@ -309,7 +308,7 @@ fn many_small_files_share_a_few_streams_both_ways() {
     for n in 0..300 {
         assert_eq!(std::fs::read(back.path().join(format!("f{n}"))).unwrap(), bytes(n, 3000));
     }
-    // One that differs is left, here and there, and the others come.
+    // A differing file is left out on either side, and the others are transferred.
     std::fs::write(here.path().join("f7"), bytes(9999, 3000)).unwrap();
     std::fs::write(here.path().join("new"), b"new").unwrap();
     let e = put_tree(&session, &open(here.path()), &path("d"), &control()).unwrap_err();
@@ -322,8 +321,8 @@ fn many_small_files_share_a_few_streams_both_ways() {
     assert_eq!(std::fs::read(here.path().join("f7")).unwrap(), bytes(9999, 3000));
 }
 
-/// What steers a shell comes into no folder that was there before; a transfer that is broken off and
-/// goes on in a folder of its own takes everything.
+/// Hidden files are not added to a folder that existed before. An interrupted transfer into a folder of its own resumes
+/// with all files.
 #[test]
 fn hidden_files_come_only_into_a_folder_of_their_own() {
     let root = tempfile::tempdir().unwrap();
@@ -347,7 +346,7 @@ fn hidden_files_come_only_into_a_folder_of_their_own() {
     assert_eq!((done.files, done.hidden), (3, 0));
     let names = std::fs::read_dir(own.path()).unwrap().count();
     assert_eq!(names, 3, "nothing is left that says it was incomplete");
-    // An entry of a server that would be such a mark is none.
+    // A server's entry with the name of the marker file is left out.
     let entry = DirectoryEntry {
         kind: EntryKind::File,
         size: 0,
@@ -357,7 +356,7 @@ fn hidden_files_come_only_into_a_folder_of_their_own() {
     assert!(crate::path::check_name(&entry.name).is_err());
 }
 
-/// Whatever appears under the name while a file comes is not replaced.
+/// A file that appears under the name during the transfer is not replaced.
 #[test]
 fn a_file_that_appears_meanwhile_stays() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -376,7 +375,7 @@ fn a_file_that_appears_meanwhile_stays() {
     assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 1);
     #[cfg(unix)]
     {
-        // Nor is a link that leads nowhere.
+        // A dangling link is not replaced, either.
         std::fs::remove_file(&target).unwrap();
         std::os::unix::fs::symlink("/nowhere/at/all", &target).unwrap();
         let e = get(&memory, &path("f"), &open(here.path()), "f", &control()).unwrap_err();

@@ -1,5 +1,4 @@
-//! The identity of an endpoint: an X25519 key pair in a file, created at first use; the public key
-//! as text.
+//! The identity of an endpoint: an X25519 key pair in a file, created at first use. Also the text form of public keys.
 
 use crate::error::{Error, Kind};
 use crate::text_file;
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// First line of a key file.
 const HEADER: &str = "# The private key of a narrows server or client: show it to nobody.";
 
-/// A key pair.
+/// An X25519 key pair.
 #[derive(Clone)]
 pub struct Identity {
     private: [u8; 32],
@@ -24,16 +23,16 @@ impl Identity {
     /// From 32 bytes of a cryptographic random source.
     ///
     /// # Errors
-    /// If the cryptographic library refuses, which it does not.
+    /// The cryptographic library refuses the key, which does not occur.
     pub fn new(private: [u8; 32]) -> Result<Identity, Error> {
         let key = StaticKey::new(private).map_err(|e| Error::new(Kind::Local, e.to_string()))?;
         Ok(Identity { private, public: *key.public() })
     }
 
-    /// A new one.
+    /// A new random key pair.
     ///
     /// # Errors
-    /// The system gives no randomness.
+    /// The system provides no random bytes.
     pub fn generate() -> Result<Identity, Error> {
         let mut private = [0; 32];
         getrandom::fill(&mut private)
@@ -41,17 +40,17 @@ impl Identity {
         Identity::new(private)
     }
 
-    /// From a file; if there is none, a new one is made and kept there, readable by its owner only.
+    /// Reads a key file. If it is missing, creates one with a new key, readable by its owner only.
     ///
     /// # Errors
-    /// The file is not a key, or others may read it; or it cannot be made.
+    /// The file holds no key, other users may read it, or it cannot be created.
     pub fn load_or_make(path: &Path) -> Result<Identity, Error> {
         match text_file::read(path, text_file::SHORT) {
             Ok(text) => Identity::loaded(path, &text),
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 let made = Identity::generate()?;
                 match made.keep(path) {
-                    // Somebody else made it at the same moment: theirs counts.
+                    // Another process created it at the same moment: use that one.
                     Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                         let text = text_file::read(path, text_file::SHORT)
                             .map_err(|e| Error::file(&path.display().to_string(), &e))?;
@@ -79,7 +78,7 @@ impl Identity {
         Identity::new(private)
     }
 
-    /// Writes it whole or not at all, and never over another.
+    /// Writes the key file atomically, and never replaces another file.
     fn keep(&self, path: &Path) -> io::Result<()> {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
         if let Some(folder) = folder {
@@ -93,11 +92,11 @@ impl Identity {
         done
     }
 
-    /// The public key.
+    /// Identifies this endpoint to its peers.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
-    /// The private key, for a handshake.
+    /// Private key for a handshake.
     pub fn private(&self) -> &[u8; 32] {
         &self.private
     }
@@ -109,7 +108,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// A name beside a file that nobody else uses.
+/// A temporary name beside a file; `number` makes it unique.
 pub(crate) fn beside(path: &Path, number: u32) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{number}.new"));
@@ -121,7 +120,7 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    // Never through what stands there: a link could be another user's.
+    // Never write through an existing link: its target could be another user's.
     let _ = std::fs::remove_file(path);
     let mut file = options.open(path)?;
     file.write_all(text.as_bytes())?;
@@ -145,7 +144,7 @@ fn only_owner(_: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// A public key as text: 52 letters and digits (base32, RFC 4648, small letters).
+/// A public key as text: 52 lower-case letters and digits (base32, RFC 4648).
 pub fn text(key: &PublicKey) -> String {
     BASE32_NOPAD.encode(key).to_ascii_lowercase()
 }
@@ -162,7 +161,7 @@ fn bytes(text: &str) -> Option<[u8; 32]> {
 /// A public key from text: base32 as [`text`] writes it, or 64 hexadecimal digits.
 ///
 /// # Errors
-/// Neither.
+/// The text has neither form.
 pub fn read(text: &str) -> Result<PublicKey, Error> {
     bytes(text).ok_or_else(|| {
         // Not quoted: a file that is named by mistake may hold secrets.
@@ -176,7 +175,7 @@ pub fn read(text: &str) -> Result<PublicKey, Error> {
     })
 }
 
-/// The cipher that is the faster one on this processor.
+/// The faster cipher suite on this processor.
 pub fn suite() -> Suite {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     let aes = std::arch::is_x86_feature_detected!("aes");
@@ -190,7 +189,7 @@ pub fn suite() -> Suite {
 /// The folder of the user's keys: `~/.config/narrows` on Linux.
 ///
 /// # Errors
-/// The user has no home.
+/// The environment names no home folder.
 pub fn config_folder() -> Result<PathBuf, Error> {
     use etcetera::BaseStrategy;
     let base = etcetera::choose_base_strategy()

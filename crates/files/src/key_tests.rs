@@ -18,7 +18,7 @@ fn a_key_is_made_once_kept_private_and_found_again() {
     }
 }
 
-/// A link under the name that a new key has until it is whole.
+/// A symbolic link with the temporary name of a new key file.
 #[cfg(unix)]
 #[test]
 fn a_private_key_is_not_written_through_a_link() {

@@ -14,18 +14,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A path as it was measured.
+/// Measurements of a path.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct MeasuredPath {
-    /// The rate that the path sustained, its smallest round-trip time, and the share of packets lost otherwise
-    /// than by congestion.
+    /// The rate that the path sustained, its smallest round-trip time, and the share of packets lost without
+    /// congestion.
     pub path: PathHints,
-    /// When, seconds since 1970. What a user wrote has none, and is believed for ever.
+    /// Time of the measurement, seconds since 1970. Absent in entries that a user wrote; those never expire.
     pub measured: Option<u64>,
 }
 
-/// ... as it stands in the file.
+/// The form of a [`MeasuredPath`] in the file.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredPath {
@@ -85,8 +85,8 @@ impl MeasuredPath {
         self.measured.is_none_or(|then| now.saturating_sub(then) < LASTS)
     }
 
-    /// Whether a connection with this round-trip time may be on that path: a much shorter one
-    /// certainly is not, and with a much longer one the rate of before is no guess.
+    /// Whether a connection with this round-trip time may use that path. With less than half of the stored RTT it does
+    /// not; with more than ten times it, the stored rate is no useful hint.
     pub fn may_be(&self, rtt: Duration) -> bool {
         self.path.rtt.is_none_or(|then| {
             let (then, now) = (then.as_secs_f64(), rtt.as_secs_f64());
@@ -94,8 +94,8 @@ impl MeasuredPath {
         })
     }
 
-    /// What a connection has found, no faster than what was delivered; `None` where that is too little
-    /// to say something. What a peer acknowledges or tells may be a lie.
+    /// A connection's measurements, with the rate limited to the rate of delivery; `None` if fewer than [`MIN_LEARN`]
+    /// bytes were delivered. A peer's acknowledgements and hints may be false.
     pub fn verified(found: &PathHints, delivered: &Delivered) -> Option<MeasuredPath> {
         if !delivered.says_something() {
             return None;
@@ -108,33 +108,32 @@ impl MeasuredPath {
 
 /// Bytes below which a transfer says little about the path.
 pub const MIN_LEARN: u64 = 1_000_000;
-/// Places that are remembered; the file stays small.
+/// Most peers in the file, to keep it small.
 const MAX_PLACES: usize = 1000;
-/// Of these, clients of one address: keys cost nothing.
+/// Most clients of one IP address among them, because a client can create any number of keys.
 const MAX_OF_ADDRESS: usize = 16;
-/// What was measured longer ago says nothing, s: 30 days.
+/// Seconds until a measurement expires: 30 days.
 const LASTS: u64 = 30 * 24 * 3600;
 
-/// What a server calls the path to a client: whoever comes with another key, or from another address,
-/// is on another path.
+/// Name of the path to a client. A client with another key, or from another address, is on another path.
 pub fn client(key: &PublicKey, address: IpAddr) -> String {
     format!("{} {}", crate::key::text(key), address.to_canonical())
 }
 
-/// A rate is held to be delivered if it was for so long.
+/// A rate counts as delivered if it lasted this long, s.
 const SUSTAINED: f64 = 0.25;
 
-/// What was delivered, and at which rate at best.
+/// Bytes delivered, and their highest rate.
 #[derive(Clone, Default, Debug)]
 pub struct Delivered {
-    /// When how many bytes had been delivered: from before the last stretch of time on.
+    /// Time and delivered bytes, from the last sample before the current [`SUSTAINED`] interval on.
     seen: VecDeque<(Instant, u64)>,
     bytes: u64,
     best_bps: f64,
 }
 
 impl Delivered {
-    /// So many bytes in all by now; to be told a few times a second.
+    /// Records the total of bytes delivered by now; to be called a few times a second.
     pub fn seen(&mut self, now: Instant, bytes: u64) {
         let ago = |then: Instant| now.saturating_duration_since(then).as_secs_f64();
         while self.seen.get(1).is_some_and(|(then, _)| ago(*then) >= SUSTAINED) {
@@ -144,30 +143,30 @@ impl Delivered {
             let bits = bytes.saturating_sub(*before) as f64 * 8.0;
             self.best_bps = self.best_bps.max(bits / ago(*then).max(SUSTAINED));
         }
-        // Told more often, it keeps no more than it needs.
+        // Called more often, it keeps no more samples than it needs.
         if self.seen.back().is_none_or(|(then, _)| ago(*then) >= SUSTAINED / 8.0) {
             self.seen.push_back((now, bytes));
         }
         self.bytes = bytes;
     }
 
-    /// Whether it is enough to say something of a path.
+    /// Whether enough was delivered to describe the path.
     pub fn says_something(&self) -> bool {
         self.bytes >= MIN_LEARN
     }
 
-    /// The highest rate that was delivered for a quarter of a second.
+    /// Highest rate that was delivered for a quarter of a second, bit/s.
     pub fn rate_bps(&self) -> f64 {
         self.best_bps
     }
 }
 
-/// The file. Within a process one at a time changes it; of two processes the later one wins.
+/// The file. Within a process one thread at a time changes it; of two processes the later write wins.
 #[derive(Debug)]
 pub struct Learned {
     path: PathBuf,
     writing: Mutex<()>,
-    /// What was in it, and its time and size then.
+    /// The parsed content, with the file's time and size.
     read: Mutex<Option<(Stamp, Places)>>,
 }
 
@@ -175,13 +174,13 @@ type Stamp = (SystemTime, u64);
 type Places = BTreeMap<String, MeasuredPath>;
 
 impl Learned {
-    /// In this file, which need not exist.
+    /// The file at this path, which need not exist.
     pub fn at(path: PathBuf) -> Learned {
         Learned { path, writing: Mutex::new(()), read: Mutex::new(None) }
     }
 
     fn load(&self) -> Result<BTreeMap<String, MeasuredPath>, Error> {
-        // As long as nobody writes the file it is read once: a server asks for every client.
+        // The file is parsed again only after it changed: a server looks up every client.
         let stamp =
             std::fs::metadata(&self.path).ok().and_then(|m| Some((m.modified().ok()?, m.len())));
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -205,19 +204,19 @@ impl Learned {
         read(&text).map_err(|e| e.at(&what).and("correct or remove it"))
     }
 
-    /// What is known of the path to a place, if that is not too old.
+    /// The stored measurements of the path to a peer; `None` if absent or expired.
     ///
     /// # Errors
-    /// The file cannot be read, or is not what it should be.
+    /// The file cannot be read, or is malformed.
     pub fn get(&self, place: &str) -> Result<Option<MeasuredPath>, Error> {
         Ok(self.load()?.remove(place).filter(|c| c.is_fresh(now())))
     }
 
-    /// Keeps what was measured now, over what was known; the file changes at once or not at all.
-    /// What is too old leaves it, and the oldest, if there are too many.
+    /// Stores a measurement in place of the former one; the file changes atomically. Removes expired entries, and the
+    /// oldest ones above the limits.
     ///
     /// # Errors
-    /// As [`Learned::get`], or it cannot be written.
+    /// As [`Learned::get`], or the file cannot be written.
     pub fn keep(&self, place: &str, found: MeasuredPath) -> Result<(), Error> {
         self.keep_at(now(), place, found)
     }
@@ -238,7 +237,7 @@ impl Learned {
                 break;
             }
             let others = all.iter().filter(|(name, _)| *name != place && (!crowded || same(name)));
-            // What a user wrote stays, unless there is nothing else.
+            // Entries that a user wrote are removed last.
             let oldest = others.min_by_key(|(_, c)| c.measured.unwrap_or(u64::MAX));
             let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
             all.remove(&oldest);
@@ -249,7 +248,7 @@ impl Learned {
         replace(&self.path, &text)
     }
 
-    /// The file's name, for people.
+    /// The file's path, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -265,10 +264,10 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
-/// The places in the text of such a file.
+/// Parses the text of such a file.
 ///
 /// # Errors
-/// It is none, or a value is out of range.
+/// It is malformed, or a value is out of range.
 pub fn read(text: &str) -> Result<BTreeMap<String, MeasuredPath>, Error> {
     let bad = |why: &str| {
         let why = why.lines().next().unwrap_or_default();

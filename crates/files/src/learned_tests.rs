@@ -65,7 +65,7 @@ fn a_client_is_known_by_its_key_and_address() {
     }
 }
 
-/// Who makes a key for every connection shall not push the others out of the file.
+/// A client that creates a key for every connection must not evict other clients from the file.
 #[test]
 fn one_address_has_few_places_whatever_its_keys() {
     let (_folder, learned) = in_folder();
@@ -80,8 +80,7 @@ fn one_address_has_few_places_whatever_its_keys() {
     assert_eq!(all.len(), 1 + MAX_OF_ADDRESS);
 }
 
-/// A receiver that acknowledges what never came makes the measured rate what it likes, and a server may
-/// tell any.
+/// False acknowledgements of a receiver raise the measured rate, and a server may report any rate.
 #[test]
 fn no_rate_is_kept_that_was_not_delivered() {
     let found = PathHints { rate: Some(Rate::from_bps(2_170_000_000)), rtt: None, loss: None };
@@ -98,12 +97,12 @@ fn no_rate_is_kept_that_was_not_delivered() {
     let slow = rate(&delivered(1_250_000, 10_000)).unwrap();
     assert!((0.9e6..1.01e6).contains(&slow), "{slow}");
     assert_eq!(rate(&delivered(999_999, 10_000)), None, "too little to say something");
-    // All at once: no faster than over a quarter of a second.
+    // All at once: the rate is that over a quarter of a second.
     let mut burst = Delivered::default();
     burst.seen(at(0), 0);
     burst.seen(at(1), 2_000_000);
     assert_eq!(rate(&burst), Some(64e6));
-    // And what was measured is not raised.
+    // A lower measured rate is not raised.
     let slow = PathHints { rate: Some(Rate::from_bps(500_000)), ..found };
     let kept = MeasuredPath::verified(&slow, &delivered(1_250_000, 10_000)).unwrap();
     assert_eq!(kept.path.rate, Some(Rate::from_bps(500_000)));

@@ -1,8 +1,8 @@
 //! The file service: list, get and put whole files over any transport that gives encrypted streams.
 //!
-//! `docs/files.md` has the format. Guarantees: a file appears under its name only when it is
-//! complete and its hash is correct; an interrupted transfer resumes where it stopped; no request
-//! leaves the served folder, and no name from a server leads out of the folder that is written.
+//! `docs/files.md` has the format. Guarantees: a file appears under its name only when it is complete and its hash is
+//! correct; an interrupted transfer resumes where it stopped. No request leaves the served folder, and no name from a
+//! server leads out of the folder that is written.
 //!
 //! | to | see |
 //! |---|---|
@@ -13,9 +13,9 @@
 //! | limit the work that clients cause | [`requests`], [`hashing`] |
 //! | keys, and which clients may connect | [`key`], [`access`] |
 //! | read an address | [`url`] |
-//! | remember a path's characteristics | [`learned`] |
-//! | connect to a server of before in one round trip | [`tokens`] |
-//! | connect to a peer again and again, for something else than files | [`dial`] |
+//! | store measurements of a path | [`learned`] |
+//! | reconnect to a known server in one round trip | [`tokens`] |
+//! | connect to a peer repeatedly, for another application | [`dial`] |
 
 pub mod access;
 mod busy;

@@ -1,5 +1,5 @@
-//! Servers that say what no honest one says, to each of the client's commands: it ends with one clear
-//! error or with what it asked for, within its folder, and in memory that is bounded.
+//! Misbehaving servers, for each of the client's commands. The command ends with one clear error or the correct result,
+//! within its folder, and in bounded memory.
 
 mod answers;
 mod endless;
@@ -18,23 +18,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What is said to a request.
+/// The answer to a request.
 enum Lie {
-    /// This, and the next request is answered too.
+    /// These bytes, and the next request is answered too.
     Say(Vec<u8>),
-    /// This, and nothing after it.
+    /// These bytes, then the end of the stream.
     SayAndEnd(Vec<u8>),
-    /// This once, then that for as long as somebody listens.
+    /// The first bytes once, then the second as long as the client reads.
     Endless(Vec<u8>, Vec<u8>),
-    /// This once, then that every 2 ms.
+    /// The first bytes once, then the second every 2 ms.
     Trickle(Vec<u8>, Vec<u8>),
 }
 use Lie::{Endless, Say, SayAndEnd, Trickle};
 
-/// Next to nothing may come for so long.
+/// Time for which almost no bytes may arrive.
 const MAX_STALL: Duration = Duration::from_millis(300);
 
-/// A server that answers every request by a rule, and counts what it could say.
+/// A server that answers every request by a rule, and counts the bytes that were accepted.
 struct Liar<F> {
     rule: Arc<F>,
     said: Arc<AtomicU64>,
@@ -84,7 +84,7 @@ impl<F: Fn(&Request) -> Lie + Send + Sync + 'static> Session for Liar<F> {
                         break;
                     }
                 };
-                // The upload that follows, if one is sent unasked or after HOLDING.
+                // The upload that follows, if one is sent without a query or after HOLDING.
                 let goes_on = match request {
                     Request::Put { size, .. } => {
                         if let Ok(Frame::Start(at)) = frames.frame() {
@@ -128,7 +128,7 @@ fn entry(kind: EntryKind, size: u64, name: &str) -> DirectoryEntry {
 fn listing(entries: Vec<DirectoryEntry>) -> Vec<u8> {
     framed(&[Frame::Listed(entries), Frame::ListEnd { folder: true, hidden: 0 }])
 }
-/// A whole file.
+/// The answer to a GET of a complete file.
 fn file(content: &[u8]) -> Vec<u8> {
     let size = content.len() as u64;
     framed(&[Frame::Begin { start: 0, size }, Frame::Data(content), Frame::End(hash(content))])
@@ -138,7 +138,7 @@ fn raw(kind: u8, payload: &[u8]) -> Vec<u8> {
     [&[kind, a, b, c], payload].concat()
 }
 
-/// One line that a terminal can be shown, and not a long one.
+/// Checks that the error is one short line that a terminal can show.
 fn clear(e: &Error) {
     assert!(!e.line.is_empty() && e.line.len() < 12_000, "{} bytes of error", e.line.len());
     assert!(!e.line.chars().any(narrows_base::text::is_hidden), "{:?}", e.line);

@@ -6,26 +6,25 @@ use crate::wire::{Fields, put_text};
 use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;
 
-/// The version of requests and frames.
+/// Version of the requests and frames.
 pub const VERSION: u8 = 2;
-/// How a request begins.
+/// First bytes of a request.
 pub const MAGIC: [u8; 2] = *b"NF";
-/// Bytes of a request's body: a path and what goes with it.
+/// Most bytes of a request's body: a path and its parameters.
 pub const MAX_REQUEST: usize = MAX_PATH + 256;
-/// Bytes of a frame's payload.
+/// Most bytes of a frame's payload.
 pub const MAX_FRAME: usize = 256 * 1024;
 
-/// Bytes that the asker holds already: how many, and their hash.
+/// A prefix of a file that the requesting end already has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeldPrefix {
-    /// How many bytes from the beginning of the file.
+    /// Length in bytes, from the beginning of the file.
     pub bytes: u64,
-    /// BLAKE3 of exactly these.
+    /// BLAKE3 of exactly these bytes.
     pub hash: [u8; 32],
 }
 
-/// What an end knows of the path, and the controller that it sends, or would have the other send,
-/// with.
+/// An end's hints about the path, and the controller that it sends with or requests from the peer.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Tuning {
     /// The path's rate, RTT and loss rate: bit/s, ns and 10^-9 in the message.
@@ -34,7 +33,7 @@ pub struct Tuning {
     pub controller: String,
 }
 
-/// Stands for a number that is not known.
+/// Marks an absent number.
 const UNKNOWN: u64 = u64::MAX;
 
 fn known(f: &mut Fields<'_>, most: u64) -> Result<Option<u64>, Error> {
@@ -56,7 +55,7 @@ impl Tuning {
     }
     fn read(f: &mut Fields<'_>) -> Result<Tuning, Error> {
         let path = PathHints {
-            // A rate of zero is no rate.
+            // A rate of zero counts as absent.
             rate: known(f, 10_000_000_000_000)?.filter(|bps| *bps > 0).map(Rate::from_bps),
             rtt: known(f, 3_600_000_000_000)?.map(Duration::from_nanos),
             loss: known(f, 1_000_000_000)?.map(|n| n as f64 * 1e-9),
@@ -65,39 +64,39 @@ impl Tuning {
     }
 }
 
-/// What a client asks for; one per stream.
+/// Requests of a client. A stream may carry several, answered in order.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Request {
-    /// What is there? Of a folder its entries, of a file the file.
+    /// Lists the entries of a folder, or the file itself.
     List {
-        /// Where.
+        /// Path below the served folder.
         path: String,
     },
-    /// A file's bytes.
+    /// Reads a file.
     Get {
-        /// Which.
+        /// Path below the served folder.
         path: String,
-        /// What need not be sent if it is the file's beginning.
+        /// Bytes that are not sent again if they are the file's beginning.
         held: Option<HeldPrefix>,
     },
-    /// I have a file for you.
+    /// Writes a file.
     Put {
-        /// Which.
+        /// Path below the served folder.
         path: String,
-        /// Its size in bytes.
+        /// Size of the file in bytes.
         size: u64,
     },
-    /// A folder, with those above it.
+    /// Creates a folder and its parents.
     MakeFolder {
-        /// Which.
+        /// Path below the served folder.
         path: String,
     },
-    /// Send to me so; for all that follows on this connection.
+    /// Sets the path hints and the controller of the server's sender, for the rest of this connection.
     Tune(Tuning),
 }
 
 impl Request {
-    /// Whether it may be done twice, since it changes nothing.
+    /// Whether the request only reads, so that it may be executed twice.
     pub fn is_repeatable(&self) -> bool {
         matches!(self, Request::List { .. } | Request::Get { .. })
     }
@@ -111,7 +110,7 @@ impl Request {
         }
     }
 
-    /// With its header.
+    /// The encoded request with its header.
     pub fn bytes(&self) -> Vec<u8> {
         let mut body = Vec::new();
         match self {
@@ -136,7 +135,7 @@ impl Request {
         out
     }
 
-    /// From what stands behind the header.
+    /// Decodes the bytes behind the header.
     ///
     /// # Errors
     /// An unknown kind, or a body that is not of that kind.
@@ -163,17 +162,17 @@ impl Request {
     }
 }
 
-/// What an entry of a listing is.
+/// Kinds of a listing's entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum EntryKind {
-    /// A file.
+    /// A regular file, or a link to one.
     File,
-    /// A folder.
+    /// A folder, not a link to one.
     Folder,
     /// A link to a folder below the same root; a walk does not follow it.
     FolderLink,
-    /// No file and no folder: cannot be transferred. The name is followed by the reason, for people.
+    /// An entry that cannot be transferred. The name is followed by the reason, for people.
     LeftOut,
 }
 
@@ -181,18 +180,18 @@ pub enum EntryKind {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct DirectoryEntry {
-    /// What it is.
+    /// Kind of the entry.
     pub kind: EntryKind,
-    /// Size in bytes; 0 of folders.
+    /// Size in bytes; 0 for folders.
     pub size: u64,
-    /// When it was last changed: seconds since 1970.
+    /// Modification time, seconds since 1970.
     pub modified: i64,
-    /// Its name, without a path.
+    /// File name, without a path.
     pub name: String,
 }
 
 impl DirectoryEntry {
-    /// Appends it to a LISTED frame.
+    /// Appends the entry to a LISTED frame.
     pub fn put(&self, out: &mut Vec<u8>) {
         out.push(match self.kind {
             EntryKind::File => 1,
@@ -205,7 +204,7 @@ impl DirectoryEntry {
         put_text(out, &self.name);
     }
 
-    /// Takes one out of a LISTED frame. The name is not checked here.
+    /// Decodes an entry of a LISTED frame. The name is not checked here.
     ///
     /// # Errors
     /// Malformed.
@@ -221,53 +220,53 @@ impl DirectoryEntry {
     }
 }
 
-/// A frame of a conversation, either way.
+/// Frames in either direction.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Frame<'b> {
-    /// I am still at work.
+    /// The sender is still working on the request.
     Wait,
-    /// It failed: the conversation is over.
+    /// The request failed.
     Error(Error),
     /// Bytes of the file.
     Data(&'b [u8]),
-    /// The file is over; BLAKE3 of the whole of it.
+    /// End of the file; BLAKE3 of the whole file.
     End([u8; 32]),
-    /// GET: I begin at byte `start` of `size`.
+    /// GET: the answer begins at byte `start` of `size`.
     Begin {
-        /// First byte that follows.
+        /// Offset of the first byte that follows.
         start: u64,
         /// Size of the whole file.
         size: u64,
     },
-    /// PUT: I hold these; `whole` if they are a finished file and not a partial one.
+    /// PUT: the bytes that the server holds; `whole` if they are a finished file, not a partial one.
     Holding {
-        /// What is held.
+        /// Length and hash of the held bytes.
         held: HeldPrefix,
         /// Whether under the final name.
         whole: bool,
     },
-    /// PUT: then I begin at this byte.
+    /// PUT: the upload begins at this byte.
     Start(u64),
-    /// PUT and MAKE FOLDER: it is there, under its name.
+    /// PUT and MAKE FOLDER: the file or folder exists under its name.
     Done,
     /// LIST: entries.
     Listed(Vec<DirectoryEntry>),
-    /// LIST: that was all.
+    /// LIST: the end of the listing.
     ListEnd {
-        /// Whether a folder was listed, not a file.
+        /// Whether the path is a folder, not a file.
         folder: bool,
-        /// Entries that were left out and are not among those listed.
+        /// Number of left-out entries that are not among those listed.
         hidden: u64,
     },
-    /// TUNE: what this end sends with, and what it has learned of the path by sending.
+    /// TUNE: the controller of this end's sender, and its measurements of the path.
     Tuned(Tuning),
 }
 
-/// Text of an ERROR.
+/// Most bytes of an ERROR's text.
 const MAX_ERROR_TEXT: usize = 1000;
 
 impl Frame<'_> {
-    /// Its kind and payload.
+    /// Encodes the frame: kind and payload.
     pub fn parts(&self) -> (u8, Vec<u8>) {
         let mut out = Vec::new();
         let kind = match self {
@@ -319,7 +318,7 @@ impl Frame<'_> {
         (kind, out)
     }
 
-    /// From its kind and payload.
+    /// Decodes a frame.
     ///
     /// # Errors
     /// Malformed.

@@ -1,10 +1,8 @@
-//! A file that is being received: its bytes are stored beside the final place and moved there when
-//! they are complete.
+//! A file that is being received. Its bytes are stored beside the final place and moved there when they are complete.
 //!
-//! A partial file has no label that says which file it belongs to: its bytes do. To resume, the
-//! receiver hashes what it holds, and the sender says whether its file begins with the same bytes.
-//! This is exact, unlike size and modification time, and cannot disagree with the bytes after a
-//! crash.
+//! A partial file has no label that says which file it belongs to: its bytes do. To resume, the receiver hashes the
+//! bytes that it holds, and the sender compares the hash with that of its file's beginning. This is exact, unlike size
+//! and modification time, and cannot disagree with the bytes after a crash.
 
 use crate::error::{Error, Kind, shown};
 use crate::message::HeldPrefix;
@@ -14,47 +12,47 @@ use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt, OpenOptionsSyncExt};
 use cap_std::fs::{Dir, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// So many zero bytes in a row, at such an offset, are left out of a file: a block of most file systems.
+/// Aligned blocks of this many zero bytes are stored as holes: the block size of most file systems.
 const HOLE: usize = 4096;
 
 /// Bytes read from a disk at a time.
 pub const CHUNK: usize = 128 * 1024;
 
-/// Called while something is read, with the bytes of the last step; an error stops the reading.
+/// Called after each step of reading with the step's bytes; an error stops the reading.
 pub type Tick<'t> = &'t mut dyn FnMut(u64) -> Result<(), Error>;
 
-/// Hashes the first bytes of a file, at most so many; the text names the file.
+/// Hashes at most the first N bytes of a file; the text names the file in errors.
 pub type HashFront<'h> = &'h mut dyn FnMut(&mut File, u64, &str) -> Result<(u64, Hasher), Error>;
 
-/// What became of a file that is whole.
+/// Outcome of finishing a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Finished {
-    /// It has its name.
+    /// The file now has its final name.
     Named,
-    /// The very same file had that name before.
+    /// An identical file had the name before.
     Same,
 }
 
-/// Where a file is to be: a folder and a name in it.
+/// Target of a file: a folder and a name in it.
 pub struct TargetFile {
     dir: Dir,
     name: String,
     part: String,
 }
 
-/// What is at a place already.
+/// A file that exists at the target.
 pub struct ExistingFile {
-    /// How much, and its hash.
+    /// Its length and hash.
     pub held: HeldPrefix,
-    /// Whether it is a finished file and not a partial one.
+    /// Whether it is a finished file, not a partial one.
     pub whole: bool,
     hasher: Hasher,
 }
 
-/// Opens a regular file for reading; never waits for a pipe, never reads a device.
+/// Opens a regular file for reading. Never blocks on a pipe, never reads a device.
 ///
 /// # Errors
-/// None there, not permitted, or no regular file.
+/// There is no such file, permission is denied, or it is not a regular file.
 pub fn open_regular(dir: &Dir, path: &std::path::Path, what: &str) -> Result<File, Error> {
     let mut options = OpenOptions::new();
     options.read(true).nonblock(true);
@@ -71,7 +69,7 @@ fn regular(file: File, what: &str) -> Result<File, Error> {
     Err(Error::new(Kind::WrongType, format!("{what}: {is}")))
 }
 
-/// Hashes a file's first `most` bytes, or all it has.
+/// Hashes a file's first `most` bytes, or the whole file if it is shorter.
 ///
 /// # Errors
 /// The disk's, or the tick's.
@@ -97,7 +95,7 @@ pub fn hash_front(
     Ok((done, hasher))
 }
 
-/// One read, again after a signal.
+/// One read, repeated after a signal.
 ///
 /// # Errors
 /// The disk's.
@@ -111,25 +109,25 @@ pub fn read_some(file: &mut impl Read, to: &mut [u8], what: &str) -> Result<usiz
 }
 
 impl TargetFile {
-    /// In this folder, under this name.
+    /// A file of this name in this folder.
     ///
     /// # Errors
-    /// A name that is none.
+    /// The name is invalid.
     pub fn new(dir: Dir, name: &str) -> Result<TargetFile, Error> {
         check_name(name)?;
         Ok(TargetFile { dir, name: name.to_string(), part: part_name(name) })
     }
 
-    /// The same, with a partial file of its own for every owner.
+    /// As [`TargetFile::new`], with a separate partial file for each owner.
     ///
     /// # Errors
-    /// A name that is none.
+    /// The name is invalid.
     pub fn owned(dir: Dir, name: &str, owner: &[u8]) -> Result<TargetFile, Error> {
         check_name(name)?;
         Ok(TargetFile { dir, name: name.to_string(), part: upload_name(name, owner) })
     }
 
-    /// The size of what has the name now, if it is a regular file; links are followed.
+    /// The size of the regular file that has the name; else `None`. Links are followed.
     ///
     /// # Errors
     /// It is a folder or a device.
@@ -145,12 +143,12 @@ impl TargetFile {
         }
     }
 
-    /// Whether anything has the name, a link that leads nowhere too.
+    /// Whether any entry has the name, also a dangling link.
     pub fn is_taken(&self) -> bool {
         self.dir.symlink_metadata(&self.name).is_ok()
     }
 
-    /// What to say of a file that is not replaced.
+    /// The error for an existing file that must not be replaced.
     pub fn exists(&self) -> Error {
         let line = format!("{}: is there already and is another file", self.shown());
         Error::new(Kind::Exists, line)
@@ -161,7 +159,7 @@ impl TargetFile {
         &self.name
     }
 
-    /// What a partial file there is called.
+    /// The name of the partial file.
     pub fn part_name(&self) -> &str {
         &self.part
     }
@@ -170,7 +168,7 @@ impl TargetFile {
         shown(&self.name)
     }
 
-    /// The finished file that is there, hashed; none if it cannot be read.
+    /// The finished file under the name, hashed; `None` if it cannot be opened.
     ///
     /// # Errors
     /// A folder or device has the name; the disk's; the hash's.
@@ -183,16 +181,16 @@ impl TargetFile {
         }
     }
 
-    /// The partial file that is there, hashed.
+    /// The partial file, hashed.
     ///
     /// # Errors
-    /// A folder or device has the name of either; the disk's; the hash's.
+    /// A folder or device has one of the two names; the disk's; the hash's.
     pub fn partial(&self, hash: HashFront<'_>) -> Result<Option<ExistingFile>, Error> {
         self.size()?;
         let mut options = OpenOptions::new();
         options.read(true).nonblock(true).follow(FollowSymlinks::No);
         match self.dir.open_with(&self.part, &options) {
-            // What other names or users can change is not gone on with.
+            // A partial file that has other names, or another owner, is not resumed.
             Ok(file) if !is_ours_alone(&file) => Ok(None),
             Ok(file) => self.hashed(file, false, hash).map(Some),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -209,15 +207,15 @@ impl TargetFile {
         Ok(ExistingFile { held, whole, hasher })
     }
 
-    /// Removes the partial file, where it is not needed any more.
+    /// Removes the partial file when it is not needed any more.
     pub fn forget(&self) {
         let _ = self.dir.remove_file(&self.part);
     }
 
-    /// Opens the partial file to go on with what was found, or to begin with nothing.
+    /// Opens the partial file, to resume at the end of `from` or to begin empty.
     ///
     /// # Errors
-    /// The disk's; or somebody else writes it at this moment.
+    /// The disk's, or another transfer is writing the file.
     pub fn part(self, from: Option<ExistingFile>) -> Result<PartialFile, Error> {
         let what = shown(&self.part);
         let file_error = |e: io::Error| Error::file(&what, &e);
@@ -247,8 +245,8 @@ impl TargetFile {
         self.dir.symlink_metadata(&self.part).is_ok_and(|about| about.is_symlink())
     }
 
-    /// The partial file that is there, or a new one. A link, and a file that has other names or belongs to another
-    /// user, loses the name and is not written.
+    /// Opens or creates the partial file. A link, or a file with other names or another owner, is unlinked and not
+    /// written.
     fn open_part(&self, what: &str) -> Result<File, Error> {
         let file_error = |e: io::Error| Error::file(what, &e);
         let mut options = OpenOptions::new();
@@ -269,7 +267,7 @@ impl TargetFile {
     }
 }
 
-/// Whether a file has one name only, and belongs to this user.
+/// Whether a file has a single name and belongs to this user.
 #[cfg(unix)]
 fn is_ours_alone(file: &File) -> bool {
     use cap_std::fs::MetadataExt as _;
@@ -293,7 +291,7 @@ fn lock(file: &File, what: &str) -> Result<(), Error> {
     use rustix::fs::{FlockOperation, flock};
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(busy(what)),
-        // Some network file systems know no locks; the transfer's hash still guards the result.
+        // Some network file systems have no locks; the transfer's hash still protects the result.
         _ => Ok(()),
     }
 }
@@ -302,7 +300,7 @@ fn lock(_: &File, _: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// A partial file, growing.
+/// A partial file that is being written.
 pub struct PartialFile {
     place: TargetFile,
     file: File,
@@ -311,15 +309,15 @@ pub struct PartialFile {
 }
 
 impl PartialFile {
-    /// Bytes that it has.
+    /// Bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Adds bytes at the end.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// The disk's. What was added before stays.
+    /// The disk's. Bytes appended before stay.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.store(bytes).map_err(|e| Error::file(&self.place.shown(), &e))?;
         self.hasher.update(bytes);
@@ -327,7 +325,7 @@ impl PartialFile {
         Ok(())
     }
 
-    /// Blocks of zeros become holes, as a sparse source has them.
+    /// Stores blocks of zeros as holes, as in a sparse source.
     fn store(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut at = self.bytes;
         let first = (at.next_multiple_of(HOLE as u64) - at) as usize;
@@ -352,12 +350,12 @@ impl PartialFile {
         Ok(())
     }
 
-    /// Checks the hash of the whole, makes the bytes safe on the disk, and gives them their name, over
-    /// what has it already only if `replace` says so.
+    /// Verifies the hash of the whole file, syncs it to disk, and gives it its name. Replaces another file of that name
+    /// only if `replace` is set.
     ///
     /// # Errors
-    /// Another hash, or another file that has the name: then the partial file is thrown away. Or the
-    /// disk's: then it stays.
+    /// The hash differs, or another file has the name: the partial file is removed. Or the disk's: the partial file
+    /// stays.
     pub fn finish(self, hash: &[u8; 32], replace: bool) -> Result<Finished, Error> {
         let PartialFile { place, file, hasher, .. } = self;
         let what = place.shown();
@@ -373,7 +371,7 @@ impl PartialFile {
         }
         file.sync_all().map_err(|e| Error::file(&what, &e))?;
         let done = if replace { place.rename(&what)? } else { place.name_it(&what, hash)? };
-        // The name itself: where a folder cannot be synced, the file is whole all the same.
+        // Sync the name as well. Some folders cannot be synced; the file is complete all the same.
         if let Ok(dir) = place.dir.try_clone() {
             let _ = dir.into_std_file().sync_all();
         }
@@ -385,20 +383,20 @@ impl TargetFile {
     fn rename(&self, what: &str) -> Result<Finished, Error> {
         let renamed = self.dir.rename(&self.part, &self.dir, &self.name);
         renamed.map_err(|e| Error::file(what, &e))?;
-        // Where both names were the same file, which a crash can leave, nothing was renamed.
+        // After a crash both names may be the same file: then `rename` does nothing and the partial name remains.
         self.forget();
         Ok(Finished::Named)
     }
 
-    /// Gives the partial file the name, unless that is taken.
+    /// Gives the partial file the final name unless that is taken.
     fn name_it(&self, what: &str, hash: &[u8; 32]) -> Result<Finished, Error> {
-        // A second name cannot be made over another file, by nobody at no moment.
+        // A hard link never replaces another file, and the check is atomic.
         match self.dir.hard_link(&self.part, &self.dir, &self.name) {
             Ok(()) => {
                 self.forget();
                 return Ok(Finished::Named);
             }
-            // Some file systems have no second names.
+            // Some file systems have no hard links.
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists && !self.is_taken() => {
                 return self.rename(what);
             }

@@ -3,36 +3,36 @@
 use crate::error::{Error, Kind, shown};
 use std::fmt;
 
-/// Bytes of a path.
+/// Most bytes of a path.
 pub const MAX_PATH: usize = 4096;
-/// Bytes of one name in it.
+/// Most bytes of one name in a path.
 pub const MAX_NAME: usize = 255;
-/// Folders below one another.
+/// Most names in a path.
 pub const MAX_DEPTH: usize = 128;
 
-/// What a file that is not yet whole is called; nobody can ask for such a name.
+/// Suffix of partial files; requests with such names are refused.
 const PART: &str = ".narrows-part";
-/// ... of an upload, behind so many digits of its owner.
+/// Ends the name of a partial upload, before [`PART`] and after [`OWNER`] hexadecimal digits of its owner's hash.
 const UPLOAD: &str = ".upload";
 const OWNER: usize = 16;
 
 /// A clean path below a root; empty means the root itself.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct CleanPath {
-    /// Names with one `/` between two: whoever walks through folders holds many of these.
+    /// Names joined by `/`, in one string: walks through folders hold many of these.
     text: String,
 }
 
 impl CleanPath {
-    /// The root.
+    /// The empty path.
     pub fn root() -> CleanPath {
         CleanPath::default()
     }
 
-    /// From text with `/`. A leading, doubled or last `/` says nothing.
+    /// Parses a path. A leading, doubled or trailing `/` is ignored.
     ///
     /// # Errors
-    /// `..`, `.`, a NUL, a name or path too long, a name that is kept for partial files.
+    /// `..`, `.`, a NUL, a name or path that is too long, a name that is reserved for partial files.
     pub fn read(text: &str) -> Result<CleanPath, Error> {
         if text.len() > MAX_PATH {
             return Err(bad(text, "it is longer than 4096 bytes"));
@@ -53,7 +53,7 @@ impl CleanPath {
         Ok(CleanPath { text: clean })
     }
 
-    /// One level deeper.
+    /// The path of an entry in this folder.
     ///
     /// # Errors
     /// As [`CleanPath::read`].
@@ -67,15 +67,15 @@ impl CleanPath {
         Ok(path)
     }
 
-    /// Whether it is the root.
+    /// Whether the path has no names.
     pub fn is_root(&self) -> bool {
         self.text.is_empty()
     }
-    /// The last name.
+    /// The last name; `None` for the root.
     pub fn name(&self) -> Option<&str> {
         self.split().map(|(_, last)| last)
     }
-    /// All names.
+    /// The names from the root down.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.text.split('/').filter(|n| !n.is_empty())
     }
@@ -83,7 +83,7 @@ impl CleanPath {
     pub fn as_str(&self) -> &str {
         &self.text
     }
-    /// The folder that holds it, and its name there.
+    /// The parent folder, and the name in it; `None` for the root.
     pub fn split(&self) -> Option<(CleanPath, &str)> {
         let (before, last) = match self.text.rsplit_once('/') {
             Some(parted) => parted,
@@ -112,10 +112,10 @@ fn bad(text: &str, why: &str) -> Error {
     Error::new(Kind::BadPath, format!("'{}' is not a path of this service: {why}", shown(&short)))
 }
 
-/// Whether this may be a file's name, here or at a peer.
+/// Checks that this is one valid file name, here and at a peer.
 ///
 /// # Errors
-/// Not one name, or one that would lead elsewhere.
+/// The name is empty, reserved, too long, or would lead elsewhere.
 pub fn check_name(name: &str) -> Result<(), Error> {
     if name.is_empty() || name == "." || name == ".." {
         return Err(bad(name, "no name is empty, '.' or '..'"));
@@ -135,7 +135,7 @@ pub fn check_name(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Streams, drives, separators, devices: what Windows reads as something else than a name.
+/// Streams, drives, separators, devices: names with a special meaning on Windows.
 fn windows_takes(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_uppercase();
     let device = matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$")
@@ -147,12 +147,12 @@ fn windows_takes(name: &str) -> bool {
 
 /// Whether a name is that of a partial transfer.
 pub fn is_part(name: &str) -> bool {
-    // Also where the file system takes small and capital letters for the same.
+    // Also on file systems that ignore case.
     name.len() >= PART.len()
         && name.get(name.len() - PART.len()..).is_some_and(|end| end.eq_ignore_ascii_case(PART))
 }
 
-/// Where the bytes of `name` wait until they are whole: beside it.
+/// Name of the partial file of `name`, in the same folder.
 pub fn part_name(name: &str) -> String {
     let plain = format!(".{name}{PART}");
     if plain.len() <= MAX_NAME {
@@ -162,7 +162,7 @@ pub fn part_name(name: &str) -> String {
     format!(".{}{PART}", hash.as_str())
 }
 
-/// Where a server keeps what `owner` puts there under `name` until it is whole.
+/// Name of the partial file that a server keeps for `owner`'s upload of `name`.
 pub fn upload_name(name: &str, owner: &[u8]) -> String {
     let owner = blake3::hash(owner).to_hex();
     let tag = format!(".{}{UPLOAD}{PART}", owner.get(..OWNER).unwrap_or_default());
@@ -172,10 +172,10 @@ pub fn upload_name(name: &str, owner: &[u8]) -> String {
     format!(".{}{tag}", blake3::hash(name.as_bytes()).to_hex().as_str())
 }
 
-/// In a folder that a transfer made or found empty, until everything is there.
+/// Marker file in a folder that a transfer created or found empty, until the transfer is complete.
 pub const UNFINISHED_FOLDER: &str = PART;
 
-/// Whether the service itself keeps a file of this name for a while.
+/// Whether the name is reserved for the service's temporary files.
 pub fn is_own(name: &str) -> bool {
     name == UNFINISHED_FOLDER || is_upload(name)
 }

@@ -1,5 +1,4 @@
-//! Uploads that mean harm: many, empty, unfinished, of one name at once, and at the edges of what the owner
-//! of the server permits.
+//! Malicious uploads: many, empty, unfinished, of one name at once, and at the limits that the server's owner set.
 
 use crate::bench_tests::{Memory, bytes, control, open, random_key};
 use crate::client::{make_folder, put, put_tree};
@@ -35,20 +34,20 @@ fn there(root: &Path) -> (u64, u64) {
     (names, bytes)
 }
 
-/// Begins an upload by another key each, and leaves it.
+/// Begins an upload with a new key, and abandons it.
 fn left_half_way(memory: &mut Memory, key: u8, name: &str, some: &[u8]) {
     memory.client = [key; 32];
     let Stream { input, mut output } = memory.open().unwrap();
     let mut frames = Frames::new(input);
     output.write_all(&Request::Put { path: name.into(), size: 1 << 40 }.bytes()).unwrap();
     let begun = frames.frame().is_ok();
-    // It may be refused at any time.
+    // The server may refuse it at any time.
     let _ = frames::send(output.as_mut(), &Frame::Start(0));
     let _ = frames::send(output.as_mut(), &Frame::Data(some));
     assert!(begun);
 }
 
-/// Empty files, folders in folders and uploads of a byte: what costs a name on the disk counts.
+/// Empty files, nested folders and uploads of one byte: everything that needs a name on the disk counts.
 #[test]
 fn a_quota_bounds_names_too() {
     let root = tempfile::tempdir().unwrap();
@@ -63,7 +62,7 @@ fn a_quota_bounds_names_too() {
     });
     assert_eq!(all.count(), 100);
     assert_eq!(there(root.path()), (100, 0));
-    // A new start counts the same.
+    // A restarted server counts the same.
     let again = Memory::new(root.path(), Permits { quota: Some(quota + 3000), ..puts() });
     make_folder(&again, &path("a/b")).unwrap();
     make_folder(&again, &path("a/b")).unwrap();
@@ -72,7 +71,7 @@ fn a_quota_bounds_names_too() {
     make_folder(&again, &path("a/b/c")).unwrap();
     assert_eq!(make_folder(&again, &path("e")).unwrap_err().kind, Kind::Full);
     assert_eq!(there(root.path()), (103, 0), "nothing of what was refused");
-    // A folder of folders, as a client puts it.
+    // Nested folders, as a client puts them.
     std::fs::create_dir_all(here.path().join("x/y/z")).unwrap();
     assert_eq!(
         put_tree(&again, &open(here.path()), &path("t"), &control()).unwrap_err().kind,
@@ -80,7 +79,7 @@ fn a_quota_bounds_names_too() {
     );
 }
 
-/// Exactly so much fits, and a byte more does not; a file that grows beyond what was said is not taken.
+/// A file of exactly the limit fits, and one byte more does not. A file that exceeds its announced size is refused.
 #[test]
 fn sizes_and_quotas_are_exact() {
     let here = tempfile::tempdir().unwrap();
@@ -110,7 +109,7 @@ fn sizes_and_quotas_are_exact() {
     for frame in [Frame::Start(0), Frame::Data(b"more")] {
         frames::send(output.as_mut(), &frame).unwrap();
     }
-    // It may have hung up already.
+    // The server may have closed the stream already.
     let _ = frames::send(output.as_mut(), &Frame::Data(&[7; 100_000]));
     assert_eq!(frames.frame().unwrap_err().kind, Kind::Protocol);
     drop((frames, output));
@@ -118,12 +117,12 @@ fn sizes_and_quotas_are_exact() {
     assert!(there(root.path()).1 <= 4 && !root.path().join("f").exists());
 }
 
-/// Unfinished uploads of one name by many keys, each at most what it was, count until they are removed.
+/// Unfinished uploads of one name by many keys, each within its limit, count until they are removed.
 #[test]
 fn partial_uploads_of_throw_away_keys_stay_within_the_quota() {
     let root = tempfile::tempdir().unwrap();
     let quota = 1_000_000_u64;
-    // What is announced would never fit; so there is no announcement that is checked here.
+    // The announced sizes alone would exceed the quota, so none is announced here.
     let mut memory = Memory::new(root.path(), puts());
     for key in 0..20 {
         left_half_way(&mut memory, key, &format!("f{key}"), &[7; 20_000]);
@@ -143,7 +142,7 @@ fn partial_uploads_of_throw_away_keys_stay_within_the_quota() {
     put(&bounded, &open(here.path()), Path::new("mine"), &path("g"), &control()).unwrap();
 }
 
-/// All at once, each alone would fit: what is on the disk never exceeds the quota.
+/// Concurrent uploads that would each fit alone never exceed the quota together.
 #[test]
 fn uploads_at_the_same_time_share_the_quota() {
     for seed in 0..20 {
@@ -170,8 +169,7 @@ fn uploads_at_the_same_time_share_the_quota() {
     }
 }
 
-/// Two clients put one name at the same time, again and again: one file is there, whole, and who lost was
-/// told.
+/// Two clients repeatedly put one name at the same time: one complete file results, and the other client gets an error.
 #[test]
 fn of_two_clients_that_put_one_name_at_once_one_wins_whole() {
     for overwrite in [false, true] {

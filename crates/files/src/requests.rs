@@ -23,24 +23,24 @@ use std::time::{Duration, Instant};
 use table::{Stage, Table};
 use workers::Workers;
 
-/// Requests at the same time. A connection may have 128 streams.
+/// Most requests at the same time. A connection may have 128 streams.
 pub const MAX_REQUESTS: Limits = Limits { key: 128, network: 512, all: 1024 };
-/// Requests that are answered at the same time, each by a thread with a buffer.
+/// Most requests that are answered at the same time, each by a thread with a buffer.
 pub const MAX_RUNNING: Limits = Limits { key: 16, network: 64, all: 192 };
-/// One that moved nothing for so long gives way to somebody who waits.
+/// A request that moved no bytes for this time gives way to a waiting one.
 pub const IDLE: Duration = Duration::from_secs(1);
 /// A request must be complete within this time.
 pub const READING: Duration = Duration::from_secs(10);
-/// ... have its turn within this time,
+/// A complete request must have its turn within this time.
 pub const WAITING: Duration = Duration::from_secs(60);
-/// ... and its answer may not stand still for longer, even if nobody waits.
+/// An answer that moves no bytes for this time is ended, even if no request waits.
 pub const STANDSTILL: Duration = Duration::from_secs(120);
 
 const LIVE: u8 = 0;
 const GAVE_WAY: u8 = 1;
 const LATE: u8 = 2;
 
-/// What a request's thread and the table both see.
+/// State shared between a request's thread and the table.
 struct Mark {
     state: AtomicU8,
     moved: AtomicU64,
@@ -57,10 +57,10 @@ impl Mark {
     }
 }
 
-/// Answers a request, or says why not.
+/// Answers a request, or refuses it with the error.
 type Job = Box<dyn FnOnce(Option<Error>) + Send>;
 
-/// Tells those that wait without a thread; not under the table's lock.
+/// Refuses requests that wait without a thread. Not to be called under the table's lock.
 fn refuse(jobs: Vec<Job>) {
     for job in jobs {
         job(Some(busy()));
@@ -81,8 +81,8 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Within these bounds: of all requests, and of those that are answered at the same time. One that
-    /// moved nothing for `idle` gives way to others.
+    /// `held` limits all requests, `running` those that are answered at the same time. A request that moved no bytes
+    /// for `idle` gives way to others.
     pub fn new(held: Limits, running: Limits, idle: Duration) -> Arc<Requests> {
         let table = Table::new(held, running, idle.as_millis() as u64);
         let state = State { table, marks: BTreeMap::new(), jobs: BTreeMap::new() };
@@ -98,10 +98,10 @@ impl Requests {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// A slot for a request that begins.
+    /// A slot for a new request.
     ///
     /// # Errors
-    /// There is none, and nobody gives way.
+    /// All slots are taken, and no request gives way.
     pub fn admit(self: &Arc<Requests>, source: Source) -> Result<Slot, Error> {
         let mut state = self.lock();
         self.refresh(&mut state);
@@ -122,8 +122,8 @@ impl Requests {
         Ok(Slot { requests: Some(Arc::clone(self)), id, mark })
     }
 
-    /// Answers a complete request, when it is its turn: at once, or when others are done. If its slot
-    /// has to be given up before, the job is told so instead.
+    /// Calls `job` when it is the request's turn: at once, or when others have ended. If the slot is revoked before,
+    /// `job` gets the error instead.
     pub fn run(
         self: &Arc<Requests>,
         slot: Slot,
@@ -141,7 +141,7 @@ impl Requests {
         self.take_turns(state);
     }
 
-    /// Begins what may be begun.
+    /// Starts every request that has its turn.
     fn take_turns(&self, mut state: MutexGuard<'_, State>) {
         self.refresh(&mut state);
         let mut lost = Vec::new();
@@ -150,7 +150,7 @@ impl Requests {
             match state.table.turn(now) {
                 (Some(id), _) => {
                     state.table.run(now, id);
-                    // Without a job its stream is gone: so is its place.
+                    // Without a job the stream has gone: free its place.
                     match state.jobs.remove(&id) {
                         Some(job) => lost.extend(self.workers.run(Box::new(move || job(None)))),
                         None => state.table.remove(id),
@@ -160,7 +160,7 @@ impl Requests {
                 (None, None) => break,
             }
         }
-        // The system has no thread for these: their slots lock the table when they go.
+        // The system has no thread for these. Dropped after the unlock, because their slots lock the table.
         drop(state);
         drop(lost);
     }
@@ -173,7 +173,7 @@ impl Requests {
         }
     }
 
-    /// Ends what is late, and begins what may be begun; to be called a few times a second.
+    /// Ends late requests and starts waiting ones; to be called a few times a second.
     pub fn tick(&self) {
         let mut state = self.lock();
         self.refresh(&mut state);
@@ -198,12 +198,12 @@ impl Requests {
         self.lock().table.running()
     }
 
-    /// Whether there is none.
+    /// Whether no request holds a slot.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Threads that answer requests, or wait for some.
+    /// Threads that answer requests, or are idle.
     pub fn threads(&self) -> usize {
         self.workers.threads()
     }
@@ -224,12 +224,12 @@ impl State {
     }
 }
 
-/// What a client is told for whom there is no slot.
+/// The error for a client when all slots are taken.
 pub fn busy() -> Error {
     Error::new(Kind::Busy, "the server is busy: try again later")
 }
 
-/// A request's place among those that a server holds; dropped, it is free.
+/// A request's slot. Dropping it frees it.
 pub struct Slot {
     requests: Option<Arc<Requests>>,
     id: u64,
@@ -237,7 +237,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// One that nobody else wants: for a service without limits.
+    /// A slot that is never revoked, for a service without limits.
     pub fn unlimited() -> Slot {
         let (state, moved) = (AtomicU8::new(LIVE), AtomicU64::new(0));
         Slot {
@@ -247,12 +247,12 @@ impl Slot {
         }
     }
 
-    /// Why it has to be given up, if so.
+    /// Why the slot was revoked; `None` as long as it was not.
     pub fn given_up(&self) -> Option<Error> {
         given_up(&self.mark)
     }
 
-    /// Another view of it, for a transport that waits.
+    /// A view of this slot, for a transport that waits.
     pub fn view(&self) -> View {
         View(Arc::clone(&self.mark))
     }
@@ -271,7 +271,7 @@ fn given_up(mark: &Mark) -> Option<Error> {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // Who is to be woken may hold the stream that sees this slot.
+        // The waker's task may hold the stream of this slot.
         drop(self.mark.waker.lock().unwrap_or_else(PoisonError::into_inner).take());
         if let Some(requests) = &self.requests {
             requests.remove(self.id);
@@ -284,33 +284,33 @@ impl Drop for Slot {
 pub struct View(Arc<Mark>);
 
 impl View {
-    /// Why it has to be given up, if so.
+    /// Why the slot was revoked; `None` as long as it was not.
     pub fn given_up(&self) -> Option<Error> {
         given_up(&self.0)
     }
 
-    /// The same, and whom to wake if that changes.
+    /// As [`View::given_up`]; registers the waker for a change.
     pub fn poll(&self, waker: &Waker) -> Option<Error> {
         *self.0.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
         self.given_up()
     }
 
-    /// It has to be given up: the server needs what its answer holds.
+    /// Revokes the slot: the server needs the memory of its answer.
     pub(crate) fn give_way(&self) {
         self.0.give_way(GAVE_WAY);
     }
 
-    /// Whether both are of the same slot.
+    /// Whether both views are of the same slot.
     pub(crate) fn is_of(&self, other: &View) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Bytes that were moved in all.
+    /// Bytes moved for the request so far.
     pub fn bytes(&self) -> u64 {
         self.0.moved.load(Ordering::Relaxed)
     }
 
-    /// So many bytes were moved, or work as long as moving them was done.
+    /// Counts `bytes` as moved, or as work that takes as long.
     pub fn moved(&self, bytes: u64) {
         self.0.moved.fetch_add(bytes, Ordering::Relaxed);
     }

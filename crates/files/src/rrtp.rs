@@ -1,4 +1,4 @@
-//! The service over `rrtp`: one stream per request. This file has what both ends share; the client's connections are in
+//! The service over `rrtp`. This file has the parts that both ends share; the client's connections are in
 //! `rrtp/session.rs`, the server in `rrtp/server.rs`.
 
 mod server;
@@ -27,19 +27,19 @@ pub use session::{Connect, Expect, RrtpSession};
 /// The application protocol of this service: its messages have a version of their own.
 const APPLICATION: &str = "narrows-files";
 
-/// A connection that says so in its handshake.
+/// Sets the application protocol in the handshake.
 pub(crate) fn for_files(config: ConnectionConfig) -> Result<ConnectionConfig, Error> {
     let applications = ApplicationProtocols::new([APPLICATION])
         .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
     Ok(ConnectionConfig { applications, ..config })
 }
 
-/// A stream that is reset with this and an ERROR's code ends as with that ERROR.
+/// A stream reset with this plus an ERROR's code ends as with that ERROR.
 const GIVEN_UP: u64 = 256;
-/// How often a waiting call looks whether the user has stopped it.
+/// Interval at which a blocking call checks whether the user has stopped the transfer.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(250);
 
-/// Waits for something, but not longer than it may.
+/// Waits for a future until its deadline.
 fn wait<F: Future>(
     until: &Until,
     silence: Option<&Silence>,
@@ -48,7 +48,7 @@ fn wait<F: Future>(
     wait_and_look(until, silence, || (), future)
 }
 
-/// The same; `look` is called now and then.
+/// As [`wait`]; also calls `look` at every wakeup.
 fn wait_and_look<F: Future>(
     until: &Until,
     silence: Option<&Silence>,
@@ -90,7 +90,7 @@ fn transport_error(e: narrows_net::Error, ours: &PublicKey) -> Error {
         }
         E::Version { .. } | E::NoCommonProtocol { .. } => Kind::Version,
         E::System(_) | E::TooMany => Kind::Local,
-        // Given up in the middle of what was being said: the code is an ERROR's.
+        // A stream that was abandoned in the middle of a frame: the code is an ERROR's.
         E::StreamReset(code) if *code > GIVEN_UP => {
             let kind = Kind::from_code(u16::try_from(code - GIVEN_UP).unwrap_or_default());
             let line = "the server is busy and gave this request up: try again later";
@@ -121,11 +121,11 @@ pub(crate) fn stream(
     Stream { input, output: Box::new(Half { half: send, until, silence, ours }) }
 }
 
-/// A half that blocks, as long as it may.
+/// Half of a stream, as a blocking reader or writer.
 struct Half<S> {
     half: S,
     until: Until,
-    /// At a server requests have deadlines of their own.
+    /// `None` at a server, where requests have deadlines of their own.
     silence: Option<Silence>,
     ours: PublicKey,
 }
@@ -156,7 +156,7 @@ impl Output for Half<SendStream> {
         self.half.finish().map_err(|e| transport_error(e, &self.ours).into_io())
     }
     fn abort(&mut self, why: &Error) {
-        // A connection that is over has nothing to be told.
+        // Fails only if the connection has ended.
         let _ = self.half.reset(GIVEN_UP + u64::from(why.kind.code()));
     }
 }

@@ -73,8 +73,8 @@ fn files_go_both_ways_and_the_server_says_what_it_sends_with() {
     assert_eq!(tune(&session, tuning).unwrap().controller, "rrtp+cubic");
 }
 
-/// The client's choice reaches the server's sending, and its own end understands what comes: a
-/// controller whose receiver side does most of the work carries a file.
+/// The client's choice of controller changes the server's sender, and its own receiver side matches: a controller whose
+/// receiver side does most of the work transfers a file.
 #[test]
 fn a_server_that_permits_it_sends_with_what_the_client_says() {
     let any = Permit::Any(narrows_base::Rate::from_bps(100_000_000));
@@ -107,7 +107,7 @@ fn a_server_that_permits_it_sends_with_what_the_client_says() {
     }
 }
 
-/// Each session leaves a token for the next one, which another process may begin.
+/// Each session leaves a token for the next one, which may be in another process.
 #[test]
 fn address_tokens_outlast_a_session() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -129,9 +129,9 @@ fn address_tokens_outlast_a_session() {
     }
 }
 
-/// A session that begins with its first request: at a server that is known the request is in the first packet, and
-/// whatever the server takes early it is answered once. What changes something does not go early, and is not done if
-/// it does.
+/// A session that begins with its first request: at a known server the request is in the first packet, and the answer
+/// comes once whatever the server accepts early. Requests that change something are not sent as early data, and not
+/// executed if they arrive so.
 #[test]
 fn a_known_server_is_asked_with_the_first_packet() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -203,14 +203,14 @@ fn a_server_that_learns_keeps_what_the_path_to_a_client_was_like() {
     };
     get("small");
     get("large");
-    // It is written when the server has noticed that the client is gone.
+    // The file is written when the server has noticed that the client is gone.
     while !file.exists() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     let all = crate::learned::read(&std::fs::read_to_string(&file).unwrap()).unwrap();
     let client = crate::learned::client(Identity::new([4; 32]).unwrap().public(), address.ip());
     assert_eq!(all.keys().collect::<Vec<_>>(), [&client]);
-    // 3 MB and their frames, however fast: no more than their bits in a quarter of a second.
+    // 3 MB and their frames, at any speed: at most their bits in a quarter of a second.
     let rate = all[&client].path.rate.unwrap().as_bps() as f64;
     assert!(rate > 0.0 && rate <= 97e6 && all[&client].measured.is_some(), "{rate}");
 }
@@ -237,7 +237,7 @@ fn what_was_learned_seeds_a_connection_on_such_a_path_and_no_other() {
         crate::rrtp::remember(&here, &learned, "this client");
         (before.rate, here.stats().rate)
     };
-    // Loopback's round-trip time is not ours to choose, but no handshake takes no time, or 4 s.
+    // The RTT of loopback varies, but no handshake takes 0 s or 4 s.
     for other in [0.0, 9.0] {
         let (before, after) = told(Some(other));
         assert_eq!(before, after, "{other} s is another path");

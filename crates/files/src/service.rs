@@ -1,4 +1,4 @@
-//! The server: answers one request per stream, confined to one folder.
+//! The server: answers requests, confined to one folder.
 
 mod get;
 mod list;
@@ -30,28 +30,28 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// What a service permits.
+/// Permissions and limits of a service.
 #[derive(Default)]
 pub struct Permits {
-    /// Whether clients may leave files here, under new names.
+    /// Whether clients may upload files under new names.
     pub put: bool,
-    /// Whether under names that other files have, too.
+    /// Whether uploads may replace existing files.
     pub overwrite: bool,
-    /// Bytes of a file that is put at most.
+    /// Most bytes of an uploaded file; unlimited if `None`.
     pub max_size: Option<u64>,
-    /// Bytes that the folder may hold with what is put.
+    /// Most bytes in the folder, uploads included; unlimited if `None`.
     pub quota: Option<u64>,
-    /// Who may come; without it everybody.
+    /// Admitted clients; all if `None`.
     pub clients: Option<AllowList>,
 }
 
-/// Where the next request stands after one that failed.
+/// Where the next request begins after one that failed.
 enum Next {
-    /// Behind it.
+    /// Directly behind the failed one.
     Request,
-    /// Behind the upload that may follow it, of so many bytes.
+    /// Behind the upload that may follow, of at most this many bytes.
     Skip(u64),
-    /// Nowhere: the stream is over.
+    /// The stream cannot continue.
     Nothing,
 }
 
@@ -65,24 +65,24 @@ impl Caller {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Event {
-    /// Where the client is.
+    /// Address of the client.
     pub from: String,
     /// `get`, `put`, `ls`, `mkdir`, `tune`.
     pub what: &'static str,
     /// Path below the root.
     pub path: String,
-    /// Bytes of files that were moved.
+    /// File bytes moved.
     pub bytes: u64,
-    /// How long it took.
+    /// Time that the request took.
     pub took: Duration,
-    /// Why it failed, if it did.
+    /// Error text; `None` after success.
     pub failed: Option<String>,
-    /// An upload was read to its end, although it failed.
+    /// A failed upload was read to its end.
     over: bool,
 }
 
 impl Event {
-    /// Of a client there; nothing is known of its request yet.
+    /// An event of a client, without a request yet.
     pub fn new(from: &str) -> Event {
         let (what, path, took) = ("?", String::new(), Duration::ZERO);
         Event { from: from.to_string(), what, path, bytes: 0, took, failed: None, over: false }
@@ -94,7 +94,7 @@ impl Event {
     }
 }
 
-/// Letters of a path in the log.
+/// Most characters of a path in the log.
 const PATH_SHOWN: usize = 300;
 
 impl fmt::Display for Event {
@@ -109,26 +109,26 @@ impl fmt::Display for Event {
     }
 }
 
-/// The transport under a request, as far as the service has to do with it.
+/// Access to the transport of a request.
 pub trait RequestChannel {
-    /// Sends from now on as the client would have it, as far as that is possible; says with what,
-    /// and what is known of the path.
+    /// Applies the client's hints and controller as far as possible. Returns the controller in use and the measurements
+    /// of the path.
     fn tune(&self, tuning: &Tuning) -> Tuning;
 }
 
-/// Who asks.
+/// The client of a request.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Caller {
-    /// The client's key.
+    /// The client's public key.
     pub key: PublicKey,
-    /// Where it is, for the log.
+    /// The client's address, for the log.
     pub from: String,
-    /// What its requests count against.
+    /// The scopes that its requests count for.
     pub source: Source,
-    /// The slot of the request under way.
+    /// The slot of the current request.
     pub slot: View,
-    /// Its request came before the handshake was complete: perhaps it comes again, in another connection.
+    /// The request came as early data, which may arrive a second time on another connection.
     pub is_early: bool,
 }
 
@@ -149,7 +149,7 @@ impl Service {
     /// Serves this folder.
     ///
     /// # Errors
-    /// It is no folder, or may not be read.
+    /// It is not a folder, or cannot be read.
     pub fn new(
         root: &Path,
         permits: Permits,
@@ -158,7 +158,7 @@ impl Service {
         let what = root.display().to_string();
         let dir =
             Dir::open_ambient_dir(root, ambient_authority()).map_err(|e| Error::file(&what, &e))?;
-        // A folder may open and still not let itself be listed.
+        // A folder that opens may still refuse to be listed.
         dir.entries().map_err(|e| Error::file(&what, &e))?;
         let quota = Quota::new(permits.quota);
         let (uploads, hashing) = (put::Uploads::default(), Hashing::default());
@@ -173,48 +173,47 @@ impl Service {
         Ok(service)
     }
 
-    /// Who may come; without a list everybody.
+    /// The admitted clients; `None` if all are.
     pub fn clients(&self) -> Option<&AllowList> {
         self.permits.clients.as_ref()
     }
 
-    /// Whether this client may come at all.
+    /// Whether this client is admitted.
     pub fn admits(&self, client: &PublicKey) -> bool {
         self.permits.clients.as_ref().is_none_or(|list| list.holds(client))
     }
 
-    /// What a client's requests count against.
+    /// The scopes that a client's requests count for.
     pub fn source(&self, address: Option<IpAddr>, client: Option<PublicKey>) -> Source {
         let listed = client
             .is_some_and(|key| self.permits.clients.as_ref().is_some_and(|list| list.holds(&key)));
         Source::new(address, client, listed)
     }
 
-    /// Removes partial uploads that nobody went on with, and measures what the folder holds if there
-    /// is a quota; now and then.
+    /// Removes abandoned partial uploads, and measures the folder if there is a quota; runs from time to time.
     pub fn sweep(&self) {
         let before = self.quota.used();
         let found = sweep::sweep(&self.root, SystemTime::now());
         self.quota.measured(found, before);
     }
 
-    /// Entries that listings under way hold.
+    /// Entries that current listings hold.
     #[cfg(test)]
     pub(crate) fn listed(&self) -> usize {
         self.listings.entries()
     }
 
-    /// The requests of all its clients, over whatever transport.
+    /// The requests of all clients, over all transports.
     pub fn requests(&self) -> &Arc<Requests> {
         &self.requests
     }
 
-    /// Tells the log.
+    /// Passes an event to the log.
     pub fn tell(&self, event: &Event) {
         (self.log)(event);
     }
 
-    /// Answers the requests of a stream, within no limits but its own.
+    /// Answers the requests of a stream without the limits of [`Requests`].
     pub fn answer(
         &self,
         client: &PublicKey,
@@ -229,8 +228,7 @@ impl Service {
         self.converse(&caller, None, stream, link);
     }
 
-    /// Answers a request that was read, and those that follow on its stream. What fails is told to the
-    /// client and the log.
+    /// Answers `first` and the requests that follow on its stream. Errors go to the client and to the log.
     pub fn converse(
         &self,
         caller: &Caller,
@@ -252,7 +250,7 @@ impl Service {
                 Ok(Some(request)) => {
                     self.one(caller, request, &mut frames, output.as_mut(), &mut event, link)
                 }
-                // A client that is gone, or ends its stream by force, is nothing to tell of.
+                // A client that is gone, or resets its stream, is not logged.
                 Err(e) if e.kind == Kind::Cut && !caller.is_given_up() => break,
                 Err(e) => Err((e, Next::Nothing)),
             };
@@ -270,7 +268,7 @@ impl Service {
         let _ = output.finish();
     }
 
-    /// Tells an error, and gets the stream to where the next request begins.
+    /// Sends an error, and moves the stream to the next request.
     fn refuse(
         &self,
         caller: &Caller,
@@ -281,7 +279,7 @@ impl Service {
     ) -> Result<(), Error> {
         let is_given_up = caller.is_given_up();
         if is_given_up || matches!(e.kind, Kind::Cut | Kind::Interrupted) {
-            // What was being said was not said to its end.
+            // A frame may be incomplete.
             output.abort(&e);
             return Err(e);
         }
@@ -328,7 +326,7 @@ impl Service {
         let done = self.answered(caller, request, frames, output, event, link);
         done.map_err(|e| {
             let next = match e.kind {
-                // Behind what is no message nothing can be found.
+                // After a malformed message the next request cannot be found.
                 Kind::Protocol | Kind::Cut | Kind::Interrupted => Next::Nothing,
                 _ if event.over => Next::Request,
                 _ => next,
@@ -371,7 +369,7 @@ impl Service {
         }
     }
 
-    /// Folders that would have to be made for this one.
+    /// Number of folders that would have to be created for this one.
     fn missing(&self, path: &CleanPath) -> u64 {
         let mut at = std::path::PathBuf::from(".");
         let mut rest = path.names();
@@ -393,7 +391,7 @@ impl Service {
     }
 }
 
-/// What a client that is not on the list is told.
+/// The error for a client that is not on the list.
 pub fn refused(client: &PublicKey) -> Error {
     let key = crate::key::text(client);
     Error::new(
@@ -404,7 +402,7 @@ pub fn refused(client: &PublicKey) -> Error {
     )
 }
 
-/// A path as clients wrote it.
+/// A path in the form of a request.
 fn named(path: &CleanPath) -> String {
     format!("/{}", shown(&path.to_string()))
 }

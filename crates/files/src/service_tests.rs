@@ -1,4 +1,4 @@
-//! What the service gives, and what it refuses.
+//! Results and refusals of the service.
 
 use crate::access::AllowList;
 use crate::bench_tests::{Memory, bytes, control, open, pair, random_key, replacing};
@@ -53,7 +53,7 @@ fn nothing_outside_the_root_is_read_or_written() {
         assert!(put(&memory, &dir, Path::new("mine"), &path(bad), &control()).is_err(), "{bad}");
         assert!(make_folder(&memory, &path(&format!("{bad}/f"))).is_err(), "{bad}");
     }
-    // A link is replaced, not followed, by a file of its name.
+    // A file of its name replaces a link; the link is not followed.
     put(&memory, &dir, Path::new("mine"), &path("file-out"), &control()).unwrap();
     assert_eq!(std::fs::read(root.join("file-out")).unwrap(), b"mine");
     assert_eq!(std::fs::read(all.path().join("out/secret")).unwrap(), b"s");
@@ -62,7 +62,7 @@ fn nothing_outside_the_root_is_read_or_written() {
         let e = raw_request(&memory, &Request::Get { path: raw.into(), held: None });
         assert!(matches!(e.kind, Kind::BadPath | Kind::NotFound), "{raw}: {e}");
     }
-    // What leads to below the root may be had.
+    // A link to a target below the root is served.
     get(&memory, &path("folder-in/file"), &dir, "a", &control()).unwrap();
     get(&memory, &path("file-in"), &dir, "b", &control()).unwrap();
     let listing = list(&memory, &CleanPath::root()).unwrap();
@@ -79,7 +79,7 @@ fn nothing_outside_the_root_is_read_or_written() {
     assert_eq!(listing.hidden, 3);
 }
 
-/// A request as no client of ours would send it; the error that it earns.
+/// Sends a request that our client would not send; returns the error.
 fn raw_request(memory: &Memory, request: &Request) -> Error {
     let Stream { input, mut output } = memory.open().unwrap();
     output.write_all(&request.bytes()).unwrap();
@@ -208,7 +208,7 @@ fn of_two_uploads_of_one_file_the_newer_one_goes_on() {
     let memory = Memory::new(root.path(), puts());
     let content = bytes(7, 100_000);
     std::fs::write(here.path().join("f"), &content).unwrap();
-    // The older one hangs in the middle: its client is gone, its connection does not know.
+    // The older upload hangs: its client is gone, and its connection has not timed out.
     let Stream { input, mut output } = memory.open().unwrap();
     let request = Request::Put { path: "f".into(), size: 100_000 };
     output.write_all(&request.bytes()).unwrap();
@@ -226,7 +226,7 @@ fn of_two_uploads_of_one_file_the_newer_one_goes_on() {
     }
     let done = put(&memory, &open(here.path()), Path::new("f"), &path("f"), &control()).unwrap();
     assert_eq!((done.held, done.moved), (50_000, 50_000));
-    // What it still has to say changes nothing.
+    // Its further frames change nothing more.
     let _ = frames::send(output.as_mut(), &Frame::Data(&content[..9]));
     assert_eq!(old.frame().unwrap_err().kind, Kind::Superseded);
     assert_eq!(std::fs::read(root.path().join("f")).unwrap(), content);
@@ -264,7 +264,7 @@ fn whatever_a_client_sends_the_service_ends_and_stays_inside() {
             _ => vec![b'N', b'F', 1],
         };
         noise.extend(bytes(seed, random_key(seed, 2, 300) as usize));
-        // The service may have hung up by now.
+        // The service may have closed the stream by now.
         let _ = output.write_all(&noise);
         let _ = output.finish();
         let mut answer = Vec::new();

@@ -6,32 +6,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a peer may be silent within a transfer. One at work says so every second, and the kernel's TCP
-/// takes up to twice as long as an outage to go on after it.
+/// Longest silence of a peer within a transfer. A working peer sends WAIT every second, and after an outage the
+/// kernel's TCP takes up to twice the outage's length to resume.
 pub const SILENCE: Duration = Duration::from_secs(120);
 
-/// Of one stream; clones are the same.
+/// The silence of one stream. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct Silence {
     limit: Duration,
     begun: Instant,
-    /// When something moved last, ms after the beginning.
+    /// Time of the last traffic, ms after `begun`.
     moved: Arc<AtomicU64>,
 }
 
 impl Silence {
-    /// At most so long.
+    /// `limit` is the longest permitted silence.
     pub fn new(limit: Duration) -> Silence {
         Silence { limit, begun: Instant::now(), moved: Arc::default() }
     }
 
-    /// Something moved now.
+    /// Records traffic.
     pub fn moved(&self) {
         let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.moved.store(now, Ordering::Relaxed);
     }
 
-    /// Why a wait that began then is over, if it is.
+    /// The error of a wait that began at `waiting_since`, once the limit is reached.
     pub fn over(&self, waiting_since: Instant) -> Option<Error> {
         let moved = Duration::from_millis(self.moved.load(Ordering::Relaxed));
         let quiet = waiting_since.elapsed().min(self.begun.elapsed().saturating_sub(moved));
@@ -51,10 +51,10 @@ mod tests {
         let limit = Duration::from_secs(2);
         let Some(long_ago) = Instant::now().checked_sub(Duration::from_secs(3)) else { return };
         let mut silence = Silence { begun: long_ago, ..Silence::new(limit) };
-        // One that begins now, though nothing came for long.
+        // A wait that begins now, although the last traffic is long ago.
         assert!(silence.over(Instant::now()).is_none());
         assert!(silence.over(long_ago).is_some());
-        // The other direction moved meanwhile.
+        // Meanwhile there was traffic in the other direction.
         silence.clone().moved();
         assert!(silence.over(long_ago).is_none());
         silence.limit = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! Servers that keep a connection and say nothing in it, and uploads in which long nothing is to be said.
+//! Servers that keep a connection open and send no answer, and uploads in which the server has long no frame to send.
 
 use crate::bench_tests::{Memory, NEVER, bytes, control, open};
 use crate::client::{get, list, make_folder, put};
@@ -34,7 +34,7 @@ fn is_silent(e: &Error) {
     assert!(e.kind == Kind::Cut && e.line.contains("silent"), "{e}");
 }
 
-/// A server whose machine acknowledges everything, while its service says nothing.
+/// A server whose host acknowledges all packets, while its service sends no answer.
 fn silent_server() -> SocketAddr {
     let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let key = StaticKey::new([3; 32]).unwrap();
@@ -51,7 +51,7 @@ fn silent_server() -> SocketAddr {
     address
 }
 
-/// The connection lives on, so only the request's own deadline can end it.
+/// The connection stays alive, so only the request's own deadline can end it.
 #[test]
 fn a_server_that_lives_and_says_nothing_is_given_up_over_rrtp() {
     let here = tempfile::tempdir().unwrap();
@@ -68,7 +68,7 @@ fn a_server_that_lives_and_says_nothing_is_given_up_over_rrtp() {
     is_silent(&put(&session, &dir, Path::new("mine"), &path("f"), &control()).unwrap_err());
     is_silent(&list(&session, &path("d")).unwrap_err());
     is_silent(&make_folder(&session, &path("d")).unwrap_err());
-    // Nor does one that does not even read.
+    // The same with a server that does not even read.
     let mut stream = session.open().unwrap();
     let e = loop {
         if let Err(e) = stream.output.write_all(&[0; 100_000]) {
@@ -95,7 +95,7 @@ fn over_tcp(to: SocketAddr, silence: Duration) -> TcpSession {
     session.unwrap().silent_for(silence)
 }
 
-/// Passes on so many bytes of the server's, then keeps the connection and passes on nothing.
+/// Forwards `most` bytes of the server's, then keeps the connection open and forwards no more.
 fn stalls_after(server: SocketAddr, most: u64) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -128,7 +128,7 @@ fn a_server_that_stops_in_the_middle_is_given_up_over_tcp() {
     }
 }
 
-/// Whoever sends for long hears nothing but WAIT, and nobody takes that for silence.
+/// The client of a long upload receives only WAIT frames, which is not a silence.
 #[test]
 fn an_upload_that_lasts_longer_than_a_silence_may_ends_well() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -146,7 +146,7 @@ fn a_server_that_takes_an_upload_says_that_it_is_at_work() {
     let memory = Memory::new(root.path(), Permits { put: true, ..Permits::default() });
     let Stream { mut input, mut output } = memory.open().unwrap();
     output.write_all(&Request::Put { path: "f".into(), size: 100 }.bytes()).unwrap();
-    // HOLDING.
+    // The HOLDING frame.
     input.read_exact(&mut [0; 4 + 41]).unwrap();
     frames::send(output.as_mut(), &Frame::Start(0)).unwrap();
     for _ in 0..2 {

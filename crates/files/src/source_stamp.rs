@@ -1,20 +1,20 @@
-//! Whether a file stayed as it was while it was sent. Bytes that are appended meanwhile do not matter: what is sent is
-//! as long as the file was at the beginning.
+//! Detects whether a file changed while it was sent. Bytes appended meanwhile do not matter: the transfer has the
+//! length that the file had at the beginning.
 
 use crate::error::{Error, Kind};
 use cap_std::fs::File;
 use cap_std::time::SystemTime;
 
-/// What changes when a file is written.
+/// Attributes that change when a file is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SourceStamp {
-    /// Its size in bytes.
+    /// Length at the beginning of the transfer, in bytes.
     pub size: u64,
     modified: Option<SystemTime>,
 }
 
 impl SourceStamp {
-    /// Of an open file.
+    /// Reads the attributes of an open file.
     ///
     /// # Errors
     /// The system's.
@@ -23,10 +23,10 @@ impl SourceStamp {
         Ok(SourceStamp { size: about.len(), modified: about.modified().ok() })
     }
 
-    /// Whether the `read` bytes from the beginning are the file that this is of.
+    /// Checks that the first `read` bytes are those of the unchanged file.
     ///
     /// # Errors
-    /// The file has become shorter, or was written over.
+    /// The file has become shorter, or was overwritten.
     pub fn check(&self, file: &File, read: u64, what: &str) -> Result<(), Error> {
         let now = SourceStamp::of(file, what)?;
         if read < self.size || now.size < self.size {
@@ -35,7 +35,7 @@ impl SourceStamp {
             );
             return Err(Error::new(Kind::Changed, line));
         }
-        // A file that has grown was appended to: the bytes that were sent are those of a moment.
+        // A file that has grown counts as appended to: its first bytes are assumed unchanged.
         if now.size == self.size && now != *self {
             let line = format!(
                 "{what}: was written over while it was sent; run the command again when no program writes it"

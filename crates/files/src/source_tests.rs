@@ -1,5 +1,5 @@
-//! Files as they are on disks: with names and kinds that no transfer takes along, with holes, growing while they are
-//! sent, and partial files that lead to other files.
+//! Files as they occur on disks: with names and kinds that cannot be transferred, with holes, growing while they are
+//! sent, and partial files that link to other files.
 
 use crate::bench_tests::{Memory, bytes, control, open};
 use crate::client::{get, get_tree, list, put, put_tree};
@@ -77,7 +77,7 @@ fn each_entry_that_is_left_out_is_named_with_its_reason() {
         (done.files, done.skipped)
     });
     let listed = list(&server, &path("in")).unwrap();
-    // A link to a folder is listed, as such.
+    // A link to a folder is listed as one.
     assert_eq!((listed.hidden, listed.left_out.len(), listed.entries.len()), (4, 4, 2));
 }
 
@@ -117,7 +117,7 @@ fn a_file_that_becomes_shorter_or_is_written_over_is_said_to_be() {
             } else {
                 file.seek(SeekFrom::Start(5)).unwrap();
                 file.write_all(b"new").unwrap();
-                // Whatever the clock of the file system.
+                // Later than any clock error of the file system.
                 let later = std::time::SystemTime::now() + std::time::Duration::from_secs(9);
                 file.set_modified(later).unwrap();
             }
@@ -144,7 +144,7 @@ fn holes_stay_holes() {
     }
     let server = Memory::new(there.path(), puts());
     get(&server, &path("disk"), &open(here.path()), "disk", &control()).unwrap();
-    // Another attempt had ended at an odd place.
+    // An earlier attempt had ended at an unaligned offset.
     let part = here.path().join(part_name("again"));
     std::fs::write(&part, &std::fs::read(there.path().join("disk")).unwrap()[..6_000_007]).unwrap();
     get(&server, &path("disk"), &open(here.path()), "again", &control()).unwrap();
@@ -154,13 +154,13 @@ fn holes_stay_holes() {
     for (n, copy) in all.iter().enumerate() {
         assert!(std::fs::read(copy).unwrap() == content, "{}", copy.display());
         let stored = std::fs::metadata(copy).unwrap().blocks() * 512;
-        // The first 6 MB of the second were stored as a whole.
+        // The first 6 MB of the second file were stored as a whole.
         assert!(n == 1 || stored < 1_000_000, "{}: {stored}", copy.display());
     }
 }
 
-/// Somebody else planted a link where the partial file is to be: the file that it leads to stays as it is, also if it is
-/// the beginning of what comes.
+/// An attacker placed a link under the partial file's name. Its target stays unchanged, also if it has the beginning of
+/// the file.
 #[test]
 #[cfg(unix)]
 fn a_partial_file_that_is_a_link_is_not_written_through() {

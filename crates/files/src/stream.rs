@@ -4,20 +4,19 @@ use crate::error::Error;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-/// How long a client waits for a stream that moves next to nothing.
+/// Time for which a client tolerates a stream without progress.
 pub(crate) const MAX_STALL: Duration = Duration::from_secs(600);
-/// Bytes, either way, by which a transfer comes forward.
+/// Bytes, in either direction, that count as progress.
 pub(crate) const MIN_PROGRESS: u64 = 10_000;
 
 /// A stream's sending half.
 pub trait Output: Write + Send {
-    /// Says that nothing follows; the peer reads everything written before, then the end.
+    /// Ends the sending half; the peer reads everything written before, then the end.
     ///
     /// # Errors
     /// The transport's.
     fn finish(&mut self) -> io::Result<()>;
-    /// Gives the stream up in the middle of what was being said; tells the peer why, if the transport
-    /// can say it.
+    /// Abandons the stream, perhaps within a frame; sends the peer the reason if the transport can.
     fn abort(&mut self, why: &Error) {
         let _ = why;
     }
@@ -25,24 +24,23 @@ pub trait Output: Write + Send {
 
 /// Both halves of a stream.
 pub struct Stream {
-    /// What the peer sends. Its end is authentic: a connection that was cut is an error.
+    /// Bytes from the peer. Its end is authentic: a cut connection is an error.
     pub input: Box<dyn Read + Send>,
-    /// What we send.
+    /// Bytes to the peer.
     pub output: Box<dyn Output>,
 }
 
-/// An authenticated, encrypted connection with a server, or a way to make one per stream.
+/// An authenticated, encrypted connection with a server, or a factory of one per stream.
 pub trait Session: Send + Sync {
-    /// A new stream.
+    /// Opens a stream.
     ///
     /// # Errors
-    /// Unreachable, the wrong key, and what else goes wrong before a byte is sent.
+    /// The server is unreachable, has the wrong key, or another error before the first byte.
     fn open(&self) -> Result<Stream, Error>;
-    /// A new stream that begins with this request, which may be done twice: it may leave before the connection is
-    /// there.
+    /// Opens a stream and sends this repeatable request, which may leave before the connection is established.
     ///
     /// # Errors
-    /// As [`open`](Session::open), and what goes wrong while it is sent.
+    /// As [`open`](Session::open), and errors of sending.
     fn ask(&self, request: &[u8]) -> Result<Stream, Error> {
         let mut stream = self.open()?;
         stream
@@ -52,10 +50,9 @@ pub trait Session: Send + Sync {
             .map_err(Error::stream)?;
         Ok(stream)
     }
-    /// What it is, such as `tcp+cubic`.
+    /// The transport and its controller, such as `tcp+cubic`.
     fn protocol(&self) -> String;
-    /// For how long a stream may move next to nothing, although the server is not silent, before a client gives
-    /// it up.
+    /// Time without progress after which a client abandons a stream, although the server is not silent.
     fn max_stall(&self) -> Duration {
         MAX_STALL
     }

@@ -1,5 +1,5 @@
-//! The service over the kernel's TCP: one connection per stream, under the encryption of `rrtp`
-//! (Noise XX, the same keys and ciphers).
+//! The service over the kernel's TCP: one connection per stream, encrypted as `rrtp` (Noise XX, the same keys and
+//! ciphers).
 
 mod noise;
 mod server;
@@ -22,13 +22,13 @@ use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// How long an opening may take, each: connecting, and the handshake.
+/// Time limit of connecting, and of the handshake.
 pub const OPENING: Duration = Duration::from_secs(15);
 
-/// Judges a server's key.
+/// Checks a server's key.
 pub type Accept = Box<dyn Fn(&PublicKey) -> Result<(), Error> + Send + Sync>;
 
-/// A client's side: makes a connection for each stream.
+/// The client's side: makes a connection for each stream.
 pub struct TcpSession {
     server: String,
     addresses: Vec<SocketAddr>,
@@ -37,19 +37,19 @@ pub struct TcpSession {
     accept: Accept,
     stop: &'static AtomicBool,
     silence: Duration,
-    // The address that answered is asked first the next time.
+    // The last address that answered is tried first.
     good: Mutex<Option<SocketAddr>>,
     signals: ServerSignals,
-    /// Told a line when the server is busy and is asked again, once.
+    /// Receives one line, once, when the server is busy and the request is repeated.
     busy: fn(&str),
 }
 
 impl TcpSession {
-    /// To `host:port`. `congestion` names an algorithm of both kernels; `accept` judges the
-    /// server's key before ours is shown.
+    /// Connects to `host:port` with the first stream. `congestion` names a congestion control of both kernels; `accept`
+    /// checks the server's key before the client's own is sent.
     ///
     /// # Errors
-    /// The name leads nowhere.
+    /// The name has no address.
     pub fn new(
         host: &str,
         port: u16,
@@ -81,16 +81,16 @@ impl TcpSession {
         })
     }
 
-    /// The same; this is told a line when the server is busy and is asked again, once.
+    /// `busy` receives one line, once, when the server is busy and the request is repeated.
     #[must_use]
     pub fn telling(self, busy: fn(&str)) -> TcpSession {
         TcpSession { busy, ..self }
     }
 
-    /// Does `work`, and does it again when the server said that it is busy, as over rrtp.
+    /// Runs `work`, and repeats it while the server is busy, as over rrtp.
     ///
     /// # Errors
-    /// Those of the work.
+    /// Those of `work`.
     pub fn while_busy<T>(&self, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         let mut patience = Patience::new(Instant::now(), self.busy);
         loop {
@@ -106,7 +106,7 @@ impl TcpSession {
         }
     }
 
-    /// The same; the server may be silent for so long within a transfer.
+    /// Sets the longest permitted silence of the server within a transfer.
     #[must_use]
     pub fn silent_for(self, silence: Duration) -> TcpSession {
         TcpSession { silence, ..self }
@@ -149,7 +149,7 @@ impl Session for TcpSession {
         }
         let stream =
             noise::client(socket, &self.identity, self.congestion.as_deref(), &self.accept)
-                // Who judges a key says whose.
+                // The error of a wrong key already names the server.
                 .map_err(|e| if e.kind == Kind::WrongKey { e } else { e.at(&self.server) })?;
         Ok(self.signals.observe(stream))
     }

@@ -1,5 +1,5 @@
-//! TCP connections that end, stall or lie in the middle of a Noise message, at any byte, in either
-//! direction: both ends end them with one clear reason, and the next client is served.
+//! TCP connections that end, stall or are modified within a Noise message, at any byte, in either direction: both ends
+//! fail with one clear reason, and the next client is served.
 
 use crate::bench_tests::{NEVER, bytes, control, open};
 use crate::client::{get, list};
@@ -35,15 +35,15 @@ fn session(to: SocketAddr) -> TcpSession {
     TcpSession::new(&to.ip().to_string(), to.port(), ours, None, accept, &NEVER).unwrap()
 }
 
-/// What happens to the bytes of a direction.
+/// Modifications of one direction's bytes.
 #[derive(Clone)]
 enum Damage {
     Whole,
-    /// One at a time, each in a segment of its own.
+    /// One byte at a time, each in its own segment.
     Single,
-    /// So many pass, then the direction ends.
+    /// Forwards this many bytes, then ends the direction.
     Cut(usize),
-    /// So many pass, then these come, then the direction ends.
+    /// Forwards this many bytes, then these, then ends the direction.
     Then(usize, Vec<u8>),
 }
 
@@ -65,11 +65,11 @@ fn pass(mut from: TcpStream, mut to: TcpStream, damage: &Damage) {
         let _ = to.write_all(lie);
     }
     let _ = to.shutdown(Shutdown::Write);
-    // Else the kernel answers what still comes with a reset.
+    // Otherwise the kernel answers further bytes with a reset.
     while matches!(from.read(&mut some), Ok(1..)) {}
 }
 
-/// A way to the server on which this happens to what the client and the server say.
+/// A proxy to the server that modifies the bytes of the client and of the server.
 fn way(server: SocketAddr, clients: Damage, servers: Damage) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -88,7 +88,7 @@ fn way(server: SocketAddr, clients: Damage, servers: Damage) -> SocketAddr {
 
 fn served(service: &Service, server: SocketAddr) {
     assert_eq!(list(&session(server), &CleanPath::root()).unwrap().entries.len(), 1);
-    // What was cut leaves no request behind.
+    // A cut connection leaves no request behind.
     while !service.requests().is_empty() {
         std::thread::yield_now();
     }
@@ -118,7 +118,7 @@ fn an_opening_cut_at_any_byte_harms_nobody() {
     served(&service, server);
 }
 
-/// Behind a true opening: messages that are empty, shorter than a seal, announced and not sent, forged.
+/// After a valid handshake: messages that are empty, shorter than a tag, announced and not sent, forged.
 #[test]
 fn half_and_forged_messages_behind_a_true_opening_end_the_connection() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

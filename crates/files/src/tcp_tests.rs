@@ -74,7 +74,7 @@ fn who_is_not_there_no_server_or_of_another_version_is_named() {
         let at = listener.local_addr().unwrap();
         let thread = std::thread::spawn(move || {
             let (mut tcp, _) = listener.accept().unwrap();
-            // All of it, or the kernel resets the connection.
+            // Read everything, or the kernel resets the connection.
             let _ = tcp.read_exact(&mut [0; 6 + 2 + 32]);
             tcp.write_all(answer).unwrap();
         });
@@ -132,7 +132,7 @@ fn a_changed_or_missing_byte_is_noticed() {
 fn the_kernels_congestion_control_is_chosen_or_named_as_missing() {
     let root = tempfile::tempdir().unwrap();
     let server = serve(root.path());
-    // Every Linux has it.
+    // Every Linux kernel has it.
     let reno = session(server, Some("reno"), anybody()).unwrap();
     list(&reno, &CleanPath::root()).unwrap();
     let renno = session(server, Some("renno"), anybody()).unwrap();

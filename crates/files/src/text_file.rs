@@ -1,15 +1,15 @@
-//! Text files of a user: lists, keys, configurations. None is read further than its kind can be long.
+//! Text files of a user: lists, keys, configurations. No file is read beyond the limit of its kind.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// A file of one key or one table: 1 MB.
+/// Limit for a file of one key or one table: 1 MB.
 pub const SHORT: u64 = 1_000_000;
-/// A file with a line for each peer: 10 MB, more than a hundred thousand keys.
+/// Limit for a file with a line per peer: 10 MB, more than a hundred thousand keys.
 pub const LIST: u64 = 10_000_000;
 
-/// The text of a file of at most `max` bytes; of a device or a pipe no more is read, either.
+/// Reads a text file of at most `max` bytes. Reads no more of a device or a pipe, either.
 ///
 /// # Errors
 /// The disk's; `InvalidData` for a longer file, or one that is not UTF-8.

@@ -1,4 +1,4 @@
-//! What the readers of text files refuse, and how.
+//! Text files that are refused, and the errors.
 
 use crate::access::{AllowList, KnownServers};
 use crate::key::Identity;
@@ -6,7 +6,7 @@ use crate::learned::Learned;
 use crate::text_file::{SHORT, read};
 use std::path::Path;
 
-/// Every kind of file that is read whole: what has no end is refused in one line.
+/// Every kind of file that is read whole: an endless one is refused in one line.
 #[test]
 #[cfg(unix)]
 fn a_file_without_an_end_is_refused() {

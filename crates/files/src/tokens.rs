@@ -1,6 +1,6 @@
-//! Address tokens of servers, kept from one command to the next, so that a server that was met today is spoken to after
-//! one round trip. A small file of lines `ADDRESS TOKEN TIME`. It is a cache: what cannot be read counts as absent, and
-//! of two processes that use one token at once the second is asked for a cookie.
+//! Address tokens of servers, kept from one command to the next, so that a known server needs one round trip. A small
+//! file of lines `ADDRESS TOKEN TIME`. It is a cache: unreadable lines count as absent. If two processes use one token
+//! at once, the second needs the cookie round trip.
 
 use crate::access::replace;
 use crate::text_file;
@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Servers in the file: of more the newest.
+/// Most servers in the file: the newest.
 const MAX_SERVERS: usize = 64;
-/// Servers forget tokens after so long, s.
+/// Lifetime of a token at a server, s.
 const LASTS: u64 = 24 * 3600;
 
-/// The tokens of a process, in a file if there is one. Copies are the same.
+/// The tokens of a process, in a file if there is one. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct SavedTokens {
     file: Option<Arc<Path>>,
@@ -27,14 +27,14 @@ pub struct SavedTokens {
 }
 
 impl SavedTokens {
-    /// Those of this file, which need not exist.
+    /// Tokens of this file, which need not exist.
     pub fn at(file: PathBuf) -> SavedTokens {
         let tokens = Arc::new(Mutex::new(read(&file, now())));
         SavedTokens { file: Some(file.into()), tokens }
     }
 
-    /// Writes the file, if there is one: what servers gave since it was read, and of other servers what it says by now. A
-    /// file that cannot be written is left: the next command pays a round trip.
+    /// Writes the file, if there is one: the tokens received since it was read, and the file's current ones of other
+    /// servers. If it cannot be written, the next command needs a round trip more.
     pub fn save(&self) {
         let Some(file) = &self.file else { return };
         let mut all = read(file, now());
@@ -61,7 +61,7 @@ impl TokenStore for SavedTokens {
     fn take(&mut self, _: Time, server: SocketAddr) -> Option<(Token, Duration)> {
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let (token, time) = tokens.remove(&server)?;
-        // No endpoint's clock outlasts its process.
+        // The endpoint's clock ends with its process; this is the system's.
         Some((token, Duration::from_secs(now().saturating_sub(time))))
     }
 }
@@ -73,7 +73,7 @@ fn now() -> u64 {
 fn read(file: &Path, now: u64) -> BTreeMap<SocketAddr, (Token, u64)> {
     let text = text_file::read(file, text_file::SHORT).unwrap_or_default();
     let good = text.lines().filter_map(line).filter(|(_, (_, time))| {
-        // A clock that was set back makes none last longer.
+        // A token from the future, after the clock was set back, counts as expired.
         now.checked_sub(*time).is_some_and(|age| age < LASTS)
     });
     good.take(MAX_SERVERS).collect()
@@ -113,7 +113,7 @@ mod tests {
         let (token, age) = second.take(Time::ZERO, server(1)).unwrap();
         assert!(token == Token([7; 36]) && age < Duration::from_secs(60));
         assert_eq!(second.take(Time::ZERO, server(1)), None, "once");
-        // What another process wrote meanwhile stays.
+        // A token that another process wrote meanwhile stays.
         let mut third = SavedTokens::at(file.clone());
         third.insert(Time::ZERO, server(3), Token([9; 36]));
         third.save();
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), MAX_SERVERS);
     }
 
-    /// The next process knows how long ago the token was given: else early data would be refused.
+    /// The next process has the token's age; otherwise early data would be refused.
     #[test]
     fn the_age_of_a_token_outlasts_a_process() {
         let folder = tempfile::tempdir().unwrap();
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(servers, [server(1)]);
         std::fs::write(&file, [0xff; 100]).unwrap();
         assert!(SavedTokens::at(file).tokens.lock().unwrap().is_empty());
-        // A folder in its place, or none that can be written: nothing happens.
+        // A folder in its place, or a path that cannot be written: no error.
         SavedTokens::at(folder.path().to_path_buf()).save();
     }
 }

@@ -6,31 +6,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a transfer tells while it runs.
+/// Progress of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ProgressEvent {
-    /// A walk through folders found a file with so many bytes.
+    /// A walk through folders found a file of this many bytes.
     Expect(u64),
-    /// A file is begun that has so many bytes.
+    /// The transfer of a file of this many bytes begins.
     Begin(u64),
-    /// So many bytes were there already.
+    /// This many bytes exist at the target already.
     Held(u64),
-    /// So many bytes were moved.
+    /// This many bytes were moved.
     Moved(u64),
 }
 
 /// Whether a transfer may replace a local file that it did not begin.
 pub enum Replace {
-    /// It is left as it is.
+    /// Existing files are left as they are.
     Never,
-    /// The user said so.
+    /// The user permits it for all files.
     Always,
-    /// The user is asked about this name.
+    /// The user is asked for each name.
     Ask(Box<dyn Fn(&str) -> bool + Send + Sync>),
 }
 
-/// Told by whoever starts a transfer.
+/// Set by the caller of a transfer.
 pub struct TransferControl {
     stop: &'static AtomicBool,
     progress: Box<dyn Fn(ProgressEvent) + Send + Sync>,
@@ -41,7 +41,7 @@ pub struct TransferControl {
 }
 
 impl TransferControl {
-    /// Runs until `stop` is set, at most at `limit`.
+    /// Runs until `stop` is set, at a rate of at most `limit`.
     pub fn new(
         stop: &'static AtomicBool,
         limit: Option<Rate>,
@@ -58,30 +58,30 @@ impl TransferControl {
         }
     }
 
-    /// The same; `tell` gets a line for each entry of a folder that is left out: its path and the reason.
+    /// `tell` receives a line for each entry of a folder that is left out: its path and the reason.
     #[must_use]
     pub fn naming_left_out(self, tell: impl Fn(&str) + Send + Sync + 'static) -> TransferControl {
         TransferControl { left_out: Box::new(tell), ..self }
     }
 
-    /// The same, with leave to replace local files.
+    /// Sets whether local files may be replaced.
     #[must_use]
     pub fn replacing(self, replace: Replace) -> TransferControl {
         TransferControl { replace, ..self }
     }
 
-    /// The same; with `all`, a folder's hidden files come also into a folder that was there before.
+    /// With `all`, hidden files are also added to a folder that existed before.
     #[must_use]
     pub fn with_hidden(self, all: bool) -> TransferControl {
         TransferControl { hidden: all, ..self }
     }
 
-    /// Whether hidden files may come anywhere.
+    /// Whether hidden files may be added to an existing folder.
     pub fn takes_hidden(&self) -> bool {
         self.hidden
     }
 
-    /// Whether the local file of this name may be replaced.
+    /// Whether the local file of this name may be replaced. May ask the user.
     pub fn may_replace(&self, name: &str) -> bool {
         match &self.replace {
             Replace::Never => false,
@@ -90,28 +90,28 @@ impl TransferControl {
         }
     }
 
-    /// Fails when the user has stopped it.
+    /// Fails if the user has stopped the transfer.
     ///
     /// # Errors
-    /// That one.
+    /// [`Kind::Interrupted`].
     pub fn check(&self) -> Result<(), Error> {
         if self.stop.load(Ordering::SeqCst) { Err(Error::interrupted()) } else { Ok(()) }
     }
 
-    /// Tells the progress.
+    /// Reports progress.
     pub fn tell(&self, step: ProgressEvent) {
         (self.progress)(step);
     }
 
-    /// Tells that an entry of a folder is left out.
+    /// Reports an entry that is left out.
     pub fn leave_out(&self, line: &str) {
         (self.left_out)(line);
     }
 
-    /// Waits until so many bytes may pass.
+    /// Waits until `bytes` fit the rate limit.
     ///
     /// # Errors
-    /// Stopped by the user.
+    /// [`Kind::Interrupted`].
     pub fn pass(&self, bytes: u64) -> Result<(), Error> {
         self.check()?;
         let Some(limit) = &self.limit else { return Ok(()) };
@@ -127,7 +127,7 @@ impl TransferControl {
     }
 }
 
-/// The mean rate of everything that passes; what was not used within a tenth of a second is lost.
+/// Limits the mean rate; unused capacity expires after a tenth of a second.
 struct Limit {
     bytes_per_s: f64,
     free: Mutex<Instant>,

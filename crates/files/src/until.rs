@@ -1,21 +1,21 @@
-//! Deadlines of a stream's reads and writes.
+//! Conditions that end a stream's blocking reads and writes.
 
 use crate::error::Error;
 use crate::requests::View;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
-/// What ends a wait.
+/// A condition that ends a wait.
 #[derive(Clone)]
 pub(crate) enum Until {
     /// The user stops the transfer.
     Stopped(&'static AtomicBool),
-    /// The request's slot has to be given up.
+    /// The request's slot is revoked.
     GivenUp(View),
 }
 
 impl Until {
-    /// Why it is over, if it is.
+    /// The error, once the condition holds.
     pub fn over(&self) -> Option<Error> {
         match self {
             Until::Stopped(stop) => stop.load(Ordering::SeqCst).then(Error::interrupted),
@@ -23,7 +23,7 @@ impl Until {
         }
     }
 
-    /// The same, and whom to wake when that changes; of a user's stop nobody tells.
+    /// As [`Until::over`]; registers the waker for a revoked slot. A user's stop wakes no task.
     pub fn poll(&self, waker: &Waker) -> Option<Error> {
         match self {
             Until::Stopped(_) => self.over(),

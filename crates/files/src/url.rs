@@ -7,20 +7,20 @@ use narrows_base::SpecError;
 use narrows_wire::noise::PublicKey;
 use std::fmt;
 
-/// Where servers listen unless configured otherwise, TCP and UDP alike.
+/// Default port of servers, TCP and UDP alike.
 pub const PORT: u16 = 47470;
 
-/// Which transport carries the files.
+/// Transport of the files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scheme {
-    /// Ours, over UDP.
+    /// This library's protocol, over UDP.
     Rrtp,
     /// The kernel's TCP.
     Tcp,
 }
 
 impl Scheme {
-    /// As it is written.
+    /// The scheme in an address.
     pub const fn name(self) -> &'static str {
         match self {
             Scheme::Rrtp => "rrtp",
@@ -29,20 +29,20 @@ impl Scheme {
     }
 }
 
-/// An address that has been read.
+/// A parsed address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Url {
-    /// The transport.
+    /// From the scheme.
     pub scheme: Scheme,
-    /// The server's key, if it was given.
+    /// The server's key, if the address has one.
     pub key: Option<PublicKey>,
-    /// A name or an address; IPv6 without brackets.
+    /// A name or an IP address; IPv6 without brackets.
     pub host: String,
-    /// The port.
+    /// TCP or UDP port; [`PORT`] if the address has none.
     pub port: u16,
-    /// What is meant there.
+    /// Path of the file or folder at the server.
     pub path: CleanPath,
-    /// Whether it ends with `/`: a folder is meant.
+    /// Whether the path ends with `/`, so that it must be a folder.
     pub folder: bool,
 }
 
@@ -54,10 +54,10 @@ fn bad(text: &str, why: &str) -> Error {
 }
 
 impl Url {
-    /// Reads one.
+    /// Parses an address.
     ///
     /// # Errors
-    /// What is wrong with it, and what would be right.
+    /// The fault, and the correct form.
     pub fn read(text: &str) -> Result<Url, Error> {
         let (scheme, rest) = text.split_once("://").ok_or_else(|| bad(text, FORM))?;
         let scheme = match scheme.to_ascii_lowercase().as_str() {
@@ -80,7 +80,7 @@ impl Url {
         Ok(Url { scheme, key, host, port, path, folder })
     }
 
-    /// `host:port`, as servers are remembered.
+    /// `host:port`, the name under which the server's key is stored.
     pub fn server(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -93,7 +93,7 @@ impl Url {
 /// Splits `host:port`, `[v6]:port`, `host`.
 ///
 /// # Errors
-/// What is wrong.
+/// The fault.
 pub fn host_port(place: &str) -> Result<(String, u16), String> {
     let (host, port) = if let Some(rest) = place.strip_prefix('[') {
         let (host, port) = rest.split_once(']').ok_or("a ']' is missing behind the address")?;
@@ -130,7 +130,7 @@ pub fn host_port(place: &str) -> Result<(String, u16), String> {
     Ok((host.to_ascii_lowercase(), port))
 }
 
-/// `%20` and the like.
+/// Decodes `%20` and the like.
 fn decoded(path: &str) -> Result<String, &'static str> {
     const WRONG: &str = "two hexadecimal digits follow '%'; '%' itself is written %25";
     let mut out = Vec::with_capacity(path.len());

@@ -1,6 +1,6 @@
-//! An input, taken apart.
+//! Reads an input in pieces.
 
-/// What is left of it.
+/// The rest of the input.
 pub struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -12,7 +12,7 @@ impl<'a> Bytes<'a> {
         self.0 = rest;
         Some(*first)
     }
-    /// As many as there are, `n` at most.
+    /// At most `n` bytes.
     pub fn take(&mut self, n: usize) -> &'a [u8] {
         let (front, rest) = self.0.split_at(n.min(self.0.len()));
         self.0 = rest;

@@ -1,5 +1,5 @@
-//! The file service's client, to which a server says anything: no panic, nothing under a final name
-//! that was not told to be whole, nothing outside the folder that is written.
+//! The file service's client with an arbitrary server: no panic, no incomplete file under a final name, and no file
+//! outside the target folder.
 
 use crate::network::{Hostile, control};
 use cap_std::ambient_authority;
@@ -12,7 +12,7 @@ thread_local! {
     static FOLDER: tempfile::TempDir = tempfile::tempdir().expect("a folder");
 }
 
-/// The first byte says what the client does and what it holds before.
+/// The first byte selects the command and the files that exist before.
 pub fn run(bytes: &[u8]) {
     let Some((how, answers)) = bytes.split_first() else { return };
     FOLDER.with(|folder| {

@@ -1,12 +1,12 @@
-//! Every controller on the list, its receiver side included, under whatever may legally happen:
-//! no panic, and what `narrows_congestion::fuzz` says every controller must keep.
+//! Every controller on the list with its receiver side, under any permitted sequence of events: no panic, and the
+//! invariants of `narrows_congestion::fuzz` hold.
 
 use narrows_congestion::CONTROLLERS;
 use narrows_congestion::fuzz::{FuzzCase, variants};
 
-/// Tries one input.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
-    // Which variant of each: the first byte; the rest is what happens.
+    // The first byte selects the variant of each; the rest are the events.
     let Some((which, events)) = bytes.split_first() else { return };
     let case = FuzzCase::from_bytes(events);
     for entry in CONTROLLERS.iter() {

@@ -1,6 +1,6 @@
-//! A server's endpoint and a client's, and a network between them that the input controls: genuine datagrams in
-//! any order, twice, changed or not at all, invented ones, and time. No panic; both stay within their
-//! bounds, are idle when there is nothing to do, and report a consistent sequence of events for each connection.
+//! The endpoints of a server and a client, and a network between them that the input controls: it reorders, duplicates,
+//! modifies, drops and forges datagrams, and lets time pass. No panic; both endpoints stay within their limits, become
+//! idle, and report a consistent sequence of events for each connection.
 
 use crate::bytes::Bytes;
 use narrows_base::{Duration, Spec, Time};
@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 const CONNECTIONS: usize = 4;
-/// Datagrams under way at most: the rest is lost.
+/// Most datagrams in flight; further ones are lost.
 const FLYING: usize = 64;
 
-/// From, to, bytes.
+/// Source, destination, bytes.
 type Flying = (SocketAddr, SocketAddr, Vec<u8>);
 
 struct Counting(u64);
@@ -63,7 +63,7 @@ fn connection() -> ConnectionConfig {
 struct End {
     endpoint: Endpoint,
     address: SocketAddr,
-    /// What was told of each connection: connected, closed.
+    /// Events of each connection: connected, closed.
     events: BTreeMap<Handle, (bool, bool)>,
 }
 
@@ -112,7 +112,7 @@ impl End {
     }
 }
 
-/// Tries one input.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     let mut bytes = Bytes::new(bytes);
     let mut now = Time::from_secs_f64(100.0);
@@ -168,7 +168,7 @@ pub fn run(bytes: &[u8]) {
                 let mut datagram = bytes.take(length).to_vec();
                 ends[to].endpoint.receive(now, from, arg >> 6, &mut datagram);
             }
-            // Of what is under way: the oldest, another, a copy, one changed, one lost.
+            // For datagrams in flight: deliver the oldest, another or a copy; modify or drop one.
             choice => {
                 let which = if choice == 5 { 0 } else { usize::from(arg) % flying.len().max(1) };
                 let taken = match choice {
@@ -193,7 +193,7 @@ pub fn run(bytes: &[u8]) {
             end.see_to(now, &mut flying);
         }
     }
-    // Left alone, everything comes to its end.
+    // Without further input, everything ends.
     flying.clear();
     for end in &mut ends {
         let mut quiet = now;

@@ -1,11 +1,11 @@
-//! Any payload, as an authenticated peer could send it: no panic, bounded, and what is read can be
-//! written and read the same.
+//! Any payload of an authenticated peer: no panic, bounded memory, and decoded frames are encoded and decoded again
+//! unchanged.
 
 use narrows_wire::bytes::Sink;
 use narrows_wire::frame::REPAIR;
 use narrows_wire::{Frame, FrameWriter, Frames, Repair};
 
-/// Tries one input.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     let Ok((prelude, frames)) = Frames::read(bytes) else { return };
     let frames: Vec<_> = frames.collect();
@@ -29,7 +29,7 @@ pub fn run(bytes: &[u8]) {
             assert_eq!(Repair::read(&again), Ok(repair));
         }
     }
-    // Lengths are added, and integers may become shorter: twice the room is plenty.
+    // Lengths are added, and integers may become shorter: twice the size suffices.
     let mut buffer = vec![0; 2 * bytes.len() + 64];
     let mut writer = FrameWriter::new(&mut buffer, prelude).expect("room for a prelude");
     for frame in &read {

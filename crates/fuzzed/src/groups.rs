@@ -1,12 +1,12 @@
-//! What is sent to groups of `narrows media --multicast`: no panic, what is read is written the same, and a receiver hands out
-//! no more than what came.
+//! Packets to groups of `narrows media --multicast`: no panic, packets are decoded and encoded unchanged, and a
+//! receiver delivers no more than arrived.
 
 use narrows_base::{Duration, Time};
 use narrows_media::group_packet::{read_packet, write};
 use narrows_media::group_receiver::GroupReceiver;
 use std::net::IpAddr;
 
-/// Tries one input.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     if let Some((head, message)) = read_packet(&mut bytes.to_vec()) {
         assert_eq!(write(&head, message.to_vec()), bytes);
@@ -14,7 +14,7 @@ pub fn run(bytes: &[u8]) {
     listen(bytes);
 }
 
-/// The input as packets, each behind its length and the milliseconds before it, from two senders.
+/// The input as packets of two senders, each after its length and the milliseconds before it.
 fn listen(mut bytes: &[u8]) {
     let mut receiver = GroupReceiver::new(Duration::from_millis(100), Duration::from_millis(100));
     let (mut now, mut came, mut out) = (Time::ZERO, 0, 0);

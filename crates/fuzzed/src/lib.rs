@@ -1,6 +1,6 @@
-//! What is fuzzed: functions that take any bytes and panic if a promise is broken. libFuzzer calls
-//! them from `fuzz_targets`; the tests of this crate call them, on any toolchain, with the inputs of
-//! `fuzz/seeds` and with some that they make of these, and the runner `mutational` does so for as long as told.
+//! Fuzz targets: functions that accept any bytes and panic if an invariant is violated. libFuzzer calls them from
+//! `fuzz_targets`. The tests of this crate call them, on any toolchain, with the inputs of `fuzz/seeds` and with
+//! mutations of these; the runner `mutational` does so for a given time.
 
 mod bytes;
 pub mod client;
@@ -22,10 +22,10 @@ pub mod tcp;
 pub mod texts;
 pub mod tunnel;
 
-/// Tries one input.
+/// Runs one input.
 pub type Target = fn(&[u8]);
 
-/// All of them, by name.
+/// All targets by name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("client", client::run),
     ("controllers", controllers::run),

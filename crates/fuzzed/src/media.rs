@@ -1,5 +1,5 @@
-//! What peers and programs say to the ends of `narrows media`: no panic, what is read is written the same, and both ends
-//! hold and send no more than what came.
+//! Messages of peers and programs to the ends of `narrows media`: no panic, messages are decoded and encoded unchanged,
+//! and both ends store and send no more than arrived.
 
 use narrows_base::{Duration, Time};
 use narrows_media::frames::Frames;
@@ -10,7 +10,7 @@ use narrows_media::repair;
 use narrows_media::sender::Path;
 use narrows_media::shown::Layers;
 
-/// Tries one input.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     match read(bytes) {
         Some(Message::Data(data)) => assert_eq!(data.bytes(), bytes),
@@ -30,12 +30,12 @@ pub fn run(bytes: &[u8]) {
     exchange(bytes);
 }
 
-/// The input as messages, each behind its length, to both ends; a millisecond passes between them.
+/// The input as messages to both ends, each after its length, with a millisecond between them.
 fn exchange(mut bytes: &[u8]) {
     let delay = Duration::from_millis(100);
     let (mut receiver, mut sender) = (Layers::new(2, delay), Layered::new(&[1e6, 1e6], delay));
     let (mut now, mut came, mut out) = (Time::ZERO, 0, 0);
-    // No repeat is in time, and packets are lost: the sender makes repairs.
+    // Repeats would be too late, and packets are lost: the sender adds redundancy.
     let path = Path { srtt: delay + delay, min_rtt: delay + delay, loss: 0.1 };
     while let Some((length, rest)) = bytes.split_first() {
         let (message, rest) = rest.split_at(rest.len().min((*length).into()));

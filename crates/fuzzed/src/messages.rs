@@ -1,11 +1,11 @@
-//! Requests and frames of the file service, as any peer could send them: no panic, bounded, and
-//! what is read is written and read the same.
+//! Requests and frames of the file service from any peer: no panic, bounded memory, and decoded messages are encoded
+//! and decoded again unchanged.
 
 use narrows_files::frames::{self, Frames};
 use narrows_files::message::{Frame, MAX_FRAME, Request};
 use narrows_files::path::CleanPath;
 
-/// Tries one input.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     if let Ok(Some(request)) = frames::request(&mut &bytes[..]) {
         let again = frames::request(&mut &request.bytes()[..]).expect("what was written is read");
@@ -32,7 +32,7 @@ fn same(frame: &Frame<'_>) {
     let (kind, payload) = frame.parts();
     assert!(payload.len() <= MAX_FRAME + 16 || matches!(frame, Frame::Data(_)));
     match Frame::read(kind, &payload) {
-        // Its text is cut once, and then stays.
+        // The error text is truncated once, and then stays.
         Ok(Frame::Error(e)) => assert!(e.line.chars().all(|c| !c.is_control())),
         again => assert_eq!(again.as_ref(), Ok(frame)),
     }

@@ -1,4 +1,4 @@
-//! Inputs made of seeds, without a fuzzer: for tests, and for the runner where libFuzzer is not.
+//! Mutated seeds without a fuzzer: for tests, and for the runner on systems without libFuzzer.
 
 use crate::Target;
 use std::path::Path;
@@ -15,14 +15,14 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     text.lines().enumerate().filter(|(_, l)| !l.starts_with('#')).map(line).collect()
 }
 
-/// Numbers of a seed (splitmix64).
+/// Pseudo-random numbers (splitmix64).
 pub struct RandomBytes(u64);
 
 impl RandomBytes {
     pub fn new(seed: u64) -> RandomBytes {
         RandomBytes(seed)
     }
-    /// Below `n`.
+    /// A number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -31,8 +31,8 @@ impl RandomBytes {
     }
 }
 
-/// A seed with a few changes, as a fuzzer makes them: bytes changed, cut out, put in, doubled, and
-/// another seed's end.
+/// A seed with a few changes, as a fuzzer makes them: bytes changed, removed, inserted or doubled, and the end of
+/// another seed.
 pub fn mutated(seeds: &[Vec<u8>], random: &mut RandomBytes) -> Vec<u8> {
     const ODD: [u8; 8] = [0, 1, 0x3f, 0x7f, 0x80, 0xfe, 0xff, b'/'];
     let mut bytes = seeds[random.below(seeds.len())].clone();
@@ -58,7 +58,7 @@ pub fn mutated(seeds: &[Vec<u8>], random: &mut RandomBytes) -> Vec<u8> {
     bytes
 }
 
-/// A panic says which input it was.
+/// Prints the input if a panic unwinds.
 struct Named<'a>(&'a str, &'a [u8]);
 
 impl Drop for Named<'_> {
@@ -70,7 +70,7 @@ impl Drop for Named<'_> {
     }
 }
 
-/// Tries one input; a panic names it.
+/// Runs one input; a panic prints it.
 pub fn try_input(name: &str, target: Target, bytes: &[u8]) {
     let _named = Named(name, bytes);
     target(bytes);

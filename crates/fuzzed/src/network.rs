@@ -1,4 +1,4 @@
-//! Peers of the file service that say whatever the input says.
+//! Peers of the file service that send the input's bytes.
 
 use narrows_files::message::Tuning;
 use narrows_files::service::RequestChannel;
@@ -8,7 +8,7 @@ use std::io::{self, Cursor, Read, Write};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes that an end said.
+/// Bytes that an end sent.
 #[derive(Clone, Default)]
 pub struct Said(Arc<Mutex<Vec<u8>>>);
 
@@ -34,7 +34,7 @@ impl Output for Said {
     }
 }
 
-/// Reads give this many bytes at most: borders fall everywhere.
+/// Reads return at most this many bytes, so that boundaries fall anywhere.
 struct Pieces(Cursor<Vec<u8>>, usize);
 
 impl Read for Pieces {
@@ -44,7 +44,7 @@ impl Read for Pieces {
     }
 }
 
-/// A stream on which these bytes come; what is said on it is kept.
+/// A stream that reads these bytes, and stores the bytes written to it.
 pub fn stream(bytes: &[u8], said: &Said) -> Stream {
     let piece = 1 + bytes.len() % 7 * 100;
     Stream {
@@ -79,7 +79,7 @@ impl Session for Hostile {
     }
 }
 
-/// A transport that can be told nothing.
+/// A transport that ignores hints.
 pub struct Untold;
 
 impl RequestChannel for Untold {

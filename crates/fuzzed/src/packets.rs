@@ -1,5 +1,5 @@
-//! Any datagram: outer packets, parameters, a handshake and an open connection that get it; no
-//! panic, and nothing forged is believed.
+//! Any datagram, for decoders of packets and parameters, a handshake and an open connection: no panic, and no forged
+//! packet is accepted.
 
 use narrows_wire::cookie::Cookie;
 use narrows_wire::noise::early::EarlyMessage;
@@ -38,7 +38,7 @@ fn ends() -> Ends {
     let (open, _) = first.on_start_echo(&echo, &hello(), |_| true).expect("an authentic answer");
     let waiting_client = client([5; 32]);
     let waiting_server = server(waiting_client.start());
-    // What the seeds have, from a key to itself.
+    // The values in the seeds, from a key to itself.
     let (token, message) = (Token([0xc0; 36]), early_message());
     let waiting_early = EarlyHandshake::new(
         Suite::Aes256Gcm,
@@ -53,7 +53,7 @@ fn ends() -> Ends {
     Ends { waiting_client, waiting_server, waiting_early, open }
 }
 
-/// One that asks for something.
+/// An early message with data.
 fn early_message() -> EarlyMessage {
     let (age, frames) = (narrows_base::Duration::ZERO, vec![0xe0, 3, b'G', b'E', b'T']);
     EarlyMessage { age, hello: hello(), frames }
@@ -63,7 +63,7 @@ thread_local! {
     static ENDS: RefCell<Ends> = RefCell::new(ends());
 }
 
-/// Tries one input.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     let _ = Hello::read(bytes);
     ENDS.with_borrow_mut(|ends| {
@@ -102,7 +102,7 @@ pub fn run(bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    /// No fuzzer makes one: what is behind the seal is tried only with this seed.
+    /// No fuzzer can create an authentic one: only this seed tests the code behind the decryption.
     #[test]
     fn a_seed_is_an_authentic_early_start() {
         let made = ENDS.with_borrow(|ends| ends.waiting_early.start().to_vec());

@@ -1,11 +1,11 @@
-//! What the other end of a probe says, and whatever estimate follows from it: no panic, bounded, and what is read can
-//! be written and read the same.
+//! Frames from the other end of a probe, and the resulting estimates: no panic, bounded memory, and decoded frames are
+//! encoded and decoded again unchanged.
 
 use narrows_base::{Duration, Time};
 use narrows_probe::frames::{Frame, FrameReader, MAX_FRAME, MAX_PACKETS};
 use narrows_probe::{Arrival, MAX_BYTES, Observed, Probe};
 
-/// Tries one input: as frames, and as what arrived of each train of a probe.
+/// Runs one input: as frames, and as the arrivals of each train of a probe.
 pub fn run(bytes: &[u8]) {
     let mut reader = FrameReader::default();
     reader.push(bytes);
@@ -17,7 +17,7 @@ pub fn run(bytes: &[u8]) {
         assert!(written.len() <= MAX_FRAME + 5);
         let mut again = FrameReader::default();
         again.push(&written);
-        // A reason may have become longer by what replaces its broken letters; all else is the same.
+        // A reason may be longer after invalid UTF-8 was replaced; all else is equal.
         match (again.next_frame(), &frame) {
             (Ok(Some(Frame::Refused { .. })), Frame::Refused { .. }) => {}
             (other, _) => assert_eq!(other, Ok(Some(frame))),
@@ -26,7 +26,7 @@ pub fn run(bytes: &[u8]) {
     estimate(bytes);
 }
 
-/// A receiver that reports whatever it likes.
+/// A receiver with arbitrary reports.
 fn estimate(bytes: &[u8]) {
     let mut lies = bytes.iter().copied().cycle();
     let mut lie = || u64::from(lies.next().unwrap_or(0));
@@ -41,7 +41,7 @@ fn estimate(bytes: &[u8]) {
         let way = &mut sent_bytes[step.way as usize];
         assert!(*way + step.train.total_bytes() <= MAX_BYTES, "{step:?}");
         let gap = step.train.gap.as_nanos();
-        // Stopped early: so many inputs are tried that not all can be long.
+        // Limited, because long trains would slow down the fuzzing.
         let packets = step.train.packets.min(300);
         *way += u64::from(packets) * u64::from(step.train.bytes);
         let sent = (0..u64::from(packets)).map(|i| now.as_nanos() + i * gap).collect();

@@ -1,9 +1,9 @@
-//! Scenario files: no panic, and a scenario that is accepted is written and read back the same.
+//! Scenario files: no panic, and an accepted scenario is written and read back unchanged.
 
 use narrows_scenario::{Plan, scenario_file};
 use std::path::Path;
 
-/// Tries one input.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if text.contains("trace") {

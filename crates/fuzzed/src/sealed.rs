@@ -1,6 +1,6 @@
-//! A peer that has the keys and keeps to nothing: any payload, properly sealed, at any time, and frames
-//! that make sense one by one and lie together, to a connection that is opening, transfers both ways,
-//! or has ended. No panic; what it holds and sends is bounded, what it sends can be read, and it ends.
+//! An authenticated peer that violates the protocol: any payload, properly sealed, at any time, and frames that are
+//! valid one by one but contradict each other. The connection is opening, transfers in both directions, or has ended.
+//! No panic; memory and sent data are bounded, sent packets can be decoded, and the connection ends.
 
 mod keys;
 
@@ -14,12 +14,12 @@ use narrows_wire::hostile::Peer;
 use narrows_wire::{Frame, Params};
 use std::net::SocketAddr;
 
-/// Bytes of the heap that a connection of these limits may hold: windows and send buffers, each
-/// stream's own little, messages, pieces, books of packets.
+/// Most heap bytes of a connection with these limits: windows and send buffers, stream states, messages, fragments, and
+/// packet records.
 const MAX_HELD: usize = 4 << 20;
-/// Datagrams at one moment at most: more, and there is no end.
+/// More datagrams than this at one time count as endless.
 const MAX_AT_ONCE: usize = 20_000;
-/// Steps of an input.
+/// Most steps of an input.
 const MAX_STEPS: usize = 300;
 
 const PROTOCOLS: [&str; 4] = ["rrtp", "rrtp+tfrc", "tear-reliable", "rrtp+bbr"];
@@ -52,7 +52,7 @@ fn config(which: usize) -> ConnectionConfig {
     }
 }
 
-/// The connection that is tried, and what its application does.
+/// The tested connection with its application.
 struct Tried {
     now: Time,
     connection: Connection,
@@ -91,7 +91,7 @@ impl Tried {
         Tried { now, connection, peer, peer_at, is_closed: false, ours, theirs }
     }
 
-    /// Everything that can happen without time passing.
+    /// Processes everything that needs no time.
     fn settle(&mut self) {
         if self.connection.next_timeout() <= self.now {
             self.connection.on_timeout(self.now);
@@ -127,13 +127,13 @@ impl Tried {
         self.settle();
     }
 
-    /// A stream of either end, by a number.
+    /// A stream of either end, selected by a number.
     fn stream(&self, n: u8) -> Option<u64> {
         let all: Vec<u64> = self.ours.iter().chain(&self.theirs).copied().collect();
         all.get(usize::from(n) % all.len().max(1)).copied()
     }
 
-    /// What its application does.
+    /// One action of the application.
     fn work(&mut self, what: u8, arg: u8) {
         let size = usize::from(arg) * 256;
         let now = self.now;
@@ -168,7 +168,7 @@ impl Tried {
         self.settle();
     }
 
-    /// Both ends transfer, and the peer reports honestly.
+    /// Both ends transfer, and the peer reports correctly.
     fn transfer(&mut self) {
         for one_way in [false, true] {
             self.ours.extend(self.connection.open(one_way));
@@ -185,7 +185,7 @@ impl Tried {
     }
 }
 
-/// Tries one input.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     let mut bytes = Bytes::new(bytes);
     let Some(first) = bytes.byte() else { return };
@@ -211,12 +211,12 @@ pub fn run(bytes: &[u8]) {
                 tried.now += Duration::from_millis(u64::from(arg) * u64::from(arg));
                 tried.settle();
             }
-            // Any payload.
+            // An arbitrary payload.
             1 | 2 => {
                 let payload = bytes.take(usize::from(arg));
                 tried.send(|peer, now| peer.raw(now, payload));
             }
-            // A number as small or as large as a field can hold.
+            // A number as small or as large as a field permits.
             3 => {
                 let lie = bytes.lie();
                 tried.send(|peer, now| peer.liar(now, arg, lie));
@@ -244,7 +244,7 @@ pub fn run(bytes: &[u8]) {
             }
         }
     }
-    // Left alone, it comes to its end.
+    // Without further input, the connection ends.
     let mut wakes = 0;
     while !tried.connection.is_drained() {
         wakes += 1;

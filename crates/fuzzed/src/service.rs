@@ -1,5 +1,5 @@
-//! The file service's server, to which a client says anything on one stream: no panic, an answer of
-//! well-formed frames, no file changed but by a whole upload, nothing outside its folder.
+//! The file service's server with an arbitrary client on one stream: no panic, well-formed frames in the answer, no
+//! file changed except by a complete upload, and no file outside its folder.
 
 use crate::network::{Said, Untold, stream};
 use narrows_files::Service;
@@ -10,7 +10,7 @@ use narrows_files::service::Permits;
 use std::path::{Path, PathBuf};
 
 struct Folder {
-    // Goes away with the thread.
+    // Removed with the thread.
     all: tempfile::TempDir,
     root: PathBuf,
     service: Service,
@@ -28,7 +28,7 @@ fn folder() -> Folder {
     Folder { all, root, service }
 }
 
-/// As it was in the beginning.
+/// Restores the initial files.
 fn reset(root: &Path) {
     for entry in std::fs::read_dir(root).expect("the root").flatten() {
         let path = entry.path();
@@ -50,7 +50,7 @@ thread_local! {
     static FOLDER: Folder = folder();
 }
 
-/// Tries one input.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     FOLDER.with(|folder| {
         reset(&folder.root);

@@ -1,5 +1,5 @@
-//! Everything that a user can write on the command line or in a trace file: no panic, and what
-//! is read can be shown and read again.
+//! All texts that a user can write on the command line or in a trace file: no panic, and accepted values are printed
+//! and parsed again.
 
 use narrows_base::{Spec, spec, units};
 use narrows_link::{LossSpec, Trace};
@@ -8,7 +8,7 @@ use narrows_sim::SourceSpec;
 use narrows_transport::{Preset, Protocol};
 use std::path::Path;
 
-/// Tries one input.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = spec::split(text);
@@ -19,7 +19,7 @@ pub fn run(bytes: &[u8]) {
         let _ = Protocol::read(&spec, Preset::Rfc, 1000);
         let _ = SourceSpec::read(&spec);
     }
-    // A trace names a file: that is not what is tried here.
+    // Traces are files, which this target does not test.
     if !text.contains("trace")
         && let Ok(link) = Link::parse(text, Path::new("."))
     {

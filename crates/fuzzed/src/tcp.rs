@@ -1,5 +1,5 @@
-//! The file service over a real TCP connection on loopback: a server to which anything is said, in
-//! the opening or, behind a true opening, in the stream; and a client whose server says anything.
+//! The file service over a real TCP connection on loopback: a server with arbitrary bytes in the handshake, or in the
+//! stream after a valid handshake; and a client with an arbitrary server.
 
 use crate::network::NEVER;
 use narrows_files::service::Permits;
@@ -30,23 +30,23 @@ fn server() -> SocketAddr {
     SERVER.get_or_init(start).0
 }
 
-/// The first byte says which.
+/// The first byte selects the case.
 pub fn run(bytes: &[u8]) {
     let Some((how, said)) = bytes.split_first() else { return };
     match how % 3 {
         0 => {
             let mut tcp = TcpStream::connect(server()).expect("a connection");
-            // It may hang up before it has read everything.
+            // The server may close the connection before it has read everything.
             let _ = tcp.write_all(said).and_then(|()| tcp.shutdown(Shutdown::Write));
             let _ = tcp.read_to_end(&mut Vec::new());
         }
-        // Who asks nothing gets no answer.
+        // Without a request there is no answer.
         1 if said.is_empty() => {}
         1 => {
             let at = server();
             let mut stream = session(at).open().expect("a true opening");
             let _ = stream.output.write_all(said).and_then(|()| stream.output.finish());
-            // Its end is authentic, whatever was said.
+            // The stream has an authentic end for any request.
             stream.input.read_to_end(&mut Vec::new()).expect("an answer with an end");
         }
         _ => {

@@ -1,10 +1,9 @@
-//! Files that users may write by hand, and addresses: no panic, and what is read can be shown and
-//! read again.
+//! Files that users may write by hand, and addresses: no panic, and accepted texts are printed and parsed again.
 
 use narrows_files::access::{AllowList, known};
 use narrows_files::{CleanPath, Url, error, key, learned};
 
-/// Tries one input.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     assert!(error::shown(text).chars().all(|c| !c.is_control()));
@@ -21,7 +20,7 @@ pub fn run(bytes: &[u8]) {
     one_line(AllowList::read(text).map(|list| assert!(list.len() <= text.len())));
     one_line(known(text, "host:1").map(|_| ()));
     one_line(learned::read(text).map(|all| {
-        // What passes can be used: no rate of zero, no share above one.
+        // Accepted values are usable: no rate of zero, no share above one.
         for known in all.values() {
             assert!(known.path.rate.is_none_or(|rate| rate.as_bps() >= 1));
             assert!(known.path.loss.is_none_or(|share| (0.0..=1.0).contains(&share)));

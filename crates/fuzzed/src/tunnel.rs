@@ -1,4 +1,4 @@
-//! What programs and peers say to a tunnel first: no panic, nothing read beyond what is there, and no text that permits an
+//! First messages of programs and peers to a tunnel: no panic, no read beyond the input, and no text that permits an
 //! address of the server's own network by a name.
 
 use narrows_tunnel::address::special;
@@ -14,7 +14,7 @@ use narrows_tunnel::tun::too_big;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
-/// Tries one input.
+/// Runs one input.
 pub fn run(bytes: &[u8]) {
     packets(bytes);
     if let Some((head, rest)) = bytes.split_first_chunk::<HEAD>()
@@ -61,7 +61,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Packets, and what a server gives.
+/// Packets, and the addresses in a server's assignment.
 fn packets(bytes: &[u8]) {
     if let Some(packet) = Packet::read(bytes) {
         assert_eq!(packet.source.is_ipv4(), packet.destination.is_ipv4());

@@ -1,11 +1,11 @@
-//! Every target for a moment, without a fuzzer: the inputs of `fuzz/seeds`, and some made of them.
-//! `NARROWS_INPUTS=N` tries so many of each.
+//! Runs every target for a moment, without a fuzzer: the inputs of `fuzz/seeds`, and mutations of them.
+//! `NARROWS_INPUTS=N` sets their number.
 
 use narrows_fuzzed::TARGETS;
 use narrows_fuzzed::mutation::{RandomBytes, mutated, seeds, try_input};
 use std::path::Path;
 
-/// Inputs that are made for each target. Those that open connections or files cost more.
+/// Number of mutations for each target. Targets that open connections or files are slower.
 fn count(target: &str) -> u64 {
     let told = std::env::var("NARROWS_INPUTS").ok().and_then(|n| n.parse().ok());
     told.unwrap_or(match target {

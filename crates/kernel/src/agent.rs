@@ -1,4 +1,4 @@
-//! The user-space side: reads records in batches, asks each connection's controller, and writes the answers.
+//! The user-space side: reads records in batches, calls each connection's controller, and writes its limits.
 
 use crate::Error;
 use crate::bpf::system::real_time_priority;
@@ -19,31 +19,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
-/// Between two looks at the ring while records come: what comes in between is one batch, without a wake-up.
+/// Interval between reads of the ring while records arrive. Records of one interval are one batch, without a wake-up.
 const POLL: std::time::Duration = std::time::Duration::from_micros(200);
 /// Longest sleep.
 const MAX_SLEEP: std::time::Duration = std::time::Duration::from_secs(1);
-/// Real-time priority, where permitted: acknowledgements wait for the answers. Below that of emulated links.
+/// Real-time priority, where permitted, since acknowledgements wait for the limits. Below that of emulated links.
 const PRIORITY: i32 = 10;
-/// Elsewhere so much less nice.
+/// Nice value if real-time priority is not permitted.
 const NICE: i32 = -15;
 const WAKE_RING: u64 = 1;
 const WAKE_STOP: u64 = 2;
 
-/// What looks on while an agent answers. It is called by the thread that answers, and must return at once.
+/// Observes an agent. The agent's thread calls it, so its methods must return at once.
 pub trait AgentTap: Send + Sync + std::fmt::Debug {
-    /// How a connection of this number is, at most 60 times a second and only while acknowledgements come, with its
-    /// controller's variables.
+    /// State of the connection with this number, at most 60 times a second and only while acknowledgements arrive, with
+    /// its controller's variables.
     fn seen(&self, connection: u32, figures: &ConnectionFigures, watched: Vec<(&'static str, f64)>);
-    /// It is closed.
+    /// The connection has closed.
     fn closed(&self, connection: u32);
 }
 
-/// Between two looks at a connection.
+/// Interval between observations of a connection.
 const LOOK: Duration = Duration::from_nanos(16_000_000);
 
-/// The user-space side of a registered congestion control, in a thread of its own. Dropping it ends it and takes the
-/// congestion control from the kernel's list; connections that have it go on as Reno.
+/// The user-space side of a registered congestion control, in its own thread. Dropping it stops the thread and removes
+/// the congestion control from the kernel's list. Connections that use it continue as Reno.
 #[derive(Debug)]
 pub struct Agent {
     loaded: Arc<Loaded>,
@@ -52,14 +52,14 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Begins to answer.
+    /// Starts the thread.
     ///
     /// # Errors
-    /// No thread, no descriptor.
+    /// The thread or a descriptor cannot be created.
     pub fn start(loaded: Loaded, choice: Choice) -> Result<Agent, Error> {
         Agent::watched(loaded, choice, None)
     }
-    /// The same, while somebody looks on.
+    /// As [`start`](Agent::start), with an observer.
     ///
     /// # Errors
     /// As [`start`](Agent::start).
@@ -79,7 +79,7 @@ impl Agent {
             .map_err(failed)?;
         Ok(Agent { loaded, stop, thread: Some(thread) })
     }
-    /// Registers a controller under a name that nobody else has, and begins to answer.
+    /// Registers a controller under an unused name, and starts the agent.
     ///
     /// # Errors
     /// As [`Programs::register`] and [`Agent::start`].
@@ -90,11 +90,11 @@ impl Agent {
         let loaded = Programs::prepare()?.register(&name)?;
         Ok((name, Agent::start(loaded, choice)?))
     }
-    /// What is to be seen of it and its connections.
+    /// State of the congestion control and its connections.
     pub fn status(&self) -> Status {
         Status::read(&self.loaded.slots, &self.loaded.control)
     }
-    /// What it shares with the kernel.
+    /// The memory that it shares with the kernel.
     pub fn loaded(&self) -> &Loaded {
         &self.loaded
     }
@@ -118,7 +118,7 @@ fn nanoseconds(clock: ClockId) -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
-/// What the agent sleeps on.
+/// The descriptors on which the agent sleeps.
 #[derive(Debug)]
 struct Wait {
     epoll: OwnedFd,
@@ -134,7 +134,7 @@ impl Wait {
         epoll::add(&epoll, stop, epoll::EventData::new_u64(WAKE_STOP), plain)?;
         Ok(Wait { epoll })
     }
-    /// Whether to stop.
+    /// Sleeps. Returns whether to stop.
     fn wait(&self, at_most: std::time::Duration) -> bool {
         let mut events = Vec::with_capacity(2);
         let seconds = i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX);
@@ -145,16 +145,16 @@ impl Wait {
     }
 }
 
-/// Who has a slot.
+/// Use of a slot.
 #[derive(Debug)]
 enum Tenant {
     Nobody,
     Connection(Box<Connection>),
-    /// Its controller failed: it gets no answers, and goes on as Reno.
+    /// Its controller failed: it gets no further limits, and continues as Reno.
     Failed(u32),
 }
 
-/// All connections, and what is to be done about them.
+/// All connections, and the pending work.
 struct Turn {
     loaded: Arc<Loaded>,
     choice: Choice,
@@ -165,7 +165,7 @@ struct Turn {
     tenants: Vec<Tenant>,
     ticks: BTreeSet<(Time, usize)>,
     armed: Vec<Time>,
-    /// Slots to answer, each with the time of its newest record.
+    /// Slots with new records, each with the time of its newest record.
     touched: Vec<(usize, u64)>,
     times: Vec<u64>,
 }
@@ -191,7 +191,7 @@ impl Turn {
     }
 
     fn run(&mut self, wait: &Wait) {
-        // A sleep ends when it was asked to, not up to 50 µs later.
+        // Sleeps end at the requested time rather than up to 50 µs later.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         if real_time_priority(PRIORITY).is_err() {
             let _ = rustix::process::nice(NICE);
@@ -292,7 +292,8 @@ impl Turn {
         }
     }
 
-    /// Writes what a connection's controller allows; `newest` is the time of the newest record that it knows.
+    /// Writes the limits of a connection's controller. `newest` is the time of the newest record that the controller
+    /// received.
     fn write(&mut self, number: usize, newest: Option<u64>) {
         let Tenant::Connection(c) = &mut self.tenants[number] else { return };
         let Ok(answer) = catch_unwind(AssertUnwindSafe(|| c.answer())) else {
@@ -310,8 +311,8 @@ impl Turn {
         if let Some(newest) = newest {
             slots.store(at + slot::ANSWERED, newest);
         }
-        // A tick that is due already waits a little: a controller that asks for the present moment does not stop
-        // everything else.
+        // A tick that is already due is delayed a little, so that a controller with an immediate tick does not block
+        // the agent.
         let now = self.time(monotonic_ns());
         let Tenant::Connection(c) = &mut self.tenants[number] else { return };
         if let Some(tap) = self.tap.as_ref().filter(|_| now >= c.looked + LOOK) {

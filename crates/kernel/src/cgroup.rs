@@ -12,10 +12,10 @@ use std::time::Duration;
 /// How names of cgroups begin; the process's number follows.
 const PREFIX: &str = "narrows-kernel-";
 
-/// A cgroup (version 2) that exists while this does, or until its last process ends.
+/// A cgroup (version 2) that exists until this value is dropped, or until its last process ends.
 ///
-/// Its file system is mounted for this process alone and nowhere: no matter what is mounted in the namespace at
-/// hand (`ip netns exec` hides /sys/fs/cgroup), and nothing is left mounted.
+/// Its file system is mounted for this process alone, detached from any path. So it does not depend on the mounts of
+/// the current namespace (`ip netns exec` hides /sys/fs/cgroup), and leaves no mount behind.
 #[derive(Debug)]
 pub struct Cgroup {
     parent: OwnedFd,
@@ -24,7 +24,7 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes one, and removes those that killed processes have left.
+    /// Creates one, and removes those of killed processes.
     ///
     /// # Errors
     /// Missing rights, or a kernel without cgroups of version 2.
@@ -50,15 +50,15 @@ impl Cgroup {
         Ok(Cgroup { parent, name, directory })
     }
 
-    /// Its directory.
+    /// Descriptor of its directory.
     pub fn directory(&self) -> &OwnedFd {
         &self.directory
     }
 
-    /// Does something in it, such as starting a command, which stays there; this process comes back.
+    /// Runs `work` inside the cgroup, such as starting a command, which stays there. This process returns afterwards.
     ///
     /// # Errors
-    /// A process that cannot be moved.
+    /// The process cannot be moved.
     pub fn within<T>(&self, work: impl FnOnce() -> T) -> Result<T, Error> {
         enter(&self.directory).map_err(|e| Error::from_kernel("entering the cgroup", &e))?;
         let result = work();
@@ -66,7 +66,7 @@ impl Cgroup {
         Ok(result)
     }
 
-    /// Its processes.
+    /// Processes in the cgroup at present.
     pub fn processes(&self) -> Vec<Pid> {
         let read = || {
             let mut text = String::new();
@@ -78,7 +78,7 @@ impl Cgroup {
         text.lines().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
     }
 
-    /// Sends all of them a signal. 0 and what is no signal do nothing.
+    /// Sends all of them a signal. 0 and invalid numbers have no effect.
     pub fn signal(&self, number: i32) {
         let Some(signal) = Signal::from_named_raw(number) else { return };
         for pid in self.processes() {

@@ -38,28 +38,28 @@ impl Choice {
         &self.text
     }
 
-    /// Whether it goes by the delay of packets all the time, which bursts of its own lengthen.
+    /// Whether it reacts to packet delay all the time, which its own bursts lengthen.
     pub(crate) fn senses_delay(&self) -> bool {
         let mut clauses = self.entry.descriptor.senses.split(';');
         clauses.next().is_some_and(|all_the_time| all_the_time.contains("delay"))
     }
 
-    /// Whether it goes by routers' marks, which the kernel negotiates only where `net.ipv4.tcp_ecn` is 1.
+    /// Whether it reacts to ECN marks, which the kernel negotiates only if `net.ipv4.tcp_ecn` is 1.
     pub fn goes_by_marks(&self) -> bool {
         self.entry.descriptor.senses.contains("mark")
     }
 
-    /// The name under which the kernel has it unless another is asked for: `nw_rrtp`. A longer one is cut.
+    /// The default name in the kernel: `nw_rrtp`. A longer one is shortened.
     pub fn default_name(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         let name: String = self.entry.descriptor.name.chars().map(plain).collect();
         format!("nw_{name}").chars().take(15).collect()
     }
 
-    /// A name that somebody asks for.
+    /// Checks a name that the user gave.
     ///
     /// # Errors
-    /// One that the kernel does not take.
+    /// A name that the kernel does not accept.
     pub fn checked_name(name: &str) -> Result<&str, Error> {
         let valid = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
         if (1..=15).contains(&name.len()) && name.bytes().all(valid) {
@@ -74,7 +74,7 @@ impl Choice {
         let environment = Environment {
             initial_window: window,
             packet_bytes,
-            // Controllers that Linux has are Linux's here, unless a parameter says otherwise.
+            // Controllers that Linux has behave as in Linux, unless a parameter changes that.
             linux: true,
             random_key: RandomKey::from_seed(1).numbered(u64::from(number)),
             ..Environment::default()

@@ -1,8 +1,8 @@
 //! The kernel's records of one connection as the events of a controller.
 //!
-//! Everything that arrived with an acknowledgement is told packet by packet, as rrtp's sender does. What the kernel
-//! does not tell is presumed: a packet that was lost had left just before the newest that arrived, and packets
-//! left when the acknowledgement before had come.
+//! Each packet that arrived with an acknowledgement is reported separately, as rrtp's sender does. The kernel does not
+//! report all times, so two are assumed: a lost packet was sent just before the newest acknowledged one, and packets
+//! are sent at the time of the previous acknowledgement.
 
 use crate::choice::Choice;
 use crate::record::{Kind, Record, State};
@@ -18,7 +18,7 @@ const IPV6: u32 = 40;
 /// Most events of one kind that one record sets off: beyond it a count was wrong.
 const MAX_PACKETS: u32 = 1 << 16;
 
-/// Counts of the kernel, of which only differences are told.
+/// Cumulative counts of the kernel, of which the controller gets the differences.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     lost: u32,
@@ -56,31 +56,31 @@ fn earlier(now: Time, by: Duration) -> Time {
     Time::from_nanos(now.as_nanos().saturating_sub(by.as_nanos()))
 }
 
-/// What the kernel shall do.
+/// Limits for the kernel.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Answer {
     /// Window in segments.
     pub cwnd: u32,
     /// Bytes of payload per second; 0: not paced.
     pub rate: u64,
-    /// Slow-start threshold in segments; 0: none.
+    /// Slow-start threshold in segments; 0: not set.
     pub ssthresh: u32,
     /// Without a rate: whether to pace nevertheless.
     pub smooth: bool,
 }
 
-/// What a connection did so far, and how it is: for those who look on.
+/// State and counts of a connection, for observers.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ConnectionFigures {
     /// The controller's window, in segments.
     pub cwnd: f64,
-    /// Its pacing rate in bit/s with headers; none if it does not pace.
+    /// The controller's pacing rate in bit/s with headers; `None` without pacing.
     pub pacing_bps: Option<f64>,
     /// Segments in flight, as the kernel counts them.
     pub in_flight: u32,
     /// Sum of all round-trip times that were measured, and their number.
     pub rtt_sum: Duration,
-    /// ... and their number.
+    /// Number of RTT samples.
     pub rtt_samples: u64,
     /// Smoothed round-trip time.
     pub srtt: Duration,
@@ -94,7 +94,7 @@ pub struct ConnectionFigures {
     pub retransmitted: u64,
     /// Segments that the kernel found lost.
     pub lost: u64,
-    /// Segments whose acknowledgement said that they were marked.
+    /// Segments whose acknowledgement echoed a congestion mark.
     pub marked: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
@@ -116,16 +116,16 @@ pub struct Connection {
     round_end: u32,
     /// Segments delivered in total: the kernel's count, which wraps.
     delivered: u64,
-    /// Outcomes told.
+    /// Outcomes reported to the controller.
     outcomes: u64,
     in_recovery: bool,
     paced: bool,
     smooth: bool,
-    /// Losses told since the episode began.
+    /// Losses reported since the episode began.
     episode_losses: u64,
-    /// But for what the controller says.
+    /// Without the controller's own values.
     figures: ConnectionFigures,
-    /// When somebody looked at it last.
+    /// Time of the last observation.
     pub(crate) looked: Time,
 }
 
@@ -139,7 +139,7 @@ impl std::fmt::Debug for ControllerOf {
 }
 
 impl Connection {
-    /// At its first record, which tells its MSS.
+    /// At its first record, which has its MSS.
     pub fn new(choice: &Choice, first: &Record, now: Time) -> Connection {
         let header = first.tcp_header + if first.ipv6 { IPV6 } else { IPV4 };
         let packet_bytes = (first.mss + header).clamp(100, 1 << 20);
@@ -167,7 +167,7 @@ impl Connection {
             looked: Time::ZERO,
         }
     }
-    /// What it did so far.
+    /// State and counts so far.
     pub fn figures(&self) -> ConnectionFigures {
         let SendLimits { cwnd, pacing_rate, .. } = self.controller.0.send_limits();
         let pacing_bps = pacing_rate.map(|rate| rate.as_bps() as f64);
@@ -207,7 +207,7 @@ impl Connection {
     pub fn next_tick(&self) -> Time {
         self.controller.0.next_tick()
     }
-    /// Calls it if that time has come.
+    /// Calls it if that time has been reached.
     pub fn tick(&mut self, now: Time) {
         let now = now.max(self.last);
         self.last = now;
@@ -216,7 +216,8 @@ impl Connection {
         }
     }
 
-    /// What the controller allows. Its segments are the kernel's; its rate counts headers, the kernel's does not.
+    /// The controller's limits for the kernel. Both count the same segments; the controller's rate includes headers,
+    /// the kernel's does not.
     pub fn answer(&mut self) -> Answer {
         let SendLimits { cwnd, pacing_rate, ssthresh } = self.controller.0.send_limits();
         self.paced = pacing_rate.is_some();
@@ -246,7 +247,8 @@ impl Connection {
         self.flight_before = r.in_flight;
     }
 
-    /// Packets that left since the last record: when that had come, or, out of silence, a round trip ago.
+    /// Reports packets sent since the last record. Their time is that of the last record, or at most an RTT ago if no
+    /// packet was in flight.
     fn tell_sent(&mut self, r: &Record, before: &Counts, (last, now): (Time, Time)) {
         let sent = growth(r.sent, before.sent);
         let again = growth(r.retransmitted, before.retransmitted).min(sent);
@@ -276,7 +278,7 @@ impl Connection {
         RecoveryEvent {
             now,
             cause,
-            // Without what arrived out of order: those have been replaced by new packets already.
+            // Without SACKed packets: new packets have already replaced them.
             flight: u64::from(r.packets_out.saturating_sub(r.sacked_out)),
             outstanding: u64::from(r.in_flight),
             min_rtt: self.min_rtt,
@@ -296,7 +298,7 @@ impl Connection {
         self.delivered += u64::from(delivered);
         let marks = growth(r.delivered_ce, before.marked).min(delivered);
         let lost = growth(r.lost, before.lost);
-        // In the order in which they left.
+        // In the order of sending.
         for _ in 0..lost {
             self.outcome(now, sent, true, false);
         }
@@ -333,7 +335,7 @@ impl Connection {
             total_delivered: self.delivered,
             app_limited: r.sample_app_limited,
         });
-        // The packet now acknowledged left after the last round's end was acknowledged.
+        // The packet now acknowledged was sent after the last round's end was acknowledged.
         let past = r.sample_prior_delivered.wrapping_sub(self.round_end) <= u32::MAX / 2;
         let round_start = r.sample_delivered > 0 && past;
         if round_start {
@@ -358,7 +360,7 @@ impl Connection {
             flight: u64::from(r.packets_out),
             outstanding: u64::from(r.in_flight),
             prior_outstanding: u64::from(r.prior_in_flight),
-            // What is paced rarely fills its window.
+            // A paced sender rarely fills its window.
             window_limited: r.cwnd_limited || (self.paced && !r.app_limited),
             in_recovery: self.in_recovery,
             round: self.round,

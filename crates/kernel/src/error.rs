@@ -2,19 +2,19 @@
 
 use narrows_base::SpecError;
 
-/// Why the kernel's TCP cannot be driven: one line each, with what is missing.
+/// Why the kernel's TCP cannot be controlled: one line each, with the missing part.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// No such controller, or a parameter that it does not have or cannot take.
+    /// No such controller, or an unknown or invalid parameter.
     Specification(SpecError),
-    /// It goes by packet numbers or has a receiver side, which only rrtp can give it.
+    /// It needs packet numbers or has a receiver side; only rrtp supports that.
     NeedsRrtp(&'static str),
-    /// It sends as it was told, whatever is acknowledged.
+    /// It sends at a fixed rate, regardless of acknowledgements.
     Unresponsive(&'static str),
     /// It is not among those that are inside the kernel.
     NotNative(&'static str),
-    /// A name that the kernel does not take.
+    /// A name that the kernel does not accept.
     BadName(String),
     /// A congestion control of this name exists.
     NameInUse(String),
@@ -22,20 +22,20 @@ pub enum Error {
     NotPermitted,
     /// The kernel does not describe its types.
     NoBtf,
-    /// What describes its types cannot be read.
+    /// The description of the kernel's types cannot be read.
     DamagedBtf,
-    /// The kernel takes no congestion control as eBPF.
+    /// The kernel does not support congestion controls as eBPF.
     NoStructOps,
     /// The kernel's verifier refuses a program.
     Refused {
-        /// Which.
+        /// Name of the program.
         program: String,
         /// The verifier's last line.
         why: String,
     },
     /// The object of the programs is not as it should be.
     Object(String),
-    /// Something else failed.
+    /// Any other error.
     System(String),
 }
 
@@ -63,7 +63,7 @@ impl std::fmt::Display for Error {
             ),
             Error::Unresponsive(name) => write!(
                 f,
-                "{name} sends at a told rate and gives way to nobody: use rrtp+{name} over rrtp"
+                "{name} sends at a fixed rate and ignores other flows: use rrtp+{name} over rrtp"
             ),
             Error::NotNative(name) => write!(
                 f,

@@ -1,7 +1,7 @@
-//! What is loaded on this machine: a file per congestion control, which its agent keeps locked while it lives.
+//! The registry of loaded congestion controls: a file for each, which its agent keeps locked while it runs.
 //!
-//! The lock, not the process's number, says whether an agent is there: the kernel gives it up with the process, and
-//! nobody else can come to have it.
+//! The lock, not the process's number, shows whether the agent runs. The kernel releases it with the process, and
+//! unlike a number it is not reused.
 
 use crate::Error;
 use crate::bpf::object::foreign;
@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 
 /// Where the files are.
 const FOLDER: &str = "/run/narrows/kernel";
-/// Which congestion control connections have that nothing else chooses one for, in this network namespace.
+/// Default congestion control of new connections in this network namespace.
 const SYSTEM: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
-/// How long an agent may take to end.
+/// Longest wait for an agent to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A loaded congestion control, as its file tells.
+/// A loaded congestion control, as described by its file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Instance {
     /// Its name in the kernel.
@@ -31,11 +31,11 @@ pub struct Instance {
     pub controller: String,
     /// The agent's process.
     pub pid: i32,
-    /// Numbers of its maps: slots, and what is common.
+    /// Ids of its maps: slots, and shared state.
     pub map_ids: [u32; 2],
     /// Of one wholly inside the kernel, which needs no process: its number there.
     pub native: Option<u32>,
-    /// What was the system's congestion control before, if it has become it.
+    /// The system's congestion control before, if this one has replaced it.
     pub system_before: Option<String>,
 }
 
@@ -47,14 +47,14 @@ pub struct Registration {
     stays: bool,
 }
 
-/// Who is behind a file.
+/// State of the agent behind a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Agent {
     /// It lives. It may be stopped nevertheless.
     Living,
     /// It has been killed.
     Gone,
-    /// It needs none: the congestion control is wholly inside the kernel.
+    /// No agent: the congestion control runs wholly inside the kernel.
     Needless,
 }
 
@@ -89,7 +89,7 @@ impl Instance {
         instance
     }
 
-    /// All, by name.
+    /// All instances, by name.
     pub fn all() -> Vec<Instance> {
         let files = std::fs::read_dir(FOLDER).into_iter().flatten().flatten();
         let mut names: Vec<String> =
@@ -113,19 +113,19 @@ impl Instance {
             Err(_) => Agent::Living,
         }
     }
-    /// What it does; an error if nothing is left of it.
+    /// Its state.
     ///
     /// # Errors
-    /// Maps that are gone; missing rights.
+    /// The maps no longer exist, or permission is missing.
     pub fn status(&self) -> Result<Status, Error> {
         let [slots, control] = foreign(self.map_ids)?;
         Ok(Status::read(&slots, &control))
     }
 
-    /// Ends its agent, also a stopped one, and waits until it has gone; clears away what a killed one has left.
+    /// Ends its agent, even a stopped one, and waits for its end. Removes the leftovers of a killed agent.
     ///
     /// # Errors
-    /// Missing rights, or an agent that does not end.
+    /// Permission is missing, or the agent does not end.
     pub fn unload(&self) -> Result<(), Error> {
         let failed =
             |e: std::io::Error| Error::from_kernel(&format!("unloading {}", self.name), &e);
@@ -139,7 +139,7 @@ impl Instance {
                     self.name, self.pid
                 )));
             }
-            // Asked once; one that does not hear is killed, and what it leaves is cleared away below.
+            // INT first; an agent that does not react is killed, and its leftovers are removed below.
             let signal = if begun.elapsed() < PATIENCE / 2 { Signal::INT } else { Signal::KILL };
             if asked != Some(signal) {
                 kill_process(pid, signal).map_err(|e| failed(e.into()))?;
@@ -151,7 +151,7 @@ impl Instance {
         self.undo_system();
         if let Some(id) = self.native {
             match unregister(id) {
-                // Somebody else has done it.
+                // Another process has done it.
                 Err(Error::System(_)) | Ok(()) => {}
                 Err(e) => return Err(e),
             }
@@ -162,7 +162,7 @@ impl Instance {
         }
     }
 
-    /// Gives the system's congestion control back, if it is still this one.
+    /// Restores the system's previous congestion control, if this one is still in use.
     fn undo_system(&self) {
         let Some(before) = &self.system_before else { return };
         if std::fs::read_to_string(SYSTEM).is_ok_and(|now| now.trim() == self.name) {
@@ -170,11 +170,11 @@ impl Instance {
         }
     }
 
-    /// Waits until the agent has gone, however, and clears away what it leaves: for a process of its own beside an
+    /// Waits until the agent has ended in any way, and removes its leftovers. Runs in a separate process beside an
     /// agent that has changed the system's congestion control.
     ///
     /// # Errors
-    /// A file that is not there.
+    /// The file does not exist.
     pub fn guard(name: &str) -> Result<(), Error> {
         let failed = |e: std::io::Error| Error::from_kernel(&format!("guarding {name}"), &e);
         let file = File::open(Path::new(FOLDER).join(name)).map_err(failed)?;
@@ -187,7 +187,7 @@ impl Instance {
     }
 }
 
-/// Makes the folder, for root alone to write in. One that others can write to is refused.
+/// Creates the folder, writable by root alone. One that other users can write to is refused.
 fn own_folder() -> std::io::Result<()> {
     let path = Path::new(FOLDER);
     std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)?;
@@ -205,7 +205,7 @@ fn own_folder() -> std::io::Result<()> {
 
 /// Leaves the terminal's session: neither Ctrl-C nor the terminal's end concern this process any more.
 pub fn leave_session() {
-    // It fails for the leader of a group of processes, who has left already.
+    // It fails for the leader of a process group, which is outside the session already.
     let _ = rustix::process::setsid();
 }
 
@@ -217,7 +217,7 @@ impl Registration {
     pub fn new(instance: Instance) -> Result<Registration, Error> {
         let failed = |e: std::io::Error| Error::from_kernel(&format!("writing {FOLDER}"), &e);
         own_folder().map_err(failed)?;
-        // Readable for root alone: whoever can open a file can hold a lock on it.
+        // Readable by root alone: a process that can open a file can hold a lock on it.
         let mut file = File::options()
             .read(true)
             .write(true)
@@ -229,7 +229,7 @@ impl Registration {
             .map_err(failed)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| Error::NameInUse(instance.name.clone()))?;
-        // What a killed agent has left.
+        // Leftovers of a killed agent.
         let mut left = String::new();
         file.read_to_string(&mut left).map_err(failed)?;
         Instance::parse(&instance.name, &left).undo_system();
@@ -237,7 +237,7 @@ impl Registration {
         registration.write().map_err(failed)?;
         Ok(registration)
     }
-    /// Leaves everything as it is: for what needs no process.
+    /// Leaves everything in place, for a congestion control that needs no process.
     pub fn leave(mut self) {
         self.stays = true;
     }
@@ -248,15 +248,15 @@ impl Registration {
         self.file.write_all(self.instance.text().as_bytes())
     }
 
-    /// Makes it the congestion control of connections that nothing else chooses one for, until this is dropped.
+    /// Makes it the default congestion control of new connections until this value is dropped.
     ///
     /// # Errors
-    /// Missing rights.
+    /// Permission is missing.
     pub fn become_system(&mut self) -> Result<(), Error> {
         let failed = |e: std::io::Error| Error::from_kernel(&format!("writing {SYSTEM}"), &e);
         let before = std::fs::read_to_string(SYSTEM).map_err(failed)?;
         self.instance.system_before = Some(before.trim().to_string());
-        // First the note of what it was: whoever is killed in between has changed nothing.
+        // The previous value is saved first: if the process is killed in between, the setting is unchanged.
         self.write().map_err(failed)?;
         std::fs::write(SYSTEM, &self.instance.name).map_err(failed)
     }

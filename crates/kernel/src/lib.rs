@@ -1,9 +1,9 @@
 //! Narrows' controllers for the Linux kernel's TCP.
 //!
-//! A small eBPF congestion control (`bpf/narrows.bpf.c`) reports every acknowledgement to user space, where the
-//! controllers of `narrows list controllers` answer with a window and a pacing rate: [`Agent`] is the
-//! [`Controller`](narrows_congestion::Controller) contract's driver for it. If the answers are late, the eBPF side
-//! goes on as Reno by itself.
+//! A small eBPF congestion control (`bpf/narrows.bpf.c`) reports every acknowledgement to user space. There the
+//! controllers of `narrows list controllers` set a window and a pacing rate: [`Agent`] is the
+//! [`Controller`](narrows_congestion::Controller) contract's driver for it. If the limits are late, the eBPF side
+//! continues as Reno by itself.
 //!
 //! ```no_run
 //! use narrows_kernel::{Agent, Choice, Programs};

@@ -12,7 +12,7 @@ const WINDOW: u32 = 32;
 const ERROR: u32 = 16;
 const GAIN: u32 = 24;
 
-/// A controller that needs nobody in user space.
+/// A controller that runs inside the kernel, without user space.
 #[derive(Clone, Debug)]
 pub struct Native {
     text: String,
@@ -53,7 +53,7 @@ impl Native {
         bytes
     }
 
-    /// `struct stpd_gains`, by product.
+    /// `struct stpd_gains`, for each BDP of the table.
     pub(crate) fn gains(&self) -> impl Iterator<Item = [u8; 8]> {
         self.numbers.gains.iter().map(|(kp, kd)| {
             let [kp, kd] = [kp, kd].map(|gain| (places(*gain, GAIN) as u32).to_ne_bytes());
@@ -71,7 +71,7 @@ fn startup(startup: Startup) -> u32 {
     }
 }
 
-/// With so many binary places, to the nearest.
+/// Rounded to `places` binary places.
 fn places(value: f64, places: u32) -> f64 {
     (value * f64::from(places).exp2()).round()
 }

@@ -10,8 +10,8 @@ use narrows_congestion::stpd::{self, Startup};
 use narrows_congestion::{Ack, Controller, Environment};
 use std::collections::BTreeSet;
 
-/// What the windows may differ by, in packets, after any number of acknowledgements that both are told: each rounds to
-/// 2^-32 packets, errors to 2^-16 and gains to 2^-24.
+/// Largest difference of the windows, in packets, after any number of acknowledgements. Each side rounds to 2^-32
+/// packets, errors to 2^-16 and gains to 2^-24.
 const MOST: f64 = 0.02;
 
 /// Where `struct stpd_state` has the stage of its start: 0 when it is over.
@@ -50,8 +50,7 @@ fn floating(text: &str, window: f64) -> Box<dyn Controller> {
     stpd::build(&settings, &Environment { initial_window: window, ..Environment::default() })
 }
 
-/// Every product, queue and parameter: the same decisions, acknowledgement by acknowledgement. The program is run by
-/// the kernel.
+/// Every BDP, queue and parameter: the same decisions at each acknowledgement. The kernel runs the program.
 #[test]
 fn fixed_point_decides_as_floating_point() {
     let Some((programs, _)) = prepared() else { return };
@@ -69,7 +68,7 @@ fn fixed_point_decides_as_floating_point() {
             let key = RandomKey::from_seed(seed).numbered(i as u64);
             let mut controller = floating(text, 10.0);
             let mut step = Step::begin(10, native.numbers.startup);
-            // A path of so many packets; what is beyond waits in its queue.
+            // A path of `path` packets; further packets wait in its queue.
             let (path, base_us) = (5.0 + 400.0 * key.draw(1).powi(2), 1000.0 + 1e5 * key.draw(2));
             let (mut least, mut stages) = (u32::MAX, BTreeSet::new());
             for n in 0..5000_u64 {
@@ -128,8 +127,8 @@ fn ack(rtt: Duration, min_rtt: Duration, product: u32, may_rise: bool, delivers:
     }
 }
 
-/// Real transfers, of which the kernel records every event: the floating-point controller, told the same by the driver
-/// that it has in user space, comes to the same window at each of them. Slow start, loss recoveries and control.
+/// Real transfers, of which the kernel records every event. The floating-point controller, driven in user space by the
+/// same events, computes the same window at each of them. Slow start, loss recovery and control are covered.
 #[test]
 fn recorded_transfers_are_decided_alike() {
     for (name, loss) in [("nw_native_0", 0.0), ("nw_native_1", 0.01)] {

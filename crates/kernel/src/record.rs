@@ -1,4 +1,4 @@
-//! What programs and user space exchange; `bpf/shared.h` has the same.
+//! The data that programs and user space exchange; `bpf/shared.h` has the same layout.
 
 /// Connections that have a controller at once.
 pub const SLOTS: usize = 4096;
@@ -6,30 +6,30 @@ pub const SLOTS: usize = 4096;
 pub const RING_BYTES: usize = 4 << 20;
 /// Size of a slot.
 pub const SLOT_BYTES: usize = 128;
-/// Size of what is common.
+/// Size of the state that all connections share.
 pub const CONTROL_BYTES: usize = 4096;
 /// Size of a record.
 pub const RECORD_BYTES: usize = 112;
 
 /// Offsets in a slot.
 pub mod slot {
-    /// Time of the newest record that the answer knows.
+    /// Time of the newest record that the limits are based on.
     pub const ANSWERED: usize = 0;
-    /// Whom the answer is for.
+    /// The connection that the limits are for.
     pub const ANSWERED_CONNECTION: usize = 8;
     /// Window in segments.
     pub const CWND: usize = 12;
     /// Bytes of payload per second; 0: not paced.
     pub const RATE: usize = 16;
-    /// Slow-start threshold in segments; 0: none.
+    /// Slow-start threshold in segments; 0: not set.
     pub const SSTHRESH: usize = 24;
     /// Without a rate: whether to pace nevertheless.
     pub const SMOOTH: usize = 28;
-    /// Who has the slot; 0: nobody.
+    /// The connection that has the slot; 0: free.
     pub const CONNECTION: usize = 64;
-    /// Who decides.
+    /// Source of the limits in force.
     pub const MODE: usize = 68;
-    /// The kernel's window.
+    /// The window in force.
     pub const APPLIED_CWND: usize = 72;
     /// Smoothed RTT in microseconds.
     pub const SRTT_US: usize = 76;
@@ -43,7 +43,7 @@ pub mod slot {
     pub const MSS: usize = 108;
 }
 
-/// Offsets in what is common.
+/// Offsets in the shared state.
 pub mod control {
     /// Whether the next record shall wake the reader.
     pub const ASLEEP: usize = 0;
@@ -62,19 +62,19 @@ pub mod control {
     pub const STATISTICS: usize = 128;
 }
 
-/// Who decides over a connection.
+/// Source of a connection's limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// No answer yet.
+    /// No limits received yet.
     New,
-    /// The controller.
+    /// The controller in user space.
     Controlled,
     /// The program itself, as Reno.
     Fallback,
 }
 
 impl Mode {
-    /// From a slot.
+    /// The value of a slot's field.
     pub fn from_u32(value: u32) -> Mode {
         match value {
             0 => Mode::New,
@@ -84,7 +84,7 @@ impl Mode {
     }
 }
 
-/// What a record tells.
+/// Event of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// An acknowledgement.
@@ -98,7 +98,7 @@ pub enum Kind {
 /// State of the kernel's loss recovery (`TCP_CA_…`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Nothing is amiss; or something may be.
+    /// The kernel's `TCP_CA_Open` or `TCP_CA_Disorder`.
     Open,
     /// A mark, or the host's own queue was full.
     Cwr,
@@ -108,7 +108,7 @@ pub enum State {
     Loss,
 }
 
-/// A record.
+/// A report of one event of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     pub time: u64,

@@ -1,5 +1,5 @@
-//! What a loaded congestion control does, read from the memory that it shares with the kernel: also by another
-//! process, and also if the user-space side is stopped or gone.
+//! State of a loaded congestion control, read from the memory that it shares with the kernel. Any process can read it,
+//! even if the user-space side is stopped or has ended.
 
 use crate::bpf::system::SharedMemory;
 use crate::record::{Mode, SLOT_BYTES, SLOTS, control, slot};
@@ -10,16 +10,16 @@ const BUCKETS: usize = 400;
 /// Words of statistics before the buckets.
 const HEAD: usize = 6;
 
-/// Of the user-space side: how long records wait for their answer.
+/// Of the user-space side: how long records wait for the resulting limits.
 #[derive(Clone, Debug)]
 pub struct Statistics {
     records: u64,
     batches: u64,
     max_ns: u64,
-    /// Since when, and when the last batch was answered (CLOCK_MONOTONIC).
+    /// Start of the statistics, and time of the last finished batch (CLOCK_MONOTONIC).
     since: u64,
     last: u64,
-    /// Processor time of the thread that answers.
+    /// Processor time of the agent's thread.
     cpu_ns: u64,
     /// By the logarithm of the delay.
     buckets: Vec<u64>,
@@ -38,7 +38,7 @@ fn bucket(ns: u64) -> usize {
 }
 
 impl Statistics {
-    /// Records of these times were answered at `now`, by a thread that has had so much processor time.
+    /// Records of these times were handled at `now`. `cpu_ns` is the thread's processor time so far.
     pub(crate) fn batch(&mut self, times: &[u64], now: u64, cpu_ns: u64) {
         self.cpu_ns = cpu_ns;
         if self.since == 0 {
@@ -65,7 +65,7 @@ impl Statistics {
         let (records, batches, max_ns) = (word(0), word(1), word(2));
         Statistics { records, batches, max_ns, since, last, cpu_ns, buckets }
     }
-    /// Records answered.
+    /// Handled records.
     pub fn records(&self) -> u64 {
         self.records
     }
@@ -73,7 +73,7 @@ impl Statistics {
     pub fn batches(&self) -> u64 {
         self.batches
     }
-    /// Processor time of the thread that answers, in seconds.
+    /// Processor time of the agent's thread, in seconds.
     pub fn cpu_s(&self) -> f64 {
         self.cpu_ns as f64 * 1e-9
     }
@@ -82,7 +82,7 @@ impl Statistics {
         let seconds = self.last.saturating_sub(self.since) as f64 * 1e-9;
         if seconds > 0.0 { self.records as f64 / seconds } else { 0.0 }
     }
-    /// Seconds within which this part of the records was answered.
+    /// Quantile of the delay in seconds: this part of the records was handled within it.
     pub fn delay_s(&self, part: f64) -> f64 {
         let wanted = (part * self.buckets.iter().sum::<u64>() as f64).ceil();
         let mut seen = 0;
@@ -103,9 +103,9 @@ impl Statistics {
 /// A connection, as the kernel has it.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionStatus {
-    /// Its number.
+    /// Number of the connection, counted since loading.
     pub number: u32,
-    /// Who decides.
+    /// Source of its limits.
     pub decided_by: DecidedBy,
     /// Window in segments.
     pub cwnd: u32,
@@ -121,28 +121,28 @@ pub struct ConnectionStatus {
     pub mss: u32,
 }
 
-/// Who decides over a connection.
+/// Source of a connection's limits.
 pub use crate::record::Mode as DecidedBy;
 
-/// What holds for all.
+/// State of a congestion control.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// Living connections that have a slot.
     pub connections: Vec<ConnectionStatus>,
     /// Connections so far that had one.
     pub seen: u64,
-    /// Connections that found none: plain Reno.
+    /// Connections that found no free slot: plain Reno.
     pub without_slot: u64,
     /// Records that found the ring full.
     pub lost_records: u64,
-    /// How often a connection went on as Reno because answers were late.
+    /// How often a connection continued as Reno because limits were late.
     pub fallbacks: u64,
     /// Of the user-space side.
     pub statistics: Statistics,
 }
 
 impl Status {
-    /// Reads it.
+    /// Reads the state.
     pub fn read(slots: &SharedMemory, common: &SharedMemory) -> Status {
         let one = |number: usize| {
             let at = number * SLOT_BYTES;

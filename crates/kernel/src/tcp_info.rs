@@ -1,10 +1,10 @@
-//! What the kernel tells of a TCP connection (`TCP_INFO`), whatever its congestion control is.
+//! The kernel's state of a TCP connection (`TCP_INFO`), with any congestion control.
 
 use crate::bpf::system::{TCP_INFO_BYTES, max_pacing_rate, tcp_info};
 use std::io;
 use std::os::fd::AsFd;
 
-/// A connection as its sender sees it. What an older kernel does not tell is 0.
+/// A connection as its sender sees it. Fields that an older kernel lacks are 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TcpInfo {
     /// Smoothed round-trip time in microseconds.
@@ -15,7 +15,7 @@ pub struct TcpInfo {
     pub pacing_rate: u64,
     /// Segments with data sent, retransmissions included.
     pub segments_sent: u32,
-    /// Retransmissions.
+    /// Segments retransmitted since the connection began.
     pub retransmissions: u32,
     /// Bytes of payload sent, retransmissions included.
     pub bytes_sent: u64,

@@ -1,5 +1,5 @@
-//! The kernel's TCP under our controllers, over emulated links between namespaces that the tests make. They need
-//! root; without it each says so and is skipped.
+//! The kernel's TCP with Narrows' controllers, over emulated links between namespaces that the tests create. They need
+//! root; without it each test prints that and is skipped.
 
 use crate::bpf::Programs;
 use crate::bpf::object::foreign;
@@ -19,7 +19,7 @@ use std::time::Instant;
 /// Round-trip time of the link.
 const RTT_MS: u64 = 40;
 
-/// A link of 20 Mbit/s between two namespaces, with a receiver at its end that tells how much comes when.
+/// A link of 20 Mbit/s between two namespaces. The receiver at its end reports arrivals with their times.
 pub(crate) struct Net {
     a: Namespace,
     _b: Namespace,
@@ -32,7 +32,7 @@ impl Net {
     fn new() -> Result<Net, narrows_emulator::Error> {
         Net::losing(0.0)
     }
-    /// … that loses this part of the data.
+    /// A link that loses this share of the data.
     pub(crate) fn losing(loss: f64) -> Result<Net, narrows_emulator::Error> {
         let (a, b) = (Namespace::create("a")?, Namespace::create("b")?);
         let way = || {
@@ -57,7 +57,7 @@ impl Net {
     }
 }
 
-/// What a test needs; `None` says why it cannot be had.
+/// Requirements of a test; `None` after a message if they are not met.
 pub(crate) fn prepared() -> Option<(Programs, Net)> {
     let programs = match Programs::prepare() {
         Ok(programs) => programs,
@@ -76,12 +76,12 @@ pub(crate) fn prepared() -> Option<(Programs, Net)> {
     }
 }
 
-/// Sends until told to stop, in a thread.
+/// Sends in a thread until the connection is closed.
 pub(crate) fn send_forever(mut near: TcpStream) {
     std::thread::spawn(move || while near.write_all(&[7; 16384]).is_ok() {});
 }
 
-/// Reads so many bytes and returns the longest time without any.
+/// Reads `bytes` bytes and returns the longest time without an arrival.
 pub(crate) fn read(far: &mut TcpStream, bytes: usize) -> std::time::Duration {
     let (mut left, mut last) = (bytes, Instant::now());
     let mut longest = std::time::Duration::ZERO;
@@ -112,7 +112,7 @@ fn a_congestion_control_comes_and_goes() {
     assert!(!known("nw_comes_goes"), "dropping it takes it from the list");
 }
 
-/// The controller's window, not the kernel's, is what is sent: `vegas` keeps the link full without filling its queue.
+/// The controller's window, not the kernel's, is in force: `vegas` keeps the link full without filling its queue.
 #[test]
 fn the_controller_decides() {
     let Some((programs, net)) = prepared() else { return };
@@ -131,7 +131,7 @@ fn the_controller_decides() {
     assert!(c.cwnd > 20 && c.cwnd < 120, "{c:?}");
 }
 
-/// A dropped agent is an unloaded congestion control: its connections go on.
+/// A dropped agent is an unloaded congestion control: its connections continue.
 #[test]
 fn unloading_leaves_connections_living() {
     let Some((programs, net)) = prepared() else { return };
@@ -169,7 +169,7 @@ fn who_finds_no_slot_goes_on_as_reno() {
     assert_eq!(agent.status().seen, 3);
 }
 
-/// Whatever is in the slots, the kernel goes on; and without answers so does the transfer.
+/// With any content of the slots, the kernel continues. Without limits, so does the transfer.
 #[test]
 fn hostile_answers_hurt_nobody() {
     let Some((programs, net)) = prepared() else { return };
@@ -196,13 +196,13 @@ fn hostile_answers_hurt_nobody() {
     }
     let cwnd = loaded.slots.load_u32(slot::APPLIED_CWND);
     assert!((1..=1 << 20).contains(&cwnd), "{cwnd}");
-    // As if nobody had ever answered.
+    // As if no limits had ever been written.
     loaded.slots.store(slot::ANSWERED, 0);
     read(&mut far, 2_000_000);
     assert_eq!(loaded.slots.load_u32(SLOT_BYTES + slot::CONNECTION), 0, "one slot is in use");
 }
 
-/// What the test below starts as a process of its own; nothing when the tests are run.
+/// The process that the test below starts; without effect in a normal test run.
 #[test]
 fn agent_process() {
     let Ok(name) = std::env::var("NARROWS_TEST_AGENT") else { return };
@@ -245,12 +245,12 @@ fn start_agent(name: &str) -> (AgentProcess, [SharedMemory; 2]) {
     (process, foreign(ids.expect("the agent has not started")).unwrap())
 }
 
-/// What a reader sees while the agent is away.
+/// Observations of a reader while the agent is away.
 struct ReadOn {
-    /// How often connections have gone on as Reno meanwhile.
+    /// How often connections have continued as Reno meanwhile.
     fallbacks: u64,
     status: Status,
-    /// The longest time in which nothing came.
+    /// The longest time without an arrival.
     longest: std::time::Duration,
 }
 
@@ -262,16 +262,15 @@ fn read_on(memory: &[SharedMemory; 2], far: &mut TcpStream, bytes: usize) -> Rea
     ReadOn { fallbacks: status.fallbacks - before, status, longest }
 }
 
-/// The one in the middle: a busy machine may hold up any single one, an agent that is waited for holds up all.
+/// Compares the median: a busy machine may delay any single transfer, but waiting for the agent would delay all.
 fn stall_less_than_three_rtts(mut longest: Vec<std::time::Duration>) {
     longest.sort();
     let middle = longest[longest.len() / 2];
     assert!(middle <= std::time::Duration::from_millis(3 * RTT_MS), "nothing came for {longest:?}");
 }
 
-/// Ten times a stopped agent, ten times a killed one: the transfer stalls for no more than three round trips, and
-/// each time the kernel's side notices, counts it, and goes on by itself; when answers come again, the controller
-/// takes over.
+/// The agent is stopped ten times, and killed ten times. The transfer stalls for at most three RTTs. Each time the
+/// kernel's side detects it, counts it and continues by itself; when limits arrive again, the controller takes over.
 #[test]
 fn a_stopped_or_killed_agent_stalls_no_transfer() {
     let Some((_, net)) = prepared() else { return };
@@ -308,8 +307,8 @@ fn a_stopped_or_killed_agent_stalls_no_transfer() {
     stall_less_than_three_rtts(longest);
 }
 
-/// A ring that nobody empties fills up: records are lost and counted, the transfer goes on as Reno. Who reads later
-/// learns from the totals of later records what it has missed, and takes over.
+/// A ring that is not read fills up: records are lost and counted, and the transfer continues as Reno. A later agent
+/// computes the missed events from the totals of later records, and takes over.
 #[test]
 fn a_full_ring_loses_records_and_nothing_else() {
     let Some((_, net)) = prepared() else { return };
@@ -325,6 +324,6 @@ fn a_full_ring_loses_records_and_nothing_else() {
     read(&mut far, 2_000_000);
     let s = agent.status();
     assert_eq!(s.connections[0].decided_by, DecidedBy::Controlled, "{s:?}");
-    // The full ring was older than every answer until it was empty; from then on nothing is late.
+    // Until the full ring was empty, its records were older than any limits; from then on no limits are late.
     assert!(s.fallbacks <= 3 && s.statistics.records() > 300, "{s:?}");
 }

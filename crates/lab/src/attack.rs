@@ -1,9 +1,9 @@
-//! `narrows attack`: searches for the network on which a controller does worst.
+//! `narrows attack`: searches for the networks on which a controller performs worst.
 //!
 //! ```text
 //!   draw cases ─> run each with three seeds ─> keep the worst, change them a little, run again ─> …
-//!   ─> run the worst with fresh seeds (the worst of many is partly chance) ─> leave out of each what it
-//!   does not need ─> a scenario file each
+//!   ─> run the worst with new seeds (the worst of many is partly chance) ─> remove impairments that are
+//!   not needed ─> a scenario file each
 //! ```
 //!
 //! In simulation only: no packet leaves the machine. The same options, seed and budget give the same results with any
@@ -25,53 +25,53 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Cases that are drawn and run together.
+/// Number of cases that are drawn and run together.
 const BATCH: usize = 16;
-/// Of the budget, this share goes to cases that have nothing to do with each other.
+/// Share of the budget for independent cases.
 const EXPLORING: f64 = 0.4;
-/// The worst cases that are changed to find worse ones.
+/// Number of the worst cases that are changed to find worse ones.
 const PARENTS: usize = 6;
-/// Seeds of a case during the search, and of those that are reported: other seeds.
+/// Seeds of a case during the search, and seeds of the reported ones, which are different.
 const SEARCH_SEEDS: u32 = 3;
 const CHECK_SEEDS: u32 = 10;
 const CHECK_SEED: u64 = 1_000_003;
 
-/// What is asked of [`attack`].
+/// Options of [`attack`].
 #[derive(Clone, Debug)]
 pub struct Attack {
     /// The protocol under attack, as in `compare`.
     pub protocol: String,
-    /// What counts as bad.
+    /// The measure to make worse.
     pub hunt: Hunt,
-    /// Compared with this protocol on the same case instead of with an omniscient sender.
+    /// Protocol to compare with on the same case, instead of an omniscient sender.
     pub rival: Option<String>,
-    /// Cases to run in search.
+    /// Limit on the cases of the search.
     pub budget: usize,
-    /// Draws cases and everything in them.
+    /// Seed of all draws of cases.
     pub seed: u64,
     /// Simulated time of a run.
     pub duration: Duration,
-    /// How many of the worst are reported.
+    /// Number of worst cases to report.
     pub report: usize,
 }
 
-/// A case and how bad it is.
+/// A case and its badness.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Found {
-    /// What the network does.
+    /// The network.
     pub case: Case,
-    /// 1 is as good as can be; larger is worse ([`Hunt`]).
+    /// 1 is the best possible value; larger is worse ([`Hunt`]).
     pub badness: f64,
 }
 
-/// What was found.
+/// The results of a search.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Findings {
     /// The worst cases in their simplest form, worst first, measured with seeds that the search did not use.
     pub worst: Vec<Found>,
-    /// Cases that were run, those of simplifying included.
+    /// Number of cases run, including those of simplifying.
     pub cases: usize,
 }
 
@@ -79,7 +79,7 @@ impl Attack {
     /// The scenario of a case: the protocol, and the rival if there is one.
     ///
     /// # Errors
-    /// Protocols that do not exist, as in `compare`.
+    /// Unknown protocols, as in `compare`.
     pub fn scenario(&self, case: &Case, seed: u64, seeds: u32) -> Result<Scenario, SpecError> {
         let protocols = match &self.rival {
             Some(rival) => format!("{},{rival}", self.protocol),
@@ -102,7 +102,7 @@ impl Attack {
         Ok(scenario)
     }
 
-    /// How bad a case is: the median over its seeds. `None` if it was interrupted.
+    /// The badness of a case: the median over its seeds. `None` if it was interrupted.
     fn badness(
         &self,
         case: &Case,
@@ -133,7 +133,7 @@ impl Attack {
         Ok(values.get(values.len() / 2).copied())
     }
 
-    /// Runs cases on all threads; in the order given.
+    /// Runs cases on all threads; results are in the order of the cases.
     fn run_all(
         &self,
         cases: &[Case],
@@ -160,7 +160,7 @@ impl Attack {
         };
         std::thread::scope(|scope| {
             for _ in 1..control.jobs.min(cases.len()) {
-                // Fewer threads do the same work.
+                // With fewer threads the rest do the same work.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
@@ -177,10 +177,10 @@ impl Attack {
 /// Searches, checks and simplifies.
 ///
 /// # Errors
-/// A protocol that does not exist or cannot run, in one line. An interruption is not an error: what was
-/// found so far is reported.
+/// A protocol that does not exist or cannot run, in one line. An interruption is not an error: the cases found so far
+/// are reported.
 pub fn attack(a: &Attack, control: &Control<'_>) -> Result<Findings, String> {
-    // A wrong protocol is refused before anything runs.
+    // An invalid protocol is refused before the first run.
     let scenario = a.scenario(&Case::plain(), a.seed, 1).map_err(|e| {
         let line = e.to_string();
         line.strip_prefix("--protocols: ").map_or(line.clone(), str::to_string)
@@ -207,7 +207,7 @@ pub fn attack(a: &Attack, control: &Control<'_>) -> Result<Findings, String> {
         keep_worst(&mut found, 4 * PARENTS);
         (control.progress)(0.85 * cases as f64 / a.budget as f64);
     }
-    // Simplified, two kinds may turn out to be one: some more are tried than reported.
+    // Two kinds may become the same when simplified, so a few more are tried than reported.
     let kinds = different(&found, a.report + 2);
     let mut worst = a.run_all(&kinds, (CHECK_SEED, CHECK_SEEDS), control)?;
     cases += kinds.len();
@@ -231,7 +231,7 @@ fn keep_worst(found: &mut Vec<Found>, most: usize) {
     found.truncate(most);
 }
 
-/// The worst case of each kind: two cases that have the same impairments are one finding.
+/// The worst case of each kind: cases with the same impairments are one finding.
 fn different(found: &[Found], most: usize) -> Vec<Case> {
     let mut kinds = Vec::new();
     let mut cases = Vec::new();
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(one.cases, three.cases);
     }
 
-    /// What everybody knows of these controllers is what the search must find by itself.
+    /// The search must find well-known weaknesses of these controllers.
     #[test]
     fn it_finds_known_weaknesses() {
         let found = run(&question("reno", Hunt::Goodput), 2);

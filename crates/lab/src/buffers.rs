@@ -1,4 +1,5 @@
-//! Where a TCP's buffers bind rather than its congestion control: which, for how long, and the sysctl that lifts it.
+//! Reports when a TCP's buffers limit it rather than its congestion control: which buffer, for how long, and the sysctl
+//! that enlarges it.
 
 use crate::outcome::ProtocolOutcome;
 use crate::recommendation::{list, percent};
@@ -11,24 +12,24 @@ const SEND_BUFFER_PER_BYTE: f64 = 1.53;
 const RECEIVE_BUFFER_PER_BYTE: f64 = 2.0;
 /// BDPs that buffers should hold: one on the path and one in the bottleneck's queue.
 const BDPS: f64 = 2.0;
-/// Linux's defaults: `tcp_wmem` and `tcp_rmem` at most, in bytes.
+/// Linux's largest buffers by default: `tcp_wmem` and `tcp_rmem`, in bytes.
 const LARGEST: (f64, f64) = ((4u64 << 20) as f64, (6u64 << 20) as f64);
 /// Application bytes of a full segment over Ethernet, with timestamps.
 pub const SEGMENT: f64 = 1448.0;
 const MIB: f64 = (1u64 << 20) as f64;
 
-/// Share of the time in which a buffer kept it from sending.
+/// Share of the time in which a buffer was the limit.
 pub fn share(r: &ProtocolOutcome) -> f64 {
     let of = |name| r.measure(name).map_or(0.0, |e| if e.mean.is_finite() { e.mean } else { 0.0 });
     of("sndbuf_limited") + of("rwnd_limited")
 }
 
-/// Whether buffers bind it.
+/// Whether a buffer is to be reported.
 pub fn bind(r: &ProtocolOutcome) -> bool {
     share(r) >= BINDS
 }
 
-/// The settings that let so many bytes be in flight, at the sender and at the receiver.
+/// The settings that permit this many bytes in flight, at the sender and at the receiver.
 pub fn sysctls(flight_bytes: f64) -> String {
     let most = |factor: f64, least: f64| {
         ((flight_bytes * factor).max(least) / MIB).ceil() as u64 * (MIB as u64)
@@ -40,7 +41,7 @@ pub fn sysctls(flight_bytes: f64) -> String {
     )
 }
 
-/// One or two sentences if buffers bind any of these over a bottleneck of `capacity_bps`.
+/// One or two sentences if buffers limit any of these over a bottleneck of `capacity_bps`.
 pub fn sentence<'a>(
     results: impl Iterator<Item = &'a ProtocolOutcome>,
     capacity_bps: f64,
@@ -77,7 +78,7 @@ pub fn sentence<'a>(
     Some(text)
 }
 
-/// What kept a sender from sending for most of its time, for a table.
+/// The limit that held a sender back for most of its time, for a table.
 pub fn limited_by(r: &ProtocolOutcome) -> Option<&'static str> {
     const NAMES: [(&str, &str); 5] = [
         ("cwnd_limited", "cwnd"),

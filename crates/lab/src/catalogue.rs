@@ -1,4 +1,4 @@
-//! `narrows list`: all parts, from the lists alone.
+//! `narrows list`: all parts of the lists.
 
 use crate::measure::{Better, MEASURES, Measure};
 use narrows_base::descriptor::ParamKind;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// What can be listed, in this order.
+/// Names of the lists, in the order of output.
 pub const KINDS: &[&str] = &[
     "protocols",
     "controllers",
@@ -30,25 +30,25 @@ pub const KINDS: &[&str] = &[
     "measures",
 ];
 
-/// One entry of a list, of whatever kind.
+/// One entry of a list of any kind.
 pub struct Item {
     /// One of [`KINDS`].
     pub kind: &'static str,
-    /// As the user writes it.
+    /// As in specifications.
     pub name: Cow<'static, str>,
-    /// One line.
+    /// A description of one line.
     pub summary: &'static str,
-    /// Its descriptor; a protocol shows its controller's.
+    /// Its descriptor; for a protocol its controller's.
     pub descriptor: Descriptor,
-    /// Facts beside the descriptor.
+    /// Facts that are not in the descriptor.
     pub facts: Vec<(&'static str, Cow<'static, str>)>,
-    /// Parameters that it takes beside its descriptor's.
+    /// Parameters in addition to its descriptor's.
     pub also: &'static [Param],
-    /// What a controller shows over time: columns of `series.parquet`.
+    /// A controller's variables over time: columns of `series.parquet`.
     pub variables: &'static [Variable],
 }
 
-/// All entries of a kind, but for the user's own links.
+/// All entries of a kind, except the user's own links.
 pub fn items(kind: &str) -> Vec<Item> {
     let plain = |kind, descriptor: &Descriptor| Item {
         kind,
@@ -92,12 +92,12 @@ pub fn items(kind: &str) -> Vec<Item> {
     }
 }
 
-/// What `rrtp+NAME` is, in one line for all.
+/// Descriptor of all protocols `rrtp+NAME`.
 const ANY: Descriptor = Descriptor {
     name: "rrtp+NAME",
     summary: "a reliable stream over our endpoint under any controller NAME, as in rrtp+bbr",
     source: "RFC 9002",
-    senses: "what the controller senses",
+    senses: "the controller's inputs",
     sets: "what the controller sets",
     params: &[],
     status: Status::NotValidated,
@@ -119,7 +119,7 @@ fn protocol(p: &ProtocolEntry) -> Option<Item> {
     Some(Item { kind: "protocols", name, summary, descriptor, facts, also, variables: &[] })
 }
 
-/// A link of the user's own, as `narrows probe --save` keeps it.
+/// Descriptor of the user's own links, saved by `narrows probe --save`.
 const OWN: Descriptor = Descriptor {
     name: "NAME",
     summary: "a link of your own",
@@ -130,7 +130,7 @@ const OWN: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// All entries of a kind; of links the user's own, too.
+/// All entries of a kind, including the user's own links.
 ///
 /// # Errors
 /// The user's file of links cannot be read.
@@ -150,14 +150,14 @@ fn listed(kind: &str) -> Result<Vec<Item>, SpecError> {
     Ok(all)
 }
 
-/// Entries of a list by name, those included that it shows in one line for many.
+/// Entries of a list with this name, including those that the list shows in one common line.
 fn named(kind: &str, name: &str) -> Result<Vec<Item>, SpecError> {
     let one = STREAMS.iter().filter(|p| kind == "protocols" && p.name == name);
     let all = listed(kind)?.into_iter().filter(|i| i.name == name);
     Ok(all.chain(one.filter_map(protocol)).collect())
 }
 
-/// Of every kind.
+/// Entries of all kinds.
 fn of_kinds(of: impl Fn(&str) -> Result<Vec<Item>, SpecError>) -> Result<Vec<Item>, SpecError> {
     let all: Result<Vec<_>, _> = KINDS.iter().map(|kind| of(kind)).collect();
     Ok(all?.into_iter().flatten().collect())
@@ -199,7 +199,7 @@ pub fn measures_table() -> String {
     out
 }
 
-/// What the words after `list` mean: whole lists, or single entries in detail.
+/// The entries for the words after `list`: whole lists, or single entries in detail.
 ///
 /// # Errors
 /// An unknown list or name, with a suggestion.
@@ -213,7 +213,7 @@ pub fn chosen(kind: Option<&str>, name: Option<&str>) -> Result<(Vec<Item>, bool
         let found = named(known, name)?;
         if found.is_empty() {
             let mut names: Vec<&str> = all.iter().map(|i| &*i.name).collect();
-            // Names that the list shows in one line for many are suggested, too.
+            // Suggestions include names that the list shows in one common line.
             let many = STREAMS.iter().filter(|_| *known == "protocols").map(|p| p.name);
             let all: Vec<&str> = names.iter().copied().chain(many).collect();
             if nearest(name, &all).is_some() {
@@ -228,7 +228,7 @@ pub fn chosen(kind: Option<&str>, name: Option<&str>) -> Result<(Vec<Item>, bool
         }
         return Ok((found, true));
     }
-    // `narrows list vegas`: a name alone, wherever it is listed.
+    // `narrows list vegas`: a name alone, in all lists.
     let found = of_kinds(|k| named(k, kind))?;
     if name.is_none() && !found.is_empty() {
         return Ok((found, true));
@@ -236,7 +236,7 @@ pub fn chosen(kind: Option<&str>, name: Option<&str>) -> Result<(Vec<Item>, bool
     Err(SpecError::unknown("list", kind, KINDS))
 }
 
-/// For people.
+/// Text for a terminal.
 pub fn text(items: &[Item], detailed: bool) -> String {
     let mut out = String::new();
     let width = items.iter().map(|i| i.name.chars().count()).max().unwrap_or(0);
@@ -317,7 +317,7 @@ fn params(out: &mut String, title: &str, list: &[Param]) {
     }
 }
 
-/// For programs.
+/// The entries as JSON.
 pub fn json(items: &[Item]) -> Value {
     items
         .iter()
@@ -369,8 +369,7 @@ fn param(p: &Param) -> Value {
 
 #[cfg(test)]
 mod tests {
-    /// `docs/scenarios.md` says what the code says: to renew it, put the text that this test
-    /// prints between the two marks.
+    /// `docs/scenarios.md` contains this table. To update it, put the text that this test prints between the two marks.
     #[test]
     fn the_documentation_lists_every_measure() {
         let docs = include_str!("../../../docs/scenarios.md");

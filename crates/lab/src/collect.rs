@@ -11,7 +11,7 @@ use narrows_congestion::CONTROLLERS;
 use narrows_scenario::plan::Plan;
 use narrows_transport::{Preset, protocol};
 
-/// What an outcome says of itself besides the numbers.
+/// Metadata of an outcome.
 #[derive(Clone, Debug)]
 pub struct About {
     /// `compare` or `run`.
@@ -22,11 +22,11 @@ pub struct About {
     pub link: String,
     /// The path in one line.
     pub path: String,
-    /// What it is recommended for.
+    /// The aim of the recommendation.
     pub aim: Aim,
 }
 
-/// Puts finished runs together; protocols of which no run finished are left out, with a note.
+/// Builds an outcome from finished runs. Protocols without a finished run are left out, with a note.
 pub fn collect(plan: &Plan, about: About, runs: &Runs) -> Outcome {
     let s = &plan.scenario;
     let mut results = Vec::new();
@@ -42,7 +42,7 @@ pub fn collect(plan: &Plan, about: About, runs: &Runs) -> Outcome {
                 notes.push(format!("{label}: no run finished"));
                 continue;
             }
-            // `execute` runs what repeats itself once.
+            // `execute` runs a plan without random draws once.
             let once = runs.len() == 1 && s.seeds > 1;
             results.push(one(plan, variant, at, &runs_done, runs[0].as_ref(), once));
         }
@@ -121,7 +121,7 @@ fn seconds(d: Duration) -> f64 {
     d.as_nanos() as f64 / 1e9
 }
 
-/// Reported group number `at` of one variant.
+/// The result of reported group `at` in one variant.
 fn one(
     plan: &Plan,
     variant: usize,
@@ -137,7 +137,7 @@ fn one(
     let alone = others.is_empty();
     let repeats = runs.len() > 1 && runs.iter().all(|r| r.digest == runs[0].digest);
     let one_trajectory = once || repeats;
-    // A run that repeats says nothing of how its measures scatter.
+    // Repetitions of the same run give no information about the variance of its measures.
     let runs = if one_trajectory { &runs[..1] } else { runs };
     let shown: Vec<usize> =
         (0..MEASURES.len()).filter(|i| !(MEASURES[*i].competition && alone)).collect();
@@ -154,7 +154,7 @@ fn one(
     let listed = runs.iter().map(|r| r.groups[at].flows.len()).max().unwrap_or(0);
     let names: Vec<&'static str> =
         MEASURES.iter().filter(|m| m.per_flow.is_some()).map(|m| m.name).collect();
-    // A flow that a run does not have has no values there.
+    // A flow that a run does not have gets no values from it.
     let nothing = vec![f64::NAN; names.len()];
     let per_flow = (0..listed)
         .map(|f| {
@@ -182,8 +182,8 @@ fn one(
     }
 }
 
-/// The tables that belong to a reported group: its flows, its bottleneck; whatever belongs to
-/// no reported group goes with the first.
+/// The tables of a reported group: its flows and its bottleneck. Tables that belong to no reported group go with the
+/// first.
 fn series(plan: &Plan, at: usize, run: &Run) -> Vec<narrows_sim::Table> {
     let name = |g: &usize| plan.scenario.flows[*g].name.as_str();
     let own = name(&plan.reported[at]);
@@ -202,7 +202,7 @@ fn series(plan: &Plan, at: usize, run: &Run) -> Vec<narrows_sim::Table> {
         .collect()
 }
 
-/// What preset `linux` has been compared with that kernel for (docs/validation.md).
+/// Protocols for which preset `linux` has been compared with that kernel (docs/validation.md).
 const AS_IN_LINUX: [&str; 6] = ["sack", "cubic", "bbr", "vegas", "veno", "westwood+"];
 
 /// The validation status of the protocol's controller, in this preset.

@@ -1,4 +1,4 @@
-//! `narrows compare`: a dumbbell per protocol, the same random draws for all.
+//! `narrows compare`: a dumbbell per protocol, with the same random draws for all.
 //!
 //! ```text
 //!   main.0 ──access──╮                     ╭──egress── receiver
@@ -7,8 +7,8 @@
 //!   against.0 ───────╯                     ╰────────── reverse.0 (its data go the other way)
 //! ```
 //!
-//! The flows under test are called `main` whatever they speak: random draws follow names, so every
-//! protocol meets the same losses and starts at the same moments.
+//! The flows under test are called `main` for every protocol: random draws depend on names, so every protocol gets the
+//! same losses and start times.
 
 use crate::recommendation::Aim;
 use narrows_base::{Duration, Spec, SpecError};
@@ -22,36 +22,36 @@ use narrows_sim::SourceSpec;
 use narrows_transport::{Preset, Protocol};
 use std::path::Path;
 
-/// What `compare` was asked.
+/// Options of `compare`.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// A link's specification or name.
     pub link: String,
     /// Families and names with parameters, separated by commas ([`narrows_scenario::families`]).
     pub protocols: String,
-    /// What the applications of the flows under test send.
+    /// The traffic of the flows under test.
     pub source: SourceSpec,
     /// Flows of the protocol under test.
     pub flows: usize,
     /// `NAME[:M]`: competitors on the same link.
     pub against: Option<String>,
-    /// `NAME[:M]`: flows the other way.
+    /// `NAME[:M]`: flows in the reverse direction.
     pub reverse: Option<String>,
     /// Simulated time.
     pub duration: Duration,
-    /// Measures count from here.
+    /// Measures start at this time.
     pub warmup: Duration,
     /// Starts are drawn over this time; `None` is the link's base RTT.
     pub stagger: Option<Duration>,
     /// Bytes of a data packet.
     pub packet: u32,
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: u32,
-    /// The first.
+    /// First seed.
     pub seed: u64,
-    /// Which endpoint.
+    /// The TCP implementation that the endpoints imitate.
     pub preset: Preset,
-    /// What happens while a run goes on.
+    /// Changes and hints during a run.
     pub timeline: Timeline,
 }
 
@@ -77,11 +77,10 @@ impl Default for Question {
 }
 
 impl Question {
-    /// The scenario to run, and the link with its queues resolved; trace files are found from
-    /// `folder`.
+    /// The scenario to run, and the link with its queues resolved; trace files are found from `folder`.
     ///
     /// # Errors
-    /// One line that names the flag and says what would be right.
+    /// One line that names the flag and gives the expected form.
     pub fn scenario(&self, folder: &Path) -> Result<(Scenario, Link), SpecError> {
         self.varied(&[], folder)
     }
@@ -137,7 +136,7 @@ impl Question {
             let (spec, count) = several(text, self.flows)
                 .and_then(|x| read(&x.0).map(|_| x))
                 .map_err(|e| e.at("--reverse"))?;
-            // The network is the same: who sends the other way begins behind an egress link.
+            // The network is the same; reverse flows begin behind an egress link.
             groups.push(Flows {
                 from: "right".into(),
                 to: "left".into(),
@@ -165,7 +164,7 @@ impl Question {
             back: link.back.clone(),
             line: 0,
         }];
-        // Utilisation and losses are the stated link's, even behind a slower access link.
+        // Utilisation and losses are the given link's, even behind a slower access link.
         s.bottleneck = Some("bottleneck".into());
         s.flows = groups;
         self.timeline.add_to(&mut s)?;
@@ -174,9 +173,8 @@ impl Question {
 }
 
 impl Question {
-    /// What a link does not say about hosts and its traces: they are drawn, so that no run depends on
-    /// an exact coincidence; but not in ns-2's way, where everything begins and goes on to the
-    /// nanosecond as told.
+    /// Host delays and trace starts that are not given are drawn, so that results do not depend on exact coincidences.
+    /// In preset `ns2` they are not drawn, as in ns-2's simulations.
     fn with_drawn_times(&self, mut link: Link) -> Link {
         if self.preset == Preset::Ns2 {
             return link;
@@ -191,7 +189,7 @@ impl Question {
     }
 }
 
-/// What an application sends, as in scenarios: `bulk`, `transfer(size=1MB)`, ….
+/// A traffic source as in scenarios: `bulk`, `transfer(size=1MB)`, ….
 ///
 /// # Errors
 /// An unknown source, or a parameter that it does not have.

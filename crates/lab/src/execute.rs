@@ -1,8 +1,8 @@
-//! Runs a plan: every protocol with every seed, on as many cores as wanted.
+//! Runs a plan: every protocol with every seed, on several threads.
 //!
-//! Work is distributed seed by seed, so after an interruption the numbers of seeds per protocol
-//! differ by at most one. Results do not depend on the number of jobs: each run draws from its own
-//! seed, and results are collected in the plan's order.
+//! Work is distributed seed by seed, so after an interruption the numbers of seeds per protocol differ by at most one.
+//! Results do not depend on the number of jobs: each run draws from its own seed, and results are collected in the
+//! plan's order.
 
 use crate::measure::{MEASURES, OneFlow, View};
 use crate::response::{self, Response};
@@ -13,13 +13,13 @@ use narrows_sim::{FlowResult, NetworkSpec, RunResult, SimError, Simulation, Tabl
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Flows of a group that are listed one by one.
+/// Limit on the flows of a group that are listed one by one.
 pub const LISTED_FLOWS: usize = 1000;
 
-/// What is kept of one run.
+/// The stored results of one run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Its seed.
+    /// Seed of all its random draws.
     pub seed: u64,
     /// The simulator's digest.
     pub digest: u64,
@@ -36,23 +36,23 @@ pub struct Run {
 pub struct GroupValues {
     /// In the order of [`MEASURES`].
     pub measures: Vec<f64>,
-    /// Per flow: values of those measures that a single flow has, in order.
+    /// Per flow: values of the measures that exist for a single flow, in order.
     pub flows: Vec<Vec<f64>>,
 }
 
-/// How a caller watches and stops the work.
+/// How a caller observes and stops the work.
 pub struct Control<'a> {
-    /// Set from anywhere: what runs stops soon, what is finished is kept.
+    /// Set from any thread: present runs are interrupted, finished ones are kept.
     pub stop: &'a AtomicBool,
-    /// Told the finished fraction, now and then, from any thread.
+    /// Called regularly with the finished fraction, from any thread.
     pub progress: &'a (dyn Fn(f64) + Sync),
-    /// How many threads.
+    /// Number of threads.
     pub jobs: usize,
 }
 
-/// Looks at runs while they are simulated; their results stay the same.
+/// Observes runs while they are simulated; their results stay the same.
 pub trait RunObserver: Sync {
-    /// A run of this variant and seed (counted from 0) begins; `None` if it is not to be looked at.
+    /// A run of this variant and seed (counted from 0) begins. Returns `None` if it is not observed.
     fn begin(
         &self,
         variant: usize,
@@ -61,30 +61,30 @@ pub trait RunObserver: Sync {
     ) -> Option<Box<dyn ObservedRun + '_>>;
 }
 
-/// A run that is looked at.
+/// Receives a run's state at regular intervals.
 pub trait ObservedRun {
-    /// Simulated time between two looks.
+    /// Simulated time between two samples.
     fn interval(&self) -> Duration;
-    /// Nothing has been sent yet.
+    /// The run begins; no packet has been sent.
     fn started(&mut self, simulation: &mut Simulation<'_>);
-    /// So far it has come. The run waits until this returns.
+    /// A sample is due. The run waits until this returns.
     fn sample(&mut self, simulation: &mut Simulation<'_>);
-    /// It is over.
+    /// The run has ended.
     fn ended(&mut self, interrupted: bool);
 }
 
 /// Finished runs; `runs[variant][seed]` is `None` if it was interrupted.
 pub type Runs = Vec<Vec<Option<Run>>>;
 
-/// Runs everything.
+/// Runs all variants and seeds.
 ///
 /// # Errors
-/// What the simulator refuses. An interruption is not an error.
+/// The simulator's error. An interruption is not an error.
 pub fn execute(plan: &Plan, control: &Control<'_>) -> Result<Runs, String> {
     execute_observed(plan, control, None)
 }
 
-/// The same, while `observer` looks at the runs that it wants to see.
+/// The same, with the runs that `observer` selects observed.
 ///
 /// # Errors
 /// As [`execute`].
@@ -97,8 +97,8 @@ pub fn execute_observed(
     let all: Vec<(usize, usize)> =
         (0..seeds).flat_map(|seed| (0..variants).map(move |variant| (variant, seed))).collect();
     let mut runs: Runs = vec![vec![None; seeds]; variants];
-    // Where the network draws nothing only a protocol may: two seeds show whether it does, and
-    // a run that repeats itself need not be run again.
+    // Without random draws in the network only a protocol may have some. Two seeds show whether it does; if both runs
+    // are equal, the others are not run.
     let first_runs = if plan.draws() { all.len() } else { all.len().min(2 * variants) };
     let job = Job { plan, control, observer };
     work(&job, &all[..first_runs], (0, all.len()), &mut runs)?;
@@ -117,7 +117,7 @@ pub fn execute_observed(
     Ok(runs)
 }
 
-/// What all runs share.
+/// Common to all runs.
 #[derive(Clone, Copy)]
 struct Job<'a> {
     plan: &'a Plan,
@@ -125,8 +125,7 @@ struct Job<'a> {
     observer: Option<&'a dyn RunObserver>,
 }
 
-/// Runs these pairs of variant and seed into their places; so many runs were `before`, and so many are
-/// there in all.
+/// Runs these pairs of variant and seed and stores the results. `before` runs are finished, of `of` in all.
 fn work(
     job: &Job<'_>,
     list: &[(usize, usize)],
@@ -135,7 +134,7 @@ fn work(
 ) -> Result<(), String> {
     let (control, tasks) = (job.control, list.len());
     let next = AtomicUsize::new(0);
-    // Finished thousandths of all runs together.
+    // Finished thousandths of all runs.
     let done = AtomicU64::new(0);
     let refused: Mutex<Option<String>> = Mutex::new(None);
     let finished: Mutex<Vec<((usize, usize), Run)>> = Mutex::new(Vec::new());
@@ -160,7 +159,7 @@ fn work(
     };
     std::thread::scope(|scope| {
         for _ in 1..control.jobs.min(tasks) {
-            // Fewer threads do the same work.
+            // With fewer threads the rest do the same work.
             let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
@@ -201,7 +200,7 @@ fn one(job: &Job<'_>, variant: usize, seed: usize, tell: &dyn Fn(u64)) -> Result
     Ok(keep(plan, variant, number, result))
 }
 
-/// Runs to the end, with a look after every interval.
+/// Runs to the end, with a sample after every interval.
 fn in_steps(
     network: &NetworkSpec,
     observed: &mut dyn ObservedRun,
@@ -217,12 +216,12 @@ fn in_steps(
             return Err(SimError::Interrupted);
         }
     }
-    // A run that ends at zero has its events there.
+    // A run that ends at time zero has its events there.
     simulation.advance(network.end, watch)?;
     Ok(simulation.finish())
 }
 
-/// The part of a result that outlives the run.
+/// Extracts the stored results.
 pub fn keep(plan: &Plan, variant: usize, seed: u64, mut result: RunResult) -> Run {
     let mut groups = Vec::new();
     let mut capacity_bps = Vec::new();
@@ -252,7 +251,7 @@ pub fn keep(plan: &Plan, variant: usize, seed: u64, mut result: RunResult) -> Ru
     Run { seed, digest: result.digest, groups, capacity_bps, series: result.series }
 }
 
-/// One digest of several runs, in their order.
+/// A combined digest of several runs, in their order.
 pub fn combined<'a>(runs: impl Iterator<Item = &'a Run>) -> u64 {
     runs.fold(0, |all, run| mix(all ^ run.digest))
 }

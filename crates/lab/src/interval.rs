@@ -1,16 +1,16 @@
-//! 95% confidence intervals of means over seeds that also hold for skewed measures and for counts of few events.
+//! 95% confidence intervals of means over seeds that are also valid for skewed measures and for counts of few events.
 //!
-//! 1. Student's t is right for symmetric distributions. Delays and completion times do not: many seeds
-//!    are alike and a few are far above them, so that t intervals miss the true mean too often.
-//! 2. The symmetric bootstrap-t interval (P. Hall, "On symmetric bootstrap confidence intervals",
-//!    Journal of the Royal Statistical Society B 50, 1988) takes the quantile from the values themselves:
-//!    that of |mean* - mean| / (s* / √n) over resamples of the seeds. The wider of the two counts.
-//! 3. Where so many values are equal that a resample often has no spread, that quantile does not
-//!    exist, and neither does an interval.
-//! 4. Events are counts. Between zero and many, the exact Poisson limit (Garwood 1936) says how
-//!    many there may be; after none in n runs it is the rule of three: at most 3/n.
+//! 1. Student's t is right for symmetric distributions. Delays and completion times are not symmetric: many seeds are
+//!    alike and a few are far above them, so that t intervals miss the true mean too often.
+//! 2. The symmetric bootstrap-t interval (P. Hall, "On symmetric bootstrap confidence intervals", Journal of the Royal
+//!    Statistical Society B 50, 1988) takes the quantile from the values themselves: that of |mean* - mean| / (s* / √n)
+//!    over resamples of the seeds. The wider of the two counts.
+//! 3. If so many values are equal that a resample often has no spread, that quantile does not exist, and neither does
+//!    an interval.
+//! 4. Events are counts. From zero to a few, the exact Poisson limit (Garwood 1936) bounds their number; without events
+//!    in n runs it is the rule of three: at most 3/n.
 //!
-//! No method accounts for what no seed has shown; `tests/coverage.rs` measures how often these intervals hold.
+//! No method accounts for events that no seed has shown; `tests/coverage.rs` measures how often these intervals hold.
 
 use crate::outcome::Estimate;
 use crate::stats::estimate;
@@ -19,14 +19,14 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 /// Resamples; 95% of one more than these is a whole number.
 const RESAMPLES: usize = 999;
-/// With fewer values their own scatter says too little of its shape: Student's t alone.
+/// With fewer values their variation does not show the distribution's shape: Student's t alone.
 const MIN_VALUES: usize = 5;
-/// With more the mean is as good as normal, and resampling would take long.
+/// With more values the mean is nearly normal, and resampling would be slow.
 const MAX_VALUES: usize = 100;
-/// -ln(5%): so many events are expected at most, with 95% confidence, where none was seen.
+/// -ln(5%): the 95% limit on the expected number of events if no event was seen.
 const NONE_SEEN: f64 = 2.995_732_273_553_991;
 
-/// How often a thing happened, for measures that count events.
+/// The unit of measures that count events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Events {
     /// The measure is a number of events per run.
@@ -35,7 +35,7 @@ pub enum Events {
     PerPacket,
 }
 
-/// What a measure counts, if it counts events.
+/// How a measure counts events; `None` if it does not.
 pub fn events(measure: &str) -> Option<Events> {
     match measure {
         "timeouts" | "retransmissions" => Some(Events::PerRun),
@@ -45,14 +45,14 @@ pub fn events(measure: &str) -> Option<Events> {
     }
 }
 
-/// Fewer events than this over all runs are *few*: what is said of their mean is mostly the Poisson limit.
+/// Fewer events than this over all runs are *few*: their interval is mostly the Poisson limit.
 pub const FEW: f64 = 10.0;
 
-/// Which seeds each resample takes, made once for all measures of so many seeds.
+/// The seeds of each resample, made once for all measures with this number of seeds.
 pub struct Resamples {
     n: usize,
     picks: Vec<u8>,
-    /// Nothing is resampled.
+    /// Student's t alone, without resampling.
     student: bool,
 }
 
@@ -65,12 +65,12 @@ impl Resamples {
         Resamples { n, picks, student: false }
     }
 
-    /// Student's t alone, for as many as single flows.
+    /// Student's t alone, for single flows, of which there may be many.
     pub fn none() -> Resamples {
         Resamples { n: 0, picks: Vec::new(), student: true }
     }
 
-    /// Estimates of the measures `names`; a run has one value of each.
+    /// Estimates of the measures `names`; each run has one value per measure.
     pub fn estimates(&self, names: &[&'static str], runs: &[&[f64]]) -> Vec<Estimate> {
         let of = |i: usize| -> Vec<f64> { runs.iter().map(|r| r[i]).collect() };
         let one = |(i, name): (usize, &&'static str)| match exposure(name, names, runs) {
@@ -97,7 +97,7 @@ impl Resamples {
         Estimate { ci95, ..student }
     }
 
-    /// The same for events; `exposure` is what they are counted over in each run.
+    /// The same for events; `exposure` is the quantity in each run to which they are related.
     pub fn estimate_events(&self, values: &[f64], exposure: &[f64]) -> Estimate {
         let plain = self.estimate(values);
         let pairs = values.iter().zip(exposure).filter(|(v, e)| v.is_finite() && **e > 0.0);
@@ -109,11 +109,11 @@ impl Resamples {
         Estimate { ci95: Some(plain.ci95.unwrap_or(0.0).max(limit)), ..plain }
     }
 
-    /// The 95% quantile of |t| over the resamples; `None` where too many of them have no spread.
+    /// The 95% quantile of |t| over the resamples; `None` if too many of them have no spread.
     fn quantile(&self, v: &[f64]) -> Option<f64> {
         let n = v.len() as f64;
         let centre = v.iter().sum::<f64>() / n;
-        // Centred, so that squares lose no digits, and scaled, so that none overflows.
+        // Centred, so that squares lose no digits, and scaled, so that no square overflows.
         let scale = v.iter().fold(0.0f64, |m, x| m.max((x - centre).abs()));
         let v: Vec<f64> = v.iter().map(|x| (x - centre) / scale).collect();
         let mut t: Vec<f64> = (self.picks.chunks_exact(v.len()))
@@ -125,7 +125,7 @@ impl Resamples {
                 }
                 let mean = sum / n;
                 let variance = (squares - n * mean * mean) / (n - 1.0);
-                // What is left of squares that cancel out is rounding, not spread.
+                // A smaller variance is a rounding error of squares that cancel out.
                 if variance > 1e-12 { mean.abs() / (variance / n).sqrt() } else { f64::INFINITY }
             })
             .collect();
@@ -134,8 +134,7 @@ impl Resamples {
     }
 }
 
-/// What the events of a measure are counted over in each run; `None` if it counts none, or if packets
-/// are not known.
+/// The exposure of an event measure in each run; `None` if it does not count events, or if packets are unknown.
 fn exposure(name: &str, names: &[&'static str], runs: &[&[f64]]) -> Option<Vec<f64>> {
     match events(name)? {
         Events::PerRun => Some(vec![1.0; runs.len()]),
@@ -146,8 +145,7 @@ fn exposure(name: &str, names: &[&'static str], runs: &[&[f64]]) -> Option<Vec<f
     }
 }
 
-/// The measures that count events and saw [few](FEW) of them in all these runs; none for a single run,
-/// which has no interval.
+/// The event measures with [few](FEW) events in all these runs; empty for a single run, which has no interval.
 pub fn few_events(names: &[&'static str], runs: &[&[f64]]) -> Vec<&'static str> {
     let few = |(i, name): (usize, &&'static str)| {
         let over = exposure(name, names, runs)?;
@@ -157,7 +155,7 @@ pub fn few_events(names: &[&'static str], runs: &[&[f64]]) -> Vec<&'static str> 
     if runs.len() < 2 { Vec::new() } else { names.iter().enumerate().filter_map(few).collect() }
 }
 
-/// What a reader of such measures must know; `None` where there are none.
+/// A note about these measures for the reader; `None` without any.
 pub fn few_events_note(few: &[&'static str]) -> Option<String> {
     (!few.is_empty()).then(|| {
         format!(
@@ -168,14 +166,14 @@ pub fn few_events_note(few: &[&'static str]) -> Option<String> {
     })
 }
 
-/// The most events that may be expected where `seen` were: the upper 97.5% limit of a Poisson mean,
-/// one-sided 95% where none were.
+/// Limit on the expected number of events if `seen` were seen: the upper 97.5% limit of a Poisson mean, one-sided 95%
+/// if no event was seen.
 fn most_expected(seen: f64) -> f64 {
     if seen < 0.5 {
         return NONE_SEEN;
     }
     let limit = ChiSquared::new(2.0 * (seen + 1.0)).map(|c| c.inverse_cdf(0.975) / 2.0);
-    // Far above any count that matters here, the limit is the normal one.
+    // For large counts the limit is the normal one.
     limit.ok().filter(|l| l.is_finite()).unwrap_or(seen + 1.96 * seen.sqrt())
 }
 
@@ -184,7 +182,7 @@ mod tests {
     use super::*;
     use crate::measure;
 
-    /// How often the intervals of `samples` samples of `n` draws hold the true mean.
+    /// Shares of the intervals of `samples` samples of `n` draws that contain the true mean.
     fn coverage(n: usize, mean: f64, draw: impl Fn(f64) -> f64) -> (f64, f64) {
         let resamples = Resamples::of(n);
         let mut stream = RandomKey::from_seed(3).named("coverage").stream();
@@ -202,10 +200,10 @@ mod tests {
 
     #[test]
     fn skewed_measures_are_covered_where_students_t_fails() {
-        // Exponential: a queue's delay now and then.
+        // Exponential: a queueing delay that occurs rarely.
         let (student, ours) = coverage(10, 1.0, |u| -(1.0 - u).ln());
         assert!(student < 0.91 && ours > 0.93, "{student} and {ours}");
-        // Even scatter keeps what it has.
+        // For symmetric values the intervals stay as they were.
         let (_, even) = coverage(10, 0.5, |u| u);
         assert!((0.93..=0.985).contains(&even), "{even}");
     }
@@ -243,7 +241,7 @@ mod tests {
         assert_eq!(few_events(&names, &runs), ["loss_rate"]);
         assert!(few_events(&names, &runs[..1]).is_empty());
         assert!(few_events_note(&[]).is_none());
-        // Of none, the interval is the bound, for single flows, too.
+        // Without events the interval is the bound, for single flows, too.
         for resamples in [Resamples::of(2), Resamples::none()] {
             let none: [&[f64]; 2] = [&[5.0, 0.0, 0.0, 1000.0], &[7.0, 0.0, 0.0, 1000.0]];
             let e = resamples.estimates(&names, &none);

@@ -9,25 +9,25 @@ use crate::response::Response;
 use narrows_sim::result::Roughness;
 use narrows_sim::{FlowResult, LimitedTimes, LinkGroup, LinkResult, RunResult};
 
-/// What a measure is computed from.
+/// The inputs of a measure of a group.
 pub struct View<'a> {
-    /// The run.
+    /// All results of the run.
     pub run: &'a RunResult,
-    /// The group in question.
+    /// Index of the group.
     pub group: usize,
     /// Its bottleneck.
     pub link: &'a LinkResult,
-    /// Groups whose data pass the same bottleneck.
+    /// Groups with data through the same bottleneck.
     pub others: &'a [usize],
-    /// How it and its flows answered to change.
+    /// Response of the group and its flows to changes.
     pub response: &'a Response,
 }
 
-/// What a measure of a single flow is computed from.
+/// The inputs of a measure of a single flow.
 pub struct OneFlow<'a> {
-    /// What the flow did.
+    /// The flow's results.
     pub result: &'a FlowResult,
-    /// Seconds that it took to converge, NaN if it did not.
+    /// Convergence time in seconds, NaN if it did not converge.
     pub convergence_s: f64,
 }
 
@@ -41,36 +41,36 @@ impl std::ops::Deref for OneFlow<'_> {
 /// Which direction is better.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Better {
-    /// More.
+    /// A larger value is better.
     More,
-    /// Less.
+    /// A smaller value is better.
     Less,
-    /// Neither, or it depends.
+    /// Neither is better, or it depends.
     Neither,
 }
 
 /// A measure of a group of flows in one run.
 #[non_exhaustive]
 pub struct Measure {
-    /// As in JSON and CSV.
+    /// Its name in JSON and CSV.
     pub name: &'static str,
     /// Short title for charts.
     pub title: &'static str,
-    /// Unit of the number.
+    /// Unit of the value; empty for counts.
     pub unit: &'static str,
-    /// One line.
+    /// A description of one line.
     pub doc: &'static str,
     /// Which direction is better.
     pub better: Better,
-    /// Whether it exists only beside others (`--against`).
+    /// Whether it exists only with competitors (`--against`).
     pub competition: bool,
-    /// Computes it; NaN if the run has none.
+    /// Computes it; NaN if it does not exist in the run.
     pub of: fn(&View<'_>) -> f64,
-    /// The same for a single flow over a span in seconds, where it makes sense.
+    /// Computes it for a single flow over a span in seconds, if that is meaningful.
     pub per_flow: Option<fn(&OneFlow<'_>, f64) -> f64>,
 }
 
-/// The measures that say how a flow's goodput varies, and over how many seconds.
+/// The measures of a flow's variation of goodput, and their time scales in seconds.
 pub const ROUGHNESS: [(&str, f64); 7] = [
     ("cov_100ms", 0.1),
     ("cov_200ms", 0.2),
@@ -96,7 +96,7 @@ impl View<'_> {
     }
 }
 
-/// NaN where there is nothing to divide by: shown as null, never as an infinity.
+/// NaN for a division by zero: shown as null, never as infinity.
 fn ratio(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { f64::NAN }
 }
@@ -113,7 +113,7 @@ fn cov(f: &FlowResult) -> f64 {
     f.bins_1s.map_or(f64::NAN, |(mean, deviation)| ratio(deviation, mean))
 }
 
-/// Of one flow on one time scale; NaN where it does not exist.
+/// Of one flow on one time scale; NaN if it does not exist.
 fn one_roughness(f: &FlowResult, scale: usize, what: fn(&Roughness) -> f64) -> f64 {
     f.detail.as_ref().and_then(|d| d.roughness.get(scale)).map_or(f64::NAN, what)
 }
@@ -122,9 +122,9 @@ fn mean_roughness(v: &View<'_>, scale: usize, what: fn(&Roughness) -> f64) -> f6
     mean(v.flows().map(|f| one_roughness(f, scale, what)).filter(|c| c.is_finite()))
 }
 
-/// The loss events of a sender, simulated or real. A timeout is one of its own: episodes are those found
-/// without one. A loss event is a lost packet's, so there are no more than packets: timeouts of openings
-/// and probes send no data.
+/// The loss events of a sender, simulated or real. A timeout is an event of its own: episodes are those found without
+/// one. Every loss event loses a packet, so there are at most as many as packets: timeouts of handshakes and probes
+/// send no data.
 pub fn loss_events(episodes: u64, timeouts: u64, sent: u64) -> f64 {
     episodes.saturating_add(timeouts).min(sent) as f64
 }

@@ -8,15 +8,15 @@ use narrows_sim::Table;
 pub struct Estimate {
     /// Mean over seeds; NaN if no seed has the measure (shown as `null` and `-`).
     pub mean: f64,
-    /// Half-width of the 95% confidence interval; `None` for one seed, for one trajectory, and where
-    /// the values do not say enough for an interval ([`crate::interval`]).
+    /// Half-width of the 95% confidence interval; `None` for one seed, for one trajectory, and if the values do not
+    /// suffice for an interval ([`crate::interval`]).
     pub ci95: Option<f64>,
 }
 
-/// Everything that `compare` or `run` found.
+/// All results of `compare` or `run`.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// `compare` or `run`; of what really happened `speed`, `get`, `put`, `serve` or `relay`.
+    /// `compare` or `run`; for measurements of real connections `speed`, `get`, `put`, `serve` or `relay`.
     pub command: &'static str,
     /// The exact command line, to repeat it.
     pub command_line: String,
@@ -24,76 +24,75 @@ pub struct Outcome {
     pub seed: u64,
     /// The link's specification in full, or the scenario's name.
     pub link: String,
-    /// What a reader should know of the path: one line (rate, base RTT, BDP, buffer, loss).
+    /// The path in one line (rate, base RTT, BDP, buffer, loss).
     pub path: String,
     /// Simulated seconds.
     pub duration_s: f64,
-    /// Measures count from here.
+    /// Measures start at this time.
     pub warmup_s: f64,
     /// Bottleneck capacity in bit/s.
     pub capacity_bps: f64,
-    /// One per protocol (`compare`) or group of flows (`run`), in the order asked for.
+    /// One per protocol (`compare`) or group of flows (`run`), in the given order.
     pub results: Vec<ProtocolOutcome>,
-    /// What to use and why, in a sentence or two; empty for `run`.
+    /// Recommended protocol and reasons, in a sentence or two; empty for `run`.
     pub recommendation: String,
-    /// Things that a reader must know: interrupted, refused, not validated.
+    /// Notes for the reader: interrupted, refused, not validated.
     pub notes: Vec<String>,
-    /// Variables in the series of controllers that were lent: nobody finds them by name afterwards.
+    /// Variables in the series of lent controllers, which can no longer be found by name.
     pub variables: Vec<Variable>,
 }
 
-/// What one protocol did.
+/// The results of one protocol.
 #[derive(Clone, Debug)]
 pub struct ProtocolOutcome {
-    /// As the user wrote it.
+    /// Its specification as given.
     pub protocol: String,
-    /// The group of flows that it is in a scenario; `main` in `compare`.
+    /// Its group of flows in a scenario; `main` in `compare`.
     pub group: String,
-    /// A number over all events of all seeds: equal for equal scenario and seeds.
+    /// A digest of all events of all seeds: equal for equal scenarios and seeds.
     pub digest: u64,
-    /// How many flows.
+    /// Number of flows.
     pub flows: usize,
-    /// How many flows compete with them at the same bottleneck.
+    /// Number of flows that compete with them at the same bottleneck.
     pub rivals: usize,
-    /// Seeds that finished; 1 where further ones would have been the same run again.
+    /// Finished seeds; 1 if further ones would have repeated the same run.
     pub seeds: usize,
-    /// All seeds gave the same run, event for event: one trajectory, whose certainty nobody knows.
+    /// All seeds gave the same run, event for event: one trajectory of unknown uncertainty.
     pub one_trajectory: bool,
     /// The controller's validation status, one line.
     pub status: String,
     /// Named measures, in the order of [`crate::measure::MEASURES`].
     pub measures: Vec<(&'static str, Estimate)>,
-    /// What each seed gave; empty for what really happened.
+    /// Values of each seed; empty for measurements of real connections.
     pub by_seed: Vec<SeedValues>,
-    /// Per flow: name and the same kind of named measures.
+    /// Per flow: its name and its measures, in the form of `measures`.
     pub per_flow: Vec<(String, Vec<(&'static str, Estimate)>)>,
     /// Time series of the first seed.
     pub series: Vec<Table>,
 }
 
-/// What one seed gave.
+/// Values of one seed.
 #[derive(Clone, Debug)]
 pub struct SeedValues {
-    /// The seed.
+    /// The seed of all random draws.
     pub seed: u64,
-    /// Values of the outcome's `measures`, in their order; NaN where the run has none.
+    /// Values of the outcome's `measures`, in their order; NaN if the run does not have it.
     pub values: Vec<f64>,
 }
 
 impl Outcome {
-    /// Whether it was measured on real connections, where nothing has seeds and nobody sees the
-    /// bottleneck.
+    /// Whether it was measured on real connections, without seeds and without a view of the bottleneck.
     pub fn is_real(&self) -> bool {
         !matches!(self.command, "compare" | "run")
     }
-    /// Whether it is what a relay or an emulated link saw: the ways of a link and no connections.
+    /// Whether it was measured by a relay or an emulated link: the directions of a link, without connections.
     pub fn is_link(&self) -> bool {
         matches!(self.command, "relay" | "link")
     }
 }
 
 impl ProtocolOutcome {
-    /// What tables and charts call it: the protocol, and its group where that says more.
+    /// Its title in tables and charts: the protocol, and its group if that adds information.
     pub fn title(&self) -> String {
         if self.group.is_empty() || self.group == "main" || self.group == self.protocol {
             self.protocol.clone()
@@ -101,7 +100,7 @@ impl ProtocolOutcome {
             format!("{} ({})", self.protocol, narrows_base::text::shown(&self.group))
         }
     }
-    /// What each seed gave of a measure: seed and value.
+    /// A measure's values by seed.
     pub fn seeds_of(&self, name: &str) -> impl Iterator<Item = (u64, f64)> {
         let at = self.measures.iter().position(|m| m.0 == name);
         let value = move |s: &SeedValues| at.and_then(|i| s.values.get(i)).map(|v| (s.seed, *v));

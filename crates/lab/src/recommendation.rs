@@ -1,15 +1,16 @@
-//! What to use and why: some sentences from the numbers, for a stated aim.
+//! Recommends a protocol for a given aim, with reasons, from the measures.
 //!
-//! 1. Each [`Aim`] says which protocols do what is wanted at all, how good each is in one number, and what it bears:
-//!    queues that others suffer from, waste, losses and variation that reach the application, transfers that do not end,
-//!    flows that starve others. A protocol beyond that is not recommended.
-//! 2. Only what can be used today competes ([`Obtain`]), with its parameters; a better one is named, with the reason why it
-//!    is not recommended.
-//! 3. The best of these wins, unless another within `NEAR` of it has surely less delay (for `live`, less variation). Not to
-//!    be told apart is not to be equal: only means that are near are.
-//! 4. What gains nothing over Linux's own congestion control gives way to it.
-//! 5. Differences are paired by seed: all protocols meet the same losses and start at the same moments.
-//! 6. The reasons come from the same numbers: what was lost where, what the queue cost, which buffer bound.
+//! 1. Each [`Aim`] defines which protocols suit it, their value in one number, and limits. The limits are on queueing
+//!    delay that affects other traffic, waste, losses and variation that reach the application, transfers that do not
+//!    end, and flows that starve competitors. A protocol beyond a limit is not recommended.
+//! 2. Only protocols that can be used today compete ([`Obtain`]), with their parameters. A better one is named, with
+//!    the reason why it is not recommended.
+//! 3. The best of these wins, unless another within `NEAR` of it has significantly less delay (for `live`, less
+//!    variation). Means count as equal only if they are near, not if their difference is insignificant.
+//! 4. A protocol without a gain over Linux's own congestion control is replaced by it.
+//! 5. Differences are paired by seed: all protocols get the same losses and start times.
+//! 6. The reasons come from the same numbers: where packets were lost, the queueing delay, and the buffer that was the
+//!    limit.
 
 mod aim;
 mod obtain;
@@ -27,14 +28,14 @@ use narrows_base::Status;
 use narrows_transport::Preset;
 use text::{milliseconds, seconds};
 
-/// A difference below this part of what is wanted is not worth any delay.
+/// A relative difference in value below this does not justify more delay.
 const NEAR: f64 = 0.05;
-/// Without seeds to go by, a difference below this part is none.
+/// A relative difference below this counts as zero if there are no seeds to compare.
 const UNSURE: f64 = 0.02;
 
 type Candidate<'a> = &'a ProtocolOutcome;
 
-/// One recommendation from what this preset simulated; empty if nothing finished.
+/// One recommendation for protocols simulated in this preset; empty if no run finished.
 pub fn recommend(outcome: &Outcome, aim: Aim, preset: Preset) -> String {
     if outcome.results.is_empty() {
         return String::new();
@@ -79,7 +80,7 @@ pub fn recommend(outcome: &Outcome, aim: Aim, preset: Preset) -> String {
     sentences.join(" ")
 }
 
-/// What protocols are held against.
+/// The basis of a recommendation.
 struct Question {
     aim: Aim,
     preset: Preset,
@@ -105,7 +106,7 @@ impl Question {
         some.max_by(|a, b| self.value(a).total_cmp(&self.value(b)))
     }
 
-    /// The best of a pool of bearable ones: rules 3 and 4 above.
+    /// The best protocol of a pool within the limits: rules 3 and 4 above.
     fn choose<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
         let best = self.first_of(pool)?;
         let linux = self.linux(pool).filter(|linux| {
@@ -125,7 +126,7 @@ impl Question {
         Some(least.unwrap_or(top))
     }
 
-    /// The best of Linux's own congestion controls, as it comes.
+    /// The best of Linux's own congestion controls without changed settings.
     fn linux<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
         let is_own =
             |r: Candidate<'_>| matches!(self.obtain(r), Obtain::Linux(_, s) if s.is_empty());
@@ -133,7 +134,7 @@ impl Question {
         self.first_of(&own)
     }
 
-    /// What to use, how to get it, and what it gains.
+    /// Which protocol to use, how to get it, and its gain.
     fn advice(
         &self,
         suited: &[Candidate<'_>],
@@ -169,7 +170,7 @@ impl Question {
         sentences
     }
 
-    /// Nothing is both bearable and to be had.
+    /// The text if no available protocol is within the limits.
     fn refusal(&self, suited: &[Candidate<'_>]) -> Vec<String> {
         let aim = self.aim.name();
         let mut text = format!("None of these for {aim}, which bears {}", self.aim.bears());
@@ -230,7 +231,7 @@ impl Question {
         let above: Vec<Candidate<'_>> =
             rest.iter().copied().filter(|r| self.value(r) > self.value(chosen)).collect();
         if let Some(more) = self.most(&above) {
-            // It was chosen for its delay or its smoothness, or because Linux has it.
+            // It was chosen for its delay or its variation, or because Linux has it.
             let names: Vec<&str> = above.iter().map(|r| r.protocol.as_str()).collect();
             let by = percent(self.value(more) / self.value(chosen) - 1.0);
             let tie = self.aim.tie_breaker();
@@ -248,7 +249,7 @@ impl Question {
         text + "."
     }
 
-    /// By how much it is better than the next, and how surely.
+    /// Its advantage over the next one, and the significance.
     fn against(&self, chosen: Candidate<'_>, next: Candidate<'_>) -> String {
         let (measure, more) = self.aim.measure(chosen);
         let (ours, theirs) = (mean(chosen, measure), mean(next, measure));
@@ -284,7 +285,7 @@ impl Question {
         }
     }
 
-    /// Who would be better but for something.
+    /// Protocols with a higher value that are ruled out, with the reason.
     fn ruled_out(&self, pool: &[Candidate<'_>], chosen: Candidate<'_>) -> Option<String> {
         let worse = |r: &&ProtocolOutcome| self.value(r) > self.value(chosen);
         let better: Vec<Candidate<'_>> = (pool.iter().copied())
@@ -298,7 +299,7 @@ impl Question {
     }
 }
 
-/// What the best of a pool reach.
+/// The best values of a pool.
 fn best_of(pool: &[Candidate<'_>], aim: Aim) -> Best {
     let least = |of: &dyn Fn(&ProtocolOutcome) -> f64| {
         pool.iter().map(|r| of(r)).filter(|x| x.is_finite()).fold(f64::INFINITY, f64::min)
@@ -310,7 +311,7 @@ fn best_of(pool: &[Candidate<'_>], aim: Aim) -> Best {
     }
 }
 
-/// The difference of a measure, seed by seed: what both met of the same random draws cancels out.
+/// The difference of a measure, seed by seed, so that common random draws cancel out.
 fn paired(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> Option<Estimate> {
     let theirs: Vec<(u64, f64)> = b.seeds_of(measure).collect();
     let differences: Vec<f64> = a
@@ -321,7 +322,7 @@ fn paired(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> Option<Estimate>
     (differences.len() > 1).then(|| Resamples::of(differences.len()).estimate(&differences))
 }
 
-/// Whether `a` has less of a measure than `b`, beyond what chance would do.
+/// Whether `a` has significantly less of a measure than `b`.
 fn surely_less(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> bool {
     match paired(a, b, measure) {
         Some(d) => d.ci95.is_some_and(|half| d.mean < -half),
@@ -329,11 +330,11 @@ fn surely_less(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> bool {
     }
 }
 
-/// Who was left out because it does something else, or that nobody does what is wanted.
+/// Protocols left out because they do not suit the aim, or that no protocol suits it.
 fn unsuited(all: &[Candidate<'_>], suited: &[Candidate<'_>], aim: Aim) -> Option<String> {
     let what = match aim {
         Aim::Bulk | Aim::Web => "leaves lost packets lost, so that no file would be whole",
-        Aim::Calls => "waits for what was lost, which a call cannot",
+        Aim::Calls => "waits for retransmissions, which a call cannot",
         Aim::Live => "listens to nothing",
     };
     if suited.is_empty() {
@@ -358,11 +359,11 @@ fn unsuited(all: &[Candidate<'_>], suited: &[Candidate<'_>], aim: Aim) -> Option
     (!parts.is_empty()).then(|| format!("Not considered: {}.", parts.join("; ")))
 }
 
-/// Why they differ: radio losses that are taken for congestion, or queue drops.
+/// The cause of their difference: radio losses that are taken for congestion, or queue drops.
 fn cause(all: &[Candidate<'_>], chosen: Candidate<'_>) -> Option<String> {
     let random = mean(chosen, "random_loss_rate");
     let queue = mean(chosen, "queue_loss_rate");
-    // Whoever senses nothing but loss is the one that random losses mislead.
+    // Controllers that sense only loss are misled by random losses.
     let misled = all
         .iter()
         .copied()
@@ -389,7 +390,7 @@ fn cause(all: &[Candidate<'_>], chosen: Candidate<'_>) -> Option<String> {
     None
 }
 
-/// What the protocol's controller senses.
+/// The signals that the protocol's controller uses, as its descriptor lists them.
 fn senses(r: &ProtocolOutcome) -> &'static str {
     obtain::entry(&r.protocol)
         .and_then(|e| e.descriptor().ok())

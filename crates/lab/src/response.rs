@@ -1,20 +1,20 @@
-//! How groups and flows respond to changes, from a run's time series.
+//! Responses of groups and flows to changes, from a run's time series.
 //!
-//! **Halving** (after a step down of the fair share): from the step to the beginning of the first second over which
-//! what the group *offers* to its bottleneck is at most half of its mean before, or within 20% of its new share where
-//! that is more. What is offered and not what is served, because a link that has become slower serves less whatever the
-//! sender does. Half of the mean before alone would never be reached where the new share is half and the group stays a
-//! little above it; the new share alone would ask for a fairness that halving is not about. **Taking up** (after a step
-//! up): to the first second over which the bottleneck *serves* the group 80% of its new share. Both look at every
-//! window of one second that begins at a tenth of a second after the step and ends before the next; they count from the
-//! step, so a sender that answers at once needs nothing or a tenth. The mean before is over the 5 s before the step, or
-//! since the step before.
+//! **Halving** (after a step down of the fair share): the time until the load that the group *offers* to its bottleneck
+//! is, over a second, at most half of its mean before the step. If 1.2 times its new share is more, that is the limit.
+//! The offered load counts, not the served one, because a link that has become slower serves less whatever the sender
+//! does. Half of the mean before alone would never be reached if the new share is half and the group stays a little
+//! above it. The new share alone would measure fairness, which is not the purpose. **Taking up** (after a step up): the
+//! time to the first second over which the bottleneck *serves* the group 80% of its new share. Both examine every
+//! window of one second that begins at a tenth of a second after the step and ends before the next. They count from the
+//! step, so a sender that responds at once has a time of up to 0.1 s. The mean before is over the 5 s before the step,
+//! or since the previous step.
 //!
-//! **Convergence** (of a flow that starts while measures count): to the beginning of the first 5 seconds in a row in
-//! which its goodput stays within 20% of an equal share: the mean over all flows that share its bottleneck, over the
-//! second half of its time. Its time ends at the next step. The share is that of what they deliver and not of the
-//! capacity, which nobody delivers where packets are lost; a flow alone is held against itself. Seconds are counted
-//! from the beginning of measuring.
+//! **Convergence** (of a flow that starts in the measured span): the time to the beginning of the first 5 consecutive
+//! seconds in which its goodput is within 20% of an equal share. The share is the mean over all flows at its
+//! bottleneck, over the second half of its time. Its time ends at the next step. The share is that of the flows'
+//! goodput and not of the capacity, which no flow reaches if packets are lost; a single flow is compared with itself.
+//! Seconds are counted from the beginning of the measured span.
 
 use crate::stats::jain;
 use narrows_base::{Duration, Time};
@@ -23,27 +23,26 @@ use narrows_sim::result::LINK_TICK_S;
 use narrows_sim::{FlowResult, RunResult, Table};
 use std::collections::BTreeMap;
 
-/// Within so much of a share counts as there.
+/// Relative distance from a share that counts as reached.
 const NEAR: f64 = 0.2;
-/// What is offered halves.
+/// Part of the mean before to which the offered load must fall.
 const HALF: f64 = 0.5;
-/// The mean before a step is over so many ticks at most …
+/// Most ticks in the mean before a step.
 const BEFORE: usize = 50;
-/// … and a window after it has so many, as has the shortest time before it that tells a mean.
+/// Ticks of a window, and fewest ticks of a mean before a step.
 const WINDOW: usize = 10;
-/// Seconds in a row that make a convergence.
+/// Consecutive seconds for convergence.
 const HOLD: usize = 5;
 const TICK_NS: u64 = (LINK_TICK_S * 1e9) as u64;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A group's answers.
+/// A group's response times.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Response {
-    /// Seconds to halve, mean over the steps down; NaN if there is none, or one that it never
-    /// answered.
+    /// Seconds to halve, mean over the steps down; NaN without such steps, or if one was never completed.
     pub halving_s: f64,
-    /// Seconds to take up what became free, mean over the steps up; NaN likewise.
+    /// Seconds to take up free capacity, mean over the steps up; NaN likewise.
     pub takeup_s: f64,
     /// Per flow: seconds to converge; NaN if it never did.
     pub convergence_s: Vec<f64>,
@@ -61,7 +60,7 @@ impl Response {
                 let down = step.after_bps < step.before_bps;
                 let before = if down { &ticks.offered } else { &ticks.served };
                 let Some(before) = mean_before(before, step, from) else { continue };
-                // Where a group was already there, the step asks nothing of it.
+                // A group that is already at the new share need not respond.
                 if down {
                     let most = (HALF * before).max((1.0 + NEAR) * step.after_bps);
                     if before > most {
@@ -89,7 +88,7 @@ impl Response {
     }
 }
 
-/// NaN of nothing, and of anything that is NaN.
+/// NaN for an empty slice, or if a value is NaN.
 fn mean(x: &[f64]) -> f64 {
     x.iter().sum::<f64>() / x.len() as f64
 }
@@ -98,7 +97,7 @@ fn mean(x: &[f64]) -> f64 {
 fn first_at(t: Time, from: Time, width_ns: u64) -> usize {
     t.since(from).as_nanos().div_ceil(width_ns) as usize
 }
-/// How many have ended by `t`.
+/// Number of ticks or seconds that have ended by `t`.
 fn ended_at(t: Time, from: Time, width_ns: u64) -> usize {
     (t.since(from).as_nanos() / width_ns) as usize
 }
@@ -111,7 +110,7 @@ fn mean_before(ticks: &[f64], step: &Step, from: Time) -> Option<f64> {
     Some(known.iter().sum::<f64>() / (known.len() as f64 * LINK_TICK_S))
 }
 
-/// From the step to the beginning of the first second whose rate passes.
+/// Time from the step to the beginning of the first second for which `passes` holds for the rate.
 fn seconds_until(ticks: &[f64], step: &Step, from: Time, passes: impl Fn(f64) -> bool) -> f64 {
     let begin = first_at(step.at, from, TICK_NS);
     let end = ended_at(step.until, from, TICK_NS).min(ticks.len());
@@ -127,7 +126,7 @@ fn seconds_until(ticks: &[f64], step: &Step, from: Time, passes: impl Fn(f64) ->
 /// A flow that shares a bottleneck, and when it stops.
 type Sharing<'a> = (&'a FlowResult, Time);
 
-/// The flows whose data pass the group's bottleneck and that have always something to send.
+/// The flows with data through the group's bottleneck that always have data to send.
 fn sharing<'a>(plan: &Plan, run: &'a RunResult, group: usize) -> Vec<Sharing<'a>> {
     let s = &plan.scenario;
     let mut all = Vec::new();
@@ -178,8 +177,8 @@ fn convergence(
     found.map_or(f64::NAN, |k| time(k).since(flow.start).as_secs_f64())
 }
 
-/// What a group did second by second: its throughput at its bottleneck, theta where others share
-/// it, Jain's index of its flows' goodputs where it has several.
+/// A group's values per second: its throughput at its bottleneck, theta if it has competitors there, Jain's index of
+/// its flows' goodputs if it has several.
 pub fn over_time(plan: &Plan, run: &RunResult, group: usize) -> Option<Table> {
     let s = &plan.scenario;
     let from = Time::ZERO + s.warmup;
@@ -209,7 +208,7 @@ pub fn over_time(plan: &Plan, run: &RunResult, group: usize) -> Option<Table> {
         let stop = Time::ZERO + s.flows[group].stop.unwrap_or(s.duration);
         let equality = |k: usize| {
             let at = |k: usize| from + Duration::from_nanos(k as u64 * SECOND_NS);
-            // Only flows that are there for the whole second have a part in it.
+            // Only flows that are active for the whole second count in it.
             let there = |f: &&FlowResult| {
                 f.start <= at(k) && stop >= at(k + 1) && f.done.is_none_or(|done| done >= at(k + 1))
             };

@@ -32,7 +32,7 @@ fn plan(warmup: &str) -> Plan {
     Plan::new(scenario_file::parse(&text, Path::new("")).unwrap()).unwrap()
 }
 
-/// A flow that started at `start` and got so many bytes in each second from `first` on.
+/// A flow that started at `start` and received these bytes in each second from `first` on.
 fn flow(start: f64, first: usize, seconds: Vec<u64>) -> FlowResult {
     let roughness = [Roughness::NONE; 7];
     let mut flow = FlowResult::default();
@@ -41,7 +41,7 @@ fn flow(start: f64, first: usize, seconds: Vec<u64>) -> FlowResult {
     flow
 }
 
-/// A run in which groups offered and were served so many bits in each tick.
+/// A run in which groups offered and were served these bits in each tick.
 fn run(ticks: Vec<(Vec<f64>, Vec<f64>)>, flows: Vec<Vec<FlowResult>>) -> RunResult {
     let group = |flows| {
         let mut group = GroupResult::default();
@@ -73,9 +73,9 @@ fn halving_and_taking_up_are_read_off_the_ticks() {
     let none = (ticks(&[]), ticks(&[]));
     let r = run(vec![(offered.clone(), served.clone()), none.clone()], flows());
     let response = Response::of(&plan("0s"), 0, &r, 0);
-    // The target is 1.2 x 4 = 4.8: the first window at most that has four ticks of 6 and six of 4.
+    // The target is 1.2 x 4 = 4.8: the first window that reaches it has four ticks of 6 and six of 4.
     assert!((response.halving_s - 1.6).abs() < 1e-9, "{}", response.halving_s);
-    // 80% of 8 is 6.4: six ticks of 6 and four of 7 make it.
+    // 80% of 8 is 6.4: six ticks of 6 and four of 7 reach it.
     assert!((response.takeup_s - 4.4).abs() < 1e-9, "{}", response.takeup_s);
 
     // The same, measured from 25 s on: the mean before the step is that of five seconds.
@@ -83,18 +83,18 @@ fn halving_and_taking_up_are_read_off_the_ticks() {
     let r = run(vec![(later(&offered), later(&served)), none.clone()], flows());
     let response = Response::of(&plan("25s"), 0, &r, 0);
     assert!((response.halving_s - 1.6).abs() < 1e-9, "{}", response.halving_s);
-    // Measured from 29.5 s on there is too little before the step to say what was halved.
+    // Measured from 29.5 s on, the time before the step is too short for a mean.
     let r = run(vec![(offered[295..].to_vec(), served[295..].to_vec()), none.clone()], flows());
     let response = Response::of(&plan("29.5s"), 0, &r, 0);
     assert!(response.halving_s.is_nan() && (response.takeup_s - 4.4).abs() < 1e-9);
 
-    // Who never gives way has no time; who had less than the new share all along, neither.
+    // A group that never backs off has no time; neither has one that was below the new share all along.
     for mbps in [8.0, 3.0] {
         let still = ticks(&[(1000, mbps)]);
         let r = run(vec![(still.clone(), still), none.clone()], flows());
         assert!(Response::of(&plan("0s"), 0, &r, 0).halving_s.is_nan(), "{mbps}");
     }
-    // Giving way only after the other has gone is no answer to its coming.
+    // Backing off after the other group has gone is no response to its start.
     let late = ticks(&[(605, 8.0), (395, 1.0)]);
     let r = run(vec![(late.clone(), late), none], flows());
     assert!(Response::of(&plan("0s"), 0, &r, 0).halving_s.is_nan());
@@ -115,8 +115,8 @@ fn a_flow_converges_when_it_stays_near_its_share() {
     assert_eq!(Response::of(&plan("0s"), 0, &r, 1).convergence_s, [5.0]);
     // Alone until 30 s, the first flow is its own share at once.
     assert_eq!(Response::of(&plan("0s"), 0, &r, 0).convergence_s, [0.0]);
-    // A flow that started before measures counted has no start to count from; and one that gets
-    // ten times as much as the other never comes to an equal share.
+    // A flow that started before the measured span has no convergence time. A flow that gets ten times as much as the
+    // other never reaches an equal share.
     let flows = vec![vec![flow(0.0, 0, vec![600; 100])], vec![flow(30.0, 30, vec![60; 30])]];
     let r = run(vec![empty.clone(), empty], flows);
     assert!(Response::of(&plan("0s"), 0, &r, 1).convergence_s[0].is_nan());
@@ -136,7 +136,7 @@ fn theta_and_jain_over_time_are_those_of_each_second() {
     assert_eq!(table.column("throughput_bps").unwrap(), [6e6, 6e6, 0.0]);
     let theta = table.column("theta").unwrap();
     assert!(theta[..2] == [0.25, 0.0] && theta[2].is_nan());
-    // In the first second only one flow was there for all of it; in the second 100 and 300.
+    // In the first second only one flow was active for all of it; in the second 100 and 300.
     let equality = table.column("jain").unwrap();
     assert!(equality[0].is_nan() && equality[2].is_nan());
     assert!((equality[1] - 160_000.0 / (2.0 * 100_000.0)).abs() < 1e-12);

@@ -1,8 +1,8 @@
-//! `narrows scorecard`: what RFC 9743 (BCP 133) asks of a new congestion controller, measured.
+//! `narrows scorecard`: measures the criteria of RFC 9743 (BCP 133) for a new congestion controller.
 //!
-//! The RFC names criteria and sets no thresholds: what counts is whether a controller does more harm, or less, than
-//! those of today's standards would in its place. So every figure stands beside the same figure of Reno and
-//! CUBIC on the same network with the same random draws, over the same transport; BBR is shown, but not a yardstick.
+//! The RFC names criteria but no thresholds: the question is whether a controller does more harm, or less, than today's
+//! standards would in its place. So every figure is compared with the same figure of Reno and CUBIC on the same network
+//! with the same random draws, over the same transport. BBR is shown, but not compared with.
 //!
 //! ```text
 //!   criteria ─> a scenario each ─> controller, Reno, CUBIC and BBR in turn, several seeds
@@ -25,38 +25,38 @@ use narrows_sim::{RunResult, SimError};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What is asked of [`Scorecard::measure`].
+/// Options of [`Scorecard::measure`].
 #[derive(Clone, Debug)]
 pub struct Scorecard {
     /// The protocol, as in `compare`.
     pub protocol: String,
     /// Seeds of each scenario.
     pub seeds: u32,
-    /// The first.
+    /// First seed.
     pub seed: u64,
-    /// Only sections whose number begins with this, `5.2` for instance.
+    /// If set, only sections with numbers that begin with this, for instance `5.2`.
     pub section: Option<String>,
 }
 
-/// The protocols in whose place the controller stands.
+/// The standard protocols that replace the controller for comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Yardsticks {
     /// RFC 5681.
     pub reno: &'static str,
     /// RFC 9438.
     pub cubic: &'static str,
-    /// Shown, not judged by.
+    /// Shown, but not compared with.
     pub bbr: &'static str,
 }
 
 /// A figure of a criterion, measured.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// What was measured.
+    /// The measure and its group.
     pub figure: Figure,
     /// Means over the seeds: of the controller, Reno, CUBIC, BBR.
     pub means: [f64; 4],
-    /// The controller's place among Reno and CUBIC.
+    /// The controller's rank among Reno and CUBIC.
     pub judgement: Judgement,
 }
 
@@ -64,16 +64,16 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Row {
-    /// What was asked.
+    /// The network and its figures.
     pub criterion: Criterion,
-    /// The network, with the controller alone: to be run again.
+    /// The network with the controller alone, to run it again.
     pub scenario: Scenario,
-    /// What came out.
+    /// The measured figures.
     pub entries: Vec<Entry>,
 }
 
 impl Scorecard {
-    /// What the controller is held against: over rrtp others over rrtp, else TCP with selective acknowledgements.
+    /// The protocols to compare with: over rrtp others over rrtp, else TCP with selective acknowledgements.
     pub fn yardsticks(&self) -> Yardsticks {
         let name = self.protocol.split(['(', '+']).next().unwrap_or_default().trim();
         if name == "rrtp" || name == "rrtp-lasthop" {
@@ -83,10 +83,10 @@ impl Scorecard {
         }
     }
 
-    /// Runs everything; `None` if it was interrupted.
+    /// Runs all criteria; `None` if it was interrupted.
     ///
     /// # Errors
-    /// A protocol that does not exist; a section that does not; what the simulator refuses.
+    /// An unknown protocol or section, or an error of the simulator.
     pub fn measure(&self, control: &Control<'_>) -> Result<Option<Vec<Row>>, String> {
         let wanted = |c: &Criterion| self.section.as_ref().is_none_or(|s| c.section.starts_with(s));
         let criteria: Vec<Criterion> = networks::all()?.into_iter().filter(wanted).collect();
@@ -119,7 +119,8 @@ impl Scorecard {
         Ok(Some(rows))
     }
 
-    /// Which protocols are run, and which of them each of the four columns shows: a yardstick may be measured, too.
+    /// The protocols to run, and which of them each of the four columns shows. The controller may be one of the
+    /// standards.
     fn variants(&self) -> (Vec<&str>, [usize; 4]) {
         let y = self.yardsticks();
         let mut list: Vec<&str> = Vec::new();
@@ -154,7 +155,7 @@ impl Scorecard {
         let mut tasks: Vec<(usize, usize, usize)> = (0..plans.len())
             .flat_map(|c| (0..variants).flat_map(move |v| (0..seeds).map(move |s| (c, v, s))))
             .collect();
-        // The longest first, so that no core waits for one at the end.
+        // The longest first, so that no core is left with a long one at the end.
         tasks.sort_by(|a, b| plans[b.0].work().total_cmp(&plans[a.0].work()));
         let all: f64 = tasks.iter().map(|t| plans[t.0].work()).sum();
         let empty = |c: &Criterion| -> Vec<[Vec<f64>; 4]> {
@@ -199,7 +200,7 @@ impl Scorecard {
         };
         std::thread::scope(|scope| {
             for _ in 1..control.jobs {
-                // Fewer threads do the same work.
+                // With fewer threads the rest do the same work.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
@@ -230,7 +231,7 @@ fn value(figure: &Figure, plan: &Plan, variant: usize, run: &RunResult) -> f64 {
     };
     let x = (measure.of)(&view);
     let x = if figure.per_second { x / run.span_s } else { x };
-    // A transfer that does not end and a rate that is not taken up take the whole run at least.
+    // A time until an event that does not happen is at least the whole run.
     if x.is_finite() || !figure.is_a_time() { x } else { run.span_s }
 }
 

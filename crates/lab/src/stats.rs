@@ -3,14 +3,14 @@
 use crate::outcome::Estimate;
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal, StudentsT};
 
-/// Mean and half-width of the 95% confidence interval by Student's t. Values that are not finite
-/// are left out: a seed in which the measure does not exist says nothing about it.
+/// Mean and half-width of the 95% confidence interval by Student's t. Values that are not finite are left out: the
+/// measure does not exist in such a seed.
 pub fn estimate(values: impl IntoIterator<Item = f64>) -> Estimate {
     estimate_within(values, 0.05)
 }
 
-/// As [`estimate`], with an interval that misses the mean with the probability `error`: less than 5%
-/// where the same runs are looked at more than once.
+/// As [`estimate`], with an interval that misses the mean with the probability `error`: less than 5% if the same runs
+/// are tested more than once.
 pub fn estimate_within(values: impl IntoIterator<Item = f64>, error: f64) -> Estimate {
     let v: Vec<f64> = values.into_iter().filter(|x| x.is_finite()).collect();
     let n = v.len() as f64;
@@ -45,13 +45,12 @@ pub fn wilson(share: f64, n: usize, error: f64) -> (f64, f64) {
     let (n, zz) = (n.max(1) as f64, z * z);
     let centre = (share + zz / (2.0 * n)) / (1.0 + zz / n);
     let half = z / (1.0 + zz / n) * (share * (1.0 - share) / n + zz / (4.0 * n * n)).sqrt();
-    // It reaches 0 and 1 where no run and every run counts; rounding must not pass them.
+    // It reaches 0 and 1 if no run or every run counts; rounding must not exceed them.
     ((centre - half).clamp(0.0, share), (centre + half).clamp(share, 1.0))
 }
 
-/// The distribution-free interval of a median: the values of rank k and n + 1 - k, where k is the largest for
-/// which fewer than k of n fair coins fall heads with a probability of `error`/2 at most. `None` for too
-/// few values.
+/// The distribution-free interval of a median: the values of rank k and n + 1 - k. k is the largest number for which
+/// fewer than k of n fair coins fall heads with a probability of at most `error`/2. `None` for too few values.
 pub fn median_interval(values: &[f64], error: f64) -> Option<(f64, f64)> {
     let mut v: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
     v.sort_by(f64::total_cmp);
@@ -60,13 +59,13 @@ pub fn median_interval(values: &[f64], error: f64) -> Option<(f64, f64)> {
     Some((v[k - 1], v[v.len() - k]))
 }
 
-/// Whether two means are told apart: their difference is beyond its joint 95% interval.
+/// Whether two means differ significantly: their difference is beyond its joint 95% interval.
 pub fn differ(a: Estimate, b: Estimate) -> bool {
     let half = a.ci95.unwrap_or(0.0).hypot(b.ci95.unwrap_or(0.0));
     (a.mean - b.mean).abs() > half
 }
 
-/// Jain's index `(Σx)² / (n Σx²)`: 1 is equal, 1/n is all for one.
+/// Jain's index `(Σx)² / (n Σx²)`: 1 if all are equal, 1/n if one has everything.
 pub fn jain(x: &[f64]) -> f64 {
     let most = x.iter().fold(0.0f64, |m, x| m.max(*x));
     if most <= 0.0 {
@@ -110,7 +109,7 @@ mod tests {
         // 3 of 10: .1078 to .6032.
         let (low, high) = wilson(0.3, 10, 0.05);
         assert!((low - 0.1078).abs() < 1e-4 && (high - 0.6032).abs() < 1e-4, "{low} {high}");
-        // Ten values: ranks 2 and 9 hold the median with 97.9%.
+        // Ten values: ranks 2 and 9 contain the median with 97.9%.
         let ten = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 30.0, 99.0];
         assert_eq!(median_interval(&ten, 0.05), Some((2.0, 30.0)));
         assert_eq!(median_interval(&ten[..5], 0.05), None);

@@ -2,15 +2,15 @@
 //!
 //! The model has three parts, each of which a parameter turns off.
 //!
-//! 1. *A rate that wanders.* The rate is `mean * max(0, 1 + variation * x)`. `x` has unit variance and is the sum of two
+//! 1. *A varying rate.* The rate is `mean * max(0, 1 + variation * x)`. `x` has unit variance and is the sum of two
 //!    Ornstein-Uhlenbeck processes of equal variance, with time constants of `FAST_S` (fading) and `SLOW_S` (load,
-//!    distance). Sprout's model (Winstein, Sivaraman, Balakrishnan, NSDI 2013, section 3.1) has Brownian motion instead.
-//!    Brownian motion has no mean to return to, so that a user could not ask for a rate.
-//! 2. *Outages.* They come at random and have exponential lengths, as Sprout's "sticky" zero has. Packets wait.
-//! 3. *A scheduler's grants.* Opportunities come in groups: Poisson in time, geometric in size.
+//!    distance). Sprout's model (Winstein, Sivaraman, Balakrishnan, NSDI 2013, section 3.1) has Brownian motion
+//!    instead. Brownian motion has no mean, so a user could not set the mean rate.
+//! 2. *Outages.* They are random and have exponential lengths, as Sprout's "sticky" zero has. Packets wait.
+//! 3. *A scheduler's grants.* Opportunities occur in groups: Poisson in time, geometric in size.
 //!
-//! The time constants and the defaults lie in the middle of six recordings of LTE, UMTS and EVDO links;
-//! `docs/benchmarks.md` says how well round trips on the model agree with those on the recordings.
+//! The time constants and the defaults lie in the middle of six recordings of LTE, UMTS and EVDO links.
+//! `docs/benchmarks.md` compares round trips on the model with those on the recordings.
 
 use crate::trace::{OPPORTUNITY_BYTES, Trace};
 use narrows_base::descriptor::ParamKind;
@@ -54,7 +54,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         param(
             "every",
             Unit::Seconds,
-            "mean time from one outage to the next; 0s: none",
+            "mean time from one outage to the next; 0s: no outages",
             (0.0, 1e6),
             15.0,
             "six recordings: 5 to 35 s between gaps of 0.2 s and more",
@@ -144,10 +144,10 @@ fn draw(settings: &Settings) -> Result<Trace, SpecError> {
     let sum: f64 = rates.iter().sum();
     if sum <= 0.0 {
         return Err(SpecError::new(
-            "outages leave nothing of the link: every is too short, or outage too long",
+            "outages leave no capacity: every is too short, or outage too long",
         ));
     }
-    // So many grants for each unit of the relative rate; the mean comes out as it is asked.
+    // Grants for each unit of the relative rate, such that the mean rate is the requested one.
     let wanted = per_second * (steps * STEP_MS) as f64 / 1000.0;
     let scale = wanted / grant / sum;
     let mut random = key.named("grants").stream();
@@ -179,7 +179,7 @@ mod tests {
         read(text).unwrap().unwrap()
     }
 
-    /// Opportunities in windows of so many milliseconds over the period.
+    /// Opportunities in windows of `window_ms` milliseconds over the period.
     fn counts(trace: &Trace, window_ms: u64) -> Vec<f64> {
         let at = |i: u64| Time::ZERO + Duration::from_millis(i * window_ms);
         let windows = trace.period().as_nanos() / 1_000_000 / window_ms;

@@ -55,14 +55,14 @@ impl LinkConfig {
 /// How many packets may wait; the one in transmission is not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum QueueLimit {
-    /// No limit.
+    /// Packets are never dropped for lack of space.
     #[default]
     Unlimited,
     /// At most this many packets wait.
     Packets(u64),
     /// At most this many bytes wait.
     Bytes(u64),
-    /// A packet may wait if one of the two limits admits it: room in bytes that holds a number of packets of any size.
+    /// A packet may wait if at least one of the two limits admits it.
     Either {
         /// At most this many packets wait.
         packets: u64,
@@ -72,7 +72,7 @@ pub enum QueueLimit {
 }
 
 impl QueueLimit {
-    /// Whether so many packets with so many bytes may wait.
+    /// Whether a queue of this many packets and bytes is within the limit.
     #[inline]
     pub const fn admits(self, packets: u64, bytes: u64) -> bool {
         match self {
@@ -89,24 +89,24 @@ impl QueueLimit {
 /// A queue: its limit and its discipline.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueueConfig {
-    /// Limit on what may wait.
+    /// Limit on the waiting packets.
     pub limit: QueueLimit,
     /// Name and parameters of a discipline in [`crate::queue::QUEUES`]; `None` is drop-tail.
     pub aqm: Option<Spec>,
 }
 
-/// What a link does to packets apart from queueing, delaying and losing them.
+/// Effects on packets other than queueing, delay and loss.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Impairments {
     /// Size of the jitter: by default extra delay, uniform in [0, jitter), and packets keep their order.
     pub jitter: Duration,
-    /// Its distribution, whose half width or standard deviation the size is.
+    /// The jitter's distribution. The size is its half width or standard deviation.
     pub jitter_form: JitterForm,
     /// Probability that a packet is held back so that later ones overtake it.
     pub reorder: f64,
     /// The extra delay of a packet that is held back.
     pub reorder_by: Duration,
-    /// Sends some packets without delay, so that they overtake others: netem's reordering.
+    /// Sends some packets without delay, so that they overtake earlier ones: netem's reordering.
     pub early: Option<EarlyConfig>,
     /// Probability that a packet arrives twice.
     pub duplicate: f64,

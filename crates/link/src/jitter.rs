@@ -1,7 +1,7 @@
-//! Jitter: how much later or earlier than its link's delay a packet arrives.
+//! Jitter: the deviation of a packet's arrival from its link's delay.
 //!
-//! Distributions are formulas, where Linux's netem looks them up in tables made of such formulas. As there, a normal or
-//! Pareto value is at most [`MOST`] standard deviations, and no packet arrives before it was sent.
+//! Distributions are formulas; Linux's netem uses tables made of such formulas. As there, a normal or Pareto value is
+//! at most [`MOST`] standard deviations, and no packet arrives before it was sent.
 
 use crate::correlated::Correlated;
 use narrows_base::{Duration, RandomKey, RandomStream, math};
@@ -15,12 +15,12 @@ const PARETO_SHAPE: f64 = 3.0;
 /// How jitter is distributed around a link's delay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Distribution {
-    /// Evenly up to so much later.
+    /// Uniform in [0, size]: only later.
     #[default]
     Late,
-    /// Evenly up to so much earlier or later: netem's without a name.
+    /// Uniform in [-size, size]: netem's default.
     Uniform,
-    /// Normal.
+    /// Normal; the size is the standard deviation.
     Normal,
     /// Pareto of shape 3, its mean at the delay.
     Pareto,
@@ -31,11 +31,11 @@ pub enum Distribution {
 /// Form of the jitter: all but its size.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct JitterForm {
-    /// The distribution.
+    /// Shape of the jitter.
     pub distribution: Distribution,
     /// How much of each value is the one before: 0 to 1.
     pub correlation: f64,
-    /// Whether packets overtake others, rather than wait for them.
+    /// Whether packets may overtake earlier ones. If not, they wait for them.
     pub overtakes: bool,
 }
 
@@ -118,7 +118,7 @@ fn normal(u: f64) -> f64 {
         3.754_408_661_907_416,
         1.0,
     ];
-    /// Below this and above its complement the tails' formula holds.
+    /// Below this probability and above its complement, the formula for the tails is used.
     const TAIL: f64 = 0.024_25;
     let horner = |terms: &[f64], x: f64| terms.iter().fold(0.0, |sum, term| sum * x + term);
     let tail = |p: f64| {
@@ -153,8 +153,8 @@ mod tests {
         assert_eq!(pareto(1.0 - 1e-9), 4.0);
     }
 
-    /// Mean and standard deviation of 200,000 delays around 100 ms, 10 ms of jitter; the bound at four standard
-    /// deviations takes some of Pareto's.
+    /// Mean and standard deviation of 200,000 delays around 100 ms with 10 ms of jitter. The bound at four standard
+    /// deviations removes some of Pareto's.
     #[test]
     fn delays_have_their_distributions_mean_and_spread() {
         for (distribution, mean, deviation, least) in [

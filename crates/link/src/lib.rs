@@ -1,7 +1,7 @@
 //! Links as state machines: queue and rate, then a policer, then delay, then loss.
 //!
 //! The simulator drives a [`Link`] in virtual time, the emulator drives the same code in real time. It is generic over
-//! the packet type ([`LinkPacket`]) and reports what happens to a [`Meter`].
+//! the packet type ([`LinkPacket`]) and reports drops, marks and departures to a [`Meter`].
 //!
 //! To add a loss process: a file here and its entry in [`loss::LOSSES`]. To add a queue: a file in `queue/` and its
 //! entry in [`queue::QUEUES`].
@@ -33,8 +33,8 @@ use narrows_base::{Packet, Time};
 pub trait LinkPacket {
     /// Bytes on the wire.
     fn size(&self) -> u32;
-    /// Random bits of this packet, for losses that are drawn per packet: a function of its flow and
-    /// number, so that one flow's losses do not depend on the others.
+    /// Random bits of this packet, for losses that are drawn per packet. They are a function of its flow and number, so
+    /// that one flow's losses do not depend on other flows.
     fn random_key(&self) -> u64;
     /// Whether loss processes that count packets (lists, periods) count it: true for data, false
     /// for ACKs.
@@ -96,8 +96,8 @@ impl LinkPacket for Packet {
 
 /// Observes a link. Every method has an empty default, and `()` is a meter that ignores everything.
 ///
-/// Times may be later than the caller's present: a link of constant rate knows at a packet's
-/// arrival when it will leave.
+/// Times may be later than the caller's present: a link of constant rate computes a packet's departure when the packet
+/// arrives.
 pub trait Meter<P> {
     /// A packet arrived at the queue.
     #[inline]

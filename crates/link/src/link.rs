@@ -1,9 +1,8 @@
 //! A link: *queue and rate, then a policer, then delay, then loss*.
 //!
-//! A plain link (drop-tail, constant rate) knows at a packet's arrival when it will leave, so it
-//! does not queue packets but only keeps the start times of those that wait (`Room`). Every other
-//! link serves packets one by one (`Served`). A property test checks that both compute the same
-//! departures to the nanosecond.
+//! A plain link (drop-tail, constant rate) computes a packet's departure when the packet arrives. So it stores only the
+//! start times of waiting packets, not the packets (`Room`). Every other link serves packets one by one (`Served`). A
+//! property test checks that both compute the same departures to the nanosecond.
 
 mod served;
 
@@ -295,14 +294,14 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
             + served.map_or(0, |s| s.queue.waiting() + usize::from(s.current.is_some()))
     }
 
-    /// Reads what is under way, and returns something that depends on all of it: a caller who is about to play the
-    /// link after a long time makes the processor fetch it all at once, rather than packet by packet.
+    /// Reads all packets in flight and returns a value that depends on them. Called before a link is used after a long
+    /// time, it makes the processor load the memory at once rather than packet by packet.
     pub fn fetch(&self) -> u64 {
         let waiting = self.room.as_ref().map_or(0, |r| r.starts.iter().map(|s| s.0).sum());
         self.flying.iter().fold(waiting, |sum, f| sum ^ f.due.as_nanos())
     }
 
-    /// The average that the queue keeps, in packets, as of the last arrival; `None` if it keeps none.
+    /// The queue's average length in packets at the last arrival. `None` if the queue discipline has no average.
     pub fn average(&self) -> Option<f64> {
         self.extra.as_ref()?.served.as_ref()?.queue.average()
     }
@@ -357,7 +356,7 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
 }
 
 impl<P: LinkPacket + Copy> Extra<P> {
-    /// When a packet whose transmission ended at `end` arrives, or `None` if it is lost.
+    /// Arrival time of a packet whose transmission ended at `end`, or `None` if it is lost.
     #[inline]
     fn after<M: Meter<P>>(
         &mut self,

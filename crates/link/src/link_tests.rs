@@ -21,7 +21,7 @@ pub(crate) fn packet(n: u32, size: u16) -> Packet {
     }
 }
 
-/// Everything that a meter is told, for comparison.
+/// All reports to a meter, for comparison.
 #[derive(Default, PartialEq, Debug)]
 struct Log {
     dropped: Vec<(Time, u64)>,
@@ -99,7 +99,7 @@ fn impaired(impairments: Impairments) -> LinkConfig {
     }
 }
 
-/// A packet each millisecond: 0.1 ms of transmission, and 20 ms of delay unless it goes early.
+/// A packet each millisecond: 0.1 ms of transmission, and 20 ms of delay unless it is sent early.
 #[test]
 fn early_packets_overtake_and_keep_their_gap() {
     let arrivals: Vec<(u64, u16)> = (0..20_000).map(|n| (n * 1_000_000, 1000)).collect();
@@ -176,7 +176,7 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
     assert!(out.len() > 205, "some come twice: {}", out.len());
 }
 
-/// Half of what leaves at 8 Mbit/s passes a policer of 4 Mbit/s, and the rest counts as dropped, not as lost.
+/// A policer of 4 Mbit/s passes half of a load of 8 Mbit/s. The rest counts as dropped, not as lost.
 #[test]
 fn a_policer_drops_what_exceeds_its_rate_without_delay() {
     for changes in [false, true] {
@@ -212,7 +212,7 @@ fn rate_and_delay_change_while_it_runs() {
             out.push((t.as_nanos() / 1_000_000, p.seq));
         }
     }
-    // The first finishes at the old rate, the second takes 10 ms.
+    // The first transmission finishes at the old rate, the second takes 10 ms.
     assert_eq!(out, [(2, 0), (12, 1)]);
 }
 

@@ -16,7 +16,7 @@ use narrows_base::{Descriptor, RandomKey, Settings, Spec, SpecError, Time};
 /// Decides for each packet whether it is lost. Packets come in the order in which their
 /// transmission ends.
 pub trait LossProcess: Send {
-    /// Whether this packet, whose transmission ended at `at`, is lost.
+    /// Whether this packet is lost. Its transmission ended at `at`.
     fn strikes(&mut self, at: Time, packet: &dyn LinkPacket) -> bool;
 }
 
@@ -34,7 +34,7 @@ pub struct LossEntry {
 }
 
 impl LossEntry {
-    /// An entry whose parameters always fit together.
+    /// An entry without constraints between its parameters.
     pub const fn new(
         descriptor: &'static Descriptor,
         build: fn(&Settings, RandomKey) -> Box<dyn LossProcess>,

@@ -69,8 +69,8 @@ mod tests {
     }
 
     proptest! {
-        /// In any stretch of time no more passes than the burst and the rate times the stretch; a sender that keeps to
-        /// the rate loses nothing.
+        /// In any stretch of time the passing bytes are at most the burst plus the rate times the stretch. A sender
+        /// that keeps to the rate loses no packet.
         #[test]
         fn what_passes_is_bounded_by_the_bucket(
             packets in prop::collection::vec((0u64..3000, 40u32..1500), 1..200),

@@ -30,7 +30,7 @@ pub use packet::QueuedPacket;
 /// A queue discipline in front of a transmitter.
 pub trait Discipline: Send {
     /// Enqueues a packet; returns whether it now waits. Reports to `observer` the packets that are marked or dropped,
-    /// including the arriving one. If `idle`, the transmitter takes it at once, whatever the limit.
+    /// including the arriving one. If `idle`, the transmitter takes it at once, regardless of the limit.
     fn enqueue(
         &mut self,
         now: Time,
@@ -39,14 +39,13 @@ pub trait Discipline: Send {
         observer: &mut dyn QueueObserver,
     ) -> bool;
     /// Takes out the packet to transmit next, with its arrival time. Reports to `observer` the packets that are dropped
-    /// or marked on the way. `None` only if nothing waits any more.
+    /// or marked on the way. `None` only if the queue is empty.
     fn dequeue(
         &mut self,
         now: Time,
         observer: &mut dyn QueueObserver,
     ) -> Option<(Time, QueuedPacket)>;
-    /// Handles an arrival at an idle transmitter when nothing waits: returns the packet to transmit
-    /// at once.
+    /// Handles an arrival at an idle transmitter with an empty queue: returns the packet to transmit at once.
     fn pass(
         &mut self,
         now: Time,
@@ -66,7 +65,7 @@ pub trait Discipline: Send {
     }
 }
 
-/// Observes what a discipline does to packets.
+/// Receives a discipline's marks and drops.
 pub trait QueueObserver {
     /// The packet was dropped.
     fn dropped(&mut self, packet: &QueuedPacket);
@@ -93,7 +92,7 @@ pub struct QueueEntry {
 }
 
 impl QueueEntry {
-    /// An entry whose parameters always fit together.
+    /// An entry without constraints between its parameters.
     pub const fn new(
         descriptor: &'static Descriptor,
         build: fn(&Setup<'_>) -> Box<dyn Discipline>,
@@ -108,13 +107,13 @@ impl Listed for QueueEntry {
     }
 }
 
-/// What a discipline is built from.
+/// Inputs of a discipline's constructor.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Setup<'a> {
     /// Its parameters.
     pub settings: &'a Settings,
-    /// Limit on what may wait.
+    /// Limit on the waiting packets.
     pub limit: QueueLimit,
     /// The link behind the queue.
     pub link: LinkAhead,
@@ -139,12 +138,12 @@ pub static QUEUES: List<QueueEntry> = List::new(
 /// The parameter `ecn` of the disciplines that can mark.
 const ECN: Param = Param {
     name: "ecn",
-    help: "on: marks packets of ECN-capable senders where it would drop; others are dropped",
+    help: "on: marks packets of ECN-capable senders where it would drop, and drops all others",
     kind: ParamKind::Choice(&["on", "off"]),
     origin: "RFC 3168; without ECN-capable senders both are the same",
 };
 
-/// What a discipline knows about the link behind it.
+/// Properties of the link behind the queue.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct LinkAhead {
@@ -165,7 +164,7 @@ impl LinkAhead {
         let bps = bps.max(1.0);
         LinkAhead { bps, delay_s: config.delay.as_secs_f64(), steady: config.trace.is_none() }
     }
-    /// Packets of `bytes` bytes that the link transmits in a second (S1 eq. 6.3: ptc).
+    /// Packets of `bytes` bytes that the link transmits in a second (Choi 2006 eq. 6.3: ptc).
     pub fn packets_per_s(self, bytes: f64) -> f64 {
         self.bps / (8.0 * bytes)
     }

@@ -1,9 +1,8 @@
 //! Mahimahi packet-delivery traces: each line is the millisecond of an opportunity to send 1500
 //! bytes.
 //!
-//! The trace repeats; its last line is also its length. Several equal lines are several
-//! opportunities. Bytes that the head packet leaves unused serve further waiting packets at the
-//! same moment and are lost if none waits.
+//! The trace repeats; its last line is also its length. Several equal lines are several opportunities. Bytes that the
+//! head packet leaves unused serve further waiting packets at the same moment; without waiting packets they are lost.
 
 use narrows_base::{Duration, SpecError, Time};
 
@@ -13,10 +12,10 @@ pub const OPPORTUNITY_BYTES: u32 = 1500;
 /// No trace has a gap of more than a day: such times are those of a clock.
 pub const MAX_GAP_MS: u64 = 86_400_000;
 
-/// What reads other forms.
+/// The command that converts other forms.
 const CONVERT: &str = "`narrows trace convert --time ms FILE`";
 
-/// The lines of a trace that are neither blank nor comments, without what surrounds them, and their numbers.
+/// The numbered lines of a trace, trimmed, without blank lines and comments.
 pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     text.lines()
@@ -25,8 +24,8 @@ pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, line)| !line.is_empty())
 }
 
-/// A line as messages may quote it: not at all if it has anything but numbers, since a file that is named by mistake
-/// may hold secrets.
+/// A line in the form that messages may quote. A line with other characters than those of numbers is not quoted: a file
+/// that is named by mistake may hold secrets.
 pub fn quoted(line: &str) -> String {
     let numeric = |c: char| c.is_ascii_digit() || " \t,;.:+-".contains(c);
     if line.chars().all(numeric) && line.len() <= 40 { format!("'{line}' ") } else { String::new() }
@@ -201,7 +200,7 @@ mod tests {
         let ms = |m: u64| Time::from_nanos(m * 1_000_000);
         assert_eq!(c.serve(&t, ms(0), 1500), ms(1));
         assert_eq!(c.serve(&t, ms(1), 1000), ms(1));
-        // 500 bytes of the second opportunity are left at 1 ms, the rest comes at 5 ms.
+        // 500 bytes of the second opportunity are left at 1 ms; the rest follows at 5 ms.
         assert_eq!(c.serve(&t, ms(1), 1000), ms(5));
         assert_eq!(c.serve(&t, ms(6), 1500), ms(10));
         assert_eq!(c.serve(&t, ms(10), 1500), ms(11));
@@ -220,7 +219,7 @@ mod tests {
         let ms = |m: u64| Time::from_nanos(m * 1_000_000);
         for skipped in 0..25 {
             let later = t.entered_at(Duration::from_millis(skipped));
-            // From 1 ms on: at 0 the trace's first line stands once, in its repetitions twice.
+            // From 1 ms on: at 0 the first pass serves the trace's first line once, its repetitions twice.
             for (from, until) in [(1, 4), (2, 13), (1, 31)] {
                 assert_eq!(
                     later.bytes_between(ms(from), ms(until)),
@@ -272,7 +271,7 @@ mod tests {
         }
     }
 
-    /// A file that is no trace may hold secrets.
+    /// A file in another format may hold secrets.
     #[test]
     fn a_line_with_anything_but_numbers_is_not_quoted() {
         for secret in

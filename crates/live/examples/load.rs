@@ -1,7 +1,7 @@
-//! What the page costs the command: `cargo run --release -p narrows-live --example load`.
+//! CPU and memory that the page costs the command: `cargo run --release -p narrows-live --example load`.
 //!
-//! A hundred flows are told 60 times a second while a reader takes all of them, as a page does that draws everything, and one
-//! that draws eight. Then an hour of updates (216,000) is told as fast as it goes.
+//! A hundred flows are sampled 60 times a second while one reader takes all of them, like a page that draws everything,
+//! and another takes eight. Then an hour of updates (216,000) is written at full speed.
 
 use narrows_live::Live;
 use narrows_live::feed::history::Merge;
@@ -38,7 +38,7 @@ fn tell(run: &Run, n: i64) {
     });
 }
 
-/// Share of a core that the command needs for this many flows on the page, the reader's own part included.
+/// CPU share of a core for this many flows on the page, including the reader's part.
 fn share(flows: &str) -> std::io::Result<(f64, f64)> {
     let feed = Feed::new("load");
     let live = Live::open(([127, 0, 0, 1], 0).into(), feed.clone(), None)?;
@@ -68,7 +68,7 @@ fn share(flows: &str) -> std::io::Result<(f64, f64)> {
     Ok((share, bytes as f64 / SECONDS))
 }
 
-/// CPU time of this process so far, from /proc, whose ticks are hundredths of a second.
+/// CPU time of this process so far, s, from /proc in hundredths of a second.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();

@@ -1,28 +1,28 @@
-//! A sweep on the page: what varies, how many runs are done, and the mean of a measure at each point so far.
+//! A sweep on the page: the parameters, the number of completed runs, and the mean of a measure at each point so far.
 
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Points whose change is kept for browsers that follow; one that lacks more gets all.
+/// Most recorded changes. A browser that has missed more gets all points.
 const MAX_CHANGES: usize = 4096;
 
-/// What a sweep is.
+/// Description of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct BoardAbout {
-    /// What is shown of it: name, unit and meaning.
+    /// The displayed measure: name, unit and meaning.
     pub measure: [String; 3],
-    /// Whether larger values are better, if either is.
+    /// Whether larger values are better; absent if neither is.
     pub larger_is_better: Option<bool>,
-    /// Of which flows.
+    /// Group of flows that is measured.
     pub group: String,
-    /// What varies, the first one slowest, and its values.
+    /// Varied parameters with their values; the first one varies slowest.
     pub parameters: Vec<(String, Vec<String>)>,
     /// Runs of all points together.
     pub runs: usize,
 }
 
-/// A sweep and what is known of its points.
+/// A sweep and the results of its points so far.
 #[derive(Debug)]
 pub struct Board {
     about: BoardAbout,
@@ -31,7 +31,7 @@ pub struct Board {
 
 #[derive(Debug)]
 struct State {
-    /// Of each point the sum of its values and their number.
+    /// For each point, the sum of its values and their number.
     cells: Vec<(f64, u32)>,
     done: usize,
     /// Points that changed last.
@@ -40,14 +40,14 @@ struct State {
 }
 
 impl Board {
-    /// Nothing is done yet.
+    /// Without results.
     pub fn new(about: BoardAbout) -> Board {
         let points = about.parameters.iter().map(|p| p.1.len()).product();
         let (cells, changes) = (vec![(0.0, 0); points], VecDeque::new());
         Board { about, state: Mutex::new(State { cells, done: 0, changes, changed: 0 }) }
     }
 
-    /// A run of this point found this value; NaN if it has none.
+    /// Adds the value of one run at this point; NaN if the run has none.
     pub fn found(&self, point: usize, value: f64) {
         let mut state = self.lock();
         state.done += 1;
@@ -61,7 +61,8 @@ impl Board {
         state.changes.push_back(point);
     }
 
-    /// What someone lacks who has `seen` so many changes, or is new; and how many there are now.
+    /// The number of changes, and the JSON of those after `seen`; all points if `seen` is `None`, and no JSON without
+    /// changes.
     pub(crate) fn since(&self, seen: Option<u64>) -> (u64, Option<Value>) {
         let state = self.lock();
         if seen == Some(state.changed) {
@@ -102,7 +103,7 @@ impl Board {
         (state.changed, Some(out))
     }
 
-    /// What a panic elsewhere left behind can still be shown.
+    /// The state stays usable after a panic of another thread.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,7 +121,7 @@ mod tests {
         Board::new(BoardAbout { parameters, runs: 12, ..BoardAbout::default() })
     }
 
-    /// Whoever is new gets everything, whoever follows the points that changed, and nothing new is nothing.
+    /// A new browser gets everything, a later request only the changed points, and without changes there is no frame.
     #[test]
     fn those_who_follow_get_the_points_that_changed() {
         let board = board();
@@ -141,7 +142,7 @@ mod tests {
         assert_eq!(board.since(Some(now)), (now, None));
     }
 
-    /// However many runs there are, what waits for a browser is bounded by the points.
+    /// Pending data for a browser is bounded by the number of points, for any number of runs.
     #[test]
     fn a_browser_that_fell_behind_gets_each_point_once() {
         let board = board();

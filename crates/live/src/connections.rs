@@ -1,5 +1,5 @@
-//! Real connections on the page, of rrtp or of the kernel's TCP: which of them are shown, and their figures as the columns of
-//! tracks.
+//! Real connections on the page, of rrtp or of the kernel's TCP: selects which are shown, and converts their statistics
+//! to the columns of tracks.
 
 use crate::explain::{Explainer, Sample, is_same};
 use crate::feed::history::{LEVEL_ROWS, Merge};
@@ -10,91 +10,90 @@ use narrows_report::variables;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// Connections that are shown at the same time.
+/// Most connections that are shown at the same time.
 pub const MAX_SHOWN: usize = 100;
-/// Tracks of connections: those that are over stay until their place is needed.
+/// Most tracks of connections. Those of ended connections stay until their place is needed.
 const MAX_TRACKS: usize = 128;
-/// New tracks of one sample: a server may be asked for thousands of connections a second.
+/// Most new tracks of one sample: a server may get thousands of connections a second.
 const MAX_NEW: usize = 4;
-/// Connections that wait for a track.
+/// Most connections that wait for a track.
 const MAX_WAITING: usize = 256;
-/// Before the first round trip a controller's pacing rate is no limit: that is not drawn.
+/// Largest pacing rate that is drawn: before the first RTT sample a controller's rate is no limit.
 const MAX_SHOWN_BPS: f64 = 100e9;
-/// Columns of a controller.
+/// Most columns of a controller.
 pub const MAX_WATCHED: usize = 24;
-/// Looks at which a connection is not there until it is over without having said so: its end is told a little later than
-/// it has gone.
+/// Samples without a connection after which it counts as ended. Its end is reported a little later than it disappears.
 const MISSED: u8 = 2;
-/// Over so long are the figures shown of a connection that began and ended between two looks.
+/// Assumed duration of a connection that began and ended between two samples, us.
 const BETWEEN_US: i64 = 16_667;
-/// Rows of each age of tracks beyond the first ones.
+/// Rows of each history level for tracks beyond the first [`MAX_PACKET_FLOWS`].
 const FEWER_ROWS: usize = 256;
 
-/// An endpoint's number, and a connection's there. Neither is used again.
+/// Numbers of an endpoint and of a connection there; neither is reused.
 pub type Key = (usize, u64);
 
-/// A connection that is there.
+/// A new connection.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// Which.
+    /// Endpoint and connection.
     pub key: Key,
-    /// Its name; without one it is numbered.
+    /// Name on the page; numbered if absent.
     pub name: Option<String>,
-    /// Of what happened, in a few words.
+    /// Title of the event, a few words.
     pub title: &'static str,
 }
 
-/// A connection's figures at one moment; counts are those since its beginning.
+/// A connection's statistics at one moment; counters start at its beginning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
-    /// Window in packets; infinite for none.
+    /// Congestion window in packets; infinite if unlimited.
     pub cwnd: f64,
     /// Packets in flight.
     pub in_flight: u64,
-    /// Sum of the round-trip times that were measured, s, and their number.
+    /// Sum of all RTT samples, s.
     pub rtt_sum_s: f64,
-    /// ... and their number.
+    /// Number of RTT samples.
     pub rtt_samples: u64,
     /// Smoothed round-trip time, s.
     pub srtt_s: f64,
-    /// Pacing rate in bit/s, with headers; NaN for none.
+    /// Pacing rate in bit/s, with headers; NaN if unlimited.
     pub pacing_bps: f64,
-    /// Bytes of the application that arrived, either way.
+    /// Application bytes that arrived, in both directions.
     pub carried_bytes: u64,
-    /// Bytes sent and received, without headers below the transport.
+    /// Bytes sent, without headers below the transport.
     pub sent_bytes: u64,
-    /// ... and received.
+    /// Bytes received, without headers below the transport.
     pub received_bytes: u64,
     /// Packets sent.
     pub sent: u64,
-    /// Packets that the sender found lost.
+    /// Packets that the sender declared lost.
     pub lost: u64,
-    /// Packets sent again.
+    /// Retransmitted packets.
     pub retransmissions: u64,
-    /// Timeouts.
+    /// PTO or retransmission timeouts.
     pub timeouts: u64,
     /// Reactions to ECN marks, or marks.
     pub marks: u64,
 }
 
-/// How a connection ended.
+/// The end of a connection.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// Why, in a sentence.
+    /// Reason, one sentence.
     pub why: String,
-    /// Its figures then.
+    /// Last statistics.
     pub last: Figures,
 }
 
-/// What was seen of a connection, with its controller's variables.
+/// A sample of a connection, with its controller's variables.
 pub type Seen = (Key, Figures, Vec<(&'static str, f64)>);
 
-/// Columns of every connection: name, unit, meaning; its controller's follow.
+/// Columns of every connection: name, unit, meaning; those of its controller follow.
 const COLUMNS: [(&str, &str, &str, Merge); 13] = [
     ("cwnd", "packets", "congestion window; none where it is not bounded", Merge::Mean),
     ("in_flight", "packets", "packets sent and neither acknowledged nor given up", Merge::Mean),
     ("rtt_s", "s", "mean of the round-trip times since the sample before", Merge::Mean),
-    ("throughput_bps", "bit/s", "application data that arrived, either way", Merge::Mean),
+    ("throughput_bps", "bit/s", "application data that arrived, in both directions", Merge::Mean),
     ("pacing_bps", "bit/s", "the controller's pacing rate, with IP and UDP headers", Merge::Mean),
     ("sent_bps", "bit/s", "payload of UDP or TCP sent", Merge::Mean),
     ("received_bps", "bit/s", "payload of UDP or TCP received", Merge::Mean),
@@ -114,7 +113,7 @@ pub struct Connections {
     make: fn() -> Explainer,
     waiting: VecDeque<Opened>,
     shown: BTreeMap<Key, Shown>,
-    /// Tracks so far, and those of connections that are over, the oldest first.
+    /// Number of tracks, and the tracks of ended connections, the oldest first.
     tracks: usize,
     free: VecDeque<usize>,
     /// Connections so far.
@@ -124,9 +123,9 @@ pub struct Connections {
 #[derive(Debug)]
 struct Shown {
     opened: Opened,
-    /// None until it was looked at.
+    /// `None` until the first sample.
     track: Option<Track>,
-    /// Looks at which it was not there.
+    /// Consecutive samples without this connection.
     missed: u8,
 }
 
@@ -137,12 +136,12 @@ struct Track {
     explainer: Explainer,
     before: Figures,
     at_us: i64,
-    /// The newest sample's columns.
+    /// Columns of the newest sample.
     row: Vec<f32>,
 }
 
 impl Connections {
-    /// Of an rrtp endpoint; `protocol` is what they are expected to run.
+    /// For rrtp endpoints; `protocol` is the expected one.
     pub fn new(run: Arc<Run>, protocol: &str) -> Connections {
         Connections {
             run,
@@ -156,16 +155,16 @@ impl Connections {
         }
     }
 
-    /// Of the kernel's TCP, whose controller this is.
+    /// For the kernel's TCP with this controller.
     pub fn of_tcp(run: Arc<Run>, controller: &str) -> Connections {
         let make = || Explainer::new(variables::listed);
         Connections { make, ..Connections::new(run, controller) }
     }
 
-    /// These were opened; they are shown if there is room.
+    /// Queues new connections, and shows as many as the limits permit.
     pub fn admit(&mut self, opened: Vec<Opened>) {
         self.waiting.extend(opened);
-        // Of many that are soon over, the newest are still there.
+        // Keep the newest: many connections end soon.
         self.waiting.drain(..self.waiting.len().saturating_sub(MAX_WAITING));
         let room = MAX_NEW.min(MAX_SHOWN.saturating_sub(self.shown.len()));
         for opened in self.waiting.drain(..room.min(self.waiting.len())) {
@@ -173,14 +172,14 @@ impl Connections {
         }
     }
 
-    /// The connections of this endpoint that are to be looked at now.
+    /// Connections of this endpoint that are to be sampled now.
     pub fn wanted(&self, endpoint: usize) -> Vec<u64> {
         let wanted = self.shown.range((endpoint, 0)..=(endpoint, u64::MAX));
         wanted.map(|(key, _)| key.1).collect()
     }
 
-    /// What was seen of them, and which of them have ended. Those that were wanted and not seen, twice, are over, too. One
-    /// that began and ended since the look before is shown by its last figures.
+    /// Records samples and ends. A connection that is missing from two samples counts as ended. One that began and
+    /// ended between two samples is shown with its last statistics.
     pub fn sample(&mut self, now_us: i64, seen: Vec<Seen>, ended: &BTreeMap<Key, Ended>) {
         self.waiting.retain(|opened| !ended.contains_key(&opened.key));
         for (key, figures, watched) in &seen {
@@ -221,7 +220,7 @@ impl Connections {
         });
     }
 
-    /// A track of one that nobody looked at while it was there: all of it happened since the look before.
+    /// Creates the track of a connection without a sample: all of its data falls between two samples.
     fn give_whole_track(&mut self, key: Key, now_us: i64, last: &Figures) {
         if self.shown.get(&key).is_none_or(|shown| shown.track.is_some()) {
             return;
@@ -233,7 +232,7 @@ impl Connections {
         }
     }
 
-    /// The first look makes a track: its columns are those that the controller has.
+    /// Creates a track at the first sample, with the columns that the controller has.
     fn give_track(
         &mut self,
         key: Key,
@@ -320,7 +319,7 @@ impl Track {
             timeouts as f64,
             marks as f64,
         ];
-        // Mostly they come in the order of the first time.
+        // Usually the variables have the order of the first sample.
         let of = |(i, name): (usize, &&'static str)| {
             let found = watched.get(i).filter(|w| is_same(w.0, name));
             found.or_else(|| watched.iter().find(|w| w.0 == *name)).map_or(f64::NAN, |w| w.1)
@@ -330,7 +329,7 @@ impl Track {
         self.row.extend(self.watched.iter().enumerate().map(of).map(|x| x as f32));
         update.row(self.place, &self.row);
         if lost > 0 {
-            // Which packets they were is not told; they are among the oldest in flight.
+            // The numbers of the lost packets are unknown; they are among the oldest in flight.
             update.packet(self.place, now_us, acked, PacketKind::Lost);
         }
         let sample = Sample {

@@ -19,7 +19,7 @@ fn opened(n: u64) -> Opened {
     Opened { key: key(n), name: Some(name), title: "opened by the peer" }
 }
 
-/// Figures after so many milliseconds at 100 packets a second, whose round trips take 40 ms.
+/// Statistics after `ms` at 100 packets a second with an RTT of 40 ms.
 fn figures(ms: u64) -> Figures {
     Figures {
         cwnd: 20.0,
@@ -53,7 +53,7 @@ fn column(frame: &Value, track: usize, name: &str) -> Vec<Value> {
     frame["rows"][track]["c"][at].as_array().unwrap().clone()
 }
 
-/// What is drawn are the endpoint's own figures: counters since the sample before, the mean of its round-trip times.
+/// The page draws the endpoint's own statistics: counters since the former sample, the mean RTT.
 #[test]
 fn figures_of_a_connection_become_a_flow() {
     let (feed, mut connections) = connections();
@@ -82,8 +82,8 @@ fn figures_of_a_connection_become_a_flow() {
     assert_eq!(slower["why"][0], "The sender found 3 packets lost.");
 }
 
-/// A hundred thousand connections, one after the other and all at once: what is kept is bounded, those that are over
-/// make room, and a browser that follows is told each time whose the place is now.
+/// A hundred thousand connections, sequential and concurrent: memory is bounded, ended ones give way, and a browser
+/// learns which connection each track now has.
 #[test]
 fn connections_without_end_stay_bounded() {
     let (feed, mut connections) = connections();
@@ -94,13 +94,13 @@ fn connections_without_end_stay_bounded() {
         connections.admit(new);
         let wanted = connections.wanted(1);
         assert!(wanted.len() <= MAX_SHOWN);
-        // Every connection lives for three rounds after it is seen.
+        // Every connection lives for three rounds after its first sample.
         let seen = wanted.iter().filter(|h| *h + 500 > round * 50);
         let seen = seen.map(|h| ((1, *h), figures(round), Vec::new())).collect();
         connections.sample(round as i64 * 16_667, seen, &BTreeMap::new());
         let frame: Value = serde_json::from_str(&cursor.frame(&feed).unwrap()).unwrap();
         let tracks = frame["tracks"].as_array().cloned().unwrap_or_default();
-        // Four an update.
+        // Four per update.
         assert!(tracks.len() <= 4, "a frame tells of few new ones: {}", tracks.len());
         names.extend(tracks.iter().map(|t| t["name"].to_string()));
     }
@@ -112,7 +112,7 @@ fn connections_without_end_stay_bounded() {
     assert!(events.len() as u64 <= 2 * first && !events.is_empty());
 }
 
-/// More than are shown are not looked at, and one that closes makes room for the next that opens.
+/// Connections beyond the limit are not sampled, and one that closes makes room for the next new one.
 #[test]
 fn a_hundred_are_shown_at_a_time() {
     let (_feed, mut connections) = connections();
@@ -132,7 +132,7 @@ fn a_hundred_are_shown_at_a_time() {
     assert!(!connections.shown.contains_key(&key(0)));
 }
 
-/// An hour at 60 samples a second costs what the history's levels cost, whoever reads.
+/// An hour at 60 samples a second uses the memory of the history's levels, independent of readers.
 #[test]
 fn an_hour_of_a_connection_is_bounded() {
     let (feed, mut connections) = connections();
@@ -150,7 +150,7 @@ fn an_hour_of_a_connection_is_bounded() {
     assert_eq!(lost, (215_999 / 7) as f64, "nothing is forgotten");
 }
 
-/// A small file is served between two looks: its connection is on the page all the same.
+/// A small file is served between two samples: its connection is on the page all the same.
 #[test]
 fn what_begins_and_ends_between_two_looks_is_shown() {
     let (feed, mut connections) = connections();
@@ -164,7 +164,7 @@ fn what_begins_and_ends_between_two_looks_is_shown() {
     assert!(connections.shown.is_empty());
 }
 
-/// The endpoint says that a connection is over when it is there no more, which a look may fall between.
+/// The endpoint reports an end after the connection disappears, and a sample may fall between.
 #[test]
 fn an_end_that_is_told_late_keeps_its_reason() {
     let (feed, mut connections) = connections();

@@ -1,5 +1,5 @@
-//! Changing a link while it runs: what a page may ask for, checked, applied, and recorded as the changes of a scenario that
-//! can be played again in simulation.
+//! Changes of a running link: commands of a page are checked, applied, and recorded as the changes of a scenario that
+//! can be repeated in simulation.
 
 use crate::feed::{Event, Mark, Run};
 use narrows_base::{Duration, Spec};
@@ -14,45 +14,45 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Changes of one run that are recorded; then a link stays as it is.
+/// Most recorded changes of a run; after them the link cannot be changed.
 const MAX_RECORDED: usize = 10_000;
-/// What a page may set: a slip of the hand must not end in a link that holds packets for years.
+/// Limits of a page's settings, so that a typing error cannot make a link hold packets for years. Rates in bit/s.
 const RATES: (f64, f64) = (1e3, 100e9);
 const MAX_DELAY: Duration = Duration::from_secs(60);
 const MAX_OUTAGE: Duration = Duration::from_secs(600);
-/// Protocols of the scenario that is saved.
+/// Protocols in the saved scenario.
 const PROTOCOLS: &str = "cubic,bbr,rrtp";
 /// Names of a link's two directions in that scenario.
 const NAMES: [&str; 2] = ["bottleneck", "bottleneck.back"];
 
-/// What a page asks for: a direction of the link, what to set, and to what.
+/// A command of a page: the link's direction, the property, and its new value.
 #[derive(Deserialize, Clone, PartialEq, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
-    /// 0 there, 1 back.
+    /// 0 forward, 1 reverse.
     pub direction: usize,
-    /// Which property.
+    /// Property to set.
     pub set: Property,
-    /// As in a link's specification: `5Mbit/s`, `80ms`, `1%`; of an outage its length.
+    /// As in a link's specification: `5Mbit/s`, `80ms`, `1%`; for an outage its length.
     pub value: String,
 }
 
-/// What can be set.
+/// Properties that a page can set.
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "lowercase")]
 pub enum Property {
-    /// The rate.
+    /// Transmission rate; not on a link that follows a trace.
     Rate,
     /// The propagation delay.
     Delay,
     /// The loss processes.
     Loss,
-    /// Everything is lost for some time.
+    /// An outage: every packet is lost for some time.
     Outage,
 }
 
 impl Order {
-    /// From a request's body.
+    /// Parses a request's body.
     ///
     /// # Errors
     /// One line.
@@ -61,22 +61,22 @@ impl Order {
     }
 }
 
-/// What a page may change.
+/// Changes that a page may make.
 pub trait Controls: Send + Sync + fmt::Debug {
-    /// The version of the present settings, and the settings as JSON if they are not the version `seen`.
+    /// The version of the current settings, and the settings as JSON unless their version is `seen`.
     fn state(&self, seen: Option<u64>) -> (u64, Option<String>);
-    /// Applies an order; says what was done.
+    /// Applies a command; returns a description of the change.
     ///
     /// # Errors
-    /// One line that says what is wrong and what would be right.
+    /// One line with the fault and the permitted values.
     fn apply(&self, order: &Order) -> Result<String, String>;
-    /// The link with all changes so far, as a scenario's file.
+    /// A scenario file of the link with all changes so far.
     fn scenario(&self) -> String;
 }
 
-/// A link that runs and takes changes.
+/// A running link that can be changed.
 pub trait ChangingLink: Send + Sync + fmt::Debug {
-    /// Its clock: time since its start.
+    /// Time since the link's start.
     fn now(&self) -> Duration;
     /// Applies a change to a direction at this time, which may be in the future.
     fn change(&self, at: Duration, direction: usize, change: Change);
@@ -94,15 +94,15 @@ pub struct LinkControls {
 #[derive(Debug)]
 struct State {
     version: u64,
-    /// As they are now, but for outages.
+    /// Current settings, without outages.
     now: [LinkDirection; 2],
-    /// Until when each direction is out.
+    /// End of each direction's last outage.
     out_until: [Duration; 2],
     changes: Vec<Scheduled>,
 }
 
 impl LinkControls {
-    /// Of a link that began like this and is shown as this run.
+    /// For a link with these initial settings, shown as `run`.
     pub fn new(
         link: Arc<dyn ChangingLink>,
         run: Arc<Run>,
@@ -113,7 +113,7 @@ impl LinkControls {
         LinkControls { link, run, begun, state: Mutex::new(state) }
     }
 
-    /// The order's changes: each a time after now.
+    /// The changes of a command, each with its delay from now.
     fn changes(order: &Order, now: &LinkDirection) -> Result<Vec<(Duration, Change)>, String> {
         let value = order.value.trim();
         let one = |change| Ok(vec![(Duration::ZERO, change)]);
@@ -173,13 +173,13 @@ impl Controls for LinkControls {
     }
 
     fn apply(&self, order: &Order) -> Result<String, String> {
-        let name = *NAMES.get(order.direction).ok_or("direction: 0 is there, 1 is back")?;
+        let name = *NAMES.get(order.direction).ok_or("direction: 0 is forward, 1 is reverse")?;
         let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *guard;
         let direction = &mut state.now[order.direction];
         let mut changes = LinkControls::changes(order, direction)?;
         if state.changes.len() + changes.len() > MAX_RECORDED {
-            return Err(format!("{MAX_RECORDED} changes are recorded: save them and begin anew"));
+            return Err(format!("{MAX_RECORDED} changes are recorded: save them and start again"));
         }
         let now = self.link.now();
         let which = if order.direction == 0 { "there" } else { "back" };
@@ -189,7 +189,7 @@ impl Controls for LinkControls {
             (Property::Delay, Some((_, Change::Delay(delay)))) => direction.delay = *delay,
             (Property::Loss, Some((_, Change::Loss(loss)))) => {
                 direction.loss = loss.clone();
-                // The outage goes on; what comes after it is the new loss.
+                // The outage continues; the new loss applies after it.
                 if state.out_until[order.direction] > now {
                     let back = state.out_until[order.direction] - now;
                     changes = vec![(back, Change::Loss(loss.clone()))];
@@ -208,7 +208,7 @@ impl Controls for LinkControls {
         for (after, change) in changes {
             let at = now + after;
             self.link.change(at, order.direction, change.clone());
-            // A later order for the same moment replaces what was planned for it.
+            // A later command replaces the planned change of the same time.
             let planned = |c: &Scheduled| {
                 c.at == at
                     && c.link == name

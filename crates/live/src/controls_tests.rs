@@ -3,7 +3,7 @@ use crate::feed::{About, Feed};
 use narrows_scenario::{Link, Plan};
 use proptest::prelude::*;
 
-/// A link of which only the changes are seen.
+/// A link that records its changes.
 #[derive(Debug, Default)]
 struct Noted {
     now: Mutex<Duration>,
@@ -34,7 +34,7 @@ fn order(direction: usize, set: &str, value: &str) -> Result<Order, String> {
     )
 }
 
-/// What was done by hand to a real link is a scenario that the simulator runs, with the same changes at the same times.
+/// Manual changes of a real link become a scenario with the same changes at the same times, which the simulator runs.
 #[test]
 fn changes_by_hand_become_a_scenario_that_runs() {
     let (noted, controls) = controls();
@@ -70,7 +70,7 @@ fn changes_by_hand_become_a_scenario_that_runs() {
     assert!(run.delivered_packets > 100);
 }
 
-/// A value out of range changes nothing and says in one line what would be right.
+/// A value out of range changes no setting, and the one-line error has the permitted values.
 #[test]
 fn impossible_values_are_refused_and_change_nothing() {
     let (noted, controls) = controls();
@@ -95,7 +95,7 @@ fn impossible_values_are_refused_and_change_nothing() {
     assert_eq!(controls.state(None).0, 0);
 }
 
-/// A loss that is set while the direction is out waits for the outage's end, also in the scenario.
+/// A loss that is set during an outage applies after its end, also in the scenario.
 #[test]
 fn an_outage_is_not_ended_by_the_loss_slider() {
     let (noted, controls) = controls();
@@ -115,7 +115,7 @@ fn an_outage_is_not_ended_by_the_loss_slider() {
 }
 
 proptest! {
-    /// Any bytes are an order or one line that says why not; any order is applied or refused in one line.
+    /// Any bytes parse as a command or return a one-line error; any command is applied or refused in one line.
     #[test]
     fn any_body_is_an_order_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Err(why) = Order::read(&bytes) {

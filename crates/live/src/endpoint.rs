@@ -1,5 +1,5 @@
-//! Endpoints on the page: the connections of a real socket, looked at 60 times a second. Only figures are taken: no byte of
-//! what passes, no key.
+//! Endpoints on the page: the connections of a real socket, sampled 60 times a second. Only statistics are read: no
+//! payload and no keys.
 
 use crate::connections::{Connections, Ended, Figures, Key, MAX_WATCHED, Opened};
 use crate::feed::{Phase, Run};
@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Between two samples: 60 a second.
+/// Sampling interval: 60 a second.
 const UPDATE: Duration = Duration::from_micros(16_667);
-/// Connections that were opened, or are over, since the last sample and are told of.
+/// Most openings, and most ends, that are recorded between two samples.
 const MAX_NEWS: usize = 1024;
 
 /// Shows the connections of endpoints as the flows of a run, until it is dropped.
@@ -28,7 +28,7 @@ pub struct EndpointLive {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the endpoints' threads and the sampler share. An endpoint's thread holds each lock for as long as a push takes.
+/// State shared by the endpoints' threads and the sampler. An endpoint's thread holds each lock only for a push.
 #[derive(Debug)]
 struct Shared {
     run: Arc<Run>,
@@ -51,11 +51,11 @@ struct News {
 }
 
 impl EndpointLive {
-    /// Connections become flows of `run`. `protocol` is what they are expected to run, whose controller's variables
-    /// are then columns from the beginning.
+    /// Connections become flows of `run`. `protocol` is the expected one: its controller's variables are columns from
+    /// the beginning.
     ///
     /// # Errors
-    /// The system has no thread for us.
+    /// The system provides no thread.
     pub fn start(run: Arc<Run>, protocol: &str) -> std::io::Result<EndpointLive> {
         let shared = Arc::new(Shared {
             run: run.clone(),
@@ -71,12 +71,12 @@ impl EndpointLive {
         Ok(EndpointLive { shared, thread: Some(thread) })
     }
 
-    /// For one more endpoint, or several after each other.
+    /// A tap for one endpoint, or for several in sequence.
     pub fn tap(&self) -> Arc<dyn Tap> {
         Arc::new(EndpointTap { shared: self.shared.clone(), number: Mutex::new(0) })
     }
 
-    /// Times count from this clock's zero, not from that of the first endpoint.
+    /// Measures times from this clock's zero instead of the first endpoint's.
     pub fn by(&self, clock: Clock) {
         let _ = self.shared.zero.set(clock);
     }
@@ -99,7 +99,7 @@ impl Shared {
             let News { opened, closed } = std::mem::take(&mut *lock(&self.news));
             connections.admit(opened);
             let Some(zero) = self.zero.get() else { continue };
-            // Of clones: an endpoint that is being made waits for no other's lock.
+            // Cloned, so that a new endpoint waits for no other endpoint's lock.
             let endpoints = lock(&self.endpoints).open.clone();
             let mut seen = Vec::new();
             let mut over = Vec::new();
@@ -124,11 +124,11 @@ impl Shared {
     }
 }
 
-/// The tap of one endpoint, or of several after each other.
+/// The tap of one endpoint, or of several in sequence.
 #[derive(Debug)]
 struct EndpointTap {
     shared: Arc<Shared>,
-    /// The endpoint's number.
+    /// Number of the current endpoint.
     number: Mutex<usize>,
 }
 
@@ -150,7 +150,7 @@ impl Tap for EndpointTap {
         let key = (*lock(&self.number), opened.handle.0);
         let mut news = lock(&self.shared.news);
         if news.opened.len() < MAX_NEWS {
-            // Of a server's clients the address stands in its log, too.
+            // A server logs its clients' addresses, too.
             let name = (!opened.dialled).then(|| opened.remote.to_string());
             let title = if opened.dialled { "opened" } else { "opened by the peer" };
             news.opened.push(Opened { key, name, title });
@@ -160,7 +160,7 @@ impl Tap for EndpointTap {
     fn closed(&self, _: Time, handle: Handle, stats: Option<&Stats>, why: &Closed) {
         let key = (*lock(&self.number), handle.0);
         let mut news = lock(&self.shared.news);
-        // What was only attempted is not shown.
+        // Failed attempts are not shown.
         if let Some(stats) = stats
             && news.closed.len() < MAX_NEWS
         {
@@ -169,7 +169,7 @@ impl Tap for EndpointTap {
     }
 }
 
-/// Why a connection is over, without a word of the peer's.
+/// The reason of an end, without text from the peer.
 fn told(why: &Closed) -> String {
     match why {
         Closed::Locally => "This end closed it.".into(),
@@ -216,7 +216,7 @@ fn figures(s: &Stats) -> Figures {
 mod tests {
     use super::*;
 
-    /// No word of a peer's reaches the page, and what can is escaped.
+    /// No text of a peer reaches the page; other text is escaped.
     #[test]
     fn a_peers_words_are_not_shown() {
         let by_peer = Closed::ByPeer { code: 7, reason: "<script>secret".into() };

@@ -1,62 +1,63 @@
-//! Why did it slow down here? Finds the moments at which a flow's limits fell or its controller's state changed, and
-//! says what is known of them: what was lost or marked and by whom, the round-trip time, and what the controller itself
-//! reports by `watch`. It claims no cause that was not seen.
+//! Explains events of a flow: finds the moments at which a flow's limits fell or its controller's state changed. Lists
+//! the observations of the last round trip: losses and marks with their places, the RTT, and the variables that the
+//! controller reports by `watch`. A cause without an observation is not claimed.
 
 use crate::feed::{Event, Mark};
 use narrows_base::Variable;
 use std::collections::VecDeque;
 
-/// A limit that falls below this part of its highest value of the last round trip is an event.
+/// A limit that falls below this part of its highest value in the last round trip is an event.
 const FALL: f64 = 0.8;
-/// Samples of the last round trip that are looked at, at most.
+/// Most samples of the last round trip that are kept.
 const MAX_RECENT: usize = 256;
-/// The controller's own variables that an event names.
+/// Most variables of the controller that an event lists.
 const MAX_VARIABLES: usize = 4;
-/// A round-trip time so far above the smallest one is worth a sentence.
+/// A higher ratio of RTT to minimum RTT is mentioned.
 const LONG_RTT: f64 = 1.25;
 
-/// What is seen of a flow at one moment. Counts are those since the last sample.
+/// A sample of a flow. Counts are those since the former sample.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// When.
+    /// Time of the sample, us.
     pub time_us: i64,
-    /// Congestion window in packets; infinite or NaN where there is none.
+    /// Congestion window in packets; infinite or NaN if there is none.
     pub cwnd: f64,
-    /// Pacing rate in bit/s; NaN where there is none.
+    /// Pacing rate in bit/s; NaN if there is none.
     pub pacing_bps: f64,
-    /// Of the last acknowledgement, s; NaN before the first.
+    /// RTT of the last acknowledgement, s; NaN before the first.
     pub rtt_s: f64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Its packets that a queue dropped, where that is seen.
+    /// The flow's packets that a queue dropped, if observable.
     pub queue_drops: u64,
-    /// Its packets that were lost on the link, where that is seen.
+    /// The flow's packets that were lost on the link, if observable.
     pub link_losses: u64,
     /// Packets that the sender declared lost.
     pub declared_lost: u64,
     /// Reactions to ECN marks.
     pub marks: u64,
-    /// What the controller watches.
+    /// The controller's variables.
     pub watched: Vec<(&'static str, f64)>,
 }
 
-/// Looks at one flow's samples in turn.
+/// Examines a flow's samples in order.
 #[derive(Debug)]
 pub struct Explainer {
     find: fn(&str) -> Option<Variable>,
     /// Whether timeouts are probe timeouts (RFC 9002 section 6.2).
     probes: bool,
     recent: VecDeque<Sample>,
-    /// The names in the last sample, and of those that are states what they mean: the lists are long, and the names stay.
+    /// Names in the last sample, and the variables among them that are states. Cached, because the lists are long and
+    /// rarely change.
     names: Vec<&'static str>,
     states: Vec<Variable>,
     min_rtt_s: f64,
-    /// When a fall was told of last.
+    /// Time of the last reported fall, us.
     told_us: i64,
 }
 
 impl Explainer {
-    /// `find` knows what the controller's variables mean.
+    /// `find` looks up the descriptions of the controller's variables.
     pub fn new(find: fn(&str) -> Option<Variable>) -> Explainer {
         let recent = VecDeque::new();
         let (names, states) = (Vec::new(), Vec::new());
@@ -64,12 +65,12 @@ impl Explainer {
         Explainer { find, probes: false, recent, names, states, min_rtt_s, told_us }
     }
 
-    /// Of an rrtp endpoint, whose timeouts are probe timeouts.
+    /// For an rrtp endpoint, whose timeouts are probe timeouts.
     pub fn of_endpoint(find: fn(&str) -> Option<Variable>) -> Explainer {
         Explainer { probes: true, ..Explainer::new(find) }
     }
 
-    /// What the next sample shows, for the flow with this track.
+    /// Examines the next sample; returns events for this track.
     pub fn look(&mut self, track: usize, sample: Sample) -> Vec<Event> {
         if sample.rtt_s > 0.0 {
             self.min_rtt_s = self.min_rtt_s.min(sample.rtt_s);
@@ -99,7 +100,7 @@ impl Explainer {
             self.told_us = sample.time_us;
             self.recent.clear();
         }
-        // A round trip, and at least the sample before.
+        // Keep a round trip, and at least the former sample.
         let from = sample.time_us.saturating_sub(rtt_us);
         while self.recent.len() >= 2 && self.recent.get(1).is_some_and(|s| s.time_us <= from) {
             self.recent.pop_front();
@@ -111,7 +112,7 @@ impl Explainer {
         events
     }
 
-    /// The limit that fell, in words.
+    /// Describes the limit that fell; `None` if none did.
     fn fall(&self, now: &Sample) -> Option<String> {
         let highest = |of: fn(&Sample) -> f64| {
             let all = self.recent.iter().map(of).filter(|x| x.is_finite());
@@ -149,7 +150,7 @@ impl Explainer {
         })
     }
 
-    /// Sentences, the cause first.
+    /// Sentences that explain an event, the cause first.
     fn why(&self, now: &Sample) -> Vec<String> {
         let mut why = Vec::new();
         let sum = |of: fn(&Sample) -> u64| self.recent.iter().map(of).sum::<u64>() + of(now);
@@ -180,7 +181,7 @@ impl Explainer {
         if long {
             let above = rtt.0 - rtt.1;
             why.push(format!(
-                "The round trip took {:.1} ms, {above:.1} ms more than the shortest: a queue stood.",
+                "The round trip took {:.1} ms, {above:.1} ms more than the shortest: there was a queue.",
                 rtt.0
             ));
         }
@@ -219,7 +220,7 @@ impl Explainer {
     }
 }
 
-/// Whether two names are the same string in memory: asked for every variable 60 times a second.
+/// Whether two names are the same string in memory; fast, as it runs for every variable 60 times a second.
 pub(crate) fn is_same(a: &'static str, b: &'static str) -> bool {
     std::ptr::eq(a, b)
 }
@@ -228,7 +229,7 @@ fn packets(n: u64) -> String {
     if n == 1 { "1 packet".into() } else { format!("{n} packets") }
 }
 
-/// A value with its unit, as people write it.
+/// Formats a value with its unit.
 fn shown(x: f64, unit: &str) -> String {
     match unit {
         "bit/s" => format!("{:.3} Mbit/s", x * 1e-6),
@@ -250,7 +251,7 @@ mod tests {
         }
     }
 
-    /// A flow at 10 ms per sample with a round trip of 50 ms.
+    /// A flow at 10 ms per sample with an RTT of 50 ms.
     fn sample(n: i64, cwnd: f64, w_max: f64) -> Sample {
         let watched = vec![("w_max", w_max), ("mode", 0.0), ("unheard_of", n as f64)];
         let rtt_s = 0.05;
@@ -272,7 +273,7 @@ mod tests {
         explainer
     }
 
-    /// The drop that a controller answers came before the answer: it is named, with the variables that it changed.
+    /// A drop precedes the controller's reaction: the event lists it, with the variables that changed.
     #[test]
     fn a_fall_names_the_drop_of_the_round_trip_before() {
         let mut explainer = steady();
@@ -290,7 +291,7 @@ mod tests {
         assert!(next.is_empty(), "the same fall is told of once: {next:?}");
     }
 
-    /// A drop of long ago is no cause, and none is invented.
+    /// An old drop is no cause, and no other cause is claimed.
     #[test]
     fn without_anything_seen_no_cause_is_claimed() {
         let mut explainer = steady();

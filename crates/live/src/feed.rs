@@ -1,5 +1,5 @@
-//! The feed: what runs tell and what browsers are shown. A run never waits for a browser: it writes into bounded
-//! memory, and a browser takes from there what it can.
+//! The feed: runs write into bounded memory, and browsers read from it at their own speed. A run never waits for a
+//! browser.
 
 pub mod frame;
 pub mod history;
@@ -12,19 +12,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Runs that are kept; then the oldest one that is over gives way.
+/// Most runs; beyond it the oldest ended one is removed.
 pub const MAX_RUNS: usize = 64;
-/// Events of a run that are kept, the newest.
+/// Most events of a run; the newest are kept.
 const MAX_EVENTS: usize = 2_000;
-/// Flows and links of a run.
+/// Most flows and links of a run.
 pub const MAX_TRACKS: usize = 160;
-/// Flows of a run whose single packets are kept.
+/// Most flows of a run with single packets.
 pub const MAX_PACKET_FLOWS: usize = 8;
 
 /// All runs of a command.
 #[derive(Debug)]
 pub struct Feed {
-    /// The command line, for the head of the page.
+    /// The command line, for the page's header.
     pub title: String,
     runs: Mutex<VecDeque<Arc<Run>>>,
     board: OnceLock<Arc<Board>>,
@@ -44,7 +44,7 @@ impl Feed {
         })
     }
 
-    /// A new run; `None` if there are too many that still go on.
+    /// Adds a run; `None` if too many are still running.
     pub fn begin(self: &Arc<Feed>, about: About) -> Option<Arc<Run>> {
         let mut runs = lock(&self.runs);
         if runs.len() >= MAX_RUNS {
@@ -58,12 +58,12 @@ impl Feed {
         Some(run)
     }
 
-    /// What is done is a sweep; the first one that is given stays.
+    /// Sets the sweep; later calls are ignored.
     pub fn show(&self, board: Arc<Board>) {
         let _ = self.board.set(board);
     }
 
-    /// The runs that are kept, oldest first.
+    /// The stored runs, oldest first.
     pub fn runs(&self) -> Vec<Arc<Run>> {
         lock(&self.runs).iter().cloned().collect()
     }
@@ -78,47 +78,47 @@ impl Feed {
     }
 }
 
-/// What a run is.
+/// Description of a run.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// Its name among the others.
+    /// Unique among the runs of a feed.
     pub name: String,
     /// One line: the link, the seed, the file.
     pub detail: String,
-    /// Whether it happens on real sockets and by real clocks.
+    /// Whether it uses real sockets and clocks.
     pub real: bool,
-    /// When it ends, if that is known.
+    /// End time, s, if it is known.
     pub end_s: Option<f64>,
 }
 
 /// One simulation or one real transfer.
 #[derive(Debug)]
 pub struct Run {
-    /// Its number in the feed.
+    /// Number in the feed.
     pub id: u64,
-    /// What it is.
+    /// Description for the page.
     pub about: About,
     state: Mutex<State>,
     feed: Arc<Feed>,
 }
 
-/// Whether a run goes on.
+/// Progress of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Phase {
-    /// It does.
+    /// Still in progress.
     #[default]
     Running,
-    /// It is complete.
+    /// Complete.
     Done,
-    /// It was ended, for this reason.
+    /// Ended early, with the reason.
     Stopped(String),
 }
 
-/// What is known of a run.
+/// Data of a run.
 #[derive(Debug, Default)]
 pub struct State {
     tracks: Vec<Track>,
-    /// Tracks so far, those that gave their place to others counted.
+    /// Number of tracks so far, replaced ones included.
     described: u64,
     packets: BTreeMap<usize, Packets>,
     /// Each with the number of its track.
@@ -130,14 +130,14 @@ pub struct State {
     version: u64,
 }
 
-/// What a track is about.
+/// Kinds of tracks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A flow or connection.
     Flow,
     /// One direction of a link.
     Link,
-    /// Media that a connection, or a group, carries.
+    /// Media over a connection or to a multicast group.
     Media,
 }
 
@@ -146,39 +146,39 @@ pub enum Kind {
 pub struct Column {
     /// Name, as in series.parquet.
     pub name: &'static str,
-    /// Unit, or empty.
+    /// Unit; may be empty.
     pub unit: &'static str,
-    /// What it is, in one line.
+    /// Description in one line.
     pub meaning: String,
-    /// How samples are merged when they age.
+    /// How old samples are merged.
     pub merge: Merge,
 }
 
 /// A flow or a link over time.
 #[derive(Debug)]
 pub struct Track {
-    /// Counts all tracks that the run has had.
+    /// Counts all tracks of the run, replaced ones included.
     number: u64,
     kind: Kind,
-    /// Whether it is the simulation beside something real.
+    /// Whether it is a simulation beside a real run.
     simulated: bool,
     name: String,
     columns: Vec<Column>,
     history: History,
 }
 
-/// Something that happened, with what is known of why.
+/// An event, with an explanation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
-    /// When.
+    /// Time of the event, us.
     pub time_us: i64,
-    /// The track that it is about.
+    /// Index of its track.
     pub track: usize,
-    /// What kind of event, for its mark.
+    /// Kind of event, which selects its symbol.
     pub mark: Mark,
-    /// One line.
+    /// Title in one line.
     pub title: String,
-    /// Why: a sentence each, the cause first.
+    /// Explanation: one sentence each, the cause first.
     pub why: Vec<String>,
 }
 
@@ -193,7 +193,7 @@ pub enum Mark {
     Timeout,
     /// The link was changed.
     Link,
-    /// A connection was opened or is over.
+    /// A connection was opened or has ended.
     Connection,
     /// Frames, or packets of media, were late or dropped.
     Frames,
@@ -201,35 +201,35 @@ pub enum Mark {
     Layers,
 }
 
-/// What a track is, and what is kept of it.
+/// Description of a new track, and how much of it is stored.
 #[derive(Clone, Debug)]
 pub struct TrackSpec {
-    /// A flow or a link.
+    /// Flow, link or media.
     pub kind: Kind,
-    /// Its name in the run.
+    /// Name in the run.
     pub name: String,
     /// The columns of its samples.
     pub columns: Vec<Column>,
-    /// Whether it is the simulation beside something real: it is drawn dashed.
+    /// Whether it is a simulation beside a real run, which is drawn dashed.
     pub simulated: bool,
-    /// Samples that are kept as they came; as many of each age that were merged.
+    /// Unmerged samples that are stored; as many for each level of merged ones.
     pub rows: usize,
 }
 
 impl TrackSpec {
-    /// Of the usual length, and not beside anything.
+    /// With [`LEVEL_ROWS`](history::LEVEL_ROWS) rows, and not simulated beside a real run.
     pub fn new(kind: Kind, name: &str, columns: Vec<Column>) -> TrackSpec {
         TrackSpec { kind, name: name.into(), columns, simulated: false, rows: LEVEL_ROWS }
     }
 }
 
 impl Run {
-    /// What is known of it.
+    /// Locks the run's data for reading.
     pub fn read(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
-    /// Adds what one update brings, at this time, in one go.
+    /// Adds the data of one update at this time, under one lock.
     pub fn update(&self, time_us: i64, write: impl FnOnce(&mut Update<'_>)) {
         let mut state = lock(&self.state);
         state.now_us = state.now_us.max(time_us);
@@ -238,12 +238,12 @@ impl Run {
         state.packets.values_mut().for_each(Packets::end_update);
     }
 
-    /// A flow or a link of it; `None` if there are too many.
+    /// Adds a track; `None` if there are too many.
     pub fn track(&self, kind: Kind, name: &str, columns: Vec<Column>) -> Option<usize> {
         self.add(TrackSpec::new(kind, name, columns))
     }
 
-    /// The same of what is specified.
+    /// As [`track`](Run::track), with all properties.
     pub fn add(&self, spec: TrackSpec) -> Option<usize> {
         let mut state = lock(&self.state);
         let place = state.tracks.len();
@@ -255,7 +255,7 @@ impl Run {
         Some(place)
     }
 
-    /// Another one takes this place; samples, packets and events of the one before are forgotten.
+    /// Replaces a track; samples, packets and events of the former one are deleted.
     pub fn replace(&self, place: usize, spec: TrackSpec) {
         let mut state = lock(&self.state);
         let track = state.new_track(spec);
@@ -265,7 +265,7 @@ impl Run {
         }
     }
 
-    /// It is over.
+    /// Marks the run as ended.
     pub fn end(&self, phase: Phase) {
         let mut state = lock(&self.state);
         state.phase = phase;
@@ -276,7 +276,7 @@ impl Run {
 }
 
 impl State {
-    /// The events that are kept, the oldest first.
+    /// The stored events, the oldest first.
     #[cfg(test)]
     pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
         self.events.iter().map(|(_, event)| event)
@@ -300,25 +300,25 @@ pub struct Update<'a> {
 }
 
 impl Update<'_> {
-    /// When it is.
+    /// Time of the update, us.
     pub fn time_us(&self) -> i64 {
         self.time_us
     }
-    /// A track's sample: its columns in order.
+    /// Adds a sample of a track: its columns in order.
     pub fn row(&mut self, track: usize, row: &[f32]) {
         let time_us = self.time_us;
         if let Some(track) = self.state.tracks.get_mut(track) {
             track.history.push(time_us, row);
         }
     }
-    /// A packet of a flow.
+    /// Adds a packet of a flow.
     pub fn packet(&mut self, track: usize, time_us: i64, number: u64, kind: PacketKind) {
         let packets = &mut self.state.packets;
         if packets.len() < MAX_PACKET_FLOWS || packets.contains_key(&track) {
             packets.entry(track).or_default().push(PacketPoint { time_us, number, kind });
         }
     }
-    /// Something happened.
+    /// Adds an event.
     pub fn event(&mut self, event: Event) {
         if self.state.events.len() == MAX_EVENTS {
             self.state.events.pop_front();
@@ -329,7 +329,7 @@ impl Update<'_> {
     }
 }
 
-/// What a panic elsewhere left behind can still be shown.
+/// The data stays usable after a panic of another thread.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -342,7 +342,7 @@ mod tests {
         About { name: name.into(), detail: String::new(), real: false, end_s: None }
     }
 
-    /// A sweep of thousands of runs keeps the newest ones, and never lets go of one that is still written to.
+    /// A sweep of thousands of runs keeps the newest ones, and never removes a running one.
     #[test]
     fn runs_that_are_over_give_way_to_new_ones() {
         let feed = Feed::new("test");

@@ -1,7 +1,7 @@
-//! A local page on which runs are seen while they go on: queues and what they drop, windows, rates, round-trip times, single
-//! packets, and why a controller did what it did.
+//! A local page that shows runs in progress: queues and their drops, windows, rates, RTTs, single packets, and
+//! explanations of a controller's reactions.
 //!
-//! A run writes into a [`Feed`](feed::Feed) and never waits; [`Live`] serves it to browsers that know the token.
+//! A run writes into a [`Feed`](feed::Feed) and never waits; [`Live`] serves it to browsers that have the token.
 //! Simulations are observed by [`simulation`], relays and emulated links by [`link`], real connections by [`endpoint`],
 //! media by [`media`].
 

@@ -1,4 +1,4 @@
-//! Links of ours on the page, relays and emulated links: both directions, and of a relay its clients.
+//! Relays and emulated links on the page: both directions, and a relay's clients.
 
 use crate::controls::ChangingLink;
 use crate::feed::history::Merge;
@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Between two samples: 60 a second.
+/// Sampling interval: 60 a second.
 const UPDATE: std::time::Duration = std::time::Duration::from_micros(16_667);
-/// Clients that are shown.
+/// Most clients that are shown.
 const MAX_CLIENTS: usize = 100;
 
-/// Columns of a direction of a link that real packets cross.
+/// Columns of one direction of a link with real packets.
 pub(crate) const LINK_COLUMNS: [(&str, Merge); 9] = [
     ("queue", Merge::Mean),
     ("queue_max", Merge::Max),
@@ -38,15 +38,15 @@ const FLOW_COLUMNS: [(&str, Merge); 4] = [
     ("link_losses", Merge::Sum),
 ];
 
-/// A link that runs: looked at and changed.
+/// A running link that can be sampled and changed.
 pub trait RunningLink: Send + Sync + fmt::Debug {
-    /// Its counters and queues now.
+    /// Current counters and queues.
     fn look(&self) -> RelaySnapshot;
     /// Whether it has stopped.
     fn is_over(&self) -> bool;
-    /// The time by its clock.
+    /// Time by the link's clock.
     fn now(&self) -> Time;
-    /// Changes a direction, 0 there or 1 back, at this time.
+    /// Changes a direction, 0 forward or 1 reverse, at this time.
     fn change(&self, at: Time, direction: usize, change: Change);
 }
 
@@ -65,18 +65,18 @@ impl RunningLink for RelayObserver {
     }
 }
 
-/// Tells a page what a link does, and the link what the page changes.
+/// Shows a link on a page, and passes the page's changes to the link.
 #[derive(Debug)]
 pub struct LinkLive {
     run: Arc<Run>,
-    /// Of its two directions: the run's first ones, as the page's controls name them.
+    /// Tracks of the two directions: the run's first ones, as the page's controls expect.
     tracks: [Option<usize>; 2],
     link: OnceLock<Arc<dyn RunningLink>>,
     rates: Mutex<[f64; 2]>,
     clients: Mutex<BTreeMap<u32, Client>>,
 }
 
-/// Of one client, since the last sample.
+/// Counters of one client since the last sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Client {
     track: Option<usize>,
@@ -87,7 +87,7 @@ struct Client {
 }
 
 impl LinkLive {
-    /// Shown as this run; the link's rates there and back in bit/s.
+    /// Shown as `run`; `rates` are the link's forward and reverse rates in bit/s.
     pub fn new(run: Arc<Run>, rates: [f64; 2]) -> Arc<LinkLive> {
         let (link, clients) = (OnceLock::new(), Mutex::default());
         let track = |name| run.track(Kind::Link, name, columns(&LINK_COLUMNS));
@@ -95,7 +95,7 @@ impl LinkLive {
         Arc::new(LinkLive { run, tracks, link, rates: Mutex::new(rates), clients })
     }
 
-    /// The link runs: from now on it is sampled, on a thread of its own, until it is over.
+    /// Samples the link on a thread of its own until it stops.
     pub fn watch(self: &Arc<LinkLive>, link: Arc<dyn RunningLink>) {
         let live = self.clone();
         let _ = live.link.set(link.clone());
@@ -118,7 +118,7 @@ impl LinkLive {
     fn update(&self, now: &RelaySnapshot, before: &RelaySnapshot) {
         let seconds = now.at.since(before.at).as_secs_f64().max(1e-9);
         let rates = *lock(&self.rates);
-        // The relay's own thread waits for nothing but this.
+        // Hold the lock briefly: it is the only one that the relay's thread waits for.
         let mut clients: Vec<(u32, Client)> = {
             let mut clients = lock(&self.clients);
             let take = |c: &mut Client| {
@@ -160,7 +160,7 @@ impl LinkLive {
         });
     }
 
-    /// Counts for a client, if there are not too many.
+    /// Counts for a client, unless there are too many.
     fn count(&self, client: u32, count: impl FnOnce(&mut Client)) {
         let mut clients = lock(&self.clients);
         if clients.len() < MAX_CLIENTS || clients.contains_key(&client) {
@@ -195,7 +195,7 @@ pub(crate) fn link_row(
     row.map(|x| x as f32)
 }
 
-/// What the relay's thread calls.
+/// Called by the relay's thread.
 #[derive(Debug)]
 pub struct Tap(pub Arc<LinkLive>);
 
@@ -205,7 +205,7 @@ impl RelayTap for Tap {
     }
     fn passed(&self, datagram: &RelayedDatagram<'_>) {
         let bytes = datagram.bytes.len() as u64 + u64::from(HEADERS);
-        // Both ways of a client are counted together.
+        // Both directions of a client are counted together.
         self.0.count(datagram.client, |c| match (datagram.side, datagram.sent) {
             (RelaySide::Clients, false) | (RelaySide::Server, false) => c.offered_bytes += bytes,
             _ => c.delivered_bytes += bytes,

@@ -1,7 +1,7 @@
-//! Media on the page: frames, and why some were late. Either end tells its figures some times a second; no byte of what
-//! is carried is among them.
+//! Media on the page: frames, and why some were late. Each end reports its statistics several times a second, without
+//! payload.
 //!
-//! [`sending`] is of the end that sends, [`playing`] of the one that receives.
+//! [`sending`] is for the sender, [`playing`] for the receiver.
 
 pub mod playing;
 pub mod sending;
@@ -12,26 +12,26 @@ use narrows_net::Clock;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What goes on is told of again after so long; what has not been seen for so long is another time (a receiver counts once a
-/// second).
+/// Interval at which a continuing event is reported again; and time without the event after which it counts as new (a
+/// receiver counts once a second).
 const AGAIN_US: i64 = 5_000_000;
 const OVER_US: i64 = 2_000_000;
 
-/// A column of a track of media: name, unit, meaning.
+/// Columns of a media track: name, unit, meaning.
 type Columns<'a> = &'a [(&'static str, &'static str, &'static str, Merge)];
 
-/// Where the figures of one end are shown, and what is remembered of those before.
+/// The track of one end, with its state between updates.
 #[derive(Debug)]
 struct Shown<M> {
     run: Arc<Run>,
     clock: Clock,
-    /// `None` where the run has too many.
+    /// `None` if the run has too many tracks.
     track: Option<usize>,
     memory: Mutex<M>,
 }
 
 impl<M: Default> Shown<M> {
-    /// On a new track of this run.
+    /// Adds a track to this run.
     fn new(run: Arc<Run>, clock: Clock, columns: Columns<'_>) -> Shown<M> {
         let columns = columns.iter().map(|&(name, unit, meaning, merge)| {
             let meaning = meaning.to_string();
@@ -49,7 +49,7 @@ impl<M: Default> Shown<M> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets `write` add to the track.
+    /// Updates the track with `write`.
     fn update(&self, now_us: i64, write: impl FnOnce(&mut M, &mut Update<'_>, usize)) {
         if let Some(track) = self.track {
             let mut memory = self.memory();
@@ -58,7 +58,7 @@ impl<M: Default> Shown<M> {
     }
 }
 
-/// Things that happen many times a second, told of once, and again while they last.
+/// Events that occur many times a second: reported once, and again while they continue.
 #[derive(Debug, Default)]
 struct Counts {
     known: BTreeMap<&'static str, Known>,
@@ -72,8 +72,8 @@ struct Known {
 }
 
 impl Counts {
-    /// So many more of these now; the number that is to be told of, if it is time, and whether they go on since the last
-    /// time that they were.
+    /// Counts `more` events. Returns the number to report if it is time, and whether they continue those reported
+    /// before.
     fn count(&mut self, what: &'static str, now_us: i64, more: u64) -> Option<(u64, bool)> {
         if more == 0 {
             return None;
@@ -91,13 +91,13 @@ impl Counts {
     }
 }
 
-/// Something happened to this track.
+/// Adds an event to this track.
 fn tell(update: &mut Update<'_>, track: usize, mark: Mark, title: String, why: Vec<String>) {
     let time_us = update.time_us();
     update.event(Event { time_us, track, mark, title, why });
 }
 
-/// How many of a thing: `1 packet`, `2 packets`, `3 more packets`.
+/// A count with its noun: `1 packet`, `2 packets`, `3 more packets`.
 fn number(n: u64, of: &str, are_more: bool) -> String {
     let more = if are_more { "more " } else { "" };
     let plural = if n == 1 { "" } else { "s" };
@@ -112,7 +112,7 @@ fn ms(seconds: f64) -> String {
     format!("{:.0} ms", seconds * 1e3)
 }
 
-/// What a rate of bytes is in bit/s over a time in microseconds.
+/// Rate in bit/s of `bytes` over a time in microseconds.
 fn bits(bytes: u64, over_us: i64) -> f64 {
     if over_us > 0 { bytes as f64 * 8e6 / over_us as f64 } else { f64::NAN }
 }
@@ -130,7 +130,7 @@ mod tests {
         }
         assert_eq!(told, [(0, 1, false), (5_000_000, 50, true), (10_000_000, 50, true)]);
         assert_eq!(counts.count("late", 13_000_000, 0), None);
-        // It had stopped; what was not told of before is no part of this.
+        // The events had stopped: earlier ones are not included.
         assert_eq!(counts.count("late", 14_000_000, 2), Some((2, false)));
     }
 }

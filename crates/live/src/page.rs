@@ -1,10 +1,10 @@
-//! The page: one answer with style and script in it, so that nothing else is loaded.
+//! The page: one response that includes style and scripts, so that the browser loads no other file.
 
 use narrows_report::figure::palette::{DARK, LIGHT};
 
 const HTML: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-/// In the order in which they need each other.
+/// In the order of their dependencies.
 const SCRIPTS: [&str; 6] = [
     include_str!("page/store.js"),
     include_str!("page/chart.js"),
@@ -14,7 +14,7 @@ const SCRIPTS: [&str; 6] = [
     include_str!("page/page.js"),
 ];
 
-/// The page, whose scripts and style carry this nonce.
+/// The page; its scripts and style carry this nonce.
 pub fn html(nonce: &str) -> String {
     let list = |colours: &[&str]| format!("[\"{}\"]", colours.join("\",\""));
     let palette = format!("const LIGHT={},DARK={};\n", list(&LIGHT), list(&DARK));

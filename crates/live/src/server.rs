@@ -1,5 +1,5 @@
-//! The server of the page: HTTP/1.1 on a thread of its own. Everything that it accepts is bounded: connections, heads,
-//! bodies, the time that a head may take. It serves only those who know the token.
+//! The server of the page: HTTP/1.1 on a thread of its own. Connections, headers, bodies and the time for a header are
+//! bounded. It serves only requests with the token.
 
 mod body;
 mod request;
@@ -25,17 +25,17 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Connections without a permitted request at once; the oldest of the network that holds most gives way.
+/// Most connections without a permitted request; the oldest of the network with the most gives way.
 const MAX_OPENINGS: usize = 64;
-/// Connections that had one; a browser opens up to six.
+/// Most connections with a permitted request; a browser opens up to six.
 const MAX_CONNECTIONS: usize = 48;
-/// Pages that are brought up to date at once.
+/// Most pages with live updates.
 const MAX_STREAMS: usize = 12;
-/// Bytes of a POST.
+/// Most bytes of a POST.
 const MAX_BODY: usize = 1024;
-/// Bytes of a request's head.
+/// Most bytes of a request's header.
 const MAX_HEAD: usize = 16 * 1024;
-/// A head and a body must be here by then.
+/// Time limit for a header, and for a body.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A page that is being served. Dropping it ends the server.
@@ -48,7 +48,7 @@ pub struct Live {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// What all connections share.
+/// State shared by all connections.
 struct Shared {
     feed: Arc<Feed>,
     controls: Option<Arc<dyn Controls>>,
@@ -58,7 +58,7 @@ struct Shared {
     places: Arc<Semaphore>,
 }
 
-/// A connection's place: one that any newcomer can take, until a request has shown the token.
+/// A connection's place: any newcomer can take it until a request has shown the token.
 struct Place(Mutex<Held>);
 
 enum Held {
@@ -67,7 +67,7 @@ enum Held {
 }
 
 impl Place {
-    /// A request was permitted: the place is kept. False if there are too many.
+    /// Keeps the place after a permitted request. False if too many are kept.
     fn keep(&self, places: &Arc<Semaphore>) -> bool {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Held::Opening(_) = *held {
@@ -77,7 +77,7 @@ impl Place {
         true
     }
 
-    /// Waits until the place is another's.
+    /// Waits until the place is given to another connection.
     async fn given_up(&self) {
         std::future::poll_fn(|context| {
             match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -89,7 +89,7 @@ impl Place {
     }
 }
 
-/// An address that is taken, where nothing is served yet. A network namespace that this process enters later is another.
+/// A bound address that is not served yet. It stays in its network namespace if this process enters another one later.
 #[derive(Debug)]
 pub struct Listening {
     listener: std::net::TcpListener,
@@ -98,10 +98,10 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Takes an address; port 0 takes a free one.
+    /// Binds an address; port 0 selects a free one.
     ///
     /// # Errors
-    /// The address cannot be bound, or the system has no random numbers for us.
+    /// The address cannot be bound, or the system provides no random bytes.
     pub fn bind(address: SocketAddr) -> io::Result<Listening> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|e| io::Error::other(e.to_string()))?;
@@ -112,7 +112,7 @@ impl Listening {
         Ok(Listening { listener, local, token })
     }
 
-    /// The address to open, with its token.
+    /// URL of the page, with the token.
     pub fn url(&self) -> String {
         url(self.local, &self.token)
     }
@@ -120,7 +120,7 @@ impl Listening {
     /// Serves the page on a thread. `controls` are the links that it may change.
     ///
     /// # Errors
-    /// The system has no thread for us.
+    /// The system provides no thread.
     pub fn serve(self, feed: Arc<Feed>, controls: Option<Arc<dyn Controls>>) -> io::Result<Live> {
         let Listening { listener, local, token } = self;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -148,7 +148,7 @@ impl Listening {
 }
 
 impl Live {
-    /// Opens the page at this address: [`Listening::bind`] and [`Listening::serve`].
+    /// Serves the page at this address: [`Listening::bind`] and [`Listening::serve`].
     ///
     /// # Errors
     /// As those.
@@ -160,18 +160,18 @@ impl Live {
         Listening::bind(address)?.serve(feed, controls)
     }
 
-    /// What it shows.
+    /// The runs that it shows.
     pub fn feed(&self) -> &Arc<Feed> {
         &self.feed
     }
 
-    /// The address to open, with its token.
+    /// URL of the page, with the token.
     pub fn url(&self) -> String {
         url(self.local, &self.token)
     }
 }
 
-/// What listens everywhere is here, too; others put this machine's address in its place.
+/// For a wildcard address the URL has loopback; on other machines, replace it by this machine's address.
 fn url(mut local: SocketAddr, token: &str) -> String {
     if local.ip().is_unspecified() {
         let here: IpAddr = match local {
@@ -196,7 +196,7 @@ async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>) {
     let openings = Openings::new(MAX_OPENINGS);
     loop {
         let Ok((stream, from)) = listener.accept().await else {
-            // Out of file descriptors, most likely: whoever closes one makes room.
+            // Most likely file descriptors are exhausted: wait until some are closed.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -209,7 +209,7 @@ async fn accept(listener: &tokio::net::TcpListener, shared: &Arc<Shared>) {
             });
             let mut http = hyper::server::conn::http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(MAX_HEAD);
-            // A connection that fails is the browser's affair.
+            // Errors of a connection are left to the browser.
             tokio::select! {
                 _ = http.serve_connection(TokioIo::new(stream), service) => {}
                 () = place.given_up() => {}
@@ -275,14 +275,14 @@ async fn answer(shared: &Shared, place: &Place, request: Request<Incoming>) -> R
     response
 }
 
-/// The body of a POST, if it is short and comes soon.
+/// The body of a POST, within the limits of length and time.
 async fn bytes(mut body: Incoming) -> Result<Vec<u8>, Refusal> {
     let all = async {
         let mut bytes = Vec::new();
         while let Some(frame) =
             std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await
         {
-            let frame = frame.map_err(|_| Refusal::value("the request broke off".into()))?;
+            let frame = frame.map_err(|_| Refusal::value("the request was cut off".into()))?;
             if let Ok(data) = frame.into_data() {
                 if bytes.len() + data.len() > MAX_BODY {
                     return Err(Refusal::value(format!("a request has at most {MAX_BODY} bytes")));
@@ -298,7 +298,7 @@ async fn bytes(mut body: Incoming) -> Result<Vec<u8>, Refusal> {
 
 fn page() -> Response<Body> {
     let mut random = [0; 16];
-    // Without a nonce no script runs, and the page says so.
+    // Without a nonce no script runs, and the page shows a notice.
     let _ = getrandom::fill(&mut random);
     let nonce: String = random.iter().map(|b| format!("{b:02x}")).collect();
     let text = page::html(&nonce);
@@ -314,7 +314,7 @@ fn page() -> Response<Body> {
 fn refused(refusal: &Refusal) -> Response<Body> {
     let text = format!("narrows: {}\n", refusal.why);
     let mut response = whole(refusal.status, "text/plain; charset=utf-8", Body::text(text));
-    // A connection that is permitted nothing is kept for nothing.
+    // A refused connection is closed.
     set(&mut response, "connection", "close");
     response
 }

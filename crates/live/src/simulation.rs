@@ -1,4 +1,4 @@
-//! Simulations on the page: looks at a run between its steps. However it is looked at, its result is the same.
+//! Simulations on the page: samples a run between its steps. Observation does not change the result.
 
 use crate::explain::{Explainer, Sample};
 use crate::feed::history::Merge;
@@ -18,13 +18,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Samples of a run that is played as fast as it goes.
+/// Samples of a run at full speed.
 const SAMPLES: u64 = 1200;
-/// Updates a second of one that is paced for the eye.
+/// Updates per second of a run at a set speed.
 const UPDATES_PER_SECOND: f64 = 60.0;
-/// Finest samples.
+/// Shortest sampling interval.
 const SHORTEST: Duration = Duration::from_micros(100);
-/// Flows of a run that are shown.
+/// Most flows of a run that are shown.
 const MAX_FLOWS: usize = 128;
 
 /// Columns of every flow; those of its controller follow.
@@ -52,7 +52,7 @@ const LINK_COLUMNS: [(&str, Merge); 4] = [
     ("losses", Merge::Sum),
 ];
 
-/// Columns with what is known of them.
+/// Columns with their units and meanings.
 pub(crate) fn columns(list: &[(&'static str, Merge)]) -> Vec<Column> {
     let column = |&(name, merge): &(&'static str, Merge)| {
         let found = variables::listed(name);
@@ -68,12 +68,12 @@ pub struct Simulations<'a> {
     feed: &'a Arc<Feed>,
     plan: &'a Plan,
     detail: String,
-    /// Simulated seconds per second; as fast as it goes if absent.
+    /// Simulated seconds per second; full speed if absent.
     speed: Option<f64>,
 }
 
 impl<'a> Simulations<'a> {
-    /// `detail` is the link or the file, for the head of the page.
+    /// `detail` is the link or the file, for the page's header.
     pub fn new(
         feed: &'a Arc<Feed>,
         plan: &'a Plan,
@@ -124,11 +124,11 @@ impl RunObserver for Simulations<'_> {
     }
 }
 
-/// Plays a network in real time as the simulation beside something real: its flows, and the first link's queue, are
-/// drawn dashed in that run. Ends with the network, or when `goes_on` says no.
+/// Simulates a network in real time beside a real run: its flows, and the first link's queue, are drawn dashed in that
+/// run. Ends with the network, or when `goes_on` returns false.
 ///
 /// # Errors
-/// What the simulator refuses.
+/// The simulator's.
 pub fn beside(
     run: &Arc<Run>,
     network: &NetworkSpec,
@@ -158,14 +158,14 @@ pub fn beside(
 #[derive(Debug)]
 struct One {
     run: Arc<Run>,
-    /// Whether something real is in the same run.
+    /// Whether it is shown beside a real run.
     beside: bool,
     speed: Option<f64>,
     interval: Duration,
     begun: Instant,
     flows: Vec<SeenFlow>,
     links: Vec<SeenLink>,
-    /// Changes that are still to come, the next one last.
+    /// Pending changes, the next one last.
     changes: Vec<(Time, usize, Change)>,
     sampled: Time,
 }
@@ -176,7 +176,7 @@ struct SeenFlow {
     /// Names of the controller's columns, in order.
     watched: Vec<&'static str>,
     explainer: Explainer,
-    /// Whether an event has said that a buffer binds.
+    /// Whether an event has reported that a buffer binds.
     bound: bool,
     sent: u64,
     received_bits: f64,
@@ -216,7 +216,7 @@ impl ObservedRun for One {
         }
         let names = spec.groups.iter().flat_map(|g| (0..g.flows.len()).map(move |n| (g, n)));
         for ((group, n), flow) in names.take(MAX_FLOWS).zip(0..simulation.flows()) {
-            // What a controller watches appears when it knows it: all that it may watch is a column.
+            // A controller's variables may appear later: all of them get columns.
             let watched = watched(simulation, flow, group.protocol.label());
             let mut all = columns(&FLOW_COLUMNS);
             all.extend(columns(&watched.iter().map(|n| (*n, Merge::Mean)).collect::<Vec<_>>()));
@@ -385,14 +385,14 @@ impl One {
                     }],
                 });
             }
-            // Those of the real one are what is asked about.
+            // Beside a real run only the real flows' events are shown.
             for event in events.into_iter().filter(|_| !self.beside) {
                 update.event(event);
             }
         }
     }
 
-    /// What the scenario changed.
+    /// Reports the scenario's changes of links.
     fn link_changes(&mut self, now: Time, update: &mut Update<'_>) {
         while let Some((at, link, change)) = self.changes.pop_if(|c| c.0 <= now) {
             let Some(seen) = self.links.iter_mut().find(|l| l.link == link) else { continue };
@@ -416,8 +416,8 @@ impl One {
     }
 }
 
-/// The names of all variables that a flow's controller may report: those of the controllers that the protocol's label
-/// names, and what it reports now.
+/// Names of all variables that a flow's controller may report: those of the controllers in the protocol's label, and
+/// those that it reports now.
 fn watched(simulation: &Simulation<'_>, flow: usize, label: &str) -> Vec<&'static str> {
     let mut names = Vec::new();
     simulation.controller(flow).watch(&mut |name, _| names.push(name));
@@ -427,7 +427,7 @@ fn watched(simulation: &Simulation<'_>, flow: usize, label: &str) -> Vec<&'stati
     names
 }
 
-/// The variables of the controllers that a protocol's label names.
+/// Variables of the controllers in a protocol's label.
 pub(crate) fn of_controllers(label: &str) -> Vec<&'static str> {
     let name = label.split('(').next().unwrap_or_default();
     let entries =

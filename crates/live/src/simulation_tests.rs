@@ -31,7 +31,7 @@ fn frame(feed: &Feed, run: u64) -> Value {
     serde_json::from_str(&Cursor::new(wants).frame(feed).unwrap()).unwrap()
 }
 
-/// Looking at runs changes none of them, and each protocol's first seed is there to be looked at.
+/// Observation changes no result, and each protocol's first seed can be observed.
 #[test]
 fn runs_are_the_same_whether_they_are_looked_at_or_not() {
     let plan = plan("5Mbit/s,30ms,loss=0.5%", "cubic,bbr,rrtp");
@@ -46,8 +46,8 @@ fn runs_are_the_same_whether_they_are_looked_at_or_not() {
     assert!(feed.runs().iter().all(|r| frame(&feed, r.id)["phase"] == "done"));
 }
 
-/// What the page shows of a queue that overflows: drops, the flow that they hit, its window that falls for that reason,
-/// and the packet in the sequence plot.
+/// A queue that overflows appears on the page as drops, the affected flow, its smaller window with that reason, and the
+/// packet in the sequence plot.
 #[test]
 fn a_drop_is_seen_in_the_queue_the_flow_the_event_and_the_sequence() {
     let plan = plan("5Mbit/s,30ms,queue=20p", "cubic");
@@ -83,7 +83,7 @@ fn a_drop_is_seen_in_the_queue_the_flow_the_event_and_the_sequence() {
     assert!(!kinds.contains(&4), "nothing is lost on this link");
 }
 
-/// A send buffer that holds less than the path is an event, with the setting that lifts it.
+/// A send buffer smaller than the path's BDP is an event, with the setting that lifts it.
 #[test]
 fn a_buffer_that_binds_is_an_event() {
     let plan = plan("200Mbit/s,125ms", "cubic");

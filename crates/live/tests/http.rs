@@ -1,4 +1,4 @@
-//! The page over a real socket: what a browser gets, and what strangers do not.
+//! The page over a real socket: responses to browsers, and refusals of unknown peers.
 
 use narrows_base::Duration;
 use narrows_link::Change;
@@ -71,7 +71,7 @@ fn page() -> (Live, Arc<Noted>, String, String) {
     (live, noted, address, token)
 }
 
-/// Everything that is answered to these bytes, until the connection ends or enough has come.
+/// The response to these bytes, until the connection ends or `enough` of it arrived.
 fn raw(address: &str, request: &str, enough: impl Fn(&str) -> bool) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
@@ -98,7 +98,7 @@ fn ask(address: &str, method: &str, target: &str, headers: &str, body: &str) -> 
     raw(address, &head, |_| false)
 }
 
-/// The page is whole in one answer, which permits it to load nothing else and nobody to frame it.
+/// The page is one response whose policy permits no other loads and no framing.
 #[test]
 fn the_page_is_one_answer_that_loads_nothing_else() {
     let (_live, _, address, token) = page();
@@ -118,7 +118,7 @@ fn the_page_is_one_answer_that_loads_nothing_else() {
     assert_ne!(nonce(&answer), nonce(&again));
 }
 
-/// A stream of updates holds the run, its rows and events, and the link's settings.
+/// A stream of updates has the run, its rows and events, and the link's settings.
 #[test]
 fn updates_come_as_events() {
     let (_live, _, address, token) = page();
@@ -136,7 +136,7 @@ fn updates_come_as_events() {
     }
 }
 
-/// Wrong token, wrong host, another site, wrong method, too long: one line each, and nothing is changed.
+/// Wrong token, wrong host, another site, wrong method, too long: one line each, and no change.
 #[test]
 fn strangers_get_one_line_and_change_nothing() {
     let (_live, noted, address, token) = page();
@@ -175,7 +175,7 @@ fn strangers_get_one_line_and_change_nothing() {
     );
 }
 
-/// Heads without end, bytes that are no HTTP, connections that say nothing: the page is served to others meanwhile.
+/// Endless headers, bytes that are not HTTP, silent connections: the page is served to others meanwhile.
 #[test]
 fn whoever_speaks_no_http_holds_nobody_up() {
     let (_live, _, address, token) = page();
@@ -193,8 +193,8 @@ fn whoever_speaks_no_http_holds_nobody_up() {
     drop(silent);
 }
 
-/// More silent connections than there are places, and some whose request was refused: the next is answered while the last
-/// of them are open, so it waited for no deadline.
+/// More silent connections than places, and some with refused requests: the next request is answered while the last of
+/// them are open, so it waited for no deadline.
 #[test]
 fn silent_connections_delay_no_request() {
     let (_live, _, address, token) = page();
@@ -232,7 +232,7 @@ fn a_port_in_use_is_an_error() {
     assert!(TcpStream::connect(at).is_err());
 }
 
-/// A page as it stands in a browser that had so long before the command ended.
+/// The page's DOM in a browser that had `seconds` before the command ended.
 fn shown(chromium: &str, live: Live, seconds: u64) -> String {
     let profile = tempfile::tempdir().unwrap();
     let browser = Command::new(chromium)
@@ -244,7 +244,7 @@ fn shown(chromium: &str, live: Live, seconds: u64) -> String {
         .spawn()
         .unwrap();
     std::thread::sleep(std::time::Duration::from_secs(seconds));
-    // Its clock stands while it waits for an answer, and the stream of updates is one until here.
+    // The browser's clock stops while it waits for a response, and the stream of updates is one until here.
     drop(live);
     String::from_utf8_lossy(&browser.wait_with_output().unwrap().stdout).into_owned()
 }
@@ -260,20 +260,20 @@ fn chromium() -> Option<&'static str> {
     chromium
 }
 
-/// In a browser the page draws what it was told: its scripts run under its own policy, the event list is there, and
-/// what strangers could have named is text.
+/// In a browser the page draws its data: its scripts run under its own policy, the event list is there, and names from
+/// peers are shown as text.
 #[test]
 fn a_browser_shows_the_run() {
     let Some(chromium) = chromium() else { return };
-    // How long a browser needs depends on what else runs: one that was not given enough is given more.
+    // A browser on a busy machine needs longer: if it had too little time, it gets more.
     let parts = [
         "cwnd 40.0 → 28.0 packets",
         "done · 1.0 s",
         "a &lt;b&gt;link&lt;/b&gt;",
         "20 Mbit/s",
-        // A chart, in words for those who do not see it.
+        // A chart's text alternative.
         "aria-label=\"cwnd, packets: ",
-        // Of media what waits, what was dropped, and why.
+        // For media: the wait, the drops, and their reason.
         "aria-label=\"Wait of packets before they leave, ms: ",
         "3 packets dropped before their deadline",
     ];
@@ -288,7 +288,7 @@ fn a_browser_shows_the_run() {
     panic!("the page lacks {missing:?}");
 }
 
-/// Two real connections and the simulations of them.
+/// Two real connections and their simulations.
 fn page_with_simulation() -> Live {
     let feed = Feed::new("narrows speed --test");
     let run = feed.begin(about()).unwrap();
@@ -311,11 +311,11 @@ fn page_with_simulation() -> Live {
     Live::open("127.0.0.1:0".parse().unwrap(), feed, None).unwrap()
 }
 
-/// The simulation of a connection is drawn over it: in the same chart, in its colour, in short dashes.
+/// A connection's simulation is drawn over it: in the same chart and colour, with short dashes.
 #[test]
 fn a_browser_lays_simulations_over_what_they_simulate() {
     let Some(chromium) = chromium() else { return };
-    // What a button says of a flow's line: its colour and dashes.
+    // A flow's line in the legend button: colour and dashes.
     let line = |page: &str, name: &str| -> Option<(String, String)> {
         let (before, _) = page.split_once(&format!("{name}</button>"))?;
         let button = before.rsplit("<button").next()?;
@@ -344,8 +344,8 @@ fn a_browser_lays_simulations_over_what_they_simulate() {
     panic!("the simulations are not drawn: {}", &seen[..seen.len().min(500)]);
 }
 
-/// Twelve pages that never read, while an hour of updates is played: the next one is told that there are too many, the run
-/// has waited for none, each costs its place alone, and a place that is left is another's.
+/// Twelve pages that never read, during an hour of updates: the next one is refused, the run waits for none, each uses
+/// only its place, and a place that becomes free can be used again.
 #[test]
 fn pages_that_do_not_read_cost_their_places() {
     let feed = Feed::new("test");
@@ -365,7 +365,7 @@ fn pages_that_do_not_read_cost_their_places() {
         .map(|_| {
             let mut stream = TcpStream::connect(address).unwrap();
             write!(stream, "GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
-            // Its head is read, so that it has its place.
+            // Its header was read, so that it has its place.
             let mut part = [0; 16];
             stream.read_exact(&mut part).unwrap();
             assert!(part.starts_with(b"HTTP/1.1 200"));
@@ -379,7 +379,7 @@ fn pages_that_do_not_read_cost_their_places() {
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     assert!(answer.contains("too many pages are open"), "{answer}");
     drop(silent.pop());
-    // When the server has noticed, the newest is told.
+    // When the server has noticed, the newest request is served.
     let next = std::iter::repeat_with(|| {
         let head = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
         raw(address, &head, |t| t.starts_with("HTTP/1.1 503") || t.contains("215999"))

@@ -1,5 +1,5 @@
-//! A question and its answer over a stream between two rrtp endpoints on loopback, under any controller:
-//! `cargo run -p narrows --example stream -- rrtp+bbr`.
+//! A request and its answer over a stream between two rrtp endpoints on loopback, under any controller: `cargo run -p
+//! narrows --example stream -- rrtp+bbr`.
 
 use narrows::base::Spec;
 use narrows::net::endpoint::{connection, new_key};

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Forward: 2 Mbit/s, 30 ms, a queue of 60 packets. Back: the same without a limit.
+    // Forward: 2 Mbit/s, 30 ms, a queue of 60 packets. Reverse: the same without a queue limit.
     let back = LinkConfig::plain(Rate::from_bps(2_000_000), Duration::from_millis(30));
     let queue = QueueConfig { limit: QueueLimit::Packets(60), aqm: None };
     let there = LinkConfig { queue, ..back.clone() };

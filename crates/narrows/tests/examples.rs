@@ -1,10 +1,10 @@
-//! The examples do what the README and `docs/adding-a-controller.md` say of them.
+//! Checks the examples against the README and `docs/adding-a-controller.md`.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs an example. Cargo builds them with the tests of this package, beside this program; built by a command of
-/// their own, all crates would compile once more with the features that only they need.
+/// Runs an example. Cargo builds the examples with the tests of this package. A separate build would compile all crates
+/// again with the features that only the examples need.
 fn example(name: &str, folder: &Path, args: &[&str]) -> Output {
     let tests = std::env::current_exe().unwrap();
     let built = tests.parent().and_then(Path::parent).unwrap().join("examples").join(name);
@@ -23,7 +23,7 @@ fn success(name: &str, folder: &Path, args: &[&str]) -> String {
     text(&out.stdout)
 }
 
-/// A controller from outside is known by its name to every command, like those that are built in.
+/// Every command accepts a registered controller by its name, like the built-in ones.
 #[test]
 fn a_registered_controller_is_known_everywhere() {
     let folder = tempfile::tempdir().unwrap();
@@ -52,7 +52,7 @@ fn a_registered_controller_is_known_everywhere() {
     ]
     .concat());
     assert!(swept.contains("limit"), "{swept}");
-    // A mistyped name is suggested, and nothing else changed: built-in names mean what they meant.
+    // A mistyped name is suggested, and built-in names keep their meaning.
     let refused = example("my_controller", folder.path(), &["compare", "--protocols", "gentel"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("did you mean 'gentle'?"), "{}", text(&refused.stderr));
@@ -81,7 +81,7 @@ fn endpoints_carry_streams_and_messages_under_any_controller() {
     }
 }
 
-/// The page quotes the example's files, so that whatever it shows compiles and runs.
+/// The page quotes the example's files, so that its code compiles and runs.
 #[test]
 fn the_page_on_adding_a_controller_quotes_its_example() {
     let page = include_str!("../../../docs/adding-a-controller.md");

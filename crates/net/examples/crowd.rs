@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn server(count: usize, config: ConnectionConfig) -> Result<(), Box<dyn Error>> {
     let mut options = Options::server(new_key()?, Clients::Any, config);
-    // All come from one address, as fast as they can.
+    // All connections come from one address in a short time: remove the limits of handshakes.
     options.limits.connections_of_source = options.limits.connections;
     options.limits.handshake_rate = u32::MAX;
     options.limits.handshake_rate_of_source = u32::MAX;
@@ -58,14 +58,14 @@ fn client(count: usize, config: ConnectionConfig, address: &str) -> Result<(), B
         all.push(block_on(client.connect(address, options))?);
     }
     measure("client", before, count);
-    // The server looks at the same time.
+    // The server measures at the same time.
     sleep(Duration::from_secs(2));
     Ok(())
 }
 
-/// Prints what this process holds for each connection, and what idling costs it.
+/// Prints this process's memory per connection and its CPU use while idle.
 fn measure(end: &str, pages_before: u64, count: usize) {
-    // Once idle, connections give memory back.
+    // Idle connections release memory.
     sleep(Duration::from_secs(5));
     let ticks = || proc("stat", 13) + proc("stat", 14);
     let (began, ticks_before) = (Instant::now(), ticks());
@@ -76,7 +76,7 @@ fn measure(end: &str, pages_before: u64, count: usize) {
     println!("{end}: {bytes} B a connection, idle {cpu:.2} % of a processor");
 }
 
-/// A number out of `/proc/self`; zero where there is none.
+/// A number from `/proc/self`; zero on systems without it.
 fn proc(file: &str, field: usize) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
     text.split_whitespace().nth(field).and_then(|f| f.parse().ok()).unwrap_or(0)

@@ -75,8 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// CPU time of this process so far, s: user and system, in the kernel's hundredths. Zero where there
-/// is no `/proc`.
+/// CPU time of this process so far, s: user and system, in the kernel's hundredths. Zero on systems without `/proc`.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();

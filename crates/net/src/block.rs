@@ -20,7 +20,7 @@ impl Wake for Unpark {
 }
 
 thread_local! {
-    /// One waker per thread: every thread waits for one thing at a time.
+    /// One waker per thread, since a thread waits for one future at a time.
     static WAKER: RefCell<Waker> = RefCell::new(Arc::new(Unpark(std::thread::current())).into());
 }
 

@@ -3,8 +3,7 @@
 use narrows_base::{Duration, Time};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A datagram whose kernel time stamp is older than this was not stamped by this system's clock of
-/// now (the clock was set): the stamp is not believed.
+/// A datagram with an older kernel time stamp was stamped before the system's clock was set: the stamp is ignored.
 const OLDEST_STAMP: u64 = 2_000_000_000;
 
 /// A clock that starts at zero when it is created. Copies show the same time.
@@ -38,8 +37,7 @@ pub(crate) fn wall() -> std::time::Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// How long before `wall` that clock showed `stamp`. Zero if that cannot be true, because somebody
-/// set the clock.
+/// Age of `stamp` at `wall`. Zero if the age is impossible because the clock was set.
 pub(crate) fn age(wall: std::time::Duration, stamp: std::time::Duration) -> Duration {
     let age =
         wall.checked_sub(stamp).map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));

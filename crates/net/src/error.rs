@@ -8,10 +8,10 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-/// CLOSE's codes for a client that the server does not serve, or has no room for (docs/rrtp.md).
+/// CLOSE codes of a server that refuses a client, or is busy (docs/rrtp.md).
 const REFUSED: u64 = 4;
 const BUSY: u64 = 8;
-/// … with which it has no application protocol in common.
+/// CLOSE code without a common application protocol (docs/rrtp.md).
 const NO_COMMON_PROTOCOL: u64 = 10;
 
 /// An error of an endpoint, a connection, a stream or a relay.
@@ -20,125 +20,124 @@ const NO_COMMON_PROTOCOL: u64 = 10;
 pub enum Error {
     /// An address cannot be bound.
     Bind {
-        /// Which.
+        /// Local address.
         address: SocketAddr,
-        /// The system's reason.
+        /// The system's error.
         why: SystemError,
     },
-    /// Nothing can be sent to this address.
+    /// The socket cannot send to this address.
     Address {
-        /// Which.
+        /// Address that is unreachable or of another family.
         address: SocketAddr,
     },
-    /// A link cannot be built.
+    /// A link's configuration is invalid.
     Link {
-        /// Which.
+        /// Name or specification of the link.
         place: String,
-        /// What is wrong with it.
+        /// The fault.
         why: SpecError,
     },
     /// The system refused a thread, a descriptor or random bytes.
     System(SystemError),
-    /// A task was to drive the endpoint, but there is no tokio runtime here.
+    /// `Driver::Tokio` was chosen outside of a tokio runtime.
     NoRuntime,
     /// The endpoint has reached its limit on connections.
     TooMany,
-    /// The endpoint is closed.
+    /// A call after [`Endpoint::close`](crate::Endpoint::close), or after the driver ended.
     EndpointClosed,
     /// The handshake was not answered.
     NoAnswer {
-        /// Who should have.
+        /// Address of the server.
         address: SocketAddr,
     },
-    /// The server has no room for this client now, or closed its idle connection to make room for
-    /// another.
+    /// The server has no capacity for this client now, or closed its idle connection in favour of another.
     Busy {
-        /// Who.
+        /// Address of the server.
         address: SocketAddr,
     },
-    /// This end closed the idle connection to make room for another client.
+    /// This end closed the idle connection in favour of another client.
     GaveWay,
     /// This end's congestion controller panicked, or the connection around it; only that connection
     /// ended.
     Panicked {
-        /// Which controller.
+        /// Label of the controller.
         controller: String,
-        /// The panic's message.
+        /// Text of the panic.
         message: String,
     },
     /// The server has another key than expected.
     WrongKey {
-        /// Whose.
+        /// Address of the server.
         address: SocketAddr,
-        /// What it should be, if that is known.
+        /// Expected key, if it is known.
         wanted: Option<[u8; 32]>,
-        /// What it is.
+        /// Key of the server.
         found: [u8; 32],
     },
     /// The server does not accept this client.
     Refused {
-        /// Its words.
+        /// Text from the server.
         reason: String,
     },
-    /// The server supports none of our versions.
+    /// The two ends have no version in common.
     Version {
-        /// Who.
+        /// Address of the server.
         address: SocketAddr,
     },
-    /// The peer announced a protocol that this end does not know.
+    /// The peer announced a protocol that this end does not implement.
     UnknownProtocol {
-        /// Which.
+        /// Label of the protocol.
         label: String,
     },
     /// Client and server have no application protocol in common
     /// ([`ConnectionConfig::applications`](narrows_transport::connection::ConnectionConfig::applications)).
     NoCommonProtocol {
-        /// What both of them speak.
+        /// Text with the protocols of both ends.
         reason: String,
     },
     /// This end closed the connection.
     Closed,
     /// The peer closed the connection.
     ClosedByPeer {
-        /// From 256 on the application's.
+        /// Code; from 256 on the application's.
         code: u64,
-        /// Its words.
+        /// Text from the peer.
         reason: String,
     },
     /// The peer has lost the connection's state: it was restarted.
     PeerRestarted,
-    /// Nothing arrived from the peer within the idle timeout.
+    /// No packet arrived from the peer within the idle timeout.
     TimedOut,
     /// The peer violated the protocol.
     Fault {
-        /// CLOSE's code.
+        /// Code of the CLOSE.
         code: u64,
-        /// What it did.
+        /// The violation.
         why: &'static str,
     },
-    /// The peer reset this stream.
+    /// The peer reset this stream, with this code.
     StreamReset(u64),
-    /// The peer stopped this stream.
+    /// The peer stopped this stream, with this code.
     StreamStopped(u64),
     /// This end finished or reset the stream before.
     StreamFinished,
-    /// There is no such stream.
+    /// No stream has this id.
     StreamUnknown,
-    /// The message is longer than the peer accepts, or than any packet to it holds.
+    /// The message is longer than the peer accepts, or than any packet to it can carry.
     MessageTooLong {
-        /// Bytes that a message may ever have; 0 if the peer takes none.
+        /// Most bytes of a message; 0 if the peer accepts none.
         most: usize,
     },
-    /// The message is longer than the path is known to carry at present.
+    /// The message is longer than the path's validated packet size permits at present.
     MessageTooLongNow {
-        /// Bytes that a message may have now.
+        /// Most bytes of a message now.
         most: usize,
     },
     /// The queue of messages is full.
     MessagesFull,
     /// A stream that was to be read completely is longer than expected.
     TooLong {
-        /// Bytes at most.
+        /// Most bytes that were expected.
         most: usize,
     },
 }
@@ -253,7 +252,7 @@ impl SystemError {
         let text = text.split(" (os error").next().unwrap_or(&text).to_lowercase();
         SystemError { kind: e.kind(), text }
     }
-    /// Its kind.
+    /// Portable category of the error.
     pub fn kind(&self) -> io::ErrorKind {
         self.kind
     }
@@ -273,7 +272,7 @@ impl fmt::Display for SystemError {
 
 impl std::error::Error for SystemError {}
 
-/// A key as people compare it.
+/// A key in hexadecimal.
 fn hex(key: &[u8; 32]) -> String {
     key.iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -1,10 +1,10 @@
 //! Real clocks and UDP sockets. This crate drives in real time the state machines that the simulator drives in virtual
-//! time, and adds nothing to a protocol.
+//! time, and does not change the protocols.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
 //! | [`endpoint`] | connections over one UDP socket, for applications: streams, messages, statistics |
-//! | [`probe`] | what a path to a server is like: rate, delay, losses, jitter, buffer |
+//! | [`probe`] | estimates of the path to a server: rate, delay, losses, jitter, buffer |
 //! | [`relay`] | a UDP link emulator built from the simulator's links |
 //! | [`socket`] | UDP with segmentation offload, coalesced receiving, ECN, time stamps |
 //! | [`tap`] | for recordings: an observer is passed every datagram of an endpoint's socket |
@@ -37,15 +37,15 @@
 //! ```
 //!
 //! With the feature `runtime-tokio`, an endpoint that is bound within a tokio runtime is driven by a task of that
-//! runtime, so that a request wakes no other thread; otherwise by a thread of its own. `Options::driven_by` chooses
+//! runtime, so that a request wakes no other thread. Otherwise it has a thread of its own. `Options::driven_by` chooses
 //! ([`Driver`]).
 //!
-//! **Systems.** Tested on Linux only (kernel 6.18). Elsewhere the libraries fall back: no segmentation offload where a
-//! system has none, `poll` in milliseconds where there is no `ppoll`, a socket that sends to itself where there is no
-//! eventfd; none of this has been tested.
+//! **Systems.** Tested on Linux only (kernel 6.18). Elsewhere the libraries fall back: no segmentation offload if the
+//! system lacks it, `poll` in milliseconds instead of `ppoll`, and a socket connected to itself instead of an eventfd.
+//! These fallbacks have not been tested.
 //!
 //! **Accuracy.** A wake-up is late by 20 to 70 us on an idle machine and by milliseconds on a busy one. The kernel
-//! time-stamps received datagrams, and connections and links use these times; a relay counts how late it sends
+//! time-stamps received datagrams, and connections and links use these times. A relay records how late it sends
 //! ([`relay::Lateness`]).
 
 pub mod block;
@@ -73,7 +73,7 @@ pub use reachable::reachable;
 pub use relay::{Relay, RelayStats};
 pub use threads::has_threads_for_runtime;
 
-/// The README's Rust, compiled as it stands there.
+/// Compiles the README's Rust examples.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Places for accepted TCP connections whose first request is not complete: a newcomer always gets one.
+//! Places for accepted TCP connections without a complete first request: a newcomer always gets one.
 //!
 //! If all are taken, one gives way, by the rule that endpoints use for connections
 //! ([`narrows_transport::endpoint::share`]): of the network that holds most, the oldest. So silent connections cost
@@ -36,13 +36,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Openings {
-    /// So many places.
+    /// With `most` places, at least one.
     pub fn new(most: usize) -> Arc<Openings> {
         Arc::new(Openings { most: most.max(1), state: Mutex::default() })
     }
 
-    /// A place for a connection from this address. The caller closes each connection whose place
-    /// [is given up](Opening::given_up).
+    /// Takes a place for a connection from this address. The caller must close each connection whose place [is given
+    /// up](Opening::given_up).
     pub fn admit(self: &Arc<Openings>, from: IpAddr) -> Opening {
         let client = Client { source: Source::of(from), key: [0; 32], is_listed: false };
         let mut state = lock(&self.state);
@@ -74,7 +74,7 @@ impl Openings {
     }
 }
 
-/// A place; dropped, it is free.
+/// A place. Dropping it frees it.
 #[derive(Debug)]
 pub struct Opening {
     openings: Arc<Openings>,
@@ -83,7 +83,7 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// Ready once the place is another connection's.
+    /// Ready once the place was given to another connection.
     pub fn poll_given_up(&self, context: &Context<'_>) -> Poll<()> {
         let mut mark = lock(&self.mark);
         if mark.is_given_up {
@@ -93,7 +93,7 @@ impl Opening {
         Poll::Pending
     }
 
-    /// Waits until the place is another connection's.
+    /// Waits until the place was given to another connection.
     pub async fn given_up(&self) {
         std::future::poll_fn(|context| self.poll_given_up(context)).await;
     }

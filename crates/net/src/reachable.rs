@@ -1,16 +1,14 @@
-//! Addresses at which others reach a socket that listens on all of a machine's.
+//! Addresses at which peers reach a socket that is bound to a wildcard address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// Addresses of the documentation (RFC 5737, RFC 3849). Nothing is sent there: the system only says from which of its
-/// addresses it would.
+/// Documentation addresses (RFC 5737, RFC 3849). No packet is sent there: the system only selects the source address.
 const ELSEWHERE: [(IpAddr, IpAddr); 2] = [
     (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))),
     (IpAddr::V6(Ipv6Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))),
 ];
 
-/// The address itself; of a wildcard (0.0.0.0 or `[::]`) the machine's addresses on its default routes, and loopback
-/// last.
+/// The address itself; for a wildcard (0.0.0.0 or `[::]`) the machine's addresses on its default routes, then loopback.
 pub fn reachable(listens: SocketAddr) -> Vec<SocketAddr> {
     if !listens.ip().is_unspecified() {
         return vec![listens];

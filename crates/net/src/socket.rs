@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The largest payload of a UDP datagram, and of one send that the system cuts into segments.
 pub const MAX_DATAGRAM: usize = 65_507;
 
-/// Bytes of one receive buffer: what coalescing may fill.
+/// Bytes of one receive buffer: the limit of coalescing.
 const BUFFER: usize = 65_535;
 
-/// The system's buffers, bytes: 100 ms at 1 Gbit/s. What it does not grant is not insisted upon.
+/// Requested size of the system's buffers, bytes: 100 ms at 1 Gbit/s. A smaller size is accepted.
 const SYSTEM_BUFFER: usize = 12 << 20;
 
 /// A bound socket.
@@ -29,10 +29,10 @@ pub struct Socket {
 /// The result of a send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
-    /// The system accepted it, or refused it for good (counted), which is treated like a loss in
-    /// the network.
+    /// The system accepted the datagrams, or refused them permanently, which is counted and treated like a loss in the
+    /// network.
     Gone,
-    /// The socket has no room: it must be sent again.
+    /// The socket's buffer is full: send again later.
     Full,
 }
 
@@ -40,11 +40,11 @@ impl Socket {
     /// Binds to an address. An IPv6 wildcard also serves IPv4 if the system supports it.
     ///
     /// # Errors
-    /// The address is taken or is not this machine's, or the system has no such sockets.
+    /// The address is in use or not local, or the system lacks such sockets.
     pub fn bind(address: SocketAddr) -> io::Result<Socket> {
         let raw = Raw::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         if address.ip() == Ipv6Addr::UNSPECIFIED {
-            // Not every system can; then it serves IPv6 alone.
+            // A system without dual-stack sockets serves IPv6 alone.
             let _ = raw.set_only_v6(false);
         }
         raw.bind(&address.into())?;
@@ -54,7 +54,7 @@ impl Socket {
     /// Takes over a bound socket: makes it non-blocking and enlarges its buffers.
     ///
     /// # Errors
-    /// It is not bound, or the system refuses what is needed.
+    /// It is not bound, or the system refuses a required option.
     pub fn of(io: UdpSocket) -> io::Result<Socket> {
         let raw = SockRef::from(&io);
         enlarge(&raw);
@@ -65,7 +65,7 @@ impl Socket {
         Ok(Socket { io, state, local, errors: AtomicU64::new(0) })
     }
 
-    /// Where it is bound.
+    /// Local address.
     pub fn local(&self) -> SocketAddr {
         self.local
     }
@@ -74,18 +74,17 @@ impl Socket {
         &self.io
     }
 
-    /// The most datagrams that one [`send`](Socket::send) can carry.
+    /// Most datagrams that one [`send`](Socket::send) can carry.
     pub fn segments(&self) -> usize {
         self.state.max_gso_segments().max(1)
     }
 
-    /// Sends and receives that failed, ICMP's messages included.
+    /// Failed sends and receives, including ICMP errors.
     pub fn errors(&self) -> u64 {
         self.errors.load(Ordering::Relaxed)
     }
 
-    /// Sends `contents`, cut into datagrams of `segment` bytes, the last perhaps shorter. `ecn` is
-    /// the two bits of the IP header.
+    /// Sends `contents` as datagrams of `segment` bytes; the last may be shorter. `ecn` is the two ECN bits.
     pub fn send(&self, to: SocketAddr, contents: &[u8], segment: usize, ecn: u8) -> Sent {
         let to = self.family(to);
         let cut = segment > 0 && segment < contents.len();
@@ -100,8 +99,8 @@ impl Socket {
             Ok(()) => Sent::Gone,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Sent::Full,
             Err(_) if cut => {
-                // Most likely the way out cannot cut, and the library has noted it: one by one
-                // then. What finds no room is lost, once.
+                // Most likely the interface lacks segmentation offload, and the library has noted it: send one by one.
+                // Datagrams that do not fit are lost, only this time.
                 for one in contents.chunks(segment) {
                     let single =
                         quinn_udp::Transmit { contents: one, segment_size: None, ..transmit };
@@ -112,8 +111,7 @@ impl Socket {
                 Sent::Gone
             }
             Err(_) => {
-                // An earlier datagram's ICMP message is told at the next send, which then did
-                // not happen; that one is worth a second try.
+                // An ICMP error of an earlier datagram fails the next send, which is then not executed: try again.
                 self.errors.fetch_add(1, Ordering::Relaxed);
                 let again = self.state.try_send(UdpSockRef::from(&self.io), &transmit);
                 match again {
@@ -124,7 +122,7 @@ impl Socket {
         }
     }
 
-    /// An IPv4 address as a socket of IPv6 wants it.
+    /// Maps an IPv4 address for an IPv6 socket.
     fn family(&self, to: SocketAddr) -> SocketAddr {
         match (self.local, to) {
             (SocketAddr::V6(_), SocketAddr::V4(v4)) => {
@@ -146,7 +144,7 @@ impl Socket {
             count += 1;
         }
         let (slices, metas) = (&mut slices[..count], &mut batch.metas[..count]);
-        // A few tries: each of ICMP's messages takes the place of a datagram once.
+        // Several tries: each pending ICMP error fails one receive.
         for _ in 0..4 {
             match self.state.recv(UdpSockRef::from(&self.io), slices, metas) {
                 Ok(n) => {
@@ -163,8 +161,8 @@ impl Socket {
     }
 }
 
-/// Asks for large buffers of the system. A privileged process gets them on Linux; elsewhere the
-/// request is cut down to the system's limit, or refused, and then made smaller.
+/// Requests large system buffers. A privileged process gets them on Linux; elsewhere the system reduces the request to
+/// its limit or refuses it, and a smaller one follows.
 fn enlarge(raw: &Raw) {
     #[cfg(target_os = "linux")]
     {
@@ -179,9 +177,8 @@ fn enlarge(raw: &Raw) {
     let _ = sizes.iter().any(|bytes| raw.set_send_buffer_size(*bytes).is_ok());
 }
 
-/// Asks the system not to tell which of its addresses a datagram was for, which quinn-udp turns
-/// on: with time stamps and coalescing its place for such facts (96 bytes) is too small by then, and
-/// the ECN bits of coalesced datagrams are what gets lost.
+/// Disables the reporting of destination addresses, which quinn-udp enables. With time stamps and coalescing, its 96
+/// bytes for control messages are too small, and the ECN bits of coalesced datagrams would be lost.
 fn without_destination(io: &UdpSocket) {
     #[cfg(target_os = "linux")]
     {
@@ -208,7 +205,7 @@ pub struct Batch {
 pub struct Arrival<'a> {
     /// The sender's address; an IPv4-mapped IPv6 address is converted to IPv4.
     pub from: SocketAddr,
-    /// When the kernel received it, by the caller's clock.
+    /// Receive time of the kernel, by the caller's clock.
     pub at: Time,
     /// The two ECN bits.
     pub ecn: u8,
@@ -217,7 +214,7 @@ pub struct Arrival<'a> {
 }
 
 impl Batch {
-    /// With `buffers` (1 to 32) buffers of 64 KB each.
+    /// With 1 to 32 buffers of 64 KB each.
     pub fn new(buffers: usize) -> Batch {
         let buffers = buffers.clamp(1, BATCH_SIZE);
         Batch {
@@ -257,7 +254,7 @@ impl Batch {
     }
 }
 
-/// The IPv4 address behind an IPv6 one, so that a peer has one address only.
+/// The IPv4 address of an IPv4-mapped one, so that a peer has one address only.
 fn plain(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {

@@ -34,18 +34,18 @@ pub struct ConnectionOpened {
 pub trait Tap: Send + Sync + fmt::Debug {
     /// The endpoint exists; no other call comes before this one has returned.
     fn bound(&self, observer: Observer);
-    /// The system has taken this from the endpoint, cut into datagrams as `transmit` says; it may
-    /// have refused it, as a network loses what it cannot carry.
+    /// The system accepted these bytes, as datagrams per `transmit`. It may also have refused them permanently, which
+    /// counts as a loss in the network.
     fn sent(&self, now: Time, transmit: &Transmit, bytes: &[u8]);
-    /// A datagram came, still sealed.
+    /// A datagram arrived, still encrypted.
     fn received(&self, came: &Arrival<'_>);
-    /// A handshake is over.
+    /// A handshake has completed.
     fn opened(&self, now: Time, opened: &ConnectionOpened);
-    /// A connection, or an attempt at one (without figures), is over.
+    /// A connection ended, or an attempt at one (then without statistics).
     fn closed(&self, now: Time, handle: Handle, stats: Option<&Stats>, why: &Closed);
 }
 
-/// One tap for several observers, in their order; none without any.
+/// Combines several taps, called in this order; `None` for an empty iterator.
 pub fn joined(taps: impl IntoIterator<Item = Arc<dyn Tap>>) -> Option<Arc<dyn Tap>> {
     let mut taps: Vec<_> = taps.into_iter().collect();
     if taps.len() < 2 { taps.pop() } else { Some(Arc::new(Taps(taps))) }

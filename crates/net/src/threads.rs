@@ -1,4 +1,4 @@
-//! Whether the system has threads for a runtime.
+//! Checks whether the system provides enough threads for a runtime.
 
 use std::io;
 use std::num::NonZero;
@@ -8,8 +8,8 @@ use std::thread::{Builder, available_parallelism};
 /// Threads of a runtime beside its workers: for look-ups of names and files.
 const BESIDE: usize = 2;
 
-/// Whether the system starts as many threads as a tokio runtime of several threads begins with. They are started, and
-/// end at once. tokio itself panics where the system refuses its threads, or waits for ever.
+/// Starts and ends as many threads as a multi-threaded tokio runtime begins with. tokio itself panics or waits forever
+/// if the system refuses its threads.
 ///
 /// # Errors
 /// The system's refusal.
@@ -19,7 +19,7 @@ pub fn has_threads_for_runtime() -> io::Result<()> {
     let (mut refused, mut holding) = (None, Vec::new());
     for _ in 0..workers + BESIDE {
         let (hold, held) = channel::<()>();
-        // It lives until its sender is dropped, so that all of them exist at the same time.
+        // Each thread lives until its sender is dropped, so that all of them exist at the same time.
         match Builder::new().spawn(move || {
             let _ = held.recv();
         }) {

@@ -1,16 +1,14 @@
-//! Waiting for sockets, for a wake-up from another thread, and for a time with nanosecond
-//! resolution.
+//! Waiting for sockets, for a wake-up from another thread, and for a time with nanosecond resolution.
 //!
-//! Uses `ppoll`; the thread's timer slack is set to one nanosecond, because with the usual 50 us
-//! every wake-up is later by that much. Systems without `ppoll` use `poll`, whose milliseconds the
-//! library rounds up.
+//! Uses `ppoll`. The thread's timer slack is set to one nanosecond, because the default delays every wake-up by 50 us.
+//! Systems without `ppoll` use `poll`; the library rounds up to its milliseconds.
 
 use crate::socket::Socket;
 use narrows_base::{Duration, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 
-/// No wait is longer, so that a deadline that cannot be written is none.
+/// Longest single wait; a later deadline needs several.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// Makes the calling thread's timers as accurate as the system permits.
@@ -21,11 +19,11 @@ pub fn exact_timers() {
     }
 }
 
-/// Raises the calling thread's scheduling priority, where the system permits it (to root), for a
-/// thread that has little to do but must not be late on a busy machine. On a machine with five
-/// times more to run than processors this halved a relay's lateness (0.4 to 0.2 ms in the mean).
+/// Raises the calling thread's scheduling priority if the system permits it (to root). For a thread with little work
+/// that must not be late on a busy machine. With five times more runnable threads than processors, this halved a
+/// relay's lateness (0.4 to 0.2 ms in the mean).
 pub fn first_in_turn() {
-    // On Linux a priority is a thread's; elsewhere it would be the whole program's.
+    // On Linux a priority belongs to a thread; elsewhere it would be the whole process's.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         let _ = rustix::process::setpriority_process(None, -15);
@@ -37,14 +35,14 @@ pub fn first_in_turn() {
 pub struct Waker {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     event: std::os::fd::OwnedFd,
-    /// A socket that sends to itself: what every system has.
+    /// A socket connected to itself, which works on every system.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     event: std::net::UdpSocket,
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 impl Waker {
-    /// A waker.
+    /// Creates an eventfd.
     ///
     /// # Errors
     /// No descriptor is available.
@@ -55,7 +53,7 @@ impl Waker {
     }
     /// Interrupts the present wait, or else the next one.
     pub fn wake(&self) {
-        // The only failure is a full counter: it is woken then.
+        // The only failure is a full counter, which also wakes.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
     fn calm(&self) {
@@ -65,7 +63,7 @@ impl Waker {
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 impl Waker {
-    /// A waker.
+    /// Creates a socket connected to itself.
     ///
     /// # Errors
     /// No socket is available.
@@ -87,9 +85,9 @@ impl Waker {
 /// A socket to wait for.
 #[derive(Clone, Copy, Debug)]
 pub struct Interest<'a> {
-    /// The socket.
+    /// Always waits until it is readable.
     pub socket: &'a Socket,
-    /// Whether to wait for room to send, too.
+    /// Whether to wait until it is writable, too.
     pub room: bool,
 }
 
@@ -108,7 +106,7 @@ pub fn wait<'a>(
     wait_for(interests.map(|w| PollFd::new(w.socket.io(), flags(w.room))), waker, now, due)
 }
 
-/// The same for one descriptor that is to be read, whatever it is.
+/// As [`wait`], for reading one descriptor of any kind.
 ///
 /// # Errors
 /// As [`wait`].

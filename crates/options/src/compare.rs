@@ -1,4 +1,4 @@
-//! What `compare` can be asked.
+//! Options of `compare`.
 
 use crate::Timeline;
 use crate::values::{aim, flows, packet, preset, seed, seeds, source, time};
@@ -12,9 +12,9 @@ use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
 use std::path::Path;
 
-/// The question, option by option.
+/// A comparison of protocols on one link.
 #[derive(Args, Clone, Debug)]
-// The command's own struct, which has this one in it, is called the same.
+// The command's own struct, which contains this one, has the same name.
 #[group(skip)]
 pub struct Compare {
     /// RATE,DELAY[,key=value]* or a name from `narrows list links`
@@ -24,11 +24,10 @@ pub struct Compare {
     /// [default: tcp,rrtp; for calls media; for live media,cubic,bbr,rrtp]
     #[arg(long, value_name = "LIST")]
     pub protocols: Option<String>,
-    /// What is wanted: bulk, calls, live or web
+    /// Application to optimise for: bulk, calls, live or web
     #[arg(long = "for", value_name = "AIM", default_value = "bulk", value_parser = aim)]
     pub aim: Aim,
-    /// What each flow's application sends, as in 'transfer(size=1MB)': see `narrows list sources`
-    /// [default: bulk; for web web]
+    /// Traffic of each flow, as in 'transfer(size=1MB)': see `narrows list sources` [default: bulk; for web web]
     #[arg(long, value_name = "SOURCE", value_parser = source)]
     pub source: Option<SourceSpec>,
     /// Flows of each protocol
@@ -37,13 +36,13 @@ pub struct Compare {
     /// Competitors on the same link, M flows (default N)
     #[arg(long, value_name = "NAME[:M]")]
     pub against: Option<String>,
-    /// Flows whose data go the other way, M flows (default N)
+    /// Flows that send in the reverse direction, M flows (default N)
     #[arg(long, value_name = "NAME[:M]")]
     pub reverse: Option<String>,
     /// Simulated time [default: 60s; 20s with --real]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub duration: Option<Duration>,
-    /// Measure from here on
+    /// Start measuring at this time
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
     pub warmup: Duration,
     /// Draw the starts of all flows over this time [default: a base RTT; 0s with --preset ns2]
@@ -59,20 +58,19 @@ pub struct Compare {
     /// First seed
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
-    /// TCP's endpoint: linux (as Linux 6.1), rfc (as the RFCs) or ns2 (as ns-2.35, one to one)
-    /// [default: linux]
+    /// TCP's endpoint: linux (as Linux 6.1), rfc (as the RFCs) or ns2 (exactly as ns-2.35) [default: linux]
     #[arg(long, value_name = "linux|rfc|ns2", value_parser = preset)]
     pub preset: Option<Preset>,
-    /// What happens while a run goes on.
+    /// Changes during a run.
     #[command(flatten)]
     pub timeline: Timeline,
 }
 
 impl Compare {
-    /// The question; `usual` has what was not told.
+    /// The comparison; `usual` has the defaults.
     ///
     /// # Errors
-    /// A source that an aim names and that there is not.
+    /// The source of an aim does not exist.
     pub fn question(&self, usual: &Question) -> Result<Question, SpecError> {
         let source = match &self.source {
             Some(source) => source.clone(),
@@ -96,11 +94,10 @@ impl Compare {
         })
     }
 
-    /// The scenario that answers the question, and what its outcome says of itself. Traces are found from the current
-    /// folder.
+    /// The comparison as a scenario, and the description for its results. Traces are found from the current folder.
     ///
     /// # Errors
-    /// One line that names the option and says what would be right.
+    /// One line with the option, the fault and the permitted values.
     pub fn scenario(
         &self,
         usual: &Question,

@@ -1,5 +1,5 @@
-//! What `compare`, `run` and `sweep` can be told: one list of options with their defaults and messages, for the command
-//! and for the Python package alike.
+//! Options of `compare`, `run` and `sweep` with their defaults and messages: one list for the command and the Python
+//! package.
 
 pub mod compare;
 pub mod run;
@@ -15,7 +15,7 @@ pub use timeline::Timeline;
 
 use clap::Args;
 
-/// How much of the machine is used.
+/// Number of parallel runs.
 #[derive(Args, Clone, Debug)]
 pub struct Jobs {
     /// Runs at the same time; by default one per core
@@ -24,7 +24,7 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// How many threads work.
+    /// Number of threads.
     pub fn count(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         self.jobs.unwrap_or_else(cores)

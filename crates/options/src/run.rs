@@ -1,4 +1,4 @@
-//! What `run` can be told.
+//! Options of `run`.
 
 use crate::Timeline;
 use crate::values::{seed, seeds};
@@ -9,9 +9,9 @@ use narrows_lab::recommendation::Aim;
 use narrows_scenario::{Plan, Scenario, scenario_file};
 use std::path::PathBuf;
 
-/// A scenario, and how often it runs.
+/// A scenario, and the number of its runs.
 #[derive(Args, Clone, Debug)]
-// The command's own struct, which has this one in it, is called the same.
+// The command's own struct, which contains this one, has the same name.
 #[group(skip)]
 pub struct Run {
     /// The scenario's file
@@ -23,24 +23,24 @@ pub struct Run {
     /// First seed, instead of the scenario's
     #[arg(long, value_name = "S", value_parser = seed())]
     pub seed: Option<u64>,
-    /// What happens while a run goes on.
+    /// Changes during a run.
     #[command(flatten)]
     pub timeline: Timeline,
 }
 
 impl Run {
-    /// The file's scenario with what was told instead of the file's own.
+    /// The file's scenario, with the options in place of the file's values.
     ///
     /// # Errors
-    /// One line with the file, the line in it, and what would be right.
+    /// One line with the file, its line, the fault and the permitted values.
     pub fn load(&self) -> Result<Scenario, SpecError> {
         self.with(scenario_file::load(&self.scenario)?)
     }
 
-    /// The scenario with what was told instead of its own.
+    /// The scenario, with the options in place of its values.
     ///
     /// # Errors
-    /// One line that names the option and says what would be right.
+    /// One line with the option, the fault and the permitted values.
     pub fn with(&self, mut scenario: Scenario) -> Result<Scenario, SpecError> {
         scenario.seeds = self.seeds.unwrap_or(scenario.seeds);
         scenario.seed = self.seed.unwrap_or(scenario.seed);
@@ -48,10 +48,10 @@ impl Run {
         Ok(scenario)
     }
 
-    /// The checked scenario, and what its outcome says of itself.
+    /// The checked scenario, and the description for its results.
     ///
     /// # Errors
-    /// What a plan refuses, with the file.
+    /// Those of a plan, with the file.
     pub fn plan(
         &self,
         scenario: Scenario,

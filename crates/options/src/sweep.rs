@@ -1,4 +1,4 @@
-//! What `sweep` can be told.
+//! Options of `sweep`.
 
 use crate::Timeline;
 use crate::values::{flows, packet, preset, seed, seeds, time};
@@ -11,18 +11,18 @@ use narrows_scenario::links;
 use narrows_transport::Preset;
 use std::path::PathBuf;
 
-/// What is varied over what, and what is shown of it.
+/// The varied parameters, their base, and the displayed measure.
 #[derive(Args, Clone, Debug)]
-// The command's own struct, which has this one in it, is called the same.
+// The command's own struct, which contains this one, has the same name.
 #[group(skip)]
 pub struct Sweep {
-    /// The scenario's file; without it --link says what is varied
+    /// The scenario's file; without it, --link sets the base
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: Option<PathBuf>,
     /// A bottleneck as in `narrows compare` [default: wireless]
     #[arg(long, value_name = "SPEC|NAME", conflicts_with = "scenario", allow_hyphen_values = true)]
     pub link: Option<String>,
-    /// What varies: a,b,c or low..high:N or low..high:log:N; again for each dimension
+    /// Parameter to vary: a,b,c or low..high:N or low..high:log:N; repeat for more dimensions
     #[arg(long, value_name = "NAME=VALUES", allow_hyphen_values = true)]
     pub vary: Vec<String>,
     /// Repeat every point with K seeds; means come with 95% intervals
@@ -31,10 +31,10 @@ pub struct Sweep {
     /// First seed
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
-    /// What the table and the maps show [default: theta beside others, else utilisation]
+    /// Measure in the table and the maps [default: theta with competitors, else utilisation]
     #[arg(long, value_name = "NAME")]
     pub measure: Option<String>,
-    /// Of which group of flows [default: the first that has competitors, or the first]
+    /// Group of flows to measure [default: the first that has competitors, or the first]
     #[arg(long, value_name = "NAME")]
     pub group: Option<String>,
     /// With --link: protocols, as in compare [default: cubic]
@@ -46,13 +46,13 @@ pub struct Sweep {
     /// With --link: competitors on the same link, M flows (default N)
     #[arg(long, value_name = "NAME[:M]", conflicts_with = "scenario")]
     pub against: Option<String>,
-    /// With --link: flows whose data go the other way, M flows (default N)
+    /// With --link: flows that send in the reverse direction, M flows (default N)
     #[arg(long, value_name = "NAME[:M]", conflicts_with = "scenario")]
     pub reverse: Option<String>,
     /// With --link: simulated time [default: 60s]
     #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
     pub duration: Option<Duration>,
-    /// With --link: measure from here on [default: 0s]
+    /// With --link: start measuring at this time [default: 0s]
     #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
     pub warmup: Option<Duration>,
     /// With --link: draw the starts of all flows over this time [default: a base RTT]
@@ -64,13 +64,13 @@ pub struct Sweep {
     /// With --link: endpoint, as in compare [default: linux]
     #[arg(long, value_name = "linux|rfc|ns2", conflicts_with = "scenario", value_parser = preset)]
     pub preset: Option<Preset>,
-    /// What happens while a run goes on.
+    /// Changes during a run.
     #[command(flatten)]
     pub timeline: Timeline,
 }
 
 impl Sweep {
-    /// What is varied.
+    /// The base of the variation.
     ///
     /// # Errors
     /// A scenario file that cannot be read.
@@ -94,10 +94,10 @@ impl Sweep {
         })))
     }
 
-    /// The points, all of them checked, and which measure of which group tables show.
+    /// The points, all of them checked, and the measure and group for tables.
     ///
     /// # Errors
-    /// One line that names the option and says what would be right.
+    /// One line with the option, the fault and the permitted values.
     pub fn read(&self, base: Base) -> Result<(sweep::Sweep, Shown), SpecError> {
         let base = base.with_timeline(self.timeline.told());
         let measure = self.measure.as_deref().map(measure).transpose()?;
@@ -109,12 +109,12 @@ impl Sweep {
     }
 }
 
-/// What tables and maps show.
+/// Selection for tables and maps.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
-    /// Which of [`MEASURES`].
+    /// Index in [`MEASURES`].
     pub measure: usize,
-    /// Of which group.
+    /// Index of the group.
     pub group: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The values of options: each is read, or refused in one line.
+//! Parsers of the options' values; errors have one line.
 
 use narrows_base::{Duration, SpecError};
 use narrows_lab::compare;
@@ -8,7 +8,7 @@ use narrows_scenario::{scenario_file, values};
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
 
-/// Errors of Narrows as errors of clap, which wants text.
+/// Converts errors for clap, which expects text.
 fn plain<T>(result: Result<T, SpecError>) -> Result<T, String> {
     result.map_err(|e| e.to_string())
 }
@@ -16,54 +16,54 @@ fn plain<T>(result: Result<T, SpecError>) -> Result<T, String> {
 /// A time, as in `300ms`; at most ten years.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault, in one line.
 pub fn time(text: &str) -> Result<Duration, String> {
     let d = plain(narrows_base::units::duration(text))?;
     if d > values::MAX_DELAY { Err("that is longer than ten years".into()) } else { Ok(d) }
 }
 
-/// What a link is for.
+/// The application to optimise for.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault, and the permitted aims.
 pub fn aim(text: &str) -> Result<Aim, String> {
     plain(Aim::parse(text))
 }
 
-/// What an application sends.
+/// The traffic of an application.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault, in one line.
 pub fn source(text: &str) -> Result<SourceSpec, String> {
     plain(compare::source(text))
 }
 
-/// A packet's size.
+/// A packet size.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault, in one line.
 pub fn packet(text: &str) -> Result<u32, String> {
     plain(scenario_file::packet(text))
 }
 
-/// Whose TCP.
+/// The TCP endpoint to model.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault, and the permitted presets.
 pub fn preset(text: &str) -> Result<Preset, String> {
     plain(scenario_file::preset(text))
 }
 
-/// A first seed.
+/// The first seed.
 pub fn seed() -> impl clap::builder::TypedValueParser<Value = u64> {
-    // A TOML file holds no larger number.
+    // The largest number of a TOML file.
     clap::value_parser!(u64).range(..=i64::MAX as u64)
 }
 
-/// How many seeds.
+/// Number of seeds: 1 to 100,000.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Another value.
 pub fn seeds(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(n @ 1..=100_000) => Ok(n),
@@ -71,10 +71,10 @@ pub fn seeds(text: &str) -> Result<u32, String> {
     }
 }
 
-/// How many runs at the same time.
+/// Number of parallel runs: 1 to 1024.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Another value.
 pub fn jobs(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=1024) => Ok(n),
@@ -82,10 +82,10 @@ pub fn jobs(text: &str) -> Result<usize, String> {
     }
 }
 
-/// How many flows.
+/// Number of flows: 1 to 1,000,000.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Another value.
 pub fn flows(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=1_000_000) => Ok(n),
@@ -93,10 +93,10 @@ pub fn flows(text: &str) -> Result<usize, String> {
     }
 }
 
-/// How many networks an attack tries.
+/// Number of networks that an attack tries.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A value out of range.
 pub fn cases(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
@@ -104,13 +104,13 @@ pub fn cases(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("'{text}' is not a number of networks from 16 to 1000000"))
 }
 
-/// Most parts that a sweep is shared in.
+/// Most parts of a sweep.
 const MAX_PARTS: usize = 10_000;
 
-/// How many tasks share a sweep.
+/// Number of tasks that share a sweep.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A value out of range.
 pub fn tasks(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=MAX_PARTS) => Ok(n),
@@ -121,7 +121,7 @@ pub fn tasks(text: &str) -> Result<usize, String> {
 /// A part of a sweep: `I/N`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault, in one line.
 pub fn part(text: &str) -> Result<Part, String> {
     let read = |(number, of): (&str, &str)| {
         let (number, of): (usize, usize) = (number.parse().ok()?, tasks(of).ok()?);

@@ -1,16 +1,16 @@
-//! Options as words of a command line: read without a command, quoted to be typed again, refused in one line.
+//! Options as words of a command line: parsed without a command, quoted for a shell, with errors in one line.
 
 use clap::{Args, Command};
 
-/// The options that these pairs of name and value are, read as the command reads `--NAME VALUE`; a pair without a name
-/// is the command's argument.
+/// Parses pairs of name and value as the command parses `--NAME VALUE`; a pair without a name is the command's
+/// argument.
 ///
 /// # Errors
 /// The line that the command prints.
 pub fn read<T: Args>(pairs: &[(String, String)]) -> Result<T, String> {
     let words = pairs.iter().flat_map(|(name, value)| match name.as_str() {
         "" => vec!["--".to_string(), value.clone()],
-        // A value that begins with a minus sign is one.
+        // In this form a value may begin with a minus sign.
         name => vec![format!("--{name}={value}")],
     });
     let command =
@@ -19,7 +19,7 @@ pub fn read<T: Args>(pairs: &[(String, String)]) -> Result<T, String> {
     matches.and_then(|m| T::from_arg_matches(&m)).map_err(|e| refusal(&e))
 }
 
-/// The command line that means the same as these pairs.
+/// The command line that is equivalent to these pairs.
 pub fn command_line(command: &str, pairs: &[(String, String)]) -> String {
     let mut words = vec!["narrows".to_string(), command.to_string()];
     for (name, value) in pairs {
@@ -34,7 +34,7 @@ pub fn command_line(command: &str, pairs: &[(String, String)]) -> String {
     words.join(" ")
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./,=%:+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -44,18 +44,18 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// What clap did not take, in one line.
+/// Clap's error message in one line.
 pub fn refusal(e: &clap::Error) -> String {
     let text = e.to_string();
     let body = text.split("\n\nUsage:").next().unwrap_or(&text);
     let body = body.split("\n\nFor more information").next().unwrap_or(body);
     let body = body.strip_prefix("error: ").unwrap_or(body);
-    // What is missing stands on lines of its own.
+    // Missing arguments are on lines of their own.
     let body = body.replace(":\n  ", ": ").replace("\n  <", ", <").replace("\n  --", ", --");
     one_line(&body.replace("\n\n  tip:", ";"))
 }
 
-/// The text's lines as one.
+/// Joins the text's lines.
 pub fn one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
     lines.join("; ")

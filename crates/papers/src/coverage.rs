@@ -1,4 +1,4 @@
-//! Which of the papers' numbered figures and tables are judged, and what came of it: the first screen of
+//! The papers' numbered figures and tables that experiments cover, and the results: the first screen of
 //! `docs/validation.md`, from `experiments/figures.toml`.
 
 use crate::judge::{Judged, Verdict};
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// `experiments/figures.toml`.
+/// Contents of `experiments/figures.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Coverage {
@@ -52,7 +52,7 @@ impl Count {
 }
 
 impl Judged {
-    /// Whether the paper states nothing of the kind: a goal of ours, played in its scenario.
+    /// Whether this is a goal of Narrows rather than a figure of the paper; it uses the paper's scenario.
     pub fn is_own_goal(&self) -> bool {
         matches!(self.stated.as_str(), "not stated" | "not tried" | "left for future work")
     }
@@ -61,7 +61,7 @@ impl Judged {
 /// Reads the list.
 ///
 /// # Errors
-/// What is wrong in it.
+/// Names the fault.
 pub fn read(text: &str) -> Result<Coverage, String> {
     let list: Coverage = toml::from_str(text).map_err(|e| format!("figures.toml: {e}"))?;
     for paper in &list.paper {
@@ -85,7 +85,7 @@ impl Coverage {
         all
     }
 
-    /// What is covered, in numbers; `results` are all experiments of papers with their claims.
+    /// The coverage in numbers. `results` are all experiments of papers with their claims.
     pub fn summary(&self, results: &[(&str, &[Judged])]) -> String {
         let mut out = "| paper | its figures and tables | judged here | claims: reproduced | undecided | differs \
              | impossible |\n|---|---|---|---|---|---|---|\n"
@@ -113,7 +113,7 @@ impl Coverage {
         out
     }
 
-    /// What no experiment judges, with the reasons, under a line that says so; one line if nothing is missing.
+    /// Figures without an experiment, with the reasons, under an introductory line; one line if all are covered.
     pub fn missing(&self) -> String {
         if self.paper.iter().all(|p| p.missing.is_empty()) {
             return "Each of the papers' numbered result figures and tables has an experiment.\n"

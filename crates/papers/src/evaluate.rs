@@ -10,10 +10,10 @@ use narrows_lab::measure;
 use narrows_sim::Table;
 
 impl Quantity {
-    /// Whether it exists in this experiment.
+    /// Checks that the quantity exists in this experiment.
     ///
     /// # Errors
-    /// What is missing or contradictory.
+    /// Names the missing or contradictory part.
     pub fn check(&self, e: &Experiment) -> Result<(), String> {
         let column = self.column.is_some() && self.recorded.is_none();
         let (recorded, model) = (self.recorded.is_some(), self.model.is_some());
@@ -55,10 +55,10 @@ impl Quantity {
         Ok(())
     }
 
-    /// What was measured, a value for each run.
+    /// Recorded values, one for each run.
     ///
     /// # Errors
-    /// What is missing.
+    /// Names the missing part.
     pub fn from_record(&self, e: &Experiment) -> Result<Vec<f64>, String> {
         let (Some(file), Some(row), Some(column)) = (&self.recorded, &self.row, &self.column)
         else {
@@ -89,7 +89,7 @@ impl Quantity {
         }
     }
 
-    /// Where its leaf is computed; `None` for a model and for what was recorded.
+    /// The simulation that has its leaf; `None` for a model and for recorded values.
     pub fn place(&self, e: &Experiment) -> Option<Place> {
         if self.model.is_some() || self.recorded.is_some() {
             return None;
@@ -105,7 +105,7 @@ impl Quantity {
         Some(Place { run, value: value.unwrap_or(0), variant })
     }
 
-    /// The leaf's value in one run; NaN if it has none.
+    /// The leaf's value in one run; NaN if it is missing.
     pub fn leaf(&self, sample: &Sample) -> f64 {
         if let Some(name) = &self.measure {
             let x = sample.measure(self.group.as_deref(), name);
@@ -133,7 +133,7 @@ impl Quantity {
         stat.of(&time[first..after], &values[first..after], self.level.unwrap_or(0.0))
     }
 
-    /// A statistic that takes each table's mean on its own.
+    /// A statistic that compares the means of several tables.
     fn compared(&self, stat: Stat, sample: &Sample) -> f64 {
         let alone = |table: &String| {
             let (table, stat) = (Names(vec![table.clone()]), Some(Stat::Mean));
@@ -151,7 +151,7 @@ impl Quantity {
         }
     }
 
-    /// Where its samples stand if not in time; `None` if there is no such column.
+    /// Positions of its samples: `Some(None)` means time. `None` if there is no such column.
     fn position<'a>(&self, tables: &'a [Table]) -> Option<Option<&'a [f64]>> {
         let Some(name) = self.along.as_deref() else { return Some(None) };
         let first = self.table.0.first()?;
@@ -159,7 +159,7 @@ impl Quantity {
         Some(Some(table.column(name)?))
     }
 
-    /// What a panel draws: positions, which are times unless it says `along`, and values.
+    /// Points of a panel's line: positions, which are times without `along`, and values.
     pub fn series(&self, tables: &[Table]) -> Option<(Vec<f64>, Vec<f64>)> {
         let (time, values) = self.over_time(tables)?;
         let position = self.position(tables)?.map_or(time, <[f64]>::to_vec);

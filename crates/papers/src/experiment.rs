@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 /// An experiment as its folder describes it.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// Its folder.
+    /// Folder with `experiment.toml`.
     pub folder: PathBuf,
-    /// What its file says.
+    /// Contents of `experiment.toml`.
     pub file: File,
     /// Its runs, scenarios read and checked.
     pub runs: Vec<Run>,
 }
 
-/// What `experiment.toml` holds.
+/// The format of `experiment.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
@@ -28,26 +28,26 @@ pub struct File {
     pub title: String,
     /// Paper, section and figure.
     pub source: String,
-    /// What the figure shows, in a sentence.
+    /// Content of the figure, in a sentence.
     pub shows: String,
-    /// Why the scenario is as it is, where the paper leaves a choice.
+    /// Reasons for choices in the scenario that the paper leaves open.
     #[serde(default)]
     pub choices: Vec<String>,
-    /// What is run; nothing if all quantities are models.
+    /// Simulations; empty if all quantities are models.
     #[serde(default)]
     pub run: Vec<RunFile>,
     /// The figure's panels, from left to right and top to bottom.
     #[serde(default)]
     pub panel: Vec<Panel>,
-    /// What the paper claims.
+    /// Claims of the paper.
     pub claim: Vec<Claim>,
 }
 
-/// What is run: a scenario, perhaps with some of its values varied.
+/// A run: a scenario, possibly with variations of some values.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunFile {
-    /// What quantities and panels call it; the first run is meant where none is named.
+    /// Its name in quantities and panels. Without a name there, the first run is meant.
     #[serde(default = "main_name")]
     pub name: String,
     /// The scenario's file in the same folder, as `narrows run` reads it.
@@ -56,10 +56,10 @@ pub struct RunFile {
     /// `link.NAME.KEY`, `flows.NAME.KEY.PARAMETER`, a key at the top.
     #[serde(default)]
     pub set: Names,
-    /// What to, one for each key; each entry is a run of its own, called after its first value.
+    /// Values of each key; each entry is a run of its own, named after its first value.
     #[serde(default)]
     pub values: Vec<Names>,
-    /// Where each value stands on a panel's axis; by default the number that it is.
+    /// Position of each value on a panel's axis; by default the value itself.
     #[serde(default)]
     pub at: Vec<f64>,
 }
@@ -74,7 +74,7 @@ pub struct Panel {
     pub x: Axis,
     /// Vertical axis.
     pub y: Axis,
-    /// Its lines.
+    /// Lines of the panel.
     pub line: Vec<Line>,
     /// Horizontal lines that the text speaks of.
     #[serde(default)]
@@ -84,11 +84,11 @@ pub struct Panel {
     pub stated: Vec<Stated>,
 }
 
-/// An axis.
+/// An axis of a panel.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
-    /// What it shows.
+    /// Label of the axis.
     pub label: String,
     /// In which unit.
     #[serde(default)]
@@ -107,11 +107,11 @@ pub struct Axis {
 pub struct Line {
     /// Its name.
     pub label: String,
-    /// What it shows.
+    /// Quantity of the line.
     pub show: Quantity,
     /// For a model over varied values: which of its arguments they are.
     pub vary: Option<String>,
-    /// For a model: its varied argument goes from … to … in equal steps, whatever the runs' values.
+    /// For a model: the values of its varied argument, independent of the runs' values.
     pub span: Option<Span>,
     /// Everything below the line is filled: a region.
     #[serde(default)]
@@ -147,7 +147,7 @@ impl Span {
 pub struct Level {
     /// Its height.
     pub at: f64,
-    /// What it means.
+    /// Meaning of the level.
     pub label: String,
 }
 
@@ -165,30 +165,30 @@ pub struct Stated {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// What is claimed, in our words.
+    /// The claim in the project's own words.
     pub text: String,
     /// The number or range that the paper states.
     pub stated: String,
-    /// What we measure.
+    /// The quantity that is compared with the claim.
     pub measure: Quantity,
     /// The unit of the measure, for the table.
     #[serde(default)]
     pub unit: String,
-    /// At least this …
+    /// Smallest value that counts as reproduced; chosen before the first run.
     pub min: Option<f64>,
-    /// … and at most this counts as reproduced; written down before the first run.
+    /// Largest value that counts as reproduced; chosen before the first run.
     pub max: Option<f64>,
-    /// Whether the scenario was fitted to what is stated, so that the claim says nothing of a protocol.
+    /// Whether the scenario was fitted to the stated value. If so, the claim is no evidence about a protocol.
     #[serde(default)]
     pub given: bool,
-    /// What is judged of the seeds' values: by default their mean.
+    /// Statistic over the seeds that is compared; by default the mean.
     #[serde(default)]
     pub over_seeds: OverSeeds,
-    /// How the accepted range follows from what is stated.
+    /// Derivation of the accepted range from the stated value.
     pub basis: String,
-    /// Why we differ. Required where we do, forbidden where we do not.
+    /// Why the result differs. Required if it does, forbidden if it does not.
     pub why: Option<String>,
-    /// Why nobody could get the stated number, with the bound.
+    /// Why the stated number is impossible, with the bound.
     pub impossible: Option<String>,
 }
 
@@ -199,10 +199,10 @@ pub enum OverSeeds {
     /// Their mean, with its 95% interval.
     #[default]
     Mean,
-    /// Their median, where some runs stall for as long as one cares to simulate.
+    /// Their median, for experiments in which some runs stall indefinitely.
     Median,
-    /// Each by itself, where the claim is about every run ("fair", "nobody starves"): the share of seeds
-    /// whose value is in the accepted range, which must be at least [`EVERY`].
+    /// Each seed on its own, for a claim about every run ("fair", "nobody starves"): the share of seeds with a value in
+    /// the accepted range. It must be at least [`EVERY`].
     Every,
 }
 
@@ -210,14 +210,14 @@ pub enum OverSeeds {
 pub const EVERY: f64 = 0.9;
 
 impl Claim {
-    /// The range that what is judged must lie in.
+    /// The accepted range of the compared value.
     pub fn range(&self) -> (Option<f64>, Option<f64>) {
         match self.over_seeds {
             OverSeeds::Every => (Some(EVERY), None),
             OverSeeds::Mean | OverSeeds::Median => (self.min, self.max),
         }
     }
-    /// The unit of what is judged.
+    /// The unit of the compared value.
     pub fn shown_unit(&self) -> &str {
         match self.over_seeds {
             OverSeeds::Every => "of runs",
@@ -226,12 +226,12 @@ impl Claim {
     }
 }
 
-/// A run whose scenario has been read: one plan per varied value, or one.
+/// A run with its scenario: one plan per varied value, or a single plan.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What it is called.
+    /// Name from the file.
     pub name: String,
-    /// The varied value (empty if none is) and the checked scenario.
+    /// The varied value (empty without variation) and the checked scenario.
     pub plans: Vec<(String, Plan)>,
     /// The varied values as numbers.
     pub at: Vec<f64>,
@@ -244,7 +244,7 @@ fn main_name() -> String {
 /// Reads the experiment in a folder.
 ///
 /// # Errors
-/// One line that says which file and what is wrong in it.
+/// One line that names the file and the fault.
 pub fn load(folder: &Path) -> Result<Experiment, String> {
     let path = folder.join("experiment.toml");
     let shown = path.display();
@@ -367,7 +367,7 @@ impl Experiment {
         }
         Ok(())
     }
-    /// The run of that name; the first if none is given.
+    /// The run of that name; without a name, the first.
     pub fn find_run(&self, name: Option<&str>) -> Option<usize> {
         match name {
             None => (!self.runs.is_empty()).then_some(0),

@@ -1,8 +1,8 @@
-//! Numbers with their intervals as they are printed, and where these lie beside a range.
+//! Numbers with their intervals in printed form, and their position relative to a range.
 
 use narrows_lab::outcome::Estimate;
 
-/// How far a value is known.
+/// Uncertainty of a value.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Interval {
     /// It has no interval: a model, or one run.
@@ -13,12 +13,12 @@ pub enum Interval {
     Between(f64, f64),
 }
 
-/// A value, and how far it is known.
+/// A value with its uncertainty.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Known {
-    /// The value.
+    /// Point estimate.
     pub value: f64,
-    /// How far.
+    /// Its uncertainty.
     pub interval: Interval,
 }
 
@@ -33,13 +33,13 @@ impl From<Estimate> for Known {
 pub enum Place {
     /// All of it in the accepted range.
     Inside,
-    /// None of it.
+    /// The interval is outside the range.
     Outside,
     /// Across an edge of the range.
     Across,
 }
 
-/// Where the interval of `ours` lies, taken as it is printed.
+/// Position of the interval of `ours`, as printed, relative to the range.
 pub fn place((min, max): (Option<f64>, Option<f64>), ours: Known) -> Place {
     let (low, high) = printed(ours).1;
     let (min, max) = (min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY));
@@ -87,7 +87,7 @@ fn read(text: &str) -> f64 {
     text.parse().unwrap_or(f64::NAN)
 }
 
-/// Three digits of an end, not nearer to the value than it is.
+/// Three digits of an end, rounded away from the value.
 fn outwards(end: f64, sign: f64) -> String {
     let text = significant(end, 3);
     if sign * (end - read(&text)) <= 1e-12 * end.abs() {

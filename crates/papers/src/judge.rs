@@ -7,19 +7,19 @@ use super::run::Observed;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What became of a claim.
+/// Result of a claim's check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The whole interval of ours lies in the accepted range.
+    /// The whole interval of the measured value lies in the accepted range.
     Reproduced,
-    /// All of it lies outside, and the page says why.
+    /// All of it lies outside, and the page gives the reason.
     Differs,
     /// An edge of the range lies in the interval, also after the last stage of seeds.
     Undecided,
-    /// Nobody could get the stated number; the page gives the bound.
+    /// The stated number is impossible; the page gives the bound.
     Impossible,
-    /// The scenario was fitted so that it holds: not counted.
+    /// The scenario was fitted to the stated value: not counted.
     #[serde(rename = "set up to hold")]
     Given,
 }
@@ -36,32 +36,32 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A judged claim, as `result.json` keeps it.
+/// A checked claim, as `result.json` stores it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Judged {
-    /// What is claimed.
+    /// Text of the claim.
     pub claim: String,
     /// The paper's number.
     pub stated: String,
     /// The accepted range.
     pub accepted: String,
-    /// Ours.
+    /// The measured value with its interval.
     pub ours: String,
     /// The number of runs, each with a seed of its own; 0 for a model.
     #[serde(default)]
     pub seeds: usize,
-    /// The verdict.
+    /// Result of the check.
     pub verdict: Verdict,
-    /// Why we differ, or why it is impossible.
+    /// Why the result differs, or why the stated number is impossible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// Judges every claim.
+/// Checks every claim.
 ///
 /// # Errors
-/// A claim that differs without saying why, says why although it does not differ, is called
-/// impossible although we get it, or measures nothing.
+/// A claim that differs without a reason, has a reason although it does not differ, is called impossible although it
+/// was reproduced, or has no measured value.
 pub fn judge(e: &Experiment, observed: &Observed) -> Result<Vec<Judged>, String> {
     let mut faults = Vec::new();
     let mut judged = Vec::new();
@@ -74,7 +74,7 @@ pub fn judge(e: &Experiment, observed: &Observed) -> Result<Vec<Judged>, String>
     if faults.is_empty() { Ok(judged) } else { Err(faults.join("\n")) }
 }
 
-/// Judges one claim by what was measured.
+/// Checks one claim against its measured value.
 ///
 /// # Errors
 /// As [`judge`].
@@ -95,7 +95,7 @@ pub fn one(claim: &Claim, measured: Measured) -> Result<Judged, String> {
             return Err(format!("is called impossible, but we get {ours}"));
         }
         (Place::Inside, None, Some(_)) => {
-            return Err(format!("says why we differ, but we get {ours}"));
+            return Err(format!("has a reason for a difference, but the result is {ours}"));
         }
         (Place::Across, ..) => (Verdict::Undecided, reason()),
         (Place::Outside, Some(_), _) => (Verdict::Impossible, reason()),

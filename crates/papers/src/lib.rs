@@ -1,5 +1,5 @@
-//! Published experiments as data: a scenario, the figure's panels, and claims with the numbers that
-//! the paper states. What is computed is ours; what is expected was written down before.
+//! Published experiments as data: a scenario, the figure's panels, and claims with the numbers that the paper states.
+//! Accepted ranges were chosen before the first run.
 //!
 //! ```text
 //! experiments/<id>/experiment.toml ──────> Experiment ─run─> Observed ─┬─judge─> verdicts ─┐
@@ -7,7 +7,7 @@
 //!                                                                                          ┘        result.json
 //! ```
 //!
-//! `cargo xtask validate` walks the folders; `experiments/README.md` tells how to add one.
+//! `cargo xtask validate` processes all folders; `experiments/README.md` describes how to add one.
 
 pub mod coverage;
 mod evaluate;

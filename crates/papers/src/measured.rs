@@ -1,10 +1,9 @@
-//! What a claim's measure gave over seeds, how sure that is, and how many seeds are run until it is.
+//! A claim's measure over seeds, its interval, and the number of seeds that are needed.
 //!
-//! A claim is looked at after the seeds that its scenario asks for. Where the interval lies across an edge of
-//! the accepted range, more seeds are run: 10, 20, 40, 80 in all, of a share of runs 20, 52, 80, since 52 good runs of
-//! as many are the fewest that show a share of 0.9. Who looks several times finds something
-//! by chance more often, so that each of n looks has an interval that misses with 5%/n (Bonferroni);
-//! all looks together are wrong with 5% at most.
+//! A claim is checked after the seeds of its scenario. If the interval includes an edge of the accepted range, more
+//! seeds are run: 10, 20, 40, 80 in all, or 20, 52, 80 for a share of runs: only with 52 good runs of as many does the
+//! interval of a share begin at 0.9. Repeated checks raise the probability of a chance result. So each of n checks has
+//! an interval that misses with 5%/n (Bonferroni), and all checks together are wrong with 5% at most.
 
 use super::experiment::{Claim, OverSeeds};
 use super::interval::{Interval, Known, Place, place};
@@ -15,15 +14,15 @@ use narrows_lab::stats::{estimate_within, median_interval, wilson};
 pub const STAGES: [usize; 5] = [10, 20, 40, 52, 80];
 /// Those of a mean or a median.
 const OF_A_VALUE: [usize; 4] = [10, 20, 40, 80];
-/// Those of a share of runs: 52 good ones of 52 are the fewest of which the interval, at three looks, begins at 0.9.
+/// Stages for a share of runs. With three checks, 52 of 52 good runs are the fewest for an interval from 0.9.
 const OF_A_SHARE: [usize; 3] = [20, 52, 80];
 
-/// What a claim's measure gave.
+/// Measured value of a claim.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Measured {
-    /// The value that is judged, with its interval.
+    /// The compared value, with its interval.
     pub value: Known,
-    /// Over so many seeds; 0 for a model.
+    /// Number of seeds; 0 for a model.
     pub seeds: usize,
 }
 
@@ -35,13 +34,12 @@ fn stages(claim: &Claim) -> &'static [usize] {
     if is_share(claim) { &OF_A_SHARE } else { &OF_A_VALUE }
 }
 
-/// The least number of seeds after which a claim may be decided: fewer runs than twenty say nothing of a share, nor one
-/// run of anything.
+/// The smallest number of seeds after which a claim may be decided: twenty for a share of runs, else two.
 fn least(claim: &Claim) -> usize {
     if is_share(claim) { OF_A_SHARE[0] } else { 2 }
 }
 
-/// How often a claim whose scenario asks for `first` seeds may be looked at.
+/// Number of checks of a claim whose scenario has `first` seeds.
 fn looks(claim: &Claim, first: usize) -> usize {
     usize::from(first >= least(claim)) + stages(claim).iter().filter(|s| **s > first).count()
 }
@@ -57,8 +55,8 @@ pub fn wants(claim: &Claim, ours: &Measured, stage: usize) -> bool {
 }
 
 impl Measured {
-    /// Of the values of a claim's measure, one per seed; `first` is what its scenario asks
-    /// for, 0 for a model.
+    /// From the values of a claim's measure, one per seed. `first` is the number of seeds of its scenario, 0 for a
+    /// model.
     pub fn new(claim: &Claim, values: &[f64], first: usize) -> Measured {
         let error = 0.05 / looks(claim, first).max(1) as f64;
         let known = || values.iter().copied().filter(|x| x.is_finite());

@@ -108,10 +108,10 @@ pub fn find(name: &str) -> Option<&'static Model> {
 }
 
 impl Model {
-    /// Whether the arguments are those that it takes.
+    /// Checks the names of the arguments.
     ///
     /// # Errors
-    /// A missing or an unknown argument.
+    /// Names a missing or an unknown argument.
     pub fn check(&self, with: &Arguments) -> Result<(), String> {
         let known = self.arguments.join(", ");
         for name in self.arguments {
@@ -137,7 +137,7 @@ pub fn slow_start_time(rtt: f64, packets: f64, initial_window: f64) -> f64 {
     rtt * (1.0 + (rounds - 1.0) + 0.5)
 }
 
-/// What a Reno sawtooth looks like.
+/// Properties of a Reno sawtooth.
 #[derive(Clone, Copy, Debug)]
 pub struct Sawtooth {
     /// Largest window in packets.
@@ -171,7 +171,7 @@ pub fn mathis(rtt: f64, p: f64) -> f64 {
     (1.5f64).sqrt() / (rtt * p.sqrt())
 }
 
-/// f(p) of S1 equation 4.2: round trips per packet of a TCP whose timeout is 4 RTT.
+/// f(p) of Choi 2006 equation 4.2: round trips per packet of a TCP with a timeout of 4 RTT.
 pub fn friendly(p: f64) -> f64 {
     (2.0 * p / 3.0).sqrt() + 12.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p)
 }

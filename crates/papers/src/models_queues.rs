@@ -2,8 +2,8 @@
 
 use super::Arguments;
 
-/// What does not leave is dropped: the share 1 - 1/load fixes the mean distance between drops, that
-/// the probability, and that the average. NaN where RED cannot drop so much.
+/// RED's average queue under a constant overload. The dropped share 1 - 1/load determines the mean distance between
+/// drops, from which the probability follows, and from that the average. NaN if RED cannot drop that much.
 pub fn red_average(a: &Arguments) -> f64 {
     let waits = a["wait"] > 0.0;
     let wanted = 1.0 / (1.0 - 1.0 / a["load"]);
@@ -25,8 +25,8 @@ pub fn red_average(a: &Arguments) -> f64 {
     }
 }
 
-/// Mean packets from drop to drop at a probability `p` by the average: the n-th packet is struck
-/// with p / (1 - n p), or with waiting with nothing below n p = 1 and p / (2 - n p) from there.
+/// Mean packets from drop to drop at a probability `p` by the average: the n-th packet is dropped with p / (1 - n p).
+/// With `waits`, no packet is dropped below n p = 1, and from there with p / (2 - n p).
 fn distance(p: f64, waits: bool) -> f64 {
     let (mut alive, mut sum, mut n) = (1.0, 0.0, 0.0);
     while alive > 1e-12 {

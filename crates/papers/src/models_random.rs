@@ -1,9 +1,10 @@
-//! Statistics of random numbers: S0's generator and ours.
+//! Statistics of random numbers: the generator of the ST-PD thesis, and that of the simulator.
 
 use super::{Arguments, Model};
 use crate::random_quality::{Generator, chi_square, correlation, mean, variance};
 
-/// Arguments: `ours` is 1 for the numbers that simulations draw, 0 for S0's generator; `n` numbers from the first.
+/// Arguments: `ours` is 1 for the simulator's numbers, 0 for the generator of the ST-PD thesis; `n` numbers from the
+/// first.
 pub(super) const MODELS: &[Model] = &[
     Model {
         name: "random_mean",

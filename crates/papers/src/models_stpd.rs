@@ -1,12 +1,12 @@
-//! S0's model of ST-PD's loop, as experiments name its results.
+//! The ST-PD thesis's model of its loop, with its results under the names of experiments.
 
 use super::{Arguments, Model};
 use crate::stpd_model::{Loop, Start};
 
 const LOOP: &[&str] = &["m", "kp", "kd", "clocked"];
 
-/// Arguments: `m` is the round-trip time in packet times; `clocked` is 0 for S0's equations and 1 for a loop whose
-/// packets are clocked out by ACKs; `rest` is 1 if nothing arrives before time 0, 0 from equilibrium.
+/// Arguments: `m` is the round-trip time in packet times. `clocked` is 0 for the thesis's equations and 1 for a loop in
+/// which ACKs clock packets out. `rest` is 1 for no arrivals before time 0, 0 for equilibrium.
 pub(super) const MODELS: &[Model] = &[
     Model {
         name: "stpd_arrivals",
@@ -60,7 +60,7 @@ pub(super) const MODELS: &[Model] = &[
     },
     Model {
         name: "stpd_supervised_largest_kp",
-        summary: "the same, clocked by ACKs, with the kd that our supervisor gives for a product of m packets",
+        summary: "the same, clocked by ACKs, with the supervisor's kd for a BDP of m packets",
         source: "as stpd_pole",
         arguments: &["m"],
         of: |a| {
@@ -70,7 +70,7 @@ pub(super) const MODELS: &[Model] = &[
     },
     Model {
         name: "stpd_supervised_kp",
-        summary: "the kp that our supervisor gives for a product of m packets",
+        summary: "the supervisor's kp for a BDP of m packets",
         source: "docs/sources.md; S0 section 3.4.3.2",
         arguments: &["m"],
         of: |a| supervised(a).0,

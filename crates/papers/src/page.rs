@@ -68,7 +68,7 @@ pub fn readme(e: &Experiment, judged: &[Judged]) -> String {
     out
 }
 
-/// Claims, what is stated, ours and verdicts; reasons below.
+/// Claims, stated and measured values, and results of the checks; reasons below.
 pub fn table(judged: &[Judged]) -> String {
     let mut out =
         "| | claim | stated | accepted | ours | verdict |\n|---|---|---|---|---|---|\n".to_string();
@@ -90,7 +90,7 @@ pub fn table(judged: &[Judged]) -> String {
     out + &notes
 }
 
-/// How many seeds stand behind which claims.
+/// Numbers of seeds by claim.
 fn seeds(judged: &[Judged]) -> String {
     let mut by_count: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (i, j) in judged.iter().enumerate().filter(|(_, j)| j.seeds > 0) {
@@ -120,7 +120,7 @@ pub fn row(id: &str, title: &str, judged: &[Judged]) -> String {
     )
 }
 
-/// What differs in an experiment, for the page of all.
+/// Differences of an experiment, for the common page.
 pub fn differences(id: &str, judged: &[Judged]) -> String {
     let mut out = String::new();
     for j in judged.iter().filter(|j| !matches!(j.verdict, Verdict::Reproduced | Verdict::Given)) {

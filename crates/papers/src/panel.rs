@@ -4,7 +4,7 @@ use super::experiment::{Axis, Experiment, Line, Panel};
 use super::run::{Observed, Points};
 use narrows_report::figure::{self, Figure};
 
-/// Where a panel's lines lie from left to right.
+/// Horizontal extent of a panel's lines.
 type Reach = (f64, f64);
 
 /// `figure.svg` of an experiment.
@@ -77,8 +77,8 @@ fn reach(axis: &Axis, lines: &[Points]) -> Reach {
     (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max))
 }
 
-/// What the axis shows of a line and one point to either side: a long line is thinned when it is
-/// drawn, which should cost no detail of the part that is seen.
+/// The points of a line within the axis, and one to either side. They are selected before long lines are thinned, so
+/// that the visible part keeps its detail.
 fn inside(at: Vec<(f64, f64)>, axis: &Axis) -> Vec<(f64, f64)> {
     let Some([a, b]) = axis.range else { return at };
     let seen = |i: usize| at.get(i).is_some_and(|p| p.0 >= a && p.0 <= b);

@@ -2,7 +2,7 @@
 //!
 //! Only the four operations and square roots, so that every machine gets the same digits.
 
-/// A polynomial whose leading coefficient is not 0.
+/// A polynomial with a nonzero leading coefficient.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Polynomial {
     /// From the constant term upwards.
@@ -78,7 +78,7 @@ impl Polynomial {
                 break;
             }
         }
-        // What iteration leaves of an imaginary part is not one.
+        // Imaginary parts this small are rounding errors of the iteration.
         for root in &mut roots {
             if root.im.abs() < 1e-9 {
                 root.im = 0.0;

@@ -1,14 +1,14 @@
-//! Quantities: what a claim measures and a panel shows, as data.
+//! Quantities: the measures of claims and panels, as data.
 //!
-//! A leaf is a measure of a group of flows (the names of `narrows compare --json`), a statistic of
-//! a column of a recorded table, a measurement that the tree keeps, or a model. Leaves combine by `over`, `minus` and `scale`. They are
-//! computed for each seed; what is judged of the seeds is the claim's choice ([`measured`](crate::measured)).
+//! A leaf is a measure of a group of flows (the names of `narrows compare --json`), a statistic of a column of a
+//! recorded table, a stored measurement, or a model. Leaves combine by `over`, `minus` and `scale`. They are computed
+//! for each seed; the claim chooses how seeds are combined ([`measured`](crate::measured)).
 
 use crate::stat::Stat;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What is measured.
+/// A leaf, or a combination of leaves.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quantity {
@@ -29,26 +29,26 @@ pub struct Quantity {
     /// The table: a flow's name (`main.0`) or a link's. Several are added up.
     #[serde(default)]
     pub table: Names,
-    /// What of the column.
+    /// Statistic of the column.
     pub stat: Option<Stat>,
-    /// Samples from this time on, in seconds …
+    /// Start of the used samples, in seconds.
     pub from: Option<f64>,
-    /// … to this.
+    /// End of the used samples, in seconds.
     pub to: Option<f64>,
-    /// The level that some statistics speak of.
+    /// Level for the statistics that need one.
     pub level: Option<f64>,
-    /// Samples are first averaged over bins of so many seconds.
+    /// Samples are first averaged over bins of this many seconds.
     pub bin: Option<f64>,
-    /// A column of the first table that stands for time: `from`, `to` and a panel's axis are its
-    /// values, such as packets acknowledged.
+    /// A column of the first table that is used in the place of time, such as packets acknowledged: `from`, `to` and a
+    /// panel's axis are its values.
     pub along: Option<String>,
 
     /// A file of measurements, from the experiment's folder: `column` of the rows named `row`.
     pub recorded: Option<String>,
-    /// The name of its rows; `*` stands for the number of the run.
+    /// The name of its rows; `*` is a placeholder for the number of the run.
     pub row: Option<String>,
 
-    /// A model that [`models::find`](crate::models::find) knows, by name.
+    /// A model, by its name in [`models::find`](crate::models::find).
     pub model: Option<String>,
     /// The model's arguments.
     #[serde(default)]

@@ -1,13 +1,14 @@
-//! How random the numbers of S0's link emulator are (section 5.3.3), and those that simulations draw.
+//! Randomness of the numbers of the ST-PD thesis's link emulator (section 5.3.3), and of the simulator's.
 
 use narrows_base::random::RandomKey;
 
 /// Which numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Generator {
-    /// LCG(16807, 0, 2^31 - 1, 1) of S0 equation 5.2: a multiplicative generator, divided by its modulus.
+    /// LCG(16807, 0, 2^31 - 1, 1) of the ST-PD thesis, equation 5.2: a multiplicative generator, divided by its
+    /// modulus.
     Lcg,
-    /// What uniform losses are drawn from: SplitMix64's mixer over a counter.
+    /// The generator of uniform losses: SplitMix64's mixer over a counter.
     Ours,
 }
 

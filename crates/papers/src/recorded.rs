@@ -3,11 +3,10 @@
 
 use std::path::Path;
 
-/// The values of a column in the rows whose name is `row`, where `*` stands for the number of the run, in the
-/// order of these numbers.
+/// The values of a column in the rows named `row`, with `*` for the number of the run, in the order of these numbers.
 ///
 /// # Errors
-/// A file that cannot be read; no such column or row, or one that is no number.
+/// The file cannot be read, the column or row does not exist, or a value is not a number.
 pub fn values(file: &Path, row: &str, column: &str) -> Result<Vec<f64>, String> {
     let say = |e: String| format!("{}: {e}", file.display());
     let text = std::fs::read_to_string(file).map_err(|e| say(e.to_string()))?;

@@ -16,15 +16,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Everything that an experiment's runs gave.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Observed {
-    /// Per claim: what its measure gave.
+    /// Measured value of each claim.
     pub claims: Vec<Measured>,
-    /// Per panel and line, what to draw.
+    /// Points of each panel's lines.
     pub lines: Vec<Vec<Points>>,
     /// One number over all runs.
     pub digest: u64,
 }
 
-/// What is drawn of a line.
+/// Points of a line.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Points {
     /// Horizontal positions.
@@ -35,10 +35,10 @@ pub struct Points {
     pub ci95: Vec<f64>,
 }
 
-/// Runs an experiment on so many threads. Claims that its seeds leave undecided get more of them.
+/// Runs an experiment on `jobs` threads. Undecided claims get more seeds.
 ///
 /// # Errors
-/// What the simulator refuses, with the run's name.
+/// An error of the simulator, with the run's name.
 pub fn run(e: &Experiment, jobs: usize) -> Result<Observed, String> {
     let (all, spans) = quantities(e);
     let mut work = Work::new(e, &all);
@@ -48,20 +48,20 @@ pub fn run(e: &Experiment, jobs: usize) -> Result<Observed, String> {
     Ok(Observed { claims, lines, digest: work.digest })
 }
 
-/// What one seed of every scenario and value gives.
+/// Results of one seed of every scenario and value.
 #[derive(Clone, Copy, Debug)]
 pub struct Fingerprint {
-    /// A number that changes if what is simulated or measured does.
+    /// A digest that changes with the simulation or the measurement.
     pub digest: u64,
     /// About how many events [`run`] simulates.
     pub events: u64,
 }
 
-/// One seed of every scenario and value, which takes a small part of the time that [`run`] takes; `seeds` are those of
-/// each claim, where they are known.
+/// One seed of every scenario and value, in a small part of the time of [`run`]. `seeds` are the earlier numbers of
+/// seeds of each claim, as far as they are recorded.
 ///
 /// # Errors
-/// What the simulator refuses, with the run's name.
+/// An error of the simulator, with the run's name.
 pub fn fingerprint(e: &Experiment, seeds: &[usize], jobs: usize) -> Result<Fingerprint, String> {
     let (all, _) = quantities(e);
     let mut work = Work::new(e, &all);
@@ -81,7 +81,7 @@ pub fn fingerprint(e: &Experiment, seeds: &[usize], jobs: usize) -> Result<Finge
     Ok(Fingerprint { digest, events })
 }
 
-/// The claims' measures, then each panel's lines at each of their values; and where each line's are.
+/// The claims' measures, then each panel's lines at each of their values; and the range of each line.
 fn quantities(e: &Experiment) -> (Vec<Quantity>, Vec<Range<usize>>) {
     let mut all: Vec<Quantity> = e.file.claim.iter().map(|c| c.measure.clone()).collect();
     let mut spans = Vec::new();
@@ -94,12 +94,12 @@ fn quantities(e: &Experiment) -> (Vec<Quantity>, Vec<Range<usize>>) {
 }
 
 /// Judges every claim by the seeds that there are, then those that are undecided by more, stage by
-/// stage. A claim that is decided stays as it is, also if its runs go on for another's sake.
+/// stage. A decided claim is not changed, even if its runs continue for another claim.
 fn decide(e: &Experiment, work: &mut Work, jobs: usize) -> Result<Vec<Measured>, String> {
     let now = |work: &Work, i: usize, first: usize| {
         Measured::new(&e.file.claim[i], &work.over_seeds(i), first)
     };
-    // What was recorded is looked at once: there are no more runs of it.
+    // Recorded values are checked once, because no more runs of them exist.
     let first = |i: usize| match e.file.claim[i].measure.recorded {
         Some(_) => usize::MAX,
         None => work.seeds_of(i),
@@ -119,7 +119,7 @@ fn decide(e: &Experiment, work: &mut Work, jobs: usize) -> Result<Vec<Measured>,
     Ok(claims)
 }
 
-/// What each panel draws, over the seeds that the scenarios ask for.
+/// Lines of each panel, over the seeds of the scenarios.
 fn lines(e: &Experiment, work: &Work, spans: Vec<Range<usize>>) -> Vec<Vec<Points>> {
     let mut spans = spans.into_iter();
     let mut drawn = |line: &Line| {
@@ -137,10 +137,10 @@ fn lines(e: &Experiment, work: &Work, spans: Vec<Range<usize>>) -> Vec<Vec<Point
     e.file.panel.iter().map(|panel| panel.line.iter().map(&mut drawn).collect()).collect()
 }
 
-/// `n` tasks on so many threads, results in the order of the tasks.
+/// Runs `n` tasks on `jobs` threads. Results are in the order of the tasks.
 ///
 /// # Errors
-/// The first error, in the order of time.
+/// The error that occurred first.
 pub fn parallel<T: Send>(
     n: usize,
     jobs: usize,
@@ -186,7 +186,7 @@ fn over_time(e: &Experiment, q: &Quantity, first: &BTreeMap<Place, Vec<Table>>) 
     Points { x, y: y.iter().map(|v| v * scale).collect(), ci95: Vec::new() }
 }
 
-/// Where a line's points stand: at its own values, or at those of its run.
+/// Positions of a line's points: its own values, or those of its run.
 fn positions(e: &Experiment, line: &Line) -> Vec<f64> {
     match line.span {
         Some(span) => span.values().collect(),
@@ -225,14 +225,14 @@ impl Quantity {
     }
 }
 
-/// The simulations of an experiment, and what is kept of them.
+/// The simulations of an experiment, and their stored results.
 struct Work<'a> {
     e: &'a Experiment,
     quantities: &'a [Quantity],
-    /// Of each quantity: its leaves.
+    /// Leaves of each quantity.
     spans: Vec<Range<usize>>,
     leaves: Vec<&'a Quantity>,
-    /// Numbers of the leaves that a simulation is asked for.
+    /// Leaves that each simulation must provide.
     wanted: BTreeMap<Place, Vec<usize>>,
     /// How many seeds of each have been run.
     seeds: BTreeMap<Place, usize>,
@@ -272,19 +272,19 @@ impl<'a> Work<'a> {
         for place in drawn.filter_map(|l| l.show.place(e)) {
             wanted.entry(place).or_default();
         }
-        // What was recorded is known; the check has read it once.
+        // Recorded values are read here; the check has already read them without error.
         let recorded = |leaf: &&Quantity| leaf.from_record(e).unwrap_or_default();
         let values = leaves.iter().map(recorded).collect();
         let (seeds, series, events) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Work { e, quantities, spans, leaves, wanted, seeds, values, series, events, digest: 0 }
     }
 
-    /// The simulations that a quantity is made of; none for a model.
+    /// The simulations that a quantity depends on; empty for a model.
     fn places_of(&self, quantity: usize) -> impl Iterator<Item = Place> {
         self.spans[quantity].clone().filter_map(|leaf| self.leaves[leaf].place(self.e))
     }
 
-    /// Over how many seeds a quantity is known; 0 for a model.
+    /// Number of seeds of a quantity; 0 for a model.
     fn seeds_of(&self, quantity: usize) -> usize {
         let leaves = self.spans[quantity].clone();
         leaves.map(|leaf| self.values[leaf].len()).max().unwrap_or(0)
@@ -322,7 +322,7 @@ impl<'a> Work<'a> {
         self.e.runs[place.run].plans[place.value].1.scenario.seeds as usize
     }
 
-    /// As many seeds as each scenario asks for.
+    /// Runs the seeds of each scenario.
     fn run_scenarios_seeds(&mut self, jobs: usize) -> Result<(), String> {
         let wanted: Vec<(Place, usize)> =
             self.wanted.keys().map(|p| (*p, self.scenarios_seeds(p))).collect();

@@ -16,7 +16,7 @@ pub struct Place {
     pub variant: usize,
 }
 
-/// What one simulation gave.
+/// Results of one simulation.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     /// The simulator's digest.
@@ -30,10 +30,10 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// One simulation.
+    /// Runs one simulation.
     ///
     /// # Errors
-    /// What the simulator refuses.
+    /// An error of the simulator.
     pub fn take(plan: &Plan, variant: usize, seed: u64) -> Result<Sample, String> {
         let network = plan.network(variant, seed, true);
         let mut result = narrows_sim::run(&network, &mut |_| true).map_err(|e| e.to_string())?;
@@ -54,7 +54,7 @@ impl Sample {
         Ok(Sample { digest: result.digest, events: result.events, groups, series: result.series })
     }
 
-    /// A measure of a group, of the first one if none is named.
+    /// A measure of a group; without a name, of the first group.
     pub fn measure(&self, group: Option<&str>, name: &str) -> f64 {
         let at = MEASURES.iter().position(|m| m.name == name);
         let group = match group {

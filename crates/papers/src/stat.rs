@@ -11,13 +11,13 @@ pub enum Stat {
     Min,
     /// Largest.
     Max,
-    /// Mean.
+    /// Mean of the samples.
     Mean,
-    /// Median.
+    /// Median of the samples.
     Median,
     /// Standard deviation over mean.
     Cov,
-    /// Sum.
+    /// Sum of the samples.
     Sum,
     /// First sample.
     First,
@@ -75,7 +75,7 @@ impl Stat {
                 | Fastest
         )
     }
-    /// Whether it is about several tables one by one: `Quantity::compared`.
+    /// Whether it compares several tables: `Quantity::compared`.
     pub fn compares(self) -> bool {
         matches!(self, Stat::LeastShare | Stat::Largest | Stat::Smallest)
     }
@@ -128,7 +128,7 @@ impl Stat {
                 steps / (n - 1.0) / (sum / n)
             }
             Stat::Turns => turns(all(), level * sum / n) as f64,
-            // `Quantity::compared` knows the tables.
+            // `Quantity::compared` handles these, since they need several tables.
             Stat::LeastShare | Stat::Largest | Stat::Smallest => f64::NAN,
             Stat::MeanGap => {
                 let at: Vec<f64> = falls(&known, level).collect();
@@ -197,7 +197,7 @@ pub fn binned(time: &[f64], values: &[f64], width: f64) -> (Vec<f64>, Vec<f64>) 
     let mut bins: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
     for (t, v) in time.iter().zip(values) {
         if *t > 0.0 && v.is_finite() {
-            // A sample tells of the interval before it, so a bin includes its end.
+            // A sample describes the interval before it, so a bin includes its end.
             let bin = bins.entry((t / width - 1e-9).max(0.0) as u64).or_default();
             *bin = (bin.0 + v, bin.1 + 1.0);
         }

@@ -1,22 +1,21 @@
-//! S0's analytic model of ST-PD (section 4.3): how the control loop answers a lost packet.
+//! The ST-PD thesis's analytic model of the protocol (section 4.3): the control loop's reaction to a lost packet.
 //!
-//! Time is counted in packets of the bottleneck. One connection; `a` packets arrive per packet time, one
-//! departs, `b` wait, the set point `r` is one packet, and news of the queue is `m` packet times old:
+//! Time is counted in packets of the bottleneck. One connection; `a` packets arrive per packet time, one departs, `b`
+//! wait, the set point `r` is one packet, and measurements of the queue are `m` packet times old:
 //!
 //! ```text
-//!  a(n) = a(n-1) + kp e(n-m) + kd (e(n-m) - e(n-m-1))      S0 equation 4.1
+//!  a(n) = a(n-1) + kp e(n-m) + kd (e(n-m) - e(n-m-1))      equation 4.1
 //!  e(n) = r(n) - b(n)                                      4.2
 //!  b(n) = b(n-1) + a(n) - d(n)                             4.6, without the floor at zero of 4.5
 //!  r(n) = u(n) + sum of delta(n-i), i from p to p+m        4.15: a packet is lost at time p
 //!  Q = 1/K sum of min(a(i), 1), i from 0 to K-1            4.19: throughput if one of K packets is lost
 //! ```
 //!
-//! Without `b` and `e` this is equation 4.17, whose poles are the roots of
+//! Without `b` and `e` this is equation 4.17. Its poles are the roots of
 //! `z^(m+1) - 2 z^m + z^(m-1) + (kp + kd) z - kd`.
 //!
-//! Where it holds: if all poles lie within the unit circle, and as long as the loop has settled from one loss
-//! before the next ([`Loop::largest_loss_rate`]). It knows no timeouts, which is why S0's simulations fall below it
-//! beyond 1% loss.
+//! It holds if all poles lie within the unit circle, and as long as the loop has settled from one loss before the next
+//! ([`Loop::largest_loss_rate`]). It has no timeouts, so the thesis's simulations fall below it beyond 1% loss.
 //!
 //! A real sender's loop differs: acknowledgements clock packets out, so that the arrival rate follows the
 //! window instead of summing up its changes. Then the queue integrates the control once, not twice
@@ -33,14 +32,14 @@ pub struct Loop {
     pub kp: f64,
     /// Derivative gain.
     pub kd: f64,
-    /// Whether arrivals follow the window by the clock of ACKs; S0's model sums them up instead.
+    /// Whether ACKs clock arrivals out, so that they follow the window; the thesis's model sums them up instead.
     pub clocked_by_acks: bool,
 }
 
-/// What the loop does before time 0.
+/// State of the loop before time 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Start {
-    /// Nothing arrives and nothing waits: what S0's z-transforms mean.
+    /// No arrivals and an empty queue, as in the thesis's z-transforms.
     Rest,
     /// One packet arrives per packet time and one waits.
     Equilibrium,
@@ -52,12 +51,12 @@ const SETTLED: f64 = 0.05;
 const MAX_SETTLING: usize = 100_000;
 
 impl Loop {
-    /// S0's model.
+    /// The model of the thesis.
     pub fn of_s0(delay: usize, kp: f64, kd: f64) -> Loop {
         Loop { delay: delay.max(1), kp, kd, clocked_by_acks: false }
     }
 
-    /// Arrivals per packet time, a(0) to a(steps - 1), of S0's model; a packet is lost at time `loss`.
+    /// Arrivals per packet time, a(0) to a(steps - 1), of the thesis's model; a packet is lost at time `loss`.
     pub fn arrivals(&self, start: Start, loss: Option<usize>, steps: usize) -> Vec<f64> {
         let (before, reference) = match start {
             Start::Rest => (0.0, 0.0),
@@ -125,12 +124,12 @@ impl Loop {
         None
     }
 
-    /// Up to which loss rate the model holds: one loss per settling time.
+    /// Highest loss rate at which the model holds: one loss per settling time.
     pub fn largest_loss_rate(&self) -> Option<f64> {
         self.settling_time().map(|steps| 1.0 / steps.max(1) as f64)
     }
 
-    /// The largest proportional gain with which the loop is stable, all else the same; 0 if there is none.
+    /// The largest stable proportional gain with the other parameters unchanged; 0 if the loop is never stable.
     pub fn largest_stable_kp(&self) -> f64 {
         const STEPS: usize = 120;
         const MOST: f64 = 4.0;

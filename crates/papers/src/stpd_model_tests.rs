@@ -1,6 +1,6 @@
 use super::*;
 
-/// The gains that S0 prints for m = 3, and the same exchanged.
+/// The gains that the ST-PD thesis prints for m = 3, and the same exchanged.
 const PRINTED: (f64, f64) = (0.368, 0.033);
 const EXCHANGED: (f64, f64) = (0.033, 0.368);
 

@@ -59,8 +59,8 @@ fn every_experiment_can_be_read() {
     assert!(place("s0-f3.9") < place("s0-f3.10"), "figures count: {names:?}");
 }
 
-/// The share of transfers that took longer than a level is a mean of ones and zeros over seeds; a
-/// transfer that did not finish says nothing.
+/// The share of transfers that took longer than a level is a mean of ones and zeros over seeds. An unfinished transfer
+/// does not count.
 #[test]
 fn a_measure_against_a_level_counts_runs() {
     let at = narrows_lab::measure::MEASURES.iter().position(|m| m.name == "completion_s").unwrap();
@@ -150,8 +150,8 @@ fn a_run_varies_several_values_together() {
     assert!(run("[]").is_err());
 }
 
-/// S1 section 6.2.2: max-p from the loss rate at which a TCP has the window that each forward flow has of a
-/// bandwidth-delay product at 22 ms; twice that rate, at most 1.
+/// Choi 2006 section 6.2.2: max-p is twice the loss rate at which a TCP's window is each forward flow's share of the
+/// BDP at 22 ms; at most 1.
 #[test]
 fn s1_s_red_knows_the_number_of_flows() {
     let e = experiment::load(&root().join("s1-f6.8")).unwrap();
@@ -196,7 +196,7 @@ fn a_verdict_needs_the_whole_interval() {
     assert_eq!(at(1.3, 0.3, "why = 'so'"), Ok(Verdict::Undecided), "it may be in the range");
     assert_eq!(at(1.3, 0.1, "why = 'so'"), Ok(Verdict::Differs));
     assert_eq!(at(1.3, 0.3, "impossible = 'so'"), Ok(Verdict::Undecided));
-    // What is printed is judged: 1 ± 0.11, where 1 ± 0.1 would be rounded.
+    // The printed value is compared: 1 ± 0.11, although 1 ± 0.1 would be rounded.
     let close = judge::one(&claim(""), measured(1.0, Some(0.1001))).unwrap();
     assert_eq!((close.ours.as_str(), close.verdict), ("1 ± 0.11", Verdict::Undecided));
 }
@@ -226,7 +226,8 @@ fn numbers_are_rounded_as_their_interval_deserves() {
     );
 }
 
-/// The interval of a share of runs is longer on one side; what is printed is judged, and no narrower than it is.
+/// The interval of a share of runs is asymmetric. The printed interval is compared, and is no narrower than the exact
+/// one.
 #[test]
 fn an_uneven_interval_is_printed_by_its_ends() {
     let share = |value, low, high| Known { value, interval: Interval::Between(low, high) };
@@ -268,7 +269,7 @@ fn a_small_experiment_runs_and_is_the_same_with_any_number_of_threads() {
     );
 }
 
-/// The numbers at the beginning of a text, and what lies between them.
+/// The leading numbers of a text, and those that words such as "to" connect to them.
 fn numbers(text: &str) -> Vec<f64> {
     let parts = text.split(|c: char| c.is_whitespace() || "()".contains(c));
     parts
@@ -280,7 +281,7 @@ fn numbers(text: &str) -> Vec<f64> {
         .collect()
 }
 
-/// Of every claim that is published: its verdict read once more from the digits of its row, without what made it.
+/// Every published claim: its result is recomputed from the digits of its row, without the code that made it.
 #[test]
 fn what_is_published_is_judged_by_its_digits() {
     let mut rows = 0;
@@ -319,7 +320,8 @@ fn what_is_published_is_judged_by_its_digits() {
     assert!(rows > 1000, "{rows}");
 }
 
-/// Where several flows share a queue and nothing is random, the order of simultaneous events decides whom it drops.
+/// If several flows share a queue without random draws, the order of simultaneous events decides whose packets are
+/// dropped.
 #[test]
 fn no_claim_rests_on_the_order_of_simultaneous_events() {
     for folder in experiment::folders(&root()).unwrap() {

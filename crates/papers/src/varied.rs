@@ -4,11 +4,11 @@ use narrows_scenario::scenario::Scenario;
 use narrows_scenario::scenario_file::Template;
 use std::path::Path;
 
-/// The scenario in `file` in which these keys, named as `narrows sweep --vary` names them, have these
-/// values. Without a name of its own it has none.
+/// The scenario in `file` with these keys, named as in `narrows sweep --vary`, set to these values. Without a name in
+/// the file, the scenario has no name.
 ///
 /// # Errors
-/// A file that cannot be read, an unknown key, a value that its place cannot have.
+/// The file cannot be read, a key is unknown, or a value is invalid at its place.
 pub fn scenario(folder: &Path, file: &str, values: &[(&str, &str)]) -> Result<Scenario, String> {
     let path = folder.join(file);
     let say = |e: String| format!("{}: {e}", path.display());

@@ -1,21 +1,21 @@
-//! What the generated pages say, read as a reader reads it: the printed range, the printed interval and the verdict
-//! beside them. The verdicts were made by `judge` and `interval`; nothing of these is used here.
+//! Checks the generated pages independently of `judge` and `interval`: the result of each claim must follow from the
+//! printed range and the printed interval.
 
 use narrows_papers::{Judged, Verdict, page};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Follows a claim about every run: the share of runs is judged by the range behind these words.
+/// Suffix of a claim about every run: the share of runs is compared with a fixed range.
 const EVERY_RUN: &str = " in at least 0.9 of runs";
 
-/// A number at the beginning of a text, which a space or the end follows, and what is behind it.
+/// A leading number of a text, followed by a space or the end, and the rest of the text.
 fn number(text: &str) -> Option<(f64, &str)> {
     let end = text.find([' ', ')']).unwrap_or(text.len());
     let value = text[..end].parse().ok().filter(|x: &f64| x.is_finite())?;
     Some((value, &text[end..]))
 }
 
-/// `A to B`, and what is behind it.
+/// `A to B`, and the rest of the text.
 fn pair(text: &str) -> Option<((f64, f64), &str)> {
     let (low, rest) = number(text)?;
     let (high, rest) = number(rest.strip_prefix(" to ")?)?;
@@ -36,7 +36,7 @@ fn accepted(text: &str) -> Option<(f64, f64)> {
     pair(text).map(|p| p.0)
 }
 
-/// The interval of ours as printed: `V ± W`, `V (LO to HI)`, or `V` alone.
+/// The measured interval as printed: `V ± W`, `V (LO to HI)`, or `V` alone.
 fn interval(text: &str) -> Option<(f64, f64)> {
     let (value, rest) = number(text)?;
     if let Some(rest) = rest.strip_prefix(" ± ") {
@@ -57,7 +57,7 @@ fn fault(row: &Judged) -> Option<String> {
     let Some((low, high)) = interval(&row.ours).filter(|r| r.0 <= r.1) else {
         return Some(format!("'{}' is no number with an interval", row.ours));
     };
-    // V - W is computed: its last bit is not what is printed.
+    // V - W is computed: its last bit may differ from the printed value.
     let slack = 1e-9 * low.abs().max(high.abs());
     let inside = low >= min - slack && high <= max + slack;
     let outside = high < min || low > max;
@@ -85,8 +85,8 @@ fn rows(folder: &Path) -> Vec<Judged> {
     serde_json::from_str(&fs::read_to_string(folder.join("result.json")).unwrap()).unwrap()
 }
 
-/// No claim is called reproduced whose interval leaves its range, none different whose interval touches it, and none
-/// undecided that is either.
+/// A claim is reproduced only if its interval is inside its range, different only if it is outside, and undecided only
+/// if it is neither.
 #[test]
 fn every_published_verdict_follows_from_its_interval() {
     let mut faults = Vec::new();
@@ -102,7 +102,7 @@ fn every_published_verdict_follows_from_its_interval() {
     assert!(seen > 1000, "only {seen} rows were found");
 }
 
-/// What a reader sees is what was judged above.
+/// The pages show the results that were checked above.
 #[test]
 fn every_page_shows_the_verdicts_of_its_results() {
     for folder in experiments() {
@@ -124,7 +124,7 @@ fn row(accepted: &str, ours: &str, verdict: Verdict) -> Judged {
     }
 }
 
-/// A check that finds nothing in false rows would be worth nothing.
+/// Self-check: the test must detect false rows.
 #[test]
 fn false_rows_are_found() {
     use Verdict::{Differs, Given, Impossible, Reproduced, Undecided};

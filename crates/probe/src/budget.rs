@@ -1,5 +1,5 @@
-//! What one probe may send in each direction. The prober and the server count with the same type, so that the server
-//! never refuses a train that the prober plans.
+//! Limits on the trains that one probe sends in each direction. The prober and the server count with the same type, so
+//! that the server never refuses a train that the prober plans.
 
 use crate::frames::MAX_PACKETS;
 use narrows_base::Duration;
@@ -7,7 +7,7 @@ use narrows_base::Duration;
 /// Bytes of each direction, the headers of IP and UDP included.
 pub const MAX_BYTES: u64 = 24_000_000;
 
-/// From the beginning of the handshake to the last answer.
+/// From the beginning of the handshake to the last report.
 pub const MAX_TIME: Duration = Duration::from_millis(9_300);
 
 /// The bytes that one direction of one probe has sent. Packets count when they are sent, not when they are planned: a
@@ -32,10 +32,10 @@ impl Budget {
         self.sent_bytes
     }
 
-    /// Whether a train of so many packets of `bytes` each, `gap` apart, may be sent.
+    /// Whether a train of `packets` packets of `bytes` each, `gap` apart, may be sent.
     ///
     /// # Errors
-    /// The limit that it exceeds.
+    /// Names the limit that the train exceeds.
     pub fn check(&self, packets: u32, bytes: u32, gap: Duration) -> Result<(), &'static str> {
         if packets > MAX_PACKETS {
             return Err("a train of a probe has at most 24000 packets");

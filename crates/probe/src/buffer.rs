@@ -7,16 +7,17 @@ use crate::statistics::{Interval, quantile};
 use crate::train::{Observed, Purpose, Train};
 use narrows_base::Duration;
 
-/// Of so many packets …
+/// Losses are counted among this many latest packets.
 const WINDOW: u32 = 48;
-/// … a full queue drops every sixth of those that come 1.2 times as fast as they leave. What the path loses anyway
-/// comes on top. Runs of lost packets are counted, not packets: a fading path loses many, but one after the other.
+/// Runs of lost packets in [`WINDOW`] that indicate an overflow. At 1.2 times the rate, a full queue drops every sixth
+/// packet; the path's own losses come on top. Runs are counted, not packets, since a fading path loses many packets in
+/// one run.
 const FEWEST_RUNS: f64 = 5.0;
 
-/// What is known of a buffer.
+/// Estimate of a buffer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Buffer {
-    /// Packets of 1200 bytes that wait; the upper end is infinite where none was dropped for lack of room.
+    /// Capacity in packets of 1200 bytes. The upper end is infinite if no overflow was observed.
     pub packets: Interval,
     /// Whether packets were dropped before it was full: queue management acts.
     pub managed: bool,
@@ -25,13 +26,13 @@ pub struct Buffer {
 /// When the receiver of a train stops it; zeros for never.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct StopAt {
-    /// So many runs of lost packets are among the last 48.
+    /// Stop at this many runs of lost packets among the last 48.
     pub runs: u8,
-    /// So many packets were marked (ECN).
+    /// Stop at this many marked packets (ECN).
     pub marks: u8,
 }
 
-/// Says when a queue overflows, or is managed, from the packets that arrive.
+/// Detects from the arriving packets that a queue overflows, or is managed.
 #[derive(Clone, Debug)]
 pub struct OverflowWatch {
     missing: Vec<u32>,
@@ -41,11 +42,11 @@ pub struct OverflowWatch {
 }
 
 impl OverflowWatch {
-    /// Of a train.
+    /// For one train.
     pub fn new(stop_at: StopAt) -> OverflowWatch {
         OverflowWatch { missing: Vec::new(), newest: None, marks: 0, stop_at }
     }
-    /// A packet has arrived with this ECN field; whether it is time to stop.
+    /// A packet has arrived with this ECN field. Returns whether to stop the train.
     pub fn on_arrival(&mut self, index: u32, ecn: u8) -> bool {
         self.marks = self.marks.saturating_add(u8::from(ecn == CE));
         if self.stop_at.marks > 0 && self.marks >= self.stop_at.marks {
@@ -63,23 +64,23 @@ impl OverflowWatch {
         }
         let newest = self.newest.unwrap_or(index);
         self.missing.retain(|m| newest - m <= WINDOW);
-        // In order, but for what was held up and is not missing any more.
+        // In order, but without late packets that have arrived in the meantime.
         let runs = self.missing.windows(2).filter(|w| w[1] - w[0] > 1).count();
         runs + usize::from(!self.missing.is_empty()) >= usize::from(self.stop_at.runs)
     }
 }
 
-/// Runs of lost packets for each packet, where no queue drops any.
+/// Runs of lost packets per packet without an overflow.
 fn usual_runs(loss: &Loss, share: f64) -> f64 {
     share * (1.0 - share) / loss.burst.unwrap_or(1.0)
 }
 
-/// The runs among the last 48 packets at which such a train stops, where this is lost anyway.
+/// The runs among the last 48 packets at which such a train stops, given the path's own losses.
 pub(crate) fn stop_at(loss: &Loss) -> u8 {
     (FEWEST_RUNS + 2.0 * f64::from(WINDOW) * usual_runs(loss, loss.share.value)) as u8
 }
 
-/// A train that may last so long, of at most so many bytes.
+/// A train of at most this duration and number of bytes.
 pub(crate) fn train(rate: f64, longest: Duration, bytes: u64) -> Option<Train> {
     let gap = f64::from(FULL_BYTES) * 8.0 / (MAX_EXCESS * rate);
     let packets = ((longest.as_secs_f64() / gap) as u64).min(bytes / u64::from(FULL_BYTES));
@@ -88,8 +89,8 @@ pub(crate) fn train(rate: f64, longest: Duration, bytes: u64) -> Option<Train> {
     Some(Train { purpose: Purpose::Fill, packets, bytes: FULL_BYTES, gap, ce: 0 })
 }
 
-/// What the train says: `empty` is the usual delay without a queue, seconds by the same two clocks, of a packet
-/// without length. `marked` says that the queue marks packets, by ECN.
+/// Estimates the buffer from the train. `empty` is the usual delay without a queue of a packet of zero length, in
+/// seconds by the same two clocks. `marked`: the queue marks packets, by ECN.
 pub(crate) fn read(
     observed: &Observed,
     rate: f64,
@@ -122,7 +123,7 @@ pub(crate) fn read(
     if !overflows && lost.len() as f64 <= 2.0 + 2.0 * usual {
         return Some(Buffer { packets: Interval::at_least(reached), managed: false });
     }
-    // A full queue drops at one length, whatever comes later. One that is managed drops before it is full.
+    // A full queue drops at one length throughout. A managed queue drops before it is full.
     let at_drops: Vec<f64> = lost.iter().map(|i| quantile(&near(*i), 0.9)).collect();
     let (early, level) = (quantile(&at_drops, 0.25), quantile(&at_drops, 1.0));
     if usual < 1.0 && early < 0.75 * level - 3.0 || early < 0.4 * level - 3.0 {

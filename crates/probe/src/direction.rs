@@ -1,4 +1,4 @@
-//! One direction of a path: which train comes next in each phase, and what all of them together say.
+//! One direction of a path: chooses the next train of each phase, and combines the results of all trains.
 
 use crate::buffer::{self, Buffer, StopAt};
 use crate::ecn::Ecn;
@@ -13,26 +13,26 @@ use narrows_base::Duration;
 
 /// The steady load, as a share of the rate.
 const LOAD: f64 = 0.85;
-/// Packets of it per second: the more, the better losses are known, and so many a host sends in time.
+/// Packets of the load per second. More packets measure losses better, but a host cannot send many more on time.
 const PACKETS_PER_SECOND: f64 = 12_000.0;
-/// Packets that a busy host may send together behind a late timer; what waited longer had met a queue.
+/// Packets that a busy host may send together behind a late timer. Longer waits are attributed to a queue.
 const SLACK_PACKETS: f64 = 10.0;
 /// Bytes of the smallest packet of a load, the headers of IP and UDP and the seal included.
 const SMALLEST: f64 = 80.0;
 /// A load of fewer packets is not worth its round trip.
 const FEWEST: u32 = 20;
-/// The most that the first look takes of the bytes that may be sent.
+/// Largest share of the byte budget for the first look.
 const FIRST_SHARE: f64 = 0.4;
-/// Losses are to be known to this share of them, and no better than to so many packets of all; where none was seen, to
-/// so many.
+/// Required precision of the loss rate: relative, and its absolute minimum; the third value is for a direction without
+/// observed losses.
 const NEAR: (f64, f64, f64) = (0.2, 0.0003, 0.001);
 
-/// Reordering: how often a packet comes late, and by how much.
+/// Reordering: share and lateness of late packets.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Reordering {
     /// The share of packets.
     pub share: f64,
-    /// Seconds.
+    /// Lateness in seconds.
     pub by: f64,
 }
 
@@ -41,14 +41,14 @@ pub(crate) struct Direction {
     rate: RateSearch,
     rate_done: bool,
     idle: Option<IdleDelay>,
-    /// Steady loads, in their order: the first look, a lower one if that called for it, and the second look.
+    /// Steady loads in order: the first look, then a lower load if the first loses packets, and the second look.
     loads: Vec<(Train, Observed)>,
     fill: Option<(Train, Observed)>,
     ecn: Ecn,
 }
 
 impl Direction {
-    /// The next train of a phase; `left` is the time that it may take without its round trip.
+    /// The next train of a phase. `left` is the time for it, without its round trip.
     pub fn next(&mut self, phase: Purpose, left: Duration, bytes: u64) -> Option<Train> {
         let train = match phase {
             Purpose::Open | Purpose::Rate if self.rate_done => None,
@@ -64,7 +64,7 @@ impl Direction {
             Purpose::Fill => buffer::train(self.bps()?, left, bytes),
         }?;
         let fits = train.length() <= left && train.total_bytes() <= bytes;
-        // Without these nothing is known at all.
+        // These two are sent even if they exceed time or bytes: without them there is no estimate.
         let needed = matches!(train.purpose, Purpose::Open | Purpose::Idle);
         (fits || needed).then_some(train)
     }
@@ -88,8 +88,8 @@ impl Direction {
         let size = (load / 8.0 / PACKETS_PER_SECOND).clamp(SMALLEST, f64::from(FULL_BYTES));
         let gap = size * 8.0 / load;
         let packets = (left.as_secs_f64() / gap).min(f64::from(MAX_PACKETS));
-        // The first look is for policers, too, and keeps its load; others come behind it. The second one counts losses:
-        // shorter packets are as many.
+        // The first look also searches for policers, so it keeps its load and leaves bytes to the later phases. The
+        // second look only counts losses, for which shorter packets serve as well.
         let (packets, size) = if self.loads.is_empty() {
             (packets.min(FIRST_SHARE * bytes as f64 / size), size)
         } else {
@@ -101,7 +101,7 @@ impl Direction {
         (packets >= FEWEST).then_some(train)
     }
 
-    /// What became of a train.
+    /// Adds the observation of a train.
     pub fn on_train(&mut self, train: &Train, observed: Observed) {
         self.ecn.add(train, &observed);
         match train.purpose {
@@ -119,7 +119,7 @@ impl Direction {
     fn bps(&self) -> Option<f64> {
         self.rate.interval().map(|i| i.value.max(1.0))
     }
-    /// Bits per second.
+    /// Rate in bits per second.
     pub fn rate(&self) -> Option<Interval> {
         self.rate.interval()
     }
@@ -135,21 +135,21 @@ impl Direction {
     fn count<'a>(&self, loads: impl Iterator<Item = &'a Observed>) -> Loss {
         loss::count(loads, self.no_queue())
     }
-    /// Losses of all loads that no policer cuts.
+    /// Losses of all loads below the policer's rate, if there is a policer.
     pub fn loss(&self) -> Option<Loss> {
         self.loads.first()?;
         let most = self.policer().map_or(f64::INFINITY, |p| p.rate.low);
         let below = self.loads.iter().filter(|(train, observed)| observed.load(train) <= most);
         Some(self.count(below.map(|l| &l.1)))
     }
-    /// How far losses are from being known well enough: 1 for just so, and more for less.
+    /// Width of the loss rate's interval relative to the required one: above 1, more packets are needed.
     pub fn unknown(&self) -> f64 {
         self.loss().map_or(1.0, |loss| {
             let half = 0.5 * (loss.share.high - loss.share.low);
             half / if loss.lost > 0 { (NEAR.0 * loss.share.value).max(NEAR.1) } else { NEAR.2 }
         })
     }
-    /// What a lower load tells of the one before it.
+    /// The policer, from a pair of loads of which the lower one lost less.
     pub fn policer(&self) -> Option<Policer> {
         self.loads.windows(2).find_map(|pair| {
             let [(train, above), (after, below)] = pair else { return None };
@@ -166,7 +166,7 @@ impl Direction {
         if late < 3 {
             return None;
         }
-        // Of those that came late, how much later than the usual ones.
+        // Lateness of the late packets relative to the usual delay.
         let delays: Vec<f64> = loads().flat_map(|o| o.delays()).map(|d| d.1).collect();
         let usual = quantile(&delays, 0.5);
         let share = f64::from(late) / n.max(1) as f64;

@@ -1,7 +1,8 @@
 //! ECN (RFC 3168): whether its field passes the path, and whether a queue on it marks.
 //!
-//! Packets leave as ECN-capable, and some as already marked. What arrives otherwise was changed on the way: cleared by
-//! a device that does not know ECN, or marked by one that does. That a mark passes is seen by those that left with it.
+//! Some packets leave already marked, all the rest as ECN-capable. A difference at arrival was made on the path: a
+//! device without ECN cleared the field, or a device with ECN marked it. The packets that left marked show whether
+//! marks pass.
 
 use crate::train::{Observed, Purpose, Train};
 
@@ -12,38 +13,38 @@ pub const CE: u8 = 3;
 
 /// Marks at which a train that fills a queue is stopped: queue management acts.
 const ENOUGH: u8 = 5;
-/// A path that marks more than this share without a queue marks whatever comes.
+/// A path that marks more than this share without a queue marks all packets.
 const WHATEVER_COMES: f64 = 0.01;
 
-/// What became of the ECN fields of the packets that arrived.
+/// Counts of the ECN fields of arrived packets.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Ecn {
-    /// Packets that left as ECN-capable.
+    /// Packets sent as ECN-capable.
     pub capable: u32,
     /// Of them, marked on the way.
     pub marked: u32,
     /// Of them, arrived as of a sender without ECN.
     pub cleared: u32,
-    /// Packets that left marked.
+    /// Packets sent as marked.
     pub ce: u32,
     /// Of them, still marked.
     pub ce_kept: u32,
-    /// Packets that left as ECN-capable while a queue was being filled, and of them marked ones.
+    /// ECN-capable packets of trains that fill a queue, and the marked ones of them.
     pub filling: (u32, u32),
 }
 
-/// What that means.
+/// Result of the test of ECN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EcnVerdict {
-    /// Nothing arrived that would tell.
+    /// Too few packets arrived.
     Unknown,
     /// Fields arrive as they left, and marks pass.
     Passes,
     /// Fields are cleared on the way: a router's mark would be, too.
     Cleared,
-    /// Nearly all packets arrive marked, with or without a queue: marks mean nothing.
+    /// Nearly all packets arrive marked, with or without a queue, so marks carry no information.
     AlwaysMarked,
-    /// Packets that leave as capable arrive so, but those that are marked do not arrive marked.
+    /// Packets that leave as ECN-capable arrive so, but those that leave marked do not arrive marked.
     MarksLost,
 }
 
@@ -78,7 +79,7 @@ impl Ecn {
         self.verdict() == EcnVerdict::Passes && self.filling.1 >= u32::from(ENOUGH)
     }
 
-    /// What it means.
+    /// Evaluates the counts.
     pub fn verdict(&self) -> EcnVerdict {
         let (usual, usually_marked) = (self.capable - self.filling.0, self.marked - self.filling.1);
         if usual == 0 {

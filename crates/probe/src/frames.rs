@@ -1,15 +1,15 @@
-//! What both ends of a probe say to each other: frames on a stream, and the header of a train's packets.
+//! The protocol between both ends of a probe: frames on a stream, and the header of a train's packets.
 //!
-//! A frame is its kind (1 byte), the length of the rest (4), and the rest. The prober says which train is sent by whom;
-//! who sends it says when it is over; who receives may stop it. Numbers are big-endian; reports have variable-length
-//! ones, differences from one arrival to the next.
+//! A frame is its kind (1 byte), the length of the rest (4), and the rest. The prober announces each train and its
+//! direction. The sender of a train reports its end; the receiver may stop it. Numbers are big-endian; reports have
+//! variable-length ones, differences from one arrival to the next.
 
 use crate::buffer::StopAt;
 use crate::train::Arrival;
 
 /// Packets of a train, at most.
 pub const MAX_PACKETS: u32 = 24_000;
-/// Bytes of a frame, at most: a report of so many packets.
+/// Largest frame in bytes: a report of [`MAX_PACKETS`] packets.
 pub const MAX_FRAME: usize = 19 * MAX_PACKETS as usize + 64;
 /// Bytes of a packet's header.
 pub const HEADER: usize = 16;
@@ -17,45 +17,45 @@ const REASON: usize = 200;
 /// Clocks in nanoseconds do not reach this.
 const MAX_NUMBER: u64 = 1 << 63;
 
-/// What is said.
+/// A message on the stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Frame {
-    /// The prober: this train comes from me.
+    /// From the prober: announces a train that the prober sends.
     Up(TrainFrame),
     /// The prober: send this train.
     Down(TrainFrame),
-    /// Who sent a train: so many packets have left.
+    /// From the sender of a train: it is over after this many packets.
     Sent {
-        /// Which train.
+        /// Number of the train.
         train: u32,
-        /// Its packets.
+        /// Number of packets sent.
         packets: u32,
     },
-    /// Who receives a train: no more of it.
+    /// From the receiver of a train: stop sending it.
     Stop {
-        /// Which.
+        /// Number of the train.
         train: u32,
     },
-    /// The server: what arrived of a train, in the order of arrival.
+    /// From the server: arrivals of a train, in the order of arrival.
     Report {
-        /// Which train.
+        /// Number of the train.
         train: u32,
-        /// Its packets.
+        /// Arrived packets of the train.
         arrivals: Vec<Arrival>,
     },
-    /// The server: it does not do that.
+    /// From the server: it refuses the request.
     Refused {
-        /// In words.
+        /// Reason as text.
         why: String,
     },
 }
 
-/// A train as it is announced.
+/// A train in its announcement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TrainFrame {
-    /// Its number.
+    /// Number of the train.
     pub train: u32,
-    /// Packets.
+    /// Number of packets.
     pub packets: u32,
     /// Bytes of a message, its header included.
     pub bytes: u16,
@@ -63,23 +63,23 @@ pub struct TrainFrame {
     pub gap_ns: u64,
     /// When the receiver stops it.
     pub stop_at: StopAt,
-    /// The last so many leave with the ECN field CE.
+    /// Number of packets at the end that leave with the ECN field CE.
     pub ce: u16,
 }
 
-/// What is at the beginning of each packet of a train.
+/// The first bytes of each packet of a train.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// Which train.
+    /// Number of the train.
     pub train: u32,
     /// Which packet of it.
     pub index: u32,
-    /// When it left, by the sender's clock.
+    /// Send time by the sender's clock.
     pub sent_ns: u64,
 }
 
 impl Header {
-    /// As bytes.
+    /// In network byte order.
     pub fn bytes(&self) -> [u8; HEADER] {
         let mut out = [0; HEADER];
         out[..4].copy_from_slice(&self.train.to_be_bytes());
@@ -87,7 +87,7 @@ impl Header {
         out[8..].copy_from_slice(&self.sent_ns.to_be_bytes());
         out
     }
-    /// Of a packet; `None` if it is too short to be one.
+    /// Parses a packet; `None` if it is too short.
     pub fn read(message: &[u8]) -> Option<Header> {
         let mut input = Input(message);
         Some(Header { train: input.u32()?, index: input.u32()?, sent_ns: input.u64()? })
@@ -100,14 +100,14 @@ pub struct BadFrame;
 
 impl std::fmt::Display for BadFrame {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the other end says what is no frame of a probe")
+        f.write_str("the other end sent bytes that are no frame of a probe")
     }
 }
 
 impl std::error::Error for BadFrame {}
 
 impl Frame {
-    /// As bytes.
+    /// The whole frame with kind and length.
     pub fn bytes(&self) -> Vec<u8> {
         let mut rest = Vec::new();
         let kind = match self {
@@ -183,7 +183,7 @@ impl Frame {
             }
             6 => {
                 let text = String::from_utf8_lossy(rest.get(..rest.len().min(REASON))?);
-                // What a stranger says goes to a terminal.
+                // The peer's text goes to a terminal.
                 let why = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
                 input.0 = &[];
                 Frame::Refused { why }
@@ -201,14 +201,14 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// More bytes have come.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
-    /// The next whole frame; `None` if it is not here yet.
+    /// The next whole frame; `None` if it has not arrived in full.
     ///
     /// # Errors
-    /// It is none, or it is too long.
+    /// The bytes are no frame, or the frame is too long.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, BadFrame> {
         let Some((head, rest)) = self.bytes.split_first_chunk::<5>() else { return Ok(None) };
         let [kind, length @ ..] = *head;
@@ -320,7 +320,7 @@ mod tests {
             prop_assert_eq!(read, frames);
         }
 
-        /// Whatever comes, what is kept is bounded and nothing panics.
+        /// On any input, memory is bounded and the decoder does not panic.
         #[test]
         fn any_bytes_are_frames_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             let mut reader = FrameReader::default();

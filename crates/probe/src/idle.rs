@@ -1,4 +1,4 @@
-//! Delay without a queue, and jitter: small packets so far apart that none waits for another.
+//! Delay without a queue, and jitter: small packets, far enough apart that they do not queue behind each other.
 
 use crate::statistics::{Interval, quantile};
 use crate::train::{Observed, Purpose, Train};
@@ -6,22 +6,22 @@ use narrows_base::Duration;
 
 const PACKETS: u32 = 40;
 const FEWEST: u32 = 8;
-/// One of so many leaves marked (ECN).
+/// One in this many packets leaves marked (ECN).
 const CE_SHARE: u32 = 5;
 /// With the headers of IP and UDP.
 pub(crate) const SMALL_BYTES: u32 = 200;
 const MIN_GAP: f64 = 0.012;
-/// No closer than so many times what a packet takes.
+/// Minimum gap in multiples of a packet's transmission time.
 const APART: f64 = 3.0;
-/// Less jitter than this is not told from that of hosts.
+/// Less jitter than this, in seconds, cannot be distinguished from the hosts' own.
 const MIN_JITTER: f64 = 300e-6;
 
-/// What such a train says.
+/// Result of an idle train.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IdleDelay {
     /// Seconds by both clocks, of an empty path and a packet without length.
     pub base: Interval,
-    /// Up to so much more, seconds.
+    /// Largest delay above `base`, seconds.
     pub jitter: f64,
 }
 

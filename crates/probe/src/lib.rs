@@ -1,9 +1,9 @@
-//! What a path is like, estimated from trains of packets that one end sends and the other observes.
+//! Estimates a path's properties from packet trains that one end sends and the other observes.
 //!
-//! A pure crate: no clock, socket or thread. [`Probe`] says which train comes next and is told what arrived of it; a
-//! driver sends (`narrows-net` over sockets, [`simulated`] over links of the simulator). The two clocks need not
-//! agree: only differences of one-way delays are used, and the sum of both ways' least ones, which the difference
-//! of the clocks leaves.
+//! A pure crate: no clock, socket or thread. [`Probe`] returns the next train, and a driver sends it and returns the
+//! arrivals (`narrows-net` over sockets, [`simulated`] over links of the simulator). The two clocks need not agree:
+//! only differences of one-way delays are used, and the sum of the smallest delays of both directions, in which the
+//! clocks' offset cancels.
 
 mod budget;
 mod buffer;

@@ -5,12 +5,12 @@ use crate::probe::{Estimate, WayEstimate};
 use crate::statistics::Interval;
 use std::fmt::Write as _;
 
-/// No queue is taken to be shorter, as with links that say nothing of it.
+/// Shortest queue in packets: that of a link without a given queue.
 const USUAL_PACKETS: f64 = 10.0;
 
 impl Estimate {
-    /// A specification that `compare`, `link` and `relay` take. What is not known is left out, so that it has their
-    /// defaults. Half of the base round trip is each direction's delay: clocks that differ do not say more.
+    /// A specification for `compare`, `link` and `relay`. Unknown values are left out, so that they have their
+    /// defaults. Each direction's delay is half of the base round trip, since the clocks' offset is unknown.
     pub fn link(&self) -> String {
         let mut out = format!("{},{}", rate(self.up.rate.value), time(self.base_rtt.value / 2.0));
         let managed = |way: &WayEstimate| way.buffer.is_some_and(|b| b.managed);
@@ -18,7 +18,7 @@ impl Estimate {
         let _ = write!(out, ",reverse-rate={}", rate(self.down.rate.value));
         write(&mut out, "reverse-", &self.down);
         if managed(&self.up) && !managed(&self.down) {
-            // Else the way back would be managed as the way there.
+            // Otherwise the reverse link would have the forward link's queue management.
             out += ",reverse-aqm=droptail";
         }
         out
@@ -34,7 +34,7 @@ fn write(out: &mut String, prefix: &str, way: &WayEstimate) {
         let known = buffer.packets.high.is_finite();
         key("queue", if known { format!("{packets}p") } else { at_least(packets) });
         if buffer.managed {
-            // The kind is not known; this one has no parameters that must be.
+            // The kind of queue management is unknown. CoDel is chosen because it has no required parameters.
             let drops = way.ecn.verdict() != EcnVerdict::Unknown && !way.ecn.queue_marks();
             key("aqm", if drops { "codel(ecn=off)" } else { "codel" }.into());
         }
@@ -63,7 +63,7 @@ fn write(out: &mut String, prefix: &str, way: &WayEstimate) {
     }
 }
 
-/// A queue as links have it that say nothing, but no shorter than it was seen to be.
+/// The default queue, but no shorter than the observed one.
 fn at_least(packets: f64) -> String {
     format!("max(1bdp,{}p)", packets.max(USUAL_PACKETS))
 }

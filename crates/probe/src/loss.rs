@@ -12,16 +12,16 @@ pub struct Loss {
     pub packets: u32,
     /// Of these, lost ones.
     pub lost: u32,
-    /// Mean length of a run of lost packets, where losses clearly come in runs.
+    /// Mean length of a run of lost packets, if losses clearly occur in runs.
     pub burst: Option<f64>,
 }
 
-/// Runs of at least so many …
+/// Fewest runs of losses for bursty loss.
 const RUNS: u32 = 5;
-/// … that are so long on average are no chance.
+/// Losses are bursty if the mean run is at least this many times as long as with independent losses.
 const BURST: f64 = 1.5;
 
-/// What is counted of one load or several.
+/// Counts over one load or several.
 #[derive(Default)]
 struct Counted {
     packets: u32,
@@ -69,7 +69,7 @@ pub(crate) fn count<'a>(loads: impl Iterator<Item = &'a Observed>, queue_s: f64)
     }
     let Counted { packets, lost, runs, pairs, after_loss } = counted;
     let (n, p) = (f64::from(packets.max(1)), f64::from(lost) / f64::from(packets.max(1)));
-    // How alike neighbours are, as of a chain of two states: so many fewer independent packets.
+    // Correlation of neighbours, from a chain of two states. It reduces the number of independent packets.
     let again = f64::from(after_loss) / f64::from(pairs.max(1));
     let alike = ((again - p) / (1.0 - p).max(1e-9)).clamp(0.0, 0.98);
     let mean_run = f64::from(lost) / f64::from(runs.max(1));

@@ -1,5 +1,5 @@
-//! A policer: a token bucket without a queue. A steady load above its rate passes as long as the bucket lasts; from
-//! then on what arrives has the bucket's rate, and the rest is lost. A load below it loses nothing.
+//! A policer: a token bucket without a queue. A steady load above its rate passes as long as the bucket lasts. From
+//! then on packets arrive at the bucket's rate, and the rest is lost. A load below it loses no packets.
 
 use crate::loss::Loss;
 use crate::rate::MAX_RATE;
@@ -10,25 +10,25 @@ use narrows_base::Duration;
 /// A token bucket.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Policer {
-    /// Bits per second.
+    /// Rate in bits per second.
     pub rate: Interval,
-    /// Bytes.
+    /// Size of the bucket in bytes.
     pub burst: f64,
 }
 
-/// Losses of a steady load that call for a look at a lower one.
+/// Loss rate of a steady load above which a lower load is sent.
 const SUSPICIOUS: f64 = 0.02;
-/// The lower one, as a share of what arrived of the first.
+/// The lower load, as a share of the first one's arrival rate.
 const BELOW: f64 = 0.7;
 const PACKETS: u32 = 600;
-/// Of fewer nothing is to be learned: a loss of [`SUSPICIOUS`] is one or two of them.
+/// Fewest packets of the lower load: at a loss rate of [`SUSPICIOUS`], one or two of them are lost.
 const FEWEST: u32 = 60;
 const LONGEST: f64 = 1.0;
-/// Losses that are so many times as far apart as usual have a pause of the sender between them.
+/// Losses further apart than this multiple of the usual distance have a pause of the sender between them.
 const FAR: f64 = 10.0;
 
-/// The train that tells, if one is needed, and if there is time for it: by what arrived, since a host may have sent
-/// more slowly than it was to.
+/// The lower load that distinguishes a policer from random loss, if the first one lost packets and time is left. Its
+/// rate is computed from the arrivals, since a host may have sent more slowly than planned.
 pub(crate) fn below(
     steady: &Train,
     observed: &Observed,
@@ -47,7 +47,7 @@ pub(crate) fn below(
     (packets >= FEWEST).then_some(Train { purpose: Purpose::Below, packets, gap, ..*steady })
 }
 
-/// The policer that explains why the lower load lost so much less.
+/// The policer, if the lower load lost significantly less than the first.
 pub(crate) fn read(
     steady: &Train,
     observed: &Observed,
@@ -60,9 +60,9 @@ pub(crate) fn read(
     let bits = f64::from(steady.bytes) * 8.0;
     let start = *observed.sent.first()?;
     let at = |i: usize| Some(observed.sent.get(i)?.saturating_sub(start) as f64 * 1e-9);
-    // At each loss the bucket was empty, so that what passed from one to the next is what its rate gave meanwhile. Where
-    // they are far apart the sender had paused, and what would not fit into the bucket was never given. What is lost at
-    // random below it has not taken tokens here, or has, if it is lost behind: a small share in either case.
+    // At each loss the bucket was empty, so the packets between two losses used the tokens of that time. If the losses
+    // are far apart, the sender had paused and the full bucket discarded tokens, so such pairs are left out. Random
+    // losses distort this by their small share.
     let lost: Vec<usize> = (0..observed.sent.len())
         .filter(|i| observed.arrived.get(*i).is_some_and(Option::is_none))
         .collect();
@@ -81,7 +81,7 @@ pub(crate) fn read(
         return None;
     }
     let rate = passed * bits / seconds / (1.0 - below.share.value);
-    // The most that passed beyond the rate, from whatever moment on.
+    // The largest excess of passed bits over the rate, from any moment on.
     let (mut sum, mut least, mut held): (f64, f64, f64) = (0.0, 0.0, 0.0);
     for (i, arrived) in observed.arrived.iter().enumerate() {
         least = least.min(sum - rate * at(i)?);
@@ -101,7 +101,7 @@ mod tests {
     use crate::loss::count;
     use crate::statistics::wilson;
 
-    /// What passes a token bucket of 8 Mbit/s and 60 kB at 16 Mbit/s, by a host that stands still for 300 ms in the middle.
+    /// Output of a token bucket of 8 Mbit/s and 60 kB at 16 Mbit/s. The sending host pauses for 300 ms in the middle.
     #[test]
     fn a_host_that_stands_still_changes_neither_rate_nor_bucket() {
         let gap = Duration::from_micros(200);
@@ -128,7 +128,7 @@ mod tests {
         assert!((found.burst / 60e3 - 1.0).abs() < 0.05, "{found:?}");
     }
 
-    /// The lower load is as short as the time that is left, and is left out only where it would say nothing.
+    /// The lower load is shortened to the time that is left. If it would be too short to be useful, it is left out.
     #[test]
     fn the_lower_load_fits_into_what_is_left() {
         let gap = Duration::from_millis(2);

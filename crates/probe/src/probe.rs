@@ -10,40 +10,40 @@ use crate::statistics::Interval;
 use crate::train::{Observed, Purpose, Train};
 use narrows_base::{Duration, Time};
 
-/// A direction, seen from whoever probes.
+/// A direction, seen from the prober.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// To the server.
+    /// From the prober to the server.
     Up,
-    /// From the server.
+    /// From the server to the prober.
     Down,
 }
 
-/// What to do next.
+/// The next action of the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// Which end sends.
+    /// Direction, which decides the sending end.
     pub way: Way,
-    /// What.
+    /// The train to send.
     pub train: Train,
     /// When its receiver stops it.
     pub stop_at: StopAt,
 }
 
-/// What is known of one direction.
+/// Estimate of one direction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WayEstimate {
     /// Bits per second, with the headers of IP and UDP; without an upper end if no train was faster than the path.
     pub rate: Interval,
     /// Losses that no queue explains.
     pub loss: Option<Loss>,
-    /// Packets are up to so much later, seconds.
+    /// Packets are up to this many seconds later than without jitter.
     pub jitter: Option<f64>,
-    /// Packets that others overtook.
+    /// Packets that later ones overtook.
     pub reordering: Option<Reordering>,
-    /// A token bucket.
+    /// A token bucket, if one was detected.
     pub policer: Option<Policer>,
-    /// What became of the packets' ECN fields.
+    /// ECN fields of the packets at arrival.
     pub ecn: Ecn,
     /// With a train that fills it.
     pub buffer: Option<Buffer>,
@@ -53,12 +53,12 @@ pub struct WayEstimate {
     pub sent_bytes: u64,
 }
 
-/// What is known of a path.
+/// Estimate of a path.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
-    /// There.
+    /// From the prober to the server.
     pub up: WayEstimate,
-    /// And back.
+    /// From the server to the prober.
     pub down: WayEstimate,
     /// Round trip of a packet without length, with empty queues, in seconds.
     pub base_rtt: Interval,
@@ -76,41 +76,42 @@ const PHASES: [(Purpose, Way); 14] = [
     (Purpose::Below, Way::Down),
     (Purpose::Fill, Way::Up),
     (Purpose::Fill, Way::Down),
-    // A second look, of each direction according to what is not yet known of its losses.
+    // A second look, with more time for the direction in which the loss rate is less certain.
     (Purpose::Steady, Way::Up),
     (Purpose::Below, Way::Up),
     (Purpose::Steady, Way::Down),
     (Purpose::Below, Way::Down),
 ];
 
-/// Where the second looks at losses begin among the phases.
+/// Index of the first phase of the second looks at losses.
 const SECOND_LOOKS: usize = 10;
 
-/// Seconds of the phases whose length does not depend on what is left, without their round trips.
+/// Seconds of the phases with a fixed length, without their round trips.
 const RATE: f64 = 0.9;
 const RATE_ROUND_TRIPS: f64 = 1.6;
 const IDLE: f64 = 0.6;
-/// The search for the rate takes one of so many bytes at most.
+/// The search for the rate takes at most one byte in this many.
 const RATE_SHARE: u64 = 3;
-/// Filling takes this share of what is left at most, if it is wanted; the steady load has the rest.
+/// Filling takes at most this share of the time left, if it is wanted; the steady load has the rest.
 const FILL: f64 = 0.45;
-/// The first looks at losses take this share of the steady load's time each; the second ones share what is left at the end.
+/// Each first look at losses takes this share of the steady load's time; the second looks share the time left at the
+/// end.
 const FIRST_LOOK: f64 = 0.3;
-/// A first look is to last so many round trips.
+/// Minimum round trips of a first look.
 const LEAST_ROUND_TRIPS: f64 = 3.0;
-/// A second look at one direction is not worth less of the time than this.
+/// A second look at one direction is left out if its share of the time is below this.
 const LEAST_SHARE: f64 = 0.15;
-/// Round trips of a handshake and of the last answer.
+/// Round trips of a handshake and of the last report.
 const ENDS: f64 = 3.0;
 
-/// When the phases must be over, in seconds. What a phase does not need is left to those behind it.
+/// Times by which the phases must be over, in seconds. Time that a phase does not use is left to later ones.
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
     rtt: f64,
     /// Of one direction, round trips included.
     rate: f64,
     idle: f64,
-    /// The first look at one direction.
+    /// First look at one direction.
     first_look: f64,
     fill_over: f64,
     total: f64,
@@ -120,12 +121,12 @@ impl Schedule {
     fn new(rtt: f64, fill: bool) -> Schedule {
         let total = (MAX_TIME.as_secs_f64() - ENDS * rtt).max(1.0);
         let (rate, idle) = (RATE + RATE_ROUND_TRIPS * rtt, IDLE + rtt);
-        // On a path of many seconds nothing fits; each gets its share of what there is.
+        // On a path with a round trip of seconds, the phases are shortened in proportion.
         let scale = (0.7 * total / (2.0 * (rate + idle))).min(1.0);
         let (rate, idle) = (rate * scale, idle * scale);
         let rest = total - 2.0 * (rate + idle);
         let fill = if fill { FILL * rest } else { 0.0 };
-        // Where round trips would take most of it, there is one look each.
+        // If round trips would take most of the time, each direction has only one look.
         let looks = rest - fill;
         let two = FIRST_LOOK * looks > LEAST_ROUND_TRIPS * rtt;
         let first_look = if two { FIRST_LOOK * looks } else { 0.5 * looks };
@@ -133,7 +134,8 @@ impl Schedule {
         Schedule { rtt, rate, idle, first_look, fill_over, total }
     }
 
-    /// When a phase that begins now must be over; `unknown` is how far losses there and back are from being known.
+    /// Time by which a phase that begins now must be over. `unknown` is the uncertainty of the loss rate in each
+    /// direction, see [`Direction::unknown`].
     fn end(&self, phase: usize, now: f64, unknown: [f64; 2]) -> f64 {
         let end = match PHASES.get(phase) {
             Some((Purpose::Open | Purpose::Rate, Way::Up)) => self.rate,
@@ -146,7 +148,7 @@ impl Schedule {
                 now + left * second_look(self.first_look / left, unknown)
             }
             Some((Purpose::Steady, Way::Down)) | None => self.total,
-            // A look at a lower load takes its time from the phases behind it.
+            // A look at a lower load takes its time from the later phases.
             Some((Purpose::Below, _)) => now + IDLE + self.rtt,
             Some((Purpose::Fill, Way::Up)) => now + 0.5 * (self.fill_over - now),
             Some((Purpose::Fill, Way::Down)) => self.fill_over,
@@ -155,8 +157,8 @@ impl Schedule {
     }
 }
 
-/// The share of the way there in the time of the second looks. Intervals shrink with the root of the time, and each
-/// way has had `had` times what is left.
+/// The forward direction's share of the time of the second looks. Intervals shrink with the root of the time. Each
+/// direction has already used `had` times the time that is left.
 fn second_look(had: f64, unknown: [f64; 2]) -> f64 {
     let [up, down] = unknown.map(|u| u * u);
     match up / (up + down).max(f64::MIN_POSITIVE) * (1.0 + 2.0 * had) - had {
@@ -166,7 +168,7 @@ fn second_look(had: f64, unknown: [f64; 2]) -> f64 {
     }
 }
 
-/// A probe of a path. Call [`next`](Probe::next), send that train, and give what was seen of it to
+/// A probe of a path. The caller sends the train that [`next`](Probe::next) returns, and passes its observation to
 /// [`on_train`](Probe::on_train).
 #[derive(Clone, Debug)]
 pub struct Probe {
@@ -197,7 +199,7 @@ impl Probe {
         }
     }
 
-    /// The next train; `None` when it is over.
+    /// The next train; `None` when the probe is over.
     pub fn next(&mut self, now: Time) -> Option<Step> {
         while let Some((purpose, way)) = PHASES.get(self.phase) {
             let end = *self.end.get_or_insert_with(|| {
@@ -206,12 +208,13 @@ impl Probe {
                     self.schedule.end(self.phase, now.since(self.began).as_secs_f64(), unknown);
                 self.began + Duration::from_secs_f64(end)
             });
-            // The train takes its round trip besides.
+            // The train's round trip is added to its duration.
             let left = end.since(now + self.rtt);
             let wanted = self.fill || *purpose != Purpose::Fill;
             if wanted {
                 let budget = self.sent[*way as usize];
-                // On a fast path the search for the rate would take all bytes, and nothing would be known of losses.
+                // On a fast path the search for the rate would use all bytes and leave no budget for the measurement of
+                // losses.
                 let kept = match purpose {
                     Purpose::Open | Purpose::Rate => MAX_BYTES - MAX_BYTES / RATE_SHARE,
                     _ => 0,
@@ -220,7 +223,7 @@ impl Probe {
                 let train = self.ways[*way as usize].next(*purpose, left, bytes);
                 let fits = |t: &Train| budget.check(t.packets, t.bytes, t.gap).is_ok();
                 if let Some(train) = train.filter(fits) {
-                    // Late, only what nothing is known without is sent, and once.
+                    // When time is up, only the indispensable trains are sent, and once.
                     if left == Duration::ZERO {
                         self.go_on();
                     }
@@ -237,7 +240,7 @@ impl Probe {
         (self.phase, self.end) = (self.phase + 1, None);
     }
 
-    /// What became of it; fewer packets than were to be sent, if it was stopped.
+    /// Adds a train's observation. A stopped train has fewer packets than planned.
     pub fn on_train(&mut self, step: &Step, observed: Observed) {
         self.sent[step.way as usize].count(observed.sent.len(), step.train.bytes);
         self.ways[step.way as usize].on_train(&step.train, observed);
@@ -246,12 +249,12 @@ impl Probe {
         }
     }
 
-    /// How far it is, from 0 to 1.
+    /// Progress from 0 to 1, by time.
     pub fn progress(&self, now: Time) -> f64 {
         (now.since(self.began).as_secs_f64() / MAX_TIME.as_secs_f64()).min(1.0)
     }
 
-    /// What is known. `None` if too little came through to say anything.
+    /// The estimate so far. `None` if too few packets arrived.
     pub fn estimate(&self) -> Option<Estimate> {
         let [up, down] = &self.ways;
         let way = |direction: &Direction, sent: &Budget| {

@@ -3,7 +3,7 @@
 //!
 //! A train that arrives more slowly than it was sent has passed the bottleneck at the bottleneck's rate; one that
 //! arrives as it was sent has not found it, and the next one is faster. Packets are counted by their numbers: one
-//! that is lost behind the bottleneck has taken its time there.
+//! that is lost behind the bottleneck has used its transmission time there.
 
 use crate::statistics::{Interval, Line, Sample, least_squares, mean};
 use crate::train::{Observed, Purpose, Train};
@@ -15,14 +15,14 @@ pub const MAX_EXCESS: f64 = 1.2;
 pub const OPENING_PACKETS: u32 = 10;
 /// Packets of a train for the rate. The IP packet that every path carries is 1280 bytes long.
 pub const FULL_BYTES: u32 = 1200;
-/// On slow paths they are shorter, so that a train of [`USUAL_PACKETS`] takes no longer than [`LONGEST`] seconds.
+/// Bytes of packets on slow paths, so that a train of [`USUAL_PACKETS`] takes no longer than [`LONGEST`] seconds.
 const SHORT_BYTES: u32 = 300;
 const USUAL_PACKETS: f64 = 88.0;
 const LONGEST: f64 = 0.25;
 
-/// Bits per second: no more is believed, whatever the other end reports.
+/// Highest rate in bits per second; higher reports of the peer are capped.
 pub(crate) const MAX_RATE: f64 = 10e9;
-/// Once the rate is about known.
+/// Factor by which trains exceed the rate once it has been found.
 const SMALL_EXCESS: f64 = 1.1;
 /// Packets that a train makes wait at its end.
 const QUEUED: f64 = 8.0;
@@ -31,14 +31,14 @@ const FEWEST: usize = 4;
 const MOST: usize = 12;
 /// Packets of a train that fills a queue.
 const FEWEST_OF_FILL: usize = 60;
-/// Enough is known where the interval is so narrow.
+/// The search ends when the interval is this narrow, as a share of the rate.
 const NARROW: f64 = 0.015;
 /// Clocks and timers of hosts: the interval is no narrower.
 const FLOOR: f64 = 0.004;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RateSearch {
-    /// Bits per second.
+    /// Current estimate in bits per second.
     estimate: Option<f64>,
     excess: f64,
     /// Rates that were found.
@@ -49,7 +49,7 @@ pub(crate) struct RateSearch {
 }
 
 impl RateSearch {
-    /// The next train; `None` when the rate is known well.
+    /// The next train; `None` once the interval is narrow enough.
     pub fn next(&mut self) -> Option<Train> {
         let Some(estimate) = self.estimate else {
             let (packets, bytes) = (OPENING_PACKETS, FULL_BYTES);
@@ -66,7 +66,7 @@ impl RateSearch {
             return None;
         }
         self.excess = if self.found.is_empty() { MAX_EXCESS } else { SMALL_EXCESS };
-        // What arrived permits as much again, as in slow start.
+        // As in slow start, as many packets as arrived may be sent in addition.
         let packets = (QUEUED / (1.0 - 1.0 / self.excess)) as u32;
         let packets = packets.min(self.arrived.max(OPENING_PACKETS) + OPENING_PACKETS);
         let bytes = (estimate * LONGEST / 8.0 / USUAL_PACKETS) as u32;
@@ -75,7 +75,7 @@ impl RateSearch {
         Some(Train { purpose: Purpose::Rate, packets, bytes, gap, ce: 0 })
     }
 
-    /// What was seen of it.
+    /// Adds the observation of a train.
     pub fn on_train(&mut self, train: &Train, observed: &Observed) {
         let bits = f64::from(train.bytes) * 8.0;
         self.arrived = self.arrived.saturating_add(observed.count() as u32);
@@ -84,7 +84,8 @@ impl RateSearch {
             arrivals.retain(|(i, _)| *i < observed.sent.len() / 2);
         }
         let Some(line) = least_squares(&arrivals) else {
-            // Nearly nothing came through: half of what was tried, or of the first train in a second.
+            // Nearly all packets were lost: assume half of the rate of the train, or of the first train's bits in a
+            // second.
             let tried = self.estimate.unwrap_or(bits * f64::from(train.packets));
             self.estimate = Some(tried * 0.5);
             return;
@@ -114,7 +115,7 @@ impl RateSearch {
         }
     }
 
-    /// A train that fills a queue says it, too, where there was no time for more of the others.
+    /// Also uses a train that fills a queue, if there was no time for enough trains of the search.
     pub fn on_fill(&mut self, train: &Train, observed: &Observed) {
         let first_loss = observed.arrived.iter().position(Option::is_none);
         let mut arrivals = observed.arrival_times();
@@ -128,7 +129,7 @@ impl RateSearch {
         }
     }
 
-    /// Bits per second, as far as is known.
+    /// Rate in bits per second, with the interval found so far.
     pub fn interval(&self) -> Option<Interval> {
         match mean(&self.found, FLOOR) {
             Some(found) => Some(found),
@@ -137,8 +138,8 @@ impl RateSearch {
     }
 }
 
-/// The rate by a line through the arrivals of packets of so many bits. The error of a slope falls with the cube of
-/// their number.
+/// The rate by a line through the arrivals of packets of `bits` bits. The error of a slope falls with the cube of the
+/// number of packets.
 fn sample(bits: f64, line: Line, packets: usize) -> Sample {
     let (slope, n) = (line.slope.max(bits / MAX_RATE), packets as f64);
     let value = bits / slope;

@@ -45,16 +45,16 @@ impl LinkPacket for ProbePacket {
     }
 }
 
-/// A path of two links whose ends have clocks of their own.
+/// A path of two links. Each end has its own clock.
 pub struct SimulatedPath {
     links: [Link<ProbePacket>; 2],
     delays: [Duration; 2],
     key: RandomKey,
     sent: u64,
-    /// The server's clock: ahead by so much, and faster by that share.
+    /// The server's clock: its offset, and the share by which it is faster.
     offset_ns: u64,
     drift: f64,
-    /// Hosts send up to so much late.
+    /// Largest delay of a packet in the sending host.
     host_delay: Duration,
     clears_ecn: bool,
     /// The share of each train's packets that a host sends before the train's time is over.
@@ -64,7 +64,7 @@ pub struct SimulatedPath {
 }
 
 impl SimulatedPath {
-    /// The way to the server and the way back.
+    /// A path with these links to the server and from it.
     ///
     /// # Errors
     /// A link that cannot be built.
@@ -119,7 +119,7 @@ impl SimulatedPath {
         self.offset_ns + at.as_nanos() + (at.as_nanos() as f64 * self.drift) as u64
     }
 
-    /// What is seen of a train, and when the client knows it.
+    /// Sends a train. Returns its observation, and the time at which the client has it.
     fn send(&mut self, step: &Step, now: Time) -> (Observed, Time) {
         let Step { way, train, stop_at } = step;
         let (to_server, back) = match way {
@@ -162,7 +162,7 @@ impl SimulatedPath {
             self.links[*way as usize].accept(at, packet, &mut ());
             sent.push(at);
         }
-        // All that still comes within the patience of a real probe.
+        // All packets that arrive within the timeout of a real probe.
         drain(&mut self.links[*way as usize], last + Duration::from_secs(5), &mut stopped);
         let over = arrivals.last().map_or(last, |a| a.2);
         let report = match way {

@@ -1,13 +1,13 @@
 //! The statistics that the estimates need: intervals of means and shares, and lines.
 
-/// A value and the interval that holds the truth in 95 of 100 cases.
+/// A value and its 95% confidence interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Interval {
-    /// The best guess.
+    /// Point estimate.
     pub value: f64,
     /// Lower end.
     pub low: f64,
-    /// Upper end; infinite where only a lower bound is known.
+    /// Upper end; infinite if only a lower bound was measured.
     pub high: f64,
 }
 
@@ -16,7 +16,7 @@ impl Interval {
     pub fn at_least(value: f64) -> Interval {
         Interval { value, low: value, high: f64::INFINITY }
     }
-    /// This and no other.
+    /// The exact value.
     pub fn exactly(value: f64) -> Interval {
         Interval { value, low: value, high: value }
     }
@@ -42,13 +42,13 @@ const T: [f64; 10] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.2
 pub(crate) struct Sample {
     pub value: f64,
     pub weight: f64,
-    /// Its standard error, as far as one sample can tell.
+    /// Its standard error, estimated from this sample alone.
     pub error: f64,
 }
 
-/// Of fewer samples the scatter says less than their own errors.
+/// With fewer samples, their scatter is less reliable than their own errors.
 const FEW: usize = 3;
-/// Neighbouring errors are alike: a line's own error is too small by about so much.
+/// Neighbouring errors are correlated: a line's own error is too small by about this factor.
 const ALIKE: f64 = 2.0;
 
 /// Mean of samples, and its interval; no narrower than `floor` of the mean.
@@ -72,7 +72,8 @@ pub(crate) fn mean(samples: &[Sample], floor: f64) -> Option<Interval> {
     Some(Interval { value, low: value - half, high: value + half })
 }
 
-/// Wilson's interval of a share: `hits` of `n`, which may be fewer than were counted where neighbours are alike.
+/// Wilson's interval of a share: `hits` of `n`, which is below the number of counted packets if neighbours are
+/// correlated.
 pub(crate) fn wilson(hits: f64, n: f64) -> Interval {
     if n <= 0.0 {
         return Interval { value: 0.0, low: 0.0, high: 1.0 };
@@ -111,7 +112,7 @@ pub(crate) fn least_squares(points: &[(usize, f64)]) -> Option<Line> {
     Some(Line { slope, slope_error: (rest / (n - 2.0) / xx).sqrt() })
 }
 
-/// The value below which the share `q` of them is; they need not be in order.
+/// The quantile `q` of the values, which need not be in order.
 pub(crate) fn quantile(values: &[f64], q: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,19 +1,19 @@
-//! A train of packets: what is to be sent, and what was seen of it.
+//! A train of packets: its plan, and its observation.
 
 use narrows_base::Duration;
 
-/// What a train is for.
+/// Purpose of a train.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
     /// A first estimate of the rate: a few packets back to back.
     Open,
     /// The rate: somewhat faster than the estimate, too short to fill a queue.
     Rate,
-    /// Base delay and jitter: small packets so far apart that none meets another.
+    /// Base delay and jitter: small packets, far enough apart that they do not queue behind each other.
     Idle,
     /// Losses and reordering: a steady load below the rate.
     Steady,
-    /// The same well below what arrived of the steady load: tells a policer from random loss.
+    /// The same well below the steady load's arrival rate: distinguishes a policer from random loss.
     Below,
     /// The buffer: faster than the rate until packets are dropped.
     Fill,
@@ -22,7 +22,7 @@ pub enum Purpose {
 /// A train to send: packets of one size, evenly spaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Train {
-    /// What it is for.
+    /// Purpose of the train.
     pub purpose: Purpose,
     /// Number of packets.
     pub packets: u32,
@@ -30,7 +30,8 @@ pub struct Train {
     pub bytes: u32,
     /// From one packet to the next.
     pub gap: Duration,
-    /// The last so many leave with their ECN field set to CE, as a router would set it; the others with ECT(0).
+    /// Number of packets at the end that leave with their ECN field set to CE, as a router would set it. Earlier ones
+    /// leave with ECT(0).
     pub ce: u32,
 }
 
@@ -50,16 +51,16 @@ impl Train {
 pub struct Arrival {
     /// Which packet of the train.
     pub index: u32,
-    /// When it arrived.
+    /// Arrival time by the receiver's clock.
     pub at_ns: u64,
-    /// Its ECN field.
+    /// ECN field at arrival.
     pub ecn: u8,
 }
 
-/// What became of a train's packets.
+/// Send and arrival times of a train's packets.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// When each packet left, ns by the sender's clock; as many as were sent.
+    /// Send time of each packet that was sent, ns by the sender's clock.
     pub sent: Vec<u64>,
     /// When each arrived, ns by the receiver's clock; `None` if it did not.
     pub arrived: Vec<Option<u64>>,
@@ -87,14 +88,14 @@ impl Observed {
         }
         Observed { sent, arrived, ecn, late }
     }
-    /// Bits per second that its packets made: a busy host sends more slowly than it is to.
+    /// Sending rate in bits per second: a busy host sends more slowly than planned.
     pub fn load(&self, train: &Train) -> f64 {
         let (Some(first), Some(last)) = (self.sent.first(), self.sent.last()) else { return 0.0 };
         let seconds = last.saturating_sub(*first) as f64 * 1e-9;
         let bits = f64::from(train.bytes) * 8.0 * (self.sent.len() as f64 - 1.0);
         if seconds > 0.0 { bits / seconds } else { f64::INFINITY }
     }
-    /// How many arrived.
+    /// Number of packets that arrived.
     pub fn count(&self) -> usize {
         self.arrived.iter().flatten().count()
     }

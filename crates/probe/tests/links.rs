@@ -78,7 +78,7 @@ fn what_becomes_of_ecn_is_known() {
     assert_eq!(of(&full), (EcnVerdict::Passes, false, false));
 }
 
-/// What it prints is what the commands read.
+/// The printed link can be read by the commands.
 #[test]
 fn the_link_reads_back() {
     for link in LINKS {
@@ -106,7 +106,7 @@ fn no_train_is_refused_at_any_rate_and_delay() {
                 let estimate = path.probe(fill).unwrap_or_else(|| panic!("{case}: no estimate"));
                 for way in [&estimate.up, &estimate.down] {
                     assert!(way.sent_bytes <= MAX_BYTES, "{case}: {way:?}");
-                    // Where round trips take all the time there is none for a steady load.
+                    // If round trips use all the time, there is no steady load.
                     let known = way.loss.is_some() || delay == "1000ms";
                     assert!(known, "{case}: nothing known of losses");
                 }

@@ -1,7 +1,7 @@
 //! Translates quinn's calls into the events of Narrows' controllers.
 //!
 //! Controllers count packets of the MTU, quinn counts bytes. Acknowledgements are collected until
-//! [`on_end_acks`](Controller::on_end_acks), because only then is it known what is still in flight.
+//! [`on_end_acks`](Controller::on_end_acks), the first call with the bytes in flight.
 
 use crate::sent_log::SentLog;
 use narrows_base::{Duration, Rate, Time};
@@ -46,8 +46,7 @@ pub struct Adapter {
     round_end: u64,
     /// When the present recovery began.
     recovery: Option<Time>,
-    /// Number of packets with a known outcome, which serves as packet number, since quinn passes
-    /// none.
+    /// Number of acknowledged and lost packets. It serves as packet number, since quinn passes no packet numbers.
     outcomes: u64,
 }
 

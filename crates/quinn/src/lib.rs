@@ -11,14 +11,14 @@
 //! ```
 //!
 //! Any controller of `narrows list controllers` that is driven by acknowledgements can be used, with its parameters:
-//! `"vegas(alpha=2,beta=4)"`, `"bbr3"`, `"stpd"`. How differences between quinn's trait and ours are handled:
+//! `"vegas(alpha=2,beta=4)"`, `"bbr3"`, `"stpd"`. How differences between quinn's trait and Narrows' trait are handled:
 //!
 //! | quinn | here |
 //! |---|---|
-//! | no pacing rate: it paces 1.25 windows per smoothed RTT | if a controller sets a rate, the window is limited to what that rate carries in a smoothed RTT |
+//! | no pacing rate: it paces 1.25 windows per smoothed RTT | if a controller sets a rate, the window is at most that rate times the smoothed RTT |
 //! | no ticks | due ticks are delivered with the next packet or acknowledgement |
 //! | one call for several sent packets | the same number of packets of the path's MTU |
-//! | no packet numbers of what was acknowledged, and only the total of losses | controllers that need packet numbers, or have a receiver side, are [refused](Error::NeedsRrtp) |
+//! | no packet numbers of acknowledged packets, and only the total of losses | controllers that need packet numbers, or have a receiver side, are [refused](Error::NeedsRrtp) |
 //! | spurious losses are not reported | they stay losses |
 //!
 //! RTTs are measured per packet and include the peer's ACK delay.
@@ -69,7 +69,7 @@ impl std::fmt::Display for Error {
             ),
             Error::Unresponsive(name) => write!(
                 f,
-                "{name} sends at a told rate, which quinn's window cannot express: use rrtp+{name} over rrtp"
+                "{name} sends at a fixed rate, which quinn's window cannot express: use rrtp+{name} over rrtp"
             ),
         }
     }
@@ -136,7 +136,7 @@ impl Controllers {
         self.initial_window = packets.clamp(1.0, 1e6);
         self
     }
-    /// What is known about the path in advance.
+    /// Properties of the path that are given in advance.
     #[must_use]
     pub fn with_hints(mut self, hints: PathHints) -> Controllers {
         self.hints = hints;

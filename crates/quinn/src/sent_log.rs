@@ -1,5 +1,5 @@
-//! What had been delivered when a packet was sent, for delivery-rate samples
-//! (draft-cheng-iccrg-delivery-rate-estimation). quinn identifies a packet by its send time.
+//! Delivery counts at the time of sending, for delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation).
+//! quinn identifies a packet by its send time.
 
 use narrows_base::{Duration, Time};
 use narrows_congestion::RateSample;
@@ -16,7 +16,7 @@ struct Moment {
     /// Packets delivered until then, and when the last of them was.
     delivered: u64,
     delivered_at: Time,
-    /// Send time of the packet whose delivery began the interval.
+    /// Send time of the packet acknowledged at the beginning of the interval.
     first_sent: Time,
     app_limited: bool,
 }
@@ -30,7 +30,7 @@ pub struct SentLog {
 }
 
 impl SentLog {
-    /// Packets are sent; `is_first` if nothing else is in flight.
+    /// Adds sent packets; `is_first` if no other packet is in flight.
     pub fn sent(&mut self, now: Time, is_first: bool, app_limited: bool) {
         if is_first {
             (self.delivered_at, self.first_sent) = (now, now);

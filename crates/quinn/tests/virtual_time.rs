@@ -1,4 +1,4 @@
-//! quinn's own state machines over a simulated link, in virtual time: what the controllers do inside quinn.
+//! quinn's own state machines over a simulated link, in virtual time: behaviour of the controllers inside quinn.
 //!
 //! TLS draws its keys from the system, so that two runs differ in packet bytes; lengths, times and losses do not.
 
@@ -46,7 +46,7 @@ struct End {
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
     remote: SocketAddr,
-    /// What it sends goes over this.
+    /// Link of its outgoing packets.
     link: Link<Datagram>,
     sent: Vec<Vec<u8>>,
 }
@@ -92,7 +92,7 @@ impl End {
         }
     }
 
-    /// Lets timers run out and packets leave; when it wants to be called next.
+    /// Handles due timers and sends packets. Returns the time of the next call.
     fn drive(&mut self, now: Time, instant: Instant) -> Option<Instant> {
         let (handle, mut connection) = self.connection.take()?;
         if connection.poll_timeout().is_some_and(|at| at <= instant) {
@@ -155,7 +155,7 @@ fn configs(factory: Factory) -> (ServerConfig, ClientConfig) {
     (server, client)
 }
 
-/// A bulk transfer of so many seconds over a link, written as for `narrows speed --link`.
+/// A bulk transfer of `seconds` seconds over a link, written as for `narrows speed --link`.
 fn bulk(factory: Factory, link: &str, seconds: u64) -> Outcome {
     let link = narrows_scenario::Link::parse(link, Path::new("")).unwrap().folded().unwrap();
     let rtt = link.forward.delay + link.back.delay;
@@ -266,7 +266,7 @@ fn rrtp_keeps_a_lossy_link_busy_and_its_queue_short() {
     assert!(ours.mean_rtt_ms < 60.0, "{ours:?}");
 }
 
-/// quinn tells less than rrtp: nobody may run away for want of it.
+/// quinn reports less than rrtp; this must not make a controller exceed the path's capacity.
 #[test]
 fn every_controller_fills_a_clean_link_without_flooding_it() {
     for entry in narrows_congestion::CONTROLLERS.iter() {
@@ -281,7 +281,7 @@ fn every_controller_fills_a_clean_link_without_flooding_it() {
 
 /// Not a test: prints what docs/benchmarks.md shows.
 #[test]
-// It asserts nothing, and CI's time is for what can fail: the tests above hold what the table shows.
+// It has no assertions, so CI skips it: the tests above check the values of the table.
 #[ignore = "prints the table of docs/benchmarks.md and asserts nothing: -- --ignored --nocapture table"]
 fn table() {
     for loss in ["0%", "1%", "5%", "10%"] {

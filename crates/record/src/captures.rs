@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 /// Bytes that are written together.
 const BUFFER: usize = 1 << 20;
 
-/// One end's file.
+/// Capture file of one end.
 struct Capture {
     name: &'static str,
     path: PathBuf,
     packets: Packets<BufWriter<File>>,
 }
 
-/// All of them.
+/// The capture files of all ends.
 pub struct Captures {
     folder: PathBuf,
-    /// The first end's, until that end is known.
+    /// The file of the first end, before that end is added.
     first: Option<File>,
     files: Vec<Capture>,
 }
@@ -71,13 +71,13 @@ impl Captures {
         write(&mut capture.packets).map_err(|e| cannot(&capture.path, &e))
     }
 
-    /// Packets that are in the files, and those that came when one was full.
+    /// Packets written, and packets left out because a file was full.
     pub fn counts(&self) -> (u64, u64) {
         let all = self.files.iter().map(|c| (c.packets.written, c.packets.beyond));
         all.fold((0, 0), |sum, c| (sum.0 + c.0, sum.1 + c.1))
     }
 
-    /// Ends the files, and returns their paths; where no end came, the first one is empty of packets.
+    /// Closes the files and returns their paths. Without any end, the first file has no packets.
     pub fn finish(mut self) -> Result<Vec<PathBuf>, String> {
         if self.files.is_empty() {
             self.of("none")?;
@@ -90,7 +90,7 @@ impl Captures {
     }
 }
 
-/// A line that says which file cannot be written.
+/// The message about a file that cannot be written.
 pub fn cannot(path: &Path, e: &io::Error) -> String {
     format!("cannot write {}: {}", path.display(), plain(e))
 }

@@ -7,7 +7,7 @@ use narrows_net::Clock;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// Told by whoever has the link.
+/// Records an emulated link. The emulator calls its methods.
 #[derive(Debug)]
 pub struct IpLinkRecord {
     ends: [usize; 2],
@@ -39,7 +39,7 @@ impl IpLinkRecord {
         self.queue.offer_packet(*end, packet.len(), || IpPacket { at, bytes: packet.to_vec() });
     }
 
-    /// From now on its counts are looked at, until it is over.
+    /// Samples its counts from now on, until the link has stopped.
     pub fn watch(&self, link: Box<dyn ObservedLink>) {
         let [first, _] = self.ends;
         self.observers.add_link(first, link);

@@ -48,11 +48,11 @@ use std::time::{Duration, Instant};
 use tap::{EndTap, Observers, Queue};
 use writer::Writer;
 
-/// Between two looks at the connections.
+/// Interval between samples of the connections.
 const EVERY: Duration = Duration::from_millis(10);
-/// A closed endpoint's last words are waited for so long.
+/// Longest wait for the last events of a closed endpoint.
 const PATIENCE: Duration = Duration::from_millis(1500);
-/// A recording that goes on.
+/// A recording in progress.
 #[derive(Debug)]
 pub struct Recorder {
     folder: PathBuf,
@@ -70,11 +70,11 @@ struct Threads {
 }
 
 impl Recorder {
-    /// Begins a recording in `folder`, which is made if need be. Of an earlier recording there the
-    /// connections' files are removed, the others written over.
+    /// Begins a recording in `folder`, which is created if necessary. Connections' files of an earlier recording are
+    /// removed, other files are overwritten.
     ///
     /// # Errors
-    /// One line that says what cannot be made.
+    /// One line that names the file or folder that cannot be created.
     pub fn start(folder: &Path, about: About) -> Result<Recorder, String> {
         let cannot = |what: &Path, e: &std::io::Error| {
             format!("--record: cannot write {}: {}", what.display(), plain(e))
@@ -104,36 +104,36 @@ impl Recorder {
         })
     }
 
-    /// What an endpoint is given, to be recorded under this name.
+    /// The tap that records an endpoint under this name.
     pub fn tap(&self, name: &'static str) -> Arc<dyn Tap> {
         Arc::new(EndTap::new(name, self.queue.clone(), self.observers.clone()))
     }
 
-    /// What a relay is given, to be recorded.
+    /// The tap that records a relay.
     pub fn watch(&self) -> Arc<dyn RelayTap> {
         Arc::new(RelayWatch::new(self.queue.clone(), self.observers.clone()))
     }
 
-    /// For an emulated link between two ends of these names, whose times are by this clock.
+    /// Records an emulated link between two ends of these names. Its times are by this clock.
     pub fn ip_link(&self, names: [&'static str; 2], clock: Clock) -> IpLinkRecord {
         IpLinkRecord::new(names, clock, self.queue.clone(), self.observers.clone())
     }
 
-    /// Something that a reader of the report should know.
+    /// Adds a note for readers of the report.
     pub fn note(&self, line: String) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     }
 
-    /// Ends it and writes what is written at the end; to be called when the endpoints are closed.
-    /// None if it was ended before.
+    /// Ends the recording and writes the final files. To be called when the endpoints are closed. Returns `None` if the
+    /// recording was ended before.
     ///
     /// # Errors
-    /// One line that names the file and what went wrong.
+    /// One line that names the file and the error.
     pub fn finish(&self) -> Result<Option<Recording>, String> {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(threads) = threads else { return Ok(None) };
         let begun = Instant::now();
-        // What is left to say when connections close belongs to the recording.
+        // The last events of closing connections belong to the recording.
         while self.observers.any() && begun.elapsed() < PATIENCE {
             std::thread::sleep(EVERY);
         }
@@ -154,7 +154,7 @@ impl Drop for Recorder {
     }
 }
 
-/// Looks at the connections until it is told to stop.
+/// Samples the connections until `stop` is set.
 fn sample(queue: &Arc<Queue>, observers: &Observers, stop: &AtomicBool) {
     let mut due = Instant::now();
     loop {
@@ -164,7 +164,7 @@ fn sample(queue: &Arc<Queue>, observers: &Observers, stop: &AtomicBool) {
             return;
         }
         let now = Instant::now();
-        // What was missed is not made up for.
+        // Missed samples are skipped.
         due = if due + EVERY > now { due + EVERY } else { now + EVERY };
         std::thread::sleep(due - now);
     }

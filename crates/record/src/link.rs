@@ -16,7 +16,7 @@ pub struct Links {
     rows: [Rows; 2],
     /// At the last row.
     recorded: [DirectionStats; 2],
-    /// Now.
+    /// Counts of each direction at the last sample.
     last: [DirectionStats; 2],
     /// Most that waited: since the last row, and ever.
     most: [(usize, usize); 2],
@@ -41,7 +41,7 @@ impl Links {
         }
     }
 
-    /// What was seen at a time, s; the `last` makes a row of its own however soon it comes.
+    /// Adds a sample at time `at`, s. The `last` sample always makes a row of its own.
     pub fn add(&mut self, at: f64, look: &RelaySnapshot, last: bool) {
         self.end = self.end.max(at);
         self.last = ways(look);
@@ -86,7 +86,7 @@ impl Links {
         )
     }
 
-    /// Seconds from the beginning to the last look.
+    /// Seconds from the beginning to the last sample.
     pub fn seconds(&self) -> f64 {
         self.end
     }

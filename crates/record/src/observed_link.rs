@@ -1,13 +1,13 @@
-//! What a recording asks a link, again and again.
+//! The interface by which a recording samples a link.
 
 use narrows_net::relay::{RelayObserver, RelaySnapshot};
 use std::fmt;
 
-/// A link's counts, looked at as often as somebody likes.
+/// A link's counts, sampled at any rate.
 pub trait ObservedLink: Send + fmt::Debug {
-    /// What is seen now.
+    /// The counts at present.
     fn look(&self) -> RelaySnapshot;
-    /// Whether it has stopped: what is seen from then on stays.
+    /// Whether the link has stopped, so that its counts no longer change.
     fn is_over(&self) -> bool;
 }
 

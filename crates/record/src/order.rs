@@ -1,13 +1,13 @@
-//! Events in the order of their times. A datagram that waited in the kernel has the time at which it came there, so it is
-//! told after those that were sent meanwhile; two ends and the sampler are threads of their own.
+//! Sorts events by their times. A datagram that waited in the kernel has the time of its arrival there, so it is
+//! reported after datagrams that were sent in the meantime. Both ends and the sampler are separate threads.
 
 use super::tap::RecordEvent;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// An event waits so long for earlier ones. A thread that does not run for a second under load delays all that it tells.
+/// Time for which an event waits for earlier ones. Under load a thread may be delayed by a second, with all its events.
 const HOLD: Duration = Duration::from_secs(1);
-/// Bytes that wait for their order at most.
+/// Most bytes of waiting events.
 const MAX_BYTES: usize = 16 << 20;
 
 struct Waiting {
@@ -19,17 +19,17 @@ struct Waiting {
 /// Events that wait for earlier ones.
 #[derive(Default)]
 pub struct Order {
-    /// By nanoseconds since 1970, and by the order in which they came.
+    /// By nanoseconds since 1970, and by the order of arrival.
     waiting: BTreeMap<(u64, u64), Waiting>,
     bytes: usize,
     count: u64,
     latest: u64,
-    /// Events that came too late for their place, and have the time of the one before.
+    /// Events that were too late for their place. They have the time of the event before them.
     pub late: u64,
 }
 
 impl Order {
-    /// Adds an event of a time, nanoseconds since 1970, that came now.
+    /// Adds an event of time `at`, nanoseconds since 1970, which arrived at `now`.
     pub fn add(&mut self, at: u64, event: RecordEvent, now: Instant) {
         let bytes = event.cost();
         self.bytes += bytes;
@@ -76,7 +76,7 @@ mod tests {
         let later = begun + HOLD;
         let times: Vec<u64> = std::iter::from_fn(|| order.due(later)).map(|e| e.0).collect();
         assert_eq!((times, order.late), (vec![10, 20, 30], 0));
-        // An earlier time than what has left: it keeps its place, and is counted.
+        // Earlier than the last event that was passed on: it keeps its place, and is counted.
         order.add(25, packet(1), later);
         assert!(order.due(later).is_none());
         assert_eq!((order.next().map(|e| e.0), order.late), (Some(30), 1));

@@ -16,7 +16,7 @@ use narrows_transport::connection::Stats;
 use std::path::Path;
 
 impl Writer {
-    /// Writes series, summary and report; says what there is.
+    /// Writes series, summary and report, and returns the recording.
     pub(super) fn finish(
         mut self,
         folder: &Path,
@@ -55,7 +55,7 @@ impl Writer {
         }
         if self.order.late > 0 {
             notes.push(format!(
-                "{} events were told more than a second late: they have the time of the one before",
+                "{} events were reported more than a second late: they have the time of the one before",
                 self.order.late
             ));
         }
@@ -85,7 +85,7 @@ impl Writer {
             kept = rest;
             results.extend(one(&self.about.protocol, end, own));
         }
-        // Where both ends are in this process, first the one that asked.
+        // If both ends are in this process, the client is first.
         results.sort_by_key(|r: &ProtocolOutcome| r.group != "client");
         results.extend(links.into_iter().flat_map(|l| l.outcomes(&self.about.ways)));
         Outcome {
@@ -105,7 +105,7 @@ impl Writer {
     }
 }
 
-/// What an endpoint's connections did; none if it had none.
+/// Summary of an endpoint's connections; `None` without connections.
 fn one(protocol: &str, end: &End, kept: Vec<(usize, Kept)>) -> Option<ProtocolOutcome> {
     let (from, to) = end.span?;
     if kept.is_empty() {
@@ -151,7 +151,7 @@ fn measures(kept: &[&Kept], span: f64) -> Vec<(&'static str, Estimate)> {
     });
     let least = stats().map(|s| s.min_rtt.as_secs_f64()).filter(|r| *r > 0.0);
     let covs: Vec<f64> = kept.iter().map(|k| k.series.cov()).filter(|c| c.is_finite()).collect();
-    // Of an end that only reports, what it offers says nothing about what it gets.
+    // The ratio is meaningful only for an end that sends more than reports.
     let sends = arrived > 0.5 * bytes;
     let of = |name: &str| match name {
         "goodput_bps" => ratio(bytes * 8.0, span),

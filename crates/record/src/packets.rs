@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 /// Bytes of the file at most.
 const MAX_BYTES: u64 = 1 << 30;
-/// Peers whose way is remembered at most.
+/// Most peers with a cached local address.
 const MAX_PEERS: usize = 4096;
 const HOPS: u8 = 64;
 const UDP: u8 = 17;
@@ -27,12 +27,12 @@ pub struct Datagram<'a> {
     pub payload: &'a [u8],
 }
 
-/// The file.
+/// A capture file.
 pub struct Packets<W: Write> {
     sink: W,
     /// Datagrams that are in it.
     pub written: u64,
-    /// Datagrams that came when it was full.
+    /// Datagrams that were left out because the file was full.
     pub beyond: u64,
     bytes: u64,
     most: u64,
@@ -77,13 +77,13 @@ impl<W: Write> Packets<W> {
         Ok(())
     }
 
-    /// What it was written to.
+    /// The underlying writer.
     pub fn into_inner(self) -> W {
         self.sink
     }
 }
 
-/// Puts IP and UDP headers (RFC 791, 8200, 768) into the buffer; false for what no datagram can be.
+/// Puts IP and UDP headers (RFC 791, 8200, 768) into the buffer; false if the payload is too long for a datagram.
 fn headers(d: &Datagram<'_>, buffer: &mut Vec<u8>) -> bool {
     let Ok(length) = u16::try_from(d.payload.len() + UDP_HEADER) else { return false };
     // Of both versions of IP: addresses, protocol and length go into UDP's checksum.
@@ -122,7 +122,7 @@ fn headers(d: &Datagram<'_>, buffer: &mut Vec<u8>) -> bool {
     pseudo.word(length);
     ports.into_iter().for_each(|p| pseudo.word(p));
     pseudo.bytes(d.payload);
-    // Zero would mean that there is none.
+    // Zero would mean "no checksum".
     let checksum = match pseudo.checksum() {
         0 => u16::MAX,
         sum => sum,
@@ -191,7 +191,7 @@ impl Ways {
     }
 }
 
-/// The system's routing table knows: a socket that is connected has an address, and nothing is sent.
+/// The local address for a peer by the system's routing table. Connecting a UDP socket sends no packet.
 fn ask(peer: SocketAddr) -> Option<IpAddr> {
     let any: IpAddr = match peer {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

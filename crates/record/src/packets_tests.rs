@@ -1,5 +1,4 @@
-//! The capture file is read by hand, as the format's specification says, so that nothing rests on
-//! what wrote it.
+//! The capture file is parsed here by the format's specification, independently of the code that wrote it.
 
 use super::*;
 

@@ -17,7 +17,7 @@ const NANOSECONDS: u8 = 9;
 pub struct Block(Vec<u8>);
 
 impl Block {
-    /// The beginning of a file; nobody knows its length yet.
+    /// The section header. The section's length is left unspecified.
     pub fn section(&mut self) -> &[u8] {
         self.begin(SECTION_HEADER);
         self.0.extend(BYTE_ORDER_MAGIC.to_le_bytes());
@@ -57,7 +57,7 @@ impl Block {
     fn begin(&mut self, kind: u32) {
         self.0.clear();
         self.0.extend(kind.to_le_bytes());
-        // The length, which `end` knows.
+        // The length, to be set by `end`.
         self.0.extend([0; 4]);
     }
 

@@ -2,9 +2,9 @@
 //! (draft-ietf-quic-qlog-main-schema-03 and draft-ietf-quic-qlog-quic-events-03), as JSON text
 //! sequences (RFC 7464): every record begins with a record separator and ends with a line feed.
 //!
-//! `rrtp` is not QUIC: `packet_type` is `1RTT` because tools know that word, numbers are those in
-//! the packets' headers, frames are sealed and not listed. Losses are counts (`packet_lost` with
-//! `count`), because their numbers are not at hand outside of the endpoint.
+//! `rrtp` is not QUIC: `packet_type` is `1RTT` because tools support that value, numbers are those in the packets'
+//! headers, frames are sealed and not listed. Losses are counts (`packet_lost` with `count`), because their numbers are
+//! not at hand outside of the endpoint.
 
 use narrows_base::Time;
 use narrows_net::tap::ConnectionOpened;
@@ -15,11 +15,11 @@ use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 
-/// Bytes after which packets are no longer told one by one.
+/// Bytes after which packets are no longer listed one by one.
 const MAX_BYTES: u64 = 256 << 20;
 const SEPARATOR: u8 = 0x1e;
 
-/// What a file says of itself at its beginning.
+/// The header of a file.
 #[derive(Clone, Debug)]
 pub struct Beginning<'a> {
     pub title: &'a str,
@@ -55,7 +55,7 @@ struct Raw {
     length: usize,
 }
 
-/// One connection's file.
+/// The file of one connection.
 pub struct Events<W: Write> {
     to: W,
     buffer: Vec<u8>,
@@ -65,7 +65,7 @@ pub struct Events<W: Write> {
     highest: [Option<u64>; 2],
     /// Packets received and sent, and their UDP payload in bytes.
     pub packets: [(u64, u64); 2],
-    /// Packets that are not told one by one because the file is full.
+    /// Packets that are not listed because the file is full.
     pub beyond: u64,
     last: Stats,
 }
@@ -163,7 +163,7 @@ impl<W: Write> Events<W> {
         self.event(at, name, PacketData { header, raw: Raw { length } })
     }
 
-    /// What changed of the figures since the last time.
+    /// Writes the figures that changed since the last call.
     pub fn figures(&mut self, at: f64, now: &Stats) -> io::Result<()> {
         let before = std::mem::replace(&mut self.last, *now);
         let lost = now.counters.lost.saturating_sub(before.counters.lost);
@@ -188,7 +188,7 @@ impl<W: Write> Events<W> {
         self.event(at, "recovery:metrics_updated", data)
     }
 
-    /// It is over.
+    /// The connection has closed.
     pub fn closed(&mut self, at: f64, why: &Closed) -> io::Result<()> {
         let by = |owner: &str, trigger: &str| json!({ "owner": owner, "trigger": trigger });
         let coded = |owner: &str, code: u64, reason: &str| {
@@ -222,14 +222,14 @@ impl<W: Write> Events<W> {
     }
 }
 
-/// The mean of the round-trip times that came between two looks, s.
+/// The mean of the RTT samples between two calls, s.
 pub fn latest(before: &Stats, now: &Stats) -> Option<f64> {
     let samples = now.rtt_samples.checked_sub(before.rtt_samples).filter(|n| *n > 0)?;
     let sum = now.rtt_sum.as_nanos().saturating_sub(before.rtt_sum.as_nanos());
     Some(sum as f64 * 1e-9 / samples as f64)
 }
 
-/// The metrics that qlog has names for; those that do not exist yet are none.
+/// The metrics that qlog has names for; `None` before the first measurement.
 fn metrics(s: &Stats) -> [(&'static str, Option<Value>); 6] {
     let finite = |x: f64| (x.is_finite() && x < 1e15).then(|| json!(x.round() as u64));
     let ms = |d: narrows_base::Duration| {

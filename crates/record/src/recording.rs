@@ -7,27 +7,27 @@ use std::path::{Path, PathBuf};
 /// Connections of which events and series are kept; datagrams are kept of all.
 pub const MAX_CONNECTIONS: usize = 64;
 
-/// What a recording says of itself.
+/// Description of a recording.
 #[derive(Clone, Debug)]
 pub struct About {
     /// `speed`, `get`, `put`, `serve`, `relay` or `link`.
     pub command: &'static str,
     /// The exact command line.
     pub command_line: String,
-    /// What paces what this end sends.
+    /// Protocol, which selects the controller of this end.
     pub protocol: String,
-    /// Over what: an address, a link's specification.
+    /// The path: an address, or a link's specification.
     pub link: String,
-    /// Of a relay or an emulated link: the way there and the one back, described; else empty.
+    /// For a relay or an emulated link: forward and reverse direction, described; else empty.
     pub ways: Vec<String>,
 }
 
-/// What was written.
+/// Files and results of a finished recording.
 #[derive(Debug)]
 pub struct Recording {
-    /// All files.
+    /// Paths of all files.
     pub files: Vec<PathBuf>,
-    /// What series and report were made of.
+    /// Data of series and report.
     pub outcome: Outcome,
     /// Datagrams in the capture files.
     pub datagrams: u64,
@@ -35,7 +35,7 @@ pub struct Recording {
     pub connections: usize,
     /// Whether it is a link's: packets, and no connections.
     pub relay: bool,
-    /// Their last figures.
+    /// Last statistics of each connection.
     pub figures: Vec<Stats>,
 }
 

@@ -2,13 +2,13 @@
 
 use narrows_sim::Table;
 
-/// Rows at most: then neighbours become one, and rows come half as often.
+/// Most rows: then neighbours are merged, and new rows are half as frequent.
 pub const MAX_ROWS: usize = 4096;
 /// Columns at most; controllers show fewer numbers.
 const MAX_COLUMNS: usize = 32;
 /// Between two rows at first, s.
 const STEP: f64 = 0.01;
-/// Rows of the finished table are so far apart, if it is long enough for a hundred of them, s.
+/// Distance of rows of the finished table, s, if it is long enough for a hundred of them.
 const SHOWN: f64 = 0.1;
 
 /// How two neighbours become one.
@@ -16,7 +16,7 @@ const SHOWN: f64 = 0.1;
 pub enum Kind {
     /// Mean, weighted with the rows' lengths.
     Rate,
-    /// Sum.
+    /// Sum over the row.
     Count,
     /// Mean of those that exist.
     Mean,
@@ -52,15 +52,14 @@ impl Rows {
         Rows { start, time, length, columns, step: STEP, told_at: start }
     }
 
-    /// How long a row at this time would be, s, if it is time for one; the `last` one comes however
-    /// soon.
+    /// Length of a row that ends at this time, s, if a row is due. The `last` row is always due.
     pub fn due(&self, at: f64, last: bool) -> Option<f64> {
         let length = at - self.told_at;
         // A sampler that wakes a little early is not late by a whole row.
         (length > 0.0 && (last || length >= 0.9 * self.step)).then_some(length)
     }
 
-    /// Adds a row; columns come as they are first named.
+    /// Adds a row; columns are in the order of their first occurrence.
     pub fn add(&mut self, at: f64, values: impl IntoIterator<Item = (&'static str, Kind, f64)>) {
         let length = at - std::mem::replace(&mut self.told_at, at);
         let rows = self.time.len();
@@ -111,7 +110,7 @@ impl Rows {
     }
 }
 
-/// One value of one or two neighbours, which lasted so long.
+/// Combines values of neighbouring rows, which had these lengths.
 fn joined(kind: Kind, values: &[f64], lengths: &[f64]) -> f64 {
     let finite = || values.iter().copied().filter(|v| v.is_finite());
     match kind {

@@ -15,7 +15,7 @@ pub struct Series {
     pub start: f64,
     /// When it was looked at last, s.
     pub end: f64,
-    /// The last figures.
+    /// Last statistics.
     pub last: Stats,
     rows: Rows,
     /// The figures at the last row.
@@ -36,7 +36,7 @@ impl Series {
         }
     }
 
-    /// Figures at a time, s; the `last` ones make a row of their own however soon they come.
+    /// Adds figures of a time, s; the `last` ones always make a row of their own.
     pub fn add(&mut self, at: f64, stats: &Stats, watched: &[(&'static str, f64)], last: bool) {
         let more = carried(stats).saturating_sub(carried(&self.last));
         let bin = (at - self.start).max(0.0) as usize;
@@ -80,7 +80,7 @@ impl Series {
         carried(&self.last)
     }
 
-    /// Mean and standard deviation of goodput over whole seconds, bytes; none with fewer than two.
+    /// Coefficient of variation of goodput over whole seconds; NaN for fewer than two.
     pub fn cov(&self) -> f64 {
         let whole = ((self.end - self.start).max(0.0) as usize).min(self.bins.len());
         let bins = self.bins.get(..whole).unwrap_or_default();
@@ -99,7 +99,7 @@ impl Series {
     }
 }
 
-/// Application bytes that arrived there and came here.
+/// Application bytes of both directions: acknowledged by the peer, and received here.
 fn carried(s: &Stats) -> u64 {
     s.bytes_arrived + s.bytes_taken
 }

@@ -1,4 +1,4 @@
-//! What the endpoints' threads and the sampler send to the writer, through a bounded queue.
+//! The bounded queue from the endpoints' threads and the sampler to the writer.
 
 use crate::observed_link::ObservedLink;
 use crate::recording::MAX_CONNECTIONS;
@@ -21,9 +21,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const MAX_WAITING: usize = 64 << 20;
 /// So much more may be figures.
 const MAX_FIGURES: usize = 16 << 20;
-/// What a message costs beside its datagrams.
+/// Bytes that a message occupies besides its datagrams.
 const OVERHEAD: usize = 128;
-/// What figures cost.
+/// Bytes that figures occupy.
 const FIGURES: usize = 1024;
 
 /// A connection's figures at one moment.
@@ -38,9 +38,9 @@ pub struct Figures {
 #[derive(Debug)]
 pub struct Datagrams {
     pub at: Time,
-    /// Or received.
+    /// Whether the datagram was sent; else it was received.
     pub sent: bool,
-    /// The relay's own address where they passed; endpoints are bound to one only.
+    /// The relay's own address; endpoints are bound to a single one.
     pub local: Option<SocketAddr>,
     pub peer: SocketAddr,
     pub ecn: u8,
@@ -56,7 +56,7 @@ pub struct IpPacket {
     pub bytes: Vec<u8>,
 }
 
-/// What the writer is told, of an endpoint by number.
+/// An event for the writer. Endpoints have numbers.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RecordEvent {
@@ -68,7 +68,7 @@ pub enum RecordEvent {
     ConnectionOpened(usize, Time, ConnectionOpened),
     Closed(usize, Time, Handle, Option<Stats>, Closed),
     Figures(usize, Handle, Figures),
-    /// What the links of a relay or an emulator hold, by the clock of this endpoint, and whether it is the last look.
+    /// State of the links of a relay or an emulator, by the clock of this endpoint, and whether it is the last one.
     RelaySnapshot(usize, Box<RelaySnapshot>, bool),
     End,
 }
@@ -87,7 +87,7 @@ impl RecordEvent {
         }
     }
 
-    /// The endpoint, and when it was by that one's clock; nothing of what has no place among the others.
+    /// The endpoint and the event's time by its clock; `None` for events without a time.
     pub fn when(&self) -> Option<(usize, Time)> {
         Some(match self {
             RecordEvent::Datagrams(endpoint, d) => (*endpoint, d.at),
@@ -128,7 +128,7 @@ impl Queue {
     }
 
     pub(super) fn push(&self, event: RecordEvent) {
-        // A writer that is gone has said why.
+        // A writer that has ended has reported its error already.
         let _ = self.to.send(event);
     }
 
@@ -137,7 +137,7 @@ impl Queue {
         self.endpoints.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Datagrams, if there is room.
+    /// Queues datagrams, if there is space.
     pub(super) fn offer(
         &self,
         endpoint: usize,
@@ -150,14 +150,14 @@ impl Queue {
         }
     }
 
-    /// A packet, if there is room.
+    /// Queues a packet, if there is space.
     pub(super) fn offer_packet(&self, end: usize, bytes: usize, packet: impl FnOnce() -> IpPacket) {
         if self.has_room(1, bytes) {
             self.push(RecordEvent::Packet(end, packet()));
         }
     }
 
-    /// Whether so much more may wait; it is counted in either case.
+    /// Reserves space for more bytes. Without space, the items count as dropped.
     fn has_room(&self, count: u64, bytes: usize) -> bool {
         let cost = bytes + OVERHEAD;
         if self.waiting.load(Ordering::Relaxed) + cost > MAX_WAITING {
@@ -168,7 +168,7 @@ impl Queue {
         true
     }
 
-    /// Figures, if there is room; without them the series is coarser.
+    /// Queues figures, if there is space; without them the series is coarser.
     fn offer_figures(&self, event: RecordEvent) {
         if self.waiting.load(Ordering::Relaxed) <= MAX_WAITING + MAX_FIGURES {
             self.waiting.fetch_add(FIGURES, Ordering::Relaxed);
@@ -176,17 +176,17 @@ impl Queue {
         }
     }
 
-    /// The writer has taken this off the queue.
+    /// The writer has removed this event from the queue.
     pub fn taken(&self, event: &RecordEvent) {
         self.waiting.fetch_sub(event.cost(), Ordering::Relaxed);
     }
 
-    /// Nothing follows.
+    /// Ends the queue.
     pub fn end(&self) {
         self.push(RecordEvent::End);
     }
 
-    /// Datagrams for which there was no room, and connections beyond those kept.
+    /// Datagrams dropped for lack of space, and connections beyond the limit.
     pub fn missed(&self) -> (u64, u64) {
         (self.dropped.load(Ordering::Relaxed), self.beyond.load(Ordering::Relaxed))
     }
@@ -226,7 +226,7 @@ impl Observers {
         self.lock().push((endpoint, Observed::Endpoint(observer)));
     }
 
-    /// A link, whose times are by the clock of that endpoint.
+    /// Adds a link. Its times are by the clock of that endpoint.
     pub fn add_link(&self, endpoint: usize, link: Box<dyn ObservedLink>) {
         self.lock().push((endpoint, Observed::Link(link)));
     }
@@ -236,7 +236,7 @@ impl Observers {
         !self.lock().is_empty()
     }
 
-    /// Looks at every connection that is kept, and at links; forgets what is gone.
+    /// Samples every recorded connection and every link, and removes ended ones.
     pub fn sample(&self, queue: &Queue) {
         let mut seen = Vec::new();
         self.lock().retain(|(endpoint, observed)| {

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Packets of connections that are not known yet, at most.
+/// Most packets kept for connections that have not been announced yet.
 const MAX_EARLY: usize = 4096;
 
 /// An endpoint.
@@ -44,12 +44,12 @@ pub(super) struct Kept {
     pub endpoint: usize,
     handle: Handle,
     events: Option<Events<BufWriter<File>>>,
-    /// Packets that its file no longer tells one by one.
+    /// Packets that the file no longer lists one by one.
     pub beyond: u64,
     pub series: Series,
 }
 
-/// A packet that came before its connection was known.
+/// A packet that arrived before its connection was announced.
 struct Early {
     endpoint: usize,
     at: f64,
@@ -58,7 +58,7 @@ struct Early {
     length: usize,
 }
 
-/// Writes.
+/// Writes events to the files.
 pub struct Writer {
     pub(super) about: About,
     folder: PathBuf,
@@ -68,7 +68,7 @@ pub struct Writer {
     pub(super) order: Order,
     pub(super) ends: BTreeMap<usize, End>,
     pub(super) kept: Vec<Kept>,
-    /// Of a relay.
+    /// For a relay.
     pub(super) links: Option<Links>,
     /// By endpoint, direction and id in the header.
     ids: BTreeMap<(usize, bool, u32), usize>,
@@ -94,7 +94,7 @@ impl Writer {
         })
     }
 
-    /// Writes until the end is told.
+    /// Writes events until [`RecordEvent::End`].
     pub fn run(mut self, from: &Receiver<RecordEvent>, queue: &Queue) -> Result<Writer, String> {
         while let Ok(event) = from.recv() {
             queue.taken(&event);
@@ -119,7 +119,7 @@ impl Writer {
         Ok(self)
     }
 
-    /// An event takes its place among the others; those of endpoints that are not known are dropped.
+    /// Sorts an event in by time. Events of endpoints that were not announced are dropped.
     fn add(&mut self, event: RecordEvent, now: Instant) {
         let Some((endpoint, at)) = event.when() else { return };
         if let Some(end) = self.ends.get(&endpoint) {
@@ -127,7 +127,7 @@ impl Writer {
         }
     }
 
-    /// An event whose turn it is, with its time in nanoseconds since 1970.
+    /// Writes an event with its time in nanoseconds since 1970.
     fn record(&mut self, at: u64, event: RecordEvent) -> Result<(), String> {
         match event {
             RecordEvent::Datagrams(endpoint, d) => self.datagrams(endpoint, at, &d),
@@ -169,7 +169,7 @@ impl Writer {
         let seconds = self.seconds(at);
         let Some(end) = self.ends.get_mut(&endpoint) else { return Ok(()) };
         let local = match d.local {
-            // Bound to all addresses, a relay's own is known no better than an endpoint's.
+            // If a relay is bound to all addresses, its own address is found as an endpoint's is.
             Some(own) => end.ways.local(own, d.peer),
             None => end.ways.local(end.local, d.peer),
         };
@@ -182,7 +182,7 @@ impl Writer {
         };
         for payload in segments {
             self.captures.add(capture, Datagram { at, from, to, ecn: d.ecn, payload })?;
-            // Whose packets pass a relay, it does not know.
+            // A relay cannot attribute its packets to connections.
             if d.local.is_some() || payload.first().is_none_or(|first| first & LONG != 0) {
                 continue;
             }
@@ -243,7 +243,7 @@ impl Writer {
         let early = std::mem::take(&mut self.early);
         let (own, others): (VecDeque<_>, _) = early.into_iter().partition(is_own);
         self.early = others;
-        // It began with its first packet at the latest, though its keys came after that.
+        // The connection began with its first packet at the latest, before its keys were known.
         let began = own.front().map_or(at, |p| p.at.min(at));
         self.write(number, |e| e.opened(began * 1e3, local, opened))?;
         for p in own {

@@ -1,6 +1,5 @@
-//! Units and meanings of a Parquet file's columns, where readers look for them: Parquet itself has no
-//! metadata of columns, but pyarrow, polars, R's arrow and others read `ARROW:schema` from the file's
-//! metadata, an Arrow schema whose fields have some.
+//! Units and meanings of a Parquet file's columns. Parquet itself has no metadata of columns, but pyarrow, polars, R's
+//! arrow and other readers use `ARROW:schema` from the file's metadata: an Arrow schema whose fields have metadata.
 //!
 //! Written with `flatbuffers` alone; the arrow crates would triple the build. The numbers below are those of
 //! Arrow's `Schema.fbs` and `Message.fbs`.
@@ -10,14 +9,14 @@ use base64::Engine as _;
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, VOffsetT, WIPOffset};
 use parquet::file::metadata::KeyValue;
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Texts.
+    /// UTF-8 strings.
     Text,
     /// Whole numbers of 64 bits.
     Whole,
-    /// Numbers in double precision, null where there is none.
+    /// Numbers in double precision, null for NaN.
     Number,
 }
 
@@ -35,7 +34,7 @@ pub fn key_value<'a>(
     KeyValue::new("ARROW:schema".to_string(), text)
 }
 
-/// Where a table's field number `n` stands in its vtable.
+/// Position of a table's field number `n` in its vtable.
 const fn slot(n: VOffsetT) -> VOffsetT {
     4 + 2 * n
 }
@@ -48,7 +47,7 @@ fn message<'a>(columns: impl Iterator<Item = (&'a str, Kind, Explained)>) -> Vec
     let fields: Vec<_> =
         columns.map(|(name, kind, explained)| field(&mut b, name, kind, explained)).collect();
     let fields = b.create_vector(&fields);
-    // Schema: byte order 0 (little unless said), fields 1.
+    // Schema: byte order 0 (default: little), fields 1.
     let schema = b.start_table();
     b.push_slot_always(slot(1), fields);
     let schema = b.end_table(schema);

@@ -16,11 +16,11 @@ use std::sync::Arc;
 /// Values of a column.
 #[derive(Clone, Debug)]
 pub enum Values {
-    /// Texts.
+    /// UTF-8 strings.
     Text(Vec<String>),
     /// Whole numbers.
     Whole(Vec<u64>),
-    /// Numbers; NaN where there is none.
+    /// Numbers; NaN for an absent value.
     Number(Vec<f64>),
 }
 
@@ -38,7 +38,7 @@ impl Columns {
         })
     }
 
-    /// As CSV; a number that does not exist is empty.
+    /// As CSV; an absent number is empty.
     pub fn csv(&self) -> String {
         let mut out = String::new();
         for (i, (name, _)) in self.0.iter().enumerate() {
@@ -66,7 +66,7 @@ impl Columns {
     /// As Parquet, in one row group; `about` goes into the file's key-value metadata.
     ///
     /// # Errors
-    /// What the file system or the parquet crate refuses.
+    /// An error of the file system or the parquet crate.
     pub fn parquet(&self, sink: impl Write + Send, about: &[(&str, String)]) -> Result<()> {
         let fields = self.0.iter().map(|(name, values)| {
             let (physical, repetition) = match values {
@@ -112,7 +112,7 @@ impl Columns {
                     next.typed::<Int64Type>().write_batch(&x, None, None)?;
                 }
                 Values::Number(x) => {
-                    // Level 1 says that a value is there; only those are written.
+                    // Definition level 1 means that a value is present; only those are written.
                     let levels: Vec<i16> = x.iter().map(|v| i16::from(v.is_finite())).collect();
                     let x: Vec<f64> = x.iter().copied().filter(|v| v.is_finite()).collect();
                     next.typed::<DoubleType>().write_batch(&x, Some(&levels), None)?;

@@ -4,7 +4,7 @@ use crate::{VERSION, seeds};
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 use serde_json::{Map, Value, json};
 
-/// The whole outcome. A number that does not exist is null, never NaN.
+/// The whole outcome. An absent number is null, never NaN.
 pub fn outcome(o: &Outcome) -> Value {
     json!({
         "command": o.command,
@@ -29,7 +29,7 @@ fn result(r: &ProtocolOutcome, real: bool) -> Value {
     map.insert("flows".into(), json!(r.flows));
     map.insert("seeds".into(), json!(r.seeds));
     map.insert("status".into(), json!(r.status));
-    // 64 bits do not fit a JSON number; what happens on real connections never happens again.
+    // 64 bits do not fit a JSON number. A run over real connections is not repeatable, so it has no digest.
     if !real {
         map.insert("digest".into(), json!(format!("{:016x}", r.digest)));
         map.insert("deterministic".into(), json!(r.one_trajectory));

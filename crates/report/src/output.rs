@@ -8,10 +8,10 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Refuses a folder that cannot become one, before anything is simulated.
+/// Checks before the simulation that the path is a folder, or that it can be created.
 ///
 /// # Errors
-/// One line that says what is in the way.
+/// One line that names the obstacle.
 pub fn check_folder(folder: &Path) -> Result<(), String> {
     check_folder_of("--out", folder)
 }
@@ -19,12 +19,12 @@ pub fn check_folder(folder: &Path) -> Result<(), String> {
 /// The same for another flag.
 ///
 /// # Errors
-/// One line that says what is in the way.
+/// One line that names the obstacle.
 pub fn check_folder_of(flag: &str, folder: &Path) -> Result<(), String> {
     if folder.as_os_str().is_empty() {
         return Err(format!("{flag} needs the name of a folder"));
     }
-    // Where it does not exist yet, what does exist of its path must be a folder.
+    // If it does not exist yet, its closest existing ancestor must be a folder.
     match folder.ancestors().find(|a| a.exists()) {
         Some(there) if !there.is_dir() => {
             Err(format!("{flag} {}: {} is a file, not a folder", folder.display(), there.display()))
@@ -33,10 +33,10 @@ pub fn check_folder_of(flag: &str, folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Refuses a file that cannot be written, before anything is simulated.
+/// Checks before the simulation that a file can be written.
 ///
 /// # Errors
-/// One line that says what is in the way.
+/// One line that names the obstacle.
 pub fn check_file(flag: &str, file: &Path) -> Result<(), String> {
     let shown = file.display();
     let folder = file.parent().filter(|p| !p.as_os_str().is_empty());
@@ -51,10 +51,10 @@ pub fn check_file(flag: &str, file: &Path) -> Result<(), String> {
     }
 }
 
-/// Writes everything into `folder` and says which files there are now.
+/// Writes all files into `folder` and returns their paths.
 ///
 /// # Errors
-/// One line that names the file and what went wrong.
+/// One line that names the file and the error.
 pub fn write_all(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut files = write_report(outcome, folder)?;
     let svg = picture::svg(outcome);
@@ -65,7 +65,7 @@ pub fn write_all(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, Strin
 /// The same without the picture that compares.
 ///
 /// # Errors
-/// One line that names the file and what went wrong.
+/// One line that names the file and the error.
 pub fn write_report(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, String> {
     fs::create_dir_all(folder)
         .map_err(|e| format!("cannot create the folder {}: {}", folder.display(), plain(&e)))?;
@@ -90,10 +90,10 @@ pub fn write_report(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, St
     Ok(files)
 }
 
-/// Writes a file beside its place and moves it there once it is complete.
+/// Writes a temporary file next to the destination and moves it there once it is complete.
 ///
 /// # Errors
-/// One line that names the file and what went wrong.
+/// One line that names the file and the error.
 pub fn whole(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -106,7 +106,7 @@ pub fn whole(
     match done {
         Ok(()) => Ok(path.to_path_buf()),
         Err(e) => {
-            // What is half written helps nobody; that it cannot be removed changes nothing.
+            // An incomplete file is useless. If it cannot be removed, the first error is still the one to report.
             let _ = fs::remove_file(&part);
             Err(format!("cannot write {}: {}", path.display(), plain(&e)))
         }

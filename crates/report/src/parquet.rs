@@ -9,10 +9,10 @@
 //! reno      link  1>2            0.1                     …  0      0
 //! ```
 //!
-//! Rows this wide need no pivot, store each time once, and an empty column costs a few bytes. What
-//! is not a number is null. There is one row group per protocol, so readers can skip the others.
-//! Units and meanings of the columns are where Arrow has them (`pyarrow.parquet.read_schema`).
-//! The exact command, the first seed and the version stand in the file's key-value metadata.
+//! Rows this wide need no pivot, store each time once, and an empty column costs a few bytes. NaN is stored as null.
+//! There is one row group per protocol, so readers can skip the others. Units and meanings of the columns are in
+//! Arrow's schema (`pyarrow.parquet.read_schema`). The exact command, the first seed and the version are in the file's
+//! key-value metadata.
 //!
 //! The file is written with the parquet crate's column writer; its arrow layer would triple the build.
 
@@ -30,7 +30,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 use std::{io::Write, sync::Arc};
 
-/// Writing failed: the file system or the parquet crate says why.
+/// Writing failed with an error of the file system or the parquet crate.
 pub type Error = parquet::errors::ParquetError;
 
 /// The columns before the variables; those before `time_s` are texts.
@@ -85,7 +85,7 @@ pub fn series(outcome: &Outcome) -> Columns {
     Columns(columns)
 }
 
-/// What it takes to get the same numbers again, for a file's metadata.
+/// Command, seed and version that reproduce the numbers, for a file's metadata.
 pub fn about(outcome: &Outcome) -> [(&'static str, String); 4] {
     [
         ("narrows.command", outcome.command_line.clone()),
@@ -154,7 +154,7 @@ fn write_protocol<W: Write + Send>(
     next.close()?;
 
     for variable in variables {
-        // Level 1 says that a value is there; only those are in `values`.
+        // Definition level 1 means that a value is present; only those are in `values`.
         let mut values = Vec::new();
         let mut levels = Vec::with_capacity(times.len());
         for table in &result.series {

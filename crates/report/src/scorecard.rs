@@ -1,5 +1,5 @@
-//! `scorecard.html`: how a controller stands among Reno, CUBIC and BBR, figure by figure. Plain HTML with small
-//! pictures in SVG: no script, readable on a telephone and on paper.
+//! `scorecard.html`: a controller's rank beside Reno, CUBIC and BBR in each figure. Plain HTML with small pictures in
+//! SVG: no script, readable on a telephone and on paper.
 
 use crate::VERSION;
 use crate::html::page;
@@ -14,8 +14,8 @@ const WIDTH: f64 = 260.0;
 const HEIGHT: f64 = 26.0;
 const OCTAVES: f64 = 3.0;
 
-/// The page. `names` are the scenarios' files without their ending, in the order of `rows`; `verdict` is the
-/// sentence that sums up.
+/// The page. `names` are the scenarios' file names without their extension, in the order of `rows`; `verdict` is the
+/// summary in one sentence.
 pub fn html(
     asked: &Scorecard,
     rows: &[Row],
@@ -136,13 +136,13 @@ fn network(page: &mut String, row: &Row, name: &str, protocol: &str) {
     page.push_str("</article>\n");
 }
 
-/// Where a value stands among those of Reno and CUBIC: factors of two, positive where it is better.
+/// A value relative to the geometric mean of Reno's and CUBIC's, in factors of two; positive if it is better.
 fn place(e: &Entry, x: f64) -> Option<f64> {
     let [_, reno, cubic, _] = e.means;
     if !(x.is_finite() && reno.is_finite() && cubic.is_finite()) {
         return None;
     }
-    // Nothing at all and next to nothing are the edge of the strip.
+    // Zero and tiny values are drawn at the edge of the strip.
     let least = 1e-9 * e.means.iter().copied().filter(|m| m.is_finite()).fold(1e-9, f64::max);
     let log = |x: f64| narrows_base::math::log2(x.max(least));
     let octaves = log(x) - 0.5 * (log(reno) + log(cubic));
@@ -180,7 +180,7 @@ fn strip(e: &Entry) -> String {
         let (x, class) = (at(f64::from(line)), if line == 0 { "middle" } else { "line" });
         let _ = write!(out, "<path class=\"{class}\" d=\"M{x:.1} 2V{}\"/>", HEIGHT - 2.0);
     }
-    // What is under test is drawn first, and largest, so that nothing hides behind it.
+    // The tested controller is drawn first, and largest, so that no smaller mark is hidden.
     for (class, x) in ["own", "reno", "cubic", "bbr"].into_iter().zip(e.means) {
         if let Some(octaves) = place(e, x) {
             out.push_str(&mark(class, at(octaves), 0.5 * HEIGHT));

@@ -5,8 +5,8 @@ use narrows_lab::measure::MEASURES;
 use narrows_lab::outcome::{Outcome, ProtocolOutcome};
 use serde_json::{Map, Value, json};
 
-/// One row per protocol (or group of flows) and seed, one column per measure; `None` where nothing has
-/// seeds, since it really happened.
+/// One row per protocol (or group of flows) and seed, one column per measure; `None` for results without seeds, which
+/// are measurements of real connections.
 pub fn table(outcome: &Outcome) -> Option<Columns> {
     let rows = || outcome.results.iter().flat_map(|r| r.by_seed.iter().map(move |s| (r, s)));
     rows().next()?;

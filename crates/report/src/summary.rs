@@ -55,9 +55,9 @@ pub fn csv(o: &Outcome) -> String {
     means(o).csv()
 }
 
-/// Names are cut to this before a column is left out, and never below it.
+/// Shortest length of names. Names are shortened to it before a column is left out.
 const MIN_NAME: usize = 12;
-/// What a narrow table leaves out, in this order: the heads of columns, intervals named by their mean's.
+/// Columns that a narrow table leaves out, by their heads, in this order. Intervals are named by their mean's head.
 const LEFT_OUT: &[[&str; 2]] = &[
     ["sent", "again"],
     ["time-", "outs"],
@@ -79,7 +79,7 @@ struct Column {
 
 type Cell = Box<dyn Fn(&ProtocolOutcome) -> String>;
 
-/// Names to the left, numbers to the right, intervals close behind their means.
+/// Names to the left, numbers to the right, intervals next to their means.
 #[derive(Clone, Copy, PartialEq)]
 enum Side {
     Left,
@@ -87,8 +87,7 @@ enum Side {
     Interval,
 }
 
-/// The table, aligned: within `width` columns where a terminal has them, otherwise whole. A line below
-/// says what was left out.
+/// The table, aligned. With `width`, it has at most that many columns, and a line below lists the parts left out.
 pub fn table(o: &Outcome, width: Option<usize>) -> String {
     let scale = scale(o);
     let mut columns = vec![Column {
@@ -146,13 +145,13 @@ pub fn table(o: &Outcome, width: Option<usize>) -> String {
     let mut text = render(&columns, &o.results, width);
     if !missing.is_empty() {
         let line =
-            format!("Left out for lack of room: {}; summary.csv has all.", missing.join(", "));
+            format!("Left out for lack of space: {}; summary.csv has all.", missing.join(", "));
         text += &format!("\n{}\n", wrapped(&line, width.unwrap_or(usize::MAX)));
     }
     text
 }
 
-/// Takes out the column with this head, or the interval behind it; how it is called, if it was there.
+/// Removes the column with this head, or the interval next to it. Returns its name, if it was present.
 fn leave_out(columns: &mut Vec<Column>, head: &[&'static str; 2]) -> Option<&'static str> {
     let interval = head[1] == "±";
     let at = columns.iter().position(|c| c.head == *head || interval && c.head[0] == head[0])?;
@@ -176,7 +175,7 @@ fn leave_out(columns: &mut Vec<Column>, head: &[&'static str; 2]) -> Option<&'st
     })
 }
 
-/// Columns that the table needs at least, with its names cut.
+/// Smallest width of the table, with names shortened.
 fn narrowest(columns: &[Column], rows: &[ProtocolOutcome]) -> usize {
     let widths = widths(columns, &cells(columns, rows));
     numbers(columns, &widths) + widths[0].min(MIN_NAME)
@@ -214,7 +213,7 @@ fn number(
     (mean, half)
 }
 
-/// Decimals with which a column's largest number shows so many significant digits.
+/// Decimals with which a column's largest number has `significant` significant digits.
 fn decimals(o: &Outcome, name: &str, factor: f64, significant: i32) -> usize {
     let values = o.results.iter().filter_map(|r| r.measure(name)).map(|e| (e.mean * factor).abs());
     let most = values.filter(|x| x.is_finite()).fold(0.0, f64::max);
@@ -244,7 +243,7 @@ fn widths(columns: &[Column], cells: &[Vec<String>]) -> Vec<usize> {
     columns.iter().zip(cells).map(of).collect()
 }
 
-/// What all columns but the names take, with the gaps before them.
+/// Width of all columns but the names, with the gaps before them.
 fn numbers(columns: &[Column], widths: &[usize]) -> usize {
     let gap = |c: &Column| if c.side == Side::Interval { 1 } else { 2 };
     columns.iter().zip(widths).skip(1).map(|(c, w)| w + gap(c)).sum()

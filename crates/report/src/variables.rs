@@ -9,7 +9,7 @@ use narrows_sim::COLUMNS;
 /// Columns that the laboratory itself computes: of groups (`kind` is `group`), and of recordings.
 pub const OWN: &[Variable] = &[
     Variable::new("time_s", "s", "time of the sample since the start"),
-    Variable::new("theta", "fraction", "part of all data at the bottleneck that is the others'"),
+    Variable::new("theta", "fraction", "share of the other flows in all data at the bottleneck"),
     Variable::new("jain", "", "Jain's fairness index of the group's flows: 1 where all are equal"),
     Variable::new("goodput_bps", "bit/s", "application data that arrived in order"),
     Variable::new("sent_bps", "bit/s", "UDP payload sent"),

@@ -32,7 +32,7 @@ impl AccessLink {
         Ok(AccessLink { rate, delay })
     }
 
-    /// This flow's link: drawn from a stream named after `access_link` and `flow`.
+    /// One flow's link, drawn from a stream named after `side` and `flow`.
     pub fn draw(&self, seed: u64, side: &str, flow: &str) -> (Rate, Duration) {
         let mut stream = RandomKey::from_seed(seed).named(side).named(flow).stream();
         // Both are always drawn, so that a range in one does not change the other.
@@ -44,7 +44,7 @@ impl AccessLink {
         )
     }
 
-    /// Whether anything is drawn.
+    /// Whether the rate or the delay is a range.
     pub fn is_range(&self) -> bool {
         self.rate.0 != self.rate.1 || self.delay.0 != self.delay.1
     }
@@ -58,7 +58,7 @@ impl AccessLink {
     pub fn mean_delay(&self) -> Duration {
         Duration::from_nanos((self.delay.0 + self.delay.1).as_nanos() / 2)
     }
-    /// The slowest that it can be.
+    /// The lowest rate that a flow's link can have.
     pub fn slowest(&self) -> Rate {
         self.rate.0
     }

@@ -7,12 +7,12 @@ use narrows_transport::protocol::{Family, every};
 
 /// Families that a list may name, each also as `family:NAME`. `rrtp` alone is the protocol.
 const BARE: &[&str] = &["tcp", "media", "all"];
-/// How the family of every controller over our endpoint is called.
+/// Name of the family of all controllers over the datagram endpoint.
 const STREAMS: &str = "family:rrtp";
 const PREFIX: &str = "family:";
 
-/// The protocols of a family; `None` if the text names none. `all` are the protocols with names of
-/// their own: `family:rrtp` is each controller over our endpoint.
+/// The protocols of a family; `None` if the text is no family. `all` are the protocols with names of their own, and
+/// `family:rrtp` is each controller over the datagram endpoint.
 pub fn family(text: &str) -> Option<Vec<&'static str>> {
     let of = |wanted: Family| every().filter(|p| p.family == wanted).map(|p| p.name).collect();
     Some(match text.strip_prefix(PREFIX).unwrap_or(text) {
@@ -24,11 +24,10 @@ pub fn family(text: &str) -> Option<Vec<&'static str>> {
     })
 }
 
-/// Adds what one entry of a list stands for: a family's protocols that the list does not have yet, or
-/// one protocol.
+/// Adds one entry of a list: a family's protocols that are not in the list yet, or one protocol.
 ///
 /// # Errors
-/// No name, an unknown family, or a protocol that the list has already.
+/// An empty name, an unknown family, or a protocol that is already in the list.
 pub(crate) fn add(list: &mut Vec<Spec>, entry: &str) -> Result<(), SpecError> {
     let entry = entry.trim();
     if entry.is_empty() {
@@ -81,7 +80,7 @@ pub fn protocols(text: &str) -> Result<Vec<Spec>, SpecError> {
 /// `NAME[:M]`: a protocol, which may have parameters in parentheses, and a number of flows.
 ///
 /// # Errors
-/// What is no number of flows or no specification.
+/// An invalid number of flows or specification.
 pub fn several(text: &str, usual: usize) -> Result<(Spec, usize), SpecError> {
     let colon = text.rfind(':').filter(|c| !text[*c..].contains(')'));
     let (name, count) = match colon {

@@ -6,7 +6,7 @@ use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Settings, Spec, SpecError};
 use narrows_link::{Distribution, EarlyConfig, Impairments, JitterForm};
 
-/// Names of the distributions; that of the last has none and is a time alone, unless its order is mixed.
+/// Names of the distributions. The last one is also written without a name, as a time alone, unless its order is mixed.
 const DISTRIBUTIONS: [(&str, Distribution); 5] = [
     ("uniform", Distribution::Uniform),
     ("normal", Distribution::Normal),
@@ -55,10 +55,10 @@ const EARLY: [Param; 3] = [
     },
 ];
 
-/// `10ms`, or a distribution with its size and how it is drawn.
+/// `10ms`, or a distribution with its size and its options.
 ///
 /// # Errors
-/// What is wrong with the text, and what would be right.
+/// An invalid text; the message gives the expected form.
 pub(crate) fn read(text: &str) -> Result<(Duration, JitterForm), SpecError> {
     if text.trim().starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
         return Ok((delay(text)?, JitterForm::default()));
@@ -80,7 +80,7 @@ pub(crate) fn read(text: &str) -> Result<(Duration, JitterForm), SpecError> {
     Ok((Duration::from_secs_f64(settings.number("size")), form))
 }
 
-/// The jitter that [`read`] reads back.
+/// Writes the jitter in a form that [`read`] accepts.
 pub(crate) fn text(size: Duration, form: &JitterForm) -> String {
     if *form == JitterForm::default() {
         return time_text(size);
@@ -96,10 +96,10 @@ pub(crate) fn text(size: Duration, form: &JitterForm) -> String {
     text + ")"
 }
 
-/// Sets what `1%/5ms` or `early(25%,correlation=50%,gap=5)` says.
+/// Sets the reordering of `1%/5ms` or `early(25%,correlation=50%,gap=5)`.
 ///
 /// # Errors
-/// What is wrong with the text, and what would be right.
+/// An invalid text; the message gives the expected form.
 pub(crate) fn set_reorder(i: &mut Impairments, text: &str) -> Result<(), SpecError> {
     const FORMS: &str =
         "reordering is written as 1%/5ms: how often, how late; or as early(25%,gap=5)";
@@ -124,7 +124,7 @@ pub(crate) fn set_reorder(i: &mut Impairments, text: &str) -> Result<(), SpecErr
     Ok(())
 }
 
-/// The reordering that [`set_reorder`] reads back; `None` if there is none.
+/// Writes the reordering in a form that [`set_reorder`] accepts; `None` without reordering.
 pub(crate) fn reorder_text(i: &Impairments) -> Option<String> {
     match i.early {
         Some(early) => {

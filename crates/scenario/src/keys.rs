@@ -1,4 +1,4 @@
-//! The keys of a link, one entry each: name, syntax, what it sets, and how it is written. The one-line specification,
+//! The keys of a link, one entry each: name, syntax, meaning, and how it is written. The one-line specification,
 //! scenario files, sweeps, `--help` and `docs/scenarios.md` all use this table.
 
 use crate::access_link::AccessLink;
@@ -15,22 +15,21 @@ use std::path::Path;
 /// other direction: `reverse-loss=1%`, `reverse = { loss = "1%" }`.
 #[derive(Debug)]
 pub struct Key {
-    /// Its name.
+    /// As in specifications and files.
     pub name: &'static str,
-    /// How its value is written.
+    /// Syntax of its value.
     pub form: &'static str,
-    /// What it says, and what holds without it.
+    /// Meaning and default, in one line.
     pub help: &'static str,
     /// Whether its value has parameters, which a sweep may vary alone: `aqm.target`.
     pub has_parameters: bool,
-    /// Sets it; files are found from the folder.
+    /// Sets it; relative file names are resolved against the folder.
     pub set: fn(&mut LinkDirection, &str, &Path) -> Result<(), SpecError>,
-    /// The value that [`set`](Key::set) reads back; `None` where nothing need be said.
+    /// The value in a form that [`set`](Key::set) accepts; `None` for the default.
     pub text: fn(&LinkDirection) -> Option<String>,
 }
 
-/// All keys of one direction, in the order in which they are written. A specification begins with the
-/// first two, without their names.
+/// All keys of one direction, in the order of writing. A specification begins with the first two, without their names.
 pub const KEYS: [Key; 12] = [
     Key {
         name: "rate",
@@ -150,15 +149,15 @@ fn share_text(p: f64) -> Option<String> {
 /// A key of the whole specification, for both directions. A scenario file has it at a group of flows.
 #[derive(Debug)]
 pub struct LinkKey {
-    /// Its name.
+    /// As in specifications and files.
     pub name: &'static str,
-    /// How its value is written.
+    /// Syntax of its value.
     pub form: &'static str,
-    /// What it says, and what holds without it.
+    /// Meaning and default, in one line.
     pub help: &'static str,
     /// Sets it.
     pub set: fn(&mut Link, &str) -> Result<(), SpecError>,
-    /// The value that [`set`](LinkKey::set) reads back; `None` where nothing need be said.
+    /// The value in a form that [`set`](LinkKey::set) accepts; `None` for the default.
     pub text: fn(&Link) -> Option<String>,
 }
 
@@ -192,7 +191,7 @@ pub const LINK_KEYS: [LinkKey; 3] = [
 /// The keys that every link has.
 pub const REQUIRED: [&str; 2] = [KEYS[0].name, KEYS[1].name];
 
-/// What precedes a key of the other direction.
+/// Prefix of a key of the other direction.
 pub const REVERSE: &str = "reverse-";
 
 /// Names of the keys of one direction.
@@ -219,10 +218,10 @@ pub fn find_link_key(name: &str) -> Option<&'static LinkKey> {
 }
 
 impl LinkDirection {
-    /// Sets what a key of [`KEYS`] says; files are found from `folder`.
+    /// Sets a key of [`KEYS`]; relative file names are resolved against `folder`.
     ///
     /// # Errors
-    /// An unknown key, or a value that it cannot have.
+    /// An unknown key, or an invalid value.
     pub fn set(&mut self, key: &str, value: &str, folder: &Path) -> Result<(), SpecError> {
         match find(key) {
             Some(key) => (key.set)(self, value, folder),
@@ -230,7 +229,7 @@ impl LinkDirection {
         }
     }
 
-    /// Keys and values that [`LinkDirection::set`] reads back to the same way.
+    /// Keys and values from which [`LinkDirection::set`] makes the same direction.
     pub fn pairs(&self) -> Vec<(&'static str, String)> {
         KEYS.iter().filter_map(|k| Some((k.name, (k.text)(self)?))).collect()
     }
@@ -307,8 +306,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// `docs/scenarios.md` says what the table says: to renew it, put the text that this test prints
-    /// between the two marks.
+    /// `docs/scenarios.md` contains this table. To update it, put the text that this test prints between the two marks.
     #[test]
     fn the_documentation_has_every_key() {
         let docs = include_str!("../../../docs/scenarios.md");
@@ -317,8 +315,8 @@ mod tests {
         assert!(page == table(), "docs/scenarios.md should have\n{}", table());
     }
 
-    /// Whatever a key sets, its text sets again, and no two keys set the same; in the other direction
-    /// and in a file as well.
+    /// The text of each key sets the same value again, and no two keys have the same effect, in both directions and in
+    /// a file.
     #[test]
     fn a_key_reads_back_what_it_wrote() {
         let folder = std::env::temp_dir();

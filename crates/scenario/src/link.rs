@@ -11,26 +11,26 @@ use crate::values;
 use narrows_base::{Duration, SpecError};
 use narrows_link::QueueLimit;
 
-/// No host is later than a tick of an old scheduler (100 Hz), however slow the link.
+/// Limit on the default host delay: a tick of an old scheduler (100 Hz), however slow the link is.
 pub const MAX_HOST_DELAY: Duration = Duration::from_millis(10);
 
 /// A bottleneck with each flow's own links before and after it.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// Data's direction.
+    /// The direction of data.
     pub forward: LinkDirection,
-    /// Acknowledgements' direction.
+    /// The direction of acknowledgements.
     pub back: LinkDirection,
     /// Each flow's own link before the bottleneck.
     pub access: Option<AccessLink>,
     /// Each flow's own link after the bottleneck.
     pub egress: Option<AccessLink>,
-    /// Up to so much later each data packet leaves its host; `None` where nothing is said.
+    /// Each data packet leaves its host up to this much later; `None` for the default.
     pub host_delay: Option<Duration>,
 }
 
 impl Link {
-    /// All one-way delays there and back; ranges count with their middle.
+    /// The sum of all one-way delays in both directions; ranges count with their middle.
     pub fn base_rtt(&self) -> Duration {
         let own = |side: &Option<AccessLink>| {
             side.map_or(Duration::ZERO, |s| s.mean_delay().saturating_mul(2))
@@ -38,12 +38,12 @@ impl Link {
         self.forward.delay + self.back.delay + own(&self.access) + own(&self.egress)
     }
 
-    /// The bottleneck alone, for what has one link each way: the delays of `access` and `egress`, ranges
-    /// with their middle, become its own. Being faster than it, they do nothing else to one flow
-    /// but space its packets.
+    /// The bottleneck alone, for real relays and emulators with one link per direction. The delays of `access` and
+    /// `egress` (the middle of ranges) are added to its own. Since these links are faster than the bottleneck, their
+    /// only other effect on one flow is the spacing of its packets.
     ///
     /// # Errors
-    /// One of them is not faster.
+    /// One of them is slower than the bottleneck.
     pub fn folded(mut self) -> Result<Link, SpecError> {
         for (name, side) in [("access", self.access.take()), ("egress", self.egress.take())] {
             let Some(side) = side else { continue };
@@ -60,14 +60,13 @@ impl Link {
         Ok(self)
     }
 
-    /// How late a host sends a packet at most when nothing is said: one packet's transmission time on
-    /// the bottleneck, at most [`MAX_HOST_DELAY`].
+    /// The default host delay: one packet's transmission time on the bottleneck, at most [`MAX_HOST_DELAY`].
     pub fn usual_host_delay(&self, packet_bytes: u32) -> Duration {
         let seconds = 8.0 * f64::from(packet_bytes) / self.forward.mean_bps();
         Duration::from_secs_f64(seconds.min(MAX_HOST_DELAY.as_secs_f64()))
     }
 
-    /// The same link with its queues as numbers of packets or bytes, never as products.
+    /// The same link with its queues as numbers of packets or bytes, never in BDPs.
     #[must_use]
     pub fn resolved(self, packet_bytes: u32) -> Link {
         let rtt = self.base_rtt();
@@ -75,7 +74,7 @@ impl Link {
         Link { forward, back, ..self }
     }
 
-    /// One line for readers: rate, base RTT, their product, buffer, loss.
+    /// One line for readers: rate, base RTT, BDP, buffer, loss.
     pub fn describe(&self, packet_bytes: u32) -> String {
         let rtt = self.base_rtt();
         let bdp = bdp_packets(self.forward.mean_bps(), rtt, packet_bytes, 1.0);

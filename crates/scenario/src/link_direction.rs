@@ -8,31 +8,31 @@ use narrows_link::{Impairments, LinkConfig, LossSpec, QueueConfig, QueueLimit, T
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// No router's queue is smaller than this many packets unless somebody says so.
+/// Smallest default queue in packets.
 pub const MIN_QUEUE_PACKETS: u64 = 10;
 
-/// Room in a queue, before a bandwidth-delay product has become a number of packets.
+/// Size of a queue, before a BDP is converted to packets.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum QueueSize {
     /// A fixed limit.
     Fixed(QueueLimit),
-    /// So many times rate × base RTT: in bytes, and in full packets rounded up.
+    /// In multiples of rate × base RTT: in bytes, and in full packets rounded up.
     Bdp(f64),
-    /// The same, but at least so many packets: `max(1bdp,5p)`.
+    /// The same, but at least this number of packets: `max(1bdp,5p)`.
     AtLeast(f64, u64),
-    /// So many times rate × base RTT in packets of any size, rounded up, and at least so many: `packets(1bdp,5p)`.
-    /// Such are the queues of ns-2.
+    /// In multiples of rate × base RTT, in packets of any size, rounded up, and at least this number:
+    /// `packets(1bdp,5p)`. ns-2 has such queues.
     InPackets(f64, u64),
-    /// What a link has when nothing is said: one such product, at least [`MIN_QUEUE_PACKETS`] packets.
+    /// The default: one BDP, at least [`MIN_QUEUE_PACKETS`] packets.
     Usual,
 }
 
-/// Where a run enters a trace, which repeats.
+/// The point in a repeating trace at which a run begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceStart {
-    /// This far into it.
+    /// This far from its beginning.
     At(Duration),
-    /// Anywhere, drawn per seed.
+    /// At a random point, drawn per seed.
     Random,
 }
 
@@ -43,22 +43,22 @@ pub struct LinkDirection {
     pub rate: Rate,
     /// Propagation delay, one way.
     pub delay: Duration,
-    /// Waiting room.
+    /// Limit on waiting packets or bytes.
     pub queue_size: QueueSize,
     /// Queue management; `None` is drop-tail.
     pub aqm: Option<Spec>,
-    /// Losses.
+    /// Loss processes; all apply to each packet.
     pub loss: Vec<LossSpec>,
     /// Delivery opportunities that replace the rate, and the file that they came from.
     pub trace: Option<(PathBuf, Arc<Trace>)>,
-    /// Where runs enter the trace; `None` is its beginning, unless a comparison says otherwise.
+    /// Where runs begin in the trace; `None` is its beginning, unless a comparison draws it.
     pub trace_start: Option<TraceStart>,
     /// Jitter, reordering, duplication, corruption.
     pub impairments: Impairments,
 }
 
 impl LinkDirection {
-    /// Without losses.
+    /// A direction without losses and impairments.
     pub fn new(rate: Rate, delay: Duration, queue_size: QueueSize) -> LinkDirection {
         LinkDirection {
             rate,
@@ -72,7 +72,7 @@ impl LinkDirection {
         }
     }
 
-    /// What the other direction is when nothing is said: same rate, delay and queue, no loss.
+    /// The default for the other direction: same rate, delay and queue, no loss.
     pub fn mirrored(&self) -> LinkDirection {
         LinkDirection {
             aqm: self.aqm.clone(),
@@ -80,13 +80,13 @@ impl LinkDirection {
         }
     }
 
-    /// Rate in bit/s, of the trace if there is one.
+    /// Rate in bit/s; with a trace, its mean.
     pub fn mean_bps(&self) -> f64 {
         self.trace.as_ref().map_or(self.rate.as_bps() as f64, |t| t.1.mean_bps())
     }
 
-    /// The room for this base RTT and these packets. A BDP has room for so many packets of any size, and for as many
-    /// more as its bytes hold: full packets are counted, and a burst of small ones fits.
+    /// The queue's limit for this base RTT and packet size. A BDP is a number of packets of any size, or as many more
+    /// as fit into its bytes: full packets are counted, and a burst of small ones fits.
     pub fn limit(&self, base_rtt: Duration, packet_bytes: u32) -> QueueLimit {
         let (factor, fewest) = match self.queue_size {
             QueueSize::Fixed(limit) => return limit,
@@ -103,13 +103,13 @@ impl LinkDirection {
         QueueLimit::Either { packets, bytes }
     }
 
-    /// The same with its queue as a number of packets or bytes, never as a BDP.
+    /// The same with its queue as a number of packets or bytes, never in BDPs.
     #[must_use]
     pub fn resolved(self, base_rtt: Duration, packet_bytes: u32) -> LinkDirection {
         LinkDirection { queue_size: QueueSize::Fixed(self.limit(base_rtt, packet_bytes)), ..self }
     }
 
-    /// For the simulator.
+    /// The simulator's configuration; `changes`: whether scheduled changes apply to it.
     pub fn config(&self, base_rtt: Duration, packet_bytes: u32, changes: bool) -> LinkConfig {
         LinkConfig {
             rate: self.rate,
@@ -127,6 +127,6 @@ impl LinkDirection {
 pub fn bdp_packets(bps: f64, base_rtt: Duration, packet_bytes: u32, factor: f64) -> u64 {
     let bits = f64::from(packet_bytes.max(1)) * 8.0;
     let packets = bps * (base_rtt.as_nanos() as f64) * factor / 1e9 / bits;
-    // 1.5 Mbit/s × 0.16 s is 30 packets, not 31: a float's last digits are not a packet.
+    // 1.5 Mbit/s × 0.16 s is 30 packets: a float's rounding error must not make it 31.
     (packets - packets * 1e-12).ceil() as u64
 }

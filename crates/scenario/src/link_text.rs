@@ -8,7 +8,7 @@ use narrows_base::{SpecError, spec};
 use std::fmt;
 use std::path::Path;
 
-/// A dumbbell's shape in short, for error messages and help.
+/// The form of a link, for error messages and help.
 const FORM: &str =
     "a link is RATE,DELAY[,key=value]*, such as 1.5Mbit/s,80ms,queue=30p,loss=1%, or a name";
 
@@ -16,7 +16,7 @@ impl Link {
     /// Reads a specification; trace files are found from `folder`.
     ///
     /// # Errors
-    /// One line that says where, what, and what would be right.
+    /// One line that gives the place, the error, and the expected form.
     pub fn parse(text: &str, folder: &Path) -> Result<Link, SpecError> {
         Link::parse_with(text, &[], folder)
     }
@@ -68,7 +68,7 @@ impl Link {
             };
             set.map_err(|e| e.at(&format!("{key}={value}")))?;
         }
-        // What the other direction is without keys of its own follows from this one's.
+        // The other direction's defaults follow from this one's.
         link.back = link.forward.mirrored();
         for (key, value) in back {
             let known = key.strip_prefix(REVERSE).and_then(keys::find);
@@ -80,7 +80,7 @@ impl Link {
     }
 }
 
-/// The specification of a named link: one of narrows' own, or of the user's.
+/// The specification of a named link: a built-in one, or one of the user.
 fn named(name: &str) -> Result<String, SpecError> {
     if let Ok(own) = links::find(name) {
         return Ok(own.spec.into());
@@ -97,7 +97,7 @@ fn unknown_key(key: &str) -> SpecError {
     SpecError::unknown("key of a link", key, &known)
 }
 
-/// A link's own keys with the given ones in their place.
+/// A link's own keys, replaced by the given ones where both exist.
 fn overridden<'a>(
     own: &[&'a str],
     given: &[&'a str],

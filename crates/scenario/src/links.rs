@@ -2,16 +2,16 @@
 
 use narrows_base::{Descriptor, SpecError, Status};
 
-/// A named link.
+/// A built-in link with a name.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedLink {
-    /// What it says of itself.
+    /// Name, summary, source and validation status.
     pub descriptor: Descriptor,
     /// Its specification in full.
     pub spec: &'static str,
 }
 
-/// The link that `compare` uses when none is given.
+/// The default link of `compare`.
 pub const DEFAULT: &str = "wireless";
 
 const fn entry(
@@ -26,7 +26,7 @@ const fn entry(
     NamedLink { descriptor, spec }
 }
 
-/// The numbers are a paper's own.
+/// The numbers are those of a paper.
 const fn stated(by: &'static str) -> Status {
     Status::Validated(by)
 }
@@ -128,7 +128,7 @@ pub fn find(name: &str) -> Result<&'static NamedLink, SpecError> {
     find_among(name, &[])
 }
 
-/// The same; of the user's own names, which are no links here, one may be suggested.
+/// The same; the error may suggest one of the user's own names, which are not searched.
 pub(crate) fn find_among(name: &str, own: &[String]) -> Result<&'static NamedLink, SpecError> {
     LINKS.iter().find(|e| e.descriptor.name == name).ok_or_else(|| {
         let own = own.iter().map(String::as_str);

@@ -1,10 +1,11 @@
-//! Creates the files that commands write. A link that somebody planted under an output's name leads nowhere.
+//! Creates the files that commands write, without following links. A symbolic link that another user has placed under
+//! an output's name is not written through.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// A new, empty file. A file or link that has the name loses it; the contents of neither are written to.
+/// Creates an empty file. An existing file or link of this name is removed; its contents are not changed.
 ///
 /// # Errors
 /// The name is a folder's, or the system refuses.
@@ -13,11 +14,11 @@ pub fn create(path: &Path) -> io::Result<File> {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
         _ => {}
     }
-    // Fails where a link was planted in between, instead of following it.
+    // Fails if a link was created in between, instead of following it.
     File::options().write(true).create_new(true).open(path)
 }
 
-/// The file, open at its end; it is made if need be.
+/// Opens the file at its end; creates it if it does not exist.
 ///
 /// # Errors
 /// The name is a link's, another name leads to the same file, or the system refuses.
@@ -39,20 +40,20 @@ pub fn append(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether what was opened is what stood there, and has no second name.
+/// Whether the opened file is the one found before, and has no second name.
 #[cfg(unix)]
 fn is_only_name(found: &fs::Metadata, opened: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     (found.dev(), found.ino()) == (opened.dev(), opened.ino()) && opened.nlink() == 1
 }
 
-/// Elsewhere links are made by administrators only.
+/// On other systems only administrators can create links.
 #[cfg(not(unix))]
 fn is_only_name(_: &fs::Metadata, opened: &fs::Metadata) -> bool {
     opened.is_file()
 }
 
-/// A folder within an output's folder; it is made if need be.
+/// Creates a folder within an output's folder if it does not exist.
 ///
 /// # Errors
 /// The name is a link's or a file's, or the system refuses.

@@ -1,4 +1,4 @@
-//! A checked scenario: routes computed, protocols read, ready to run with any seed.
+//! A checked scenario with routes and protocols, which can run with any seed.
 
 mod steps;
 
@@ -17,18 +17,18 @@ use narrows_transport::Protocol;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Most links on a route; the simulator's own limit is ten more.
+/// Limit on the links of a route; the simulator's own limit is ten more.
 const MAX_ROUTE: usize = 190;
 
 /// A scenario that can be run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What it was made of.
+    /// The scenario that was checked.
     pub scenario: Scenario,
     groups: Vec<Group>,
-    /// Groups that results are about.
+    /// Groups with results.
     pub reported: Vec<usize>,
-    /// Directed links that are metered, ascending.
+    /// Metered directed links, ascending.
     metered: Vec<u32>,
     changes: Vec<(Time, usize, Change)>,
     reconfigurations: Vec<(Time, usize, PathHints)>,
@@ -47,7 +47,7 @@ impl Plan {
     /// Checks a scenario.
     ///
     /// # Errors
-    /// One line that says where (the line of its file, if it has one) and what.
+    /// One line with the place (the line of its file, if it has one) and the error.
     pub fn new(scenario: Scenario) -> Result<Plan, SpecError> {
         check_times(&scenario)?;
         check_names(&scenario)?;
@@ -97,13 +97,13 @@ impl Plan {
         Ok(plan)
     }
 
-    /// What the simulator needs for this variant and seed.
+    /// The simulator's specification of this variant and seed.
     pub fn network(&self, variant: usize, seed: u64, series: bool) -> NetworkSpec {
         let s = &self.scenario;
         let mut links = Vec::with_capacity(2 * s.links.len());
         let changing: BTreeSet<usize> = self.changes.iter().map(|c| c.1).collect();
         for (w, wire) in s.links.iter().enumerate() {
-            // In a scenario, a link's bandwidth-delay product is that of its own two delays.
+            // In a scenario, a link's BDP is computed from its own two delays.
             let rtt = wire.there.delay + wire.back.delay;
             for (side, way, name) in
                 [(0, &wire.there, wire.name.clone()), (1, &wire.back, back_name(&wire.name))]
@@ -150,10 +150,10 @@ impl Plan {
         }
     }
 
-    /// Whether the network draws anything at random: what only protocols may draw is not counted.
+    /// Whether the network has random draws; draws of protocols do not count.
     pub fn draws(&self) -> bool {
         let s = &self.scenario;
-        // A queue's own draws and loss processes that are told when to strike are not told apart.
+        // Any queue management or loss process counts, even if it has no random draws.
         let drawn = |way: &LinkDirection| {
             !way.loss.is_empty()
                 || way.aqm.is_some()
@@ -172,12 +172,12 @@ impl Plan {
             })
     }
 
-    /// The label of a group in a variant.
+    /// The protocol of a group in a variant.
     pub fn protocol(&self, group: usize, variant: usize) -> &Protocol {
         let p = &self.groups[group].protocols;
         &p[variant.min(p.len() - 1)]
     }
-    /// Where the group's bottleneck is among the metered links of a result.
+    /// The index of the group's bottleneck among the metered links of a result.
     pub fn bottleneck(&self, group: usize) -> usize {
         let link = self.groups[group].bottleneck;
         self.metered.iter().position(|m| *m == link).unwrap_or(0)
@@ -186,7 +186,7 @@ impl Plan {
     pub fn bottleneck_name(&self, group: usize) -> String {
         name_of(&self.scenario, self.groups[group].bottleneck)
     }
-    /// How much work a run is: packets that its bottlenecks could carry, and its flows.
+    /// The amount of work of a run: packets that its bottlenecks could carry, and its flows.
     pub fn work(&self) -> f64 {
         let s = &self.scenario;
         let links: BTreeSet<u32> = self.groups.iter().map(|g| g.bottleneck).collect();
@@ -194,7 +194,7 @@ impl Plan {
         let flows: usize = s.flows.iter().map(|f| f.count).sum();
         bps * s.duration.as_secs_f64() / (8.0 * f64::from(s.packet.max(1))) + 100.0 * flows as f64
     }
-    /// One line for readers: what there is, and each bottleneck.
+    /// One line for readers: the groups of flows, and each bottleneck.
     pub fn describe(&self) -> String {
         let s = &self.scenario;
         let flows: usize = s.flows.iter().map(|f| f.count).sum();
@@ -220,7 +220,7 @@ impl Plan {
         }
         text
     }
-    /// Groups whose data pass the same bottleneck in the same direction as this group's.
+    /// Groups with data through the same bottleneck in the same direction as this group's.
     pub fn others(&self, group: usize) -> Vec<usize> {
         let link = self.groups[group].bottleneck;
         (0..self.groups.len())
@@ -229,7 +229,7 @@ impl Plan {
     }
 }
 
-/// When which group is told what, by time.
+/// New hints with their time and group, by time.
 fn reconfigurations(s: &Scenario) -> Result<Vec<(Time, usize, PathHints)>, SpecError> {
     let mut out = Vec::new();
     for r in &s.reconfigurations {
@@ -247,7 +247,7 @@ fn reconfigurations(s: &Scenario) -> Result<Vec<(Time, usize, PathHints)>, SpecE
     Ok(out)
 }
 
-/// A 600th of the run, at least 10 ms.
+/// The default interval: a 600th of the run, at least 10 ms.
 fn usual_interval(duration: Duration) -> Duration {
     Duration::from_nanos((duration.as_nanos() / 600).max(10_000_000))
 }
@@ -299,7 +299,7 @@ fn check_times(s: &Scenario) -> Result<(), SpecError> {
     }
     if s.warmup >= s.duration {
         return Err(SpecError::new(format!(
-            "the warm-up ({}) must be shorter than the duration ({}), or nothing is measured",
+            "the warm-up ({}) must be shorter than the duration ({}), or the measured span is empty",
             s.warmup, s.duration
         )));
     }
@@ -382,8 +382,8 @@ fn group(s: &Scenario, map: &Map<'_>, names: &Names, flows: &Flows) -> Result<Gr
     Ok(Group { protocols, forward, back, bottleneck })
 }
 
-/// A sending host: the fastest of links, which delays each packet by a time of its own and
-/// keeps their order. Packets pass it by arithmetic, as they do every link that one flow enters.
+/// A sending host: a link of the highest rate, which delays each packet by a random time and keeps their order. The
+/// engine computes it without events, as every link that one flow enters.
 fn host(delay: Duration) -> Option<Arc<LinkConfig>> {
     (delay > Duration::ZERO).then(|| {
         let mut config = LinkConfig::plain(MAX_RATE, Duration::ZERO);
@@ -392,7 +392,7 @@ fn host(delay: Duration) -> Option<Arc<LinkConfig>> {
     })
 }
 
-/// Turns a link's trace so that the run enters it where it is to.
+/// Shifts a link's trace so that the run begins at this point of it.
 fn enter(config: &mut LinkConfig, start: TraceStart, random_key: RandomKey) {
     let Some(trace) = &config.trace else { return };
     let offset = match start {
@@ -417,7 +417,7 @@ fn flow(
         own.map(|own| {
             let (rate, delay) = own.side.draw(seed, own.stream, &name);
             let there = links.len() as u32;
-            // Thousands of flows may have links of their own that are alike.
+            // Thousands of flows may have equal links of their own; these share a configuration.
             let alike = |l: &&LinkSpec| l.config.is_plain(rate, delay);
             let config = match links.iter().rev().take(4).find(alike) {
                 Some(link) => link.config.clone(),

@@ -5,7 +5,7 @@ use narrows_base::spec::nearest;
 use narrows_base::{Duration, SpecError};
 use std::collections::BTreeMap;
 
-/// Nodes and the directed links between them. Wire `w` is link `2w` there and `2w + 1` back.
+/// Nodes and the directed links between them. Wire `w` is link `2w` forward and `2w + 1` back.
 pub struct Map<'a> {
     nodes: BTreeMap<&'a str, usize>,
     /// Per node: links that leave it, the node that they reach, their delay.
@@ -13,7 +13,7 @@ pub struct Map<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// Of these wires.
+    /// A map of these wires.
     pub fn new(wires: &'a [DuplexLink]) -> Map<'a> {
         let mut map = Map { nodes: BTreeMap::new(), leaving: Vec::new() };
         for (w, wire) in wires.iter().enumerate() {
@@ -52,7 +52,7 @@ impl<'a> Map<'a> {
     /// Links from one node to another.
     ///
     /// # Errors
-    /// A node that does not exist, or no way between the two.
+    /// A node that does not exist, or no route between the two.
     pub fn route(&self, from: &str, to: &str) -> Result<Vec<u32>, SpecError> {
         let (source, goal) = (self.find(from)?, self.find(to)?);
         if source == goal {
@@ -69,11 +69,11 @@ impl<'a> Map<'a> {
                 return Ok(self.best(&ends[0], &ends[1]));
             }
         }
-        Err(SpecError::new(format!("there is no way from '{from}' to '{to}'")))
+        Err(SpecError::new(format!("there is no route from '{from}' to '{to}'")))
     }
 
-    /// Of all routes with as few hops as possible the one with the least delay, and of these the one
-    /// whose links come first.
+    /// Of all routes with the fewest hops the one with the least delay, and of these the one with the first links of
+    /// the file.
     fn best(&self, source: &Search, goal: &Search) -> Vec<u32> {
         // Nodes on such routes, by hops left to the goal, with the least delay from there.
         let total = source.levels.len() + goal.levels.len() - 2;
@@ -111,7 +111,7 @@ impl<'a> Map<'a> {
 
 const UNSEEN: u32 = u32::MAX;
 
-/// Nodes around one, by their hops from it. Links are duplex, so hops are the same both ways.
+/// Nodes by their distance from one node in hops. Links are duplex, so hops are the same in both directions.
 struct Search {
     hops: Vec<u32>,
     levels: Vec<Vec<usize>>,
@@ -126,7 +126,7 @@ impl Search {
     fn last(&self) -> &[usize] {
         self.levels.last().map_or(&[], Vec::as_slice)
     }
-    /// One hop further.
+    /// Extends the search by one hop.
     fn widen(&mut self, map: &Map<'_>) {
         let hops = self.levels.len() as u32;
         let mut level = Vec::new();
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// By the definition: the least (hops, delay, links) of all ways, found by trying all.
+    /// By the definition: the least (hops, delay, links) of all routes, found by trying all.
     fn by_definition(map: &Map<'_>, from: &str, to: &str) -> Option<Vec<u32>> {
         let (source, goal) = (map.nodes[from], map.nodes[to]);
         let mut open = BTreeSet::from([(0, Duration::ZERO, Vec::new(), source)]);

@@ -11,34 +11,34 @@ use narrows_link::Change;
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
 
-/// Everything that is simulated, and how often.
+/// A simulation and its repetitions.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it is called in tables and reports.
+    /// The name in tables and reports.
     pub name: String,
     /// First seed.
     pub seed: u64,
-    /// How many seeds, counted up from the first.
+    /// Number of seeds, counted up from the first.
     pub seeds: u32,
     /// Simulated time.
     pub duration: Duration,
-    /// Measures count from here.
+    /// Measures start at this time.
     pub warmup: Duration,
-    /// Which endpoint the flows speak.
+    /// The TCP implementation that the endpoints imitate.
     pub preset: Preset,
     /// Bytes of a data packet on the wire.
     pub packet: u32,
-    /// What the flows that speak [`GroupProtocol::Each`] speak, one after the other, in runs of their own.
+    /// The protocols of flows with [`GroupProtocol::Each`], one after the other, each in runs of its own.
     pub protocols: Vec<Spec>,
-    /// Duplex links; nodes are what they join.
+    /// Duplex links; they define the nodes.
     pub links: Vec<DuplexLink>,
     /// Groups of flows.
     pub flows: Vec<Flows>,
     /// Scheduled changes.
     pub changes: Vec<Scheduled>,
-    /// What applications say of the path while their flows run.
+    /// New hints that applications give about the path while their flows run.
     pub reconfigurations: Vec<Reconfiguration>,
-    /// What is watched over time besides each group's bottleneck.
+    /// Selection of the recorded time series, in addition to each group's bottleneck.
     pub probe: Probe,
     /// The link at which utilisation, losses and queue are measured; by default each group's
     /// slowest.
@@ -58,11 +58,11 @@ pub struct DuplexLink {
     pub there: LinkDirection,
     /// From `to` to `from`.
     pub back: LinkDirection,
-    /// Line in its file, 0 if it has none.
+    /// Line in its file, 0 without a file.
     pub line: usize,
 }
 
-/// What a group of flows speaks.
+/// The protocol of a group of flows.
 #[derive(Clone, PartialEq, Debug)]
 pub enum GroupProtocol {
     /// Each of [`Scenario::protocols`] in turn; written `each`.
@@ -74,32 +74,32 @@ pub enum GroupProtocol {
 /// A group of flows.
 #[derive(Clone, Debug)]
 pub struct Flows {
-    /// Flows are called `name.0`, `name.1`, …, and their random draws follows the name.
+    /// Flows are called `name.0`, `name.1`, …; their random draws depend on the name.
     pub name: String,
-    /// Protocol.
+    /// The protocol of all flows.
     pub speaks: GroupProtocol,
-    /// How many.
+    /// Number of flows.
     pub count: usize,
-    /// Node where they begin.
+    /// Node of the senders.
     pub from: String,
-    /// Node where they end.
+    /// Node of the receivers.
     pub to: String,
-    /// When they start …
+    /// Earliest start.
     pub start: Duration,
-    /// … plus a time drawn per flow, uniform in [0, stagger).
+    /// Range of starts: each flow starts later by a time drawn uniformly from [0, stagger).
     pub stagger: Duration,
     /// When they stop; `None` for the end of the run.
     pub stop: Option<Duration>,
-    /// What their applications send.
+    /// The traffic of each application.
     pub source: SourceSpec,
-    /// Each data packet leaves its host so much later: drawn per packet, uniform in
-    /// [0, host delay), never past the packet before it.
+    /// Additional delay of each data packet at its host: drawn per packet, uniformly from [0, host delay), without
+    /// reordering.
     pub host_delay: Duration,
     /// Each flow's own duplex link before `from`.
     pub access: Option<OwnLink>,
     /// Each flow's own duplex link after `to`.
     pub egress: Option<OwnLink>,
-    /// Line in its file, 0 if it has none.
+    /// Line in its file, 0 without a file.
     pub line: usize,
 }
 
@@ -112,42 +112,42 @@ pub struct OwnLink {
     pub stream: &'static str,
 }
 
-/// A change while the run goes on.
+/// A scheduled change during a run.
 #[derive(Clone, Debug)]
 pub struct Scheduled {
-    /// When.
+    /// Time of the change.
     pub at: Duration,
-    /// Which link, or which link's other direction (`name.back`).
+    /// The link, or its other direction (`name.back`).
     pub link: String,
-    /// To what.
+    /// The new value.
     pub change: Change,
-    /// Line in its file, 0 if it has none.
+    /// Line in its file, 0 without a file.
     pub line: usize,
 }
 
-/// An application says what the path is like, while its flows run.
+/// New hints that an application gives about its path while its flows run.
 #[derive(Clone, Debug)]
 pub struct Reconfiguration {
-    /// When.
+    /// Time of the hints.
     pub at: Duration,
-    /// To which group of flows.
+    /// The group of flows.
     pub flows: String,
-    /// What the path is like.
+    /// Rate, RTT and loss as the application states them.
     pub hints: PathHints,
-    /// Line in its file, 0 if it has none.
+    /// Line in its file, 0 without a file.
     pub line: usize,
 }
 
-/// What is watched over time.
+/// Selection of recorded time series.
 #[derive(Clone, Debug)]
 pub struct Probe {
     /// Time between samples; by default a 600th of the run, at least 10 ms.
     pub interval: Option<Duration>,
-    /// Links watched besides the bottlenecks.
+    /// Links recorded in addition to the bottlenecks.
     pub links: Vec<String>,
-    /// At most so many flows of each group.
+    /// Limit on the recorded flows of each group.
     pub flows: usize,
-    /// Line in its file, 0 if it has none.
+    /// Line in its file, 0 without a file.
     pub line: usize,
 }
 
@@ -158,7 +158,7 @@ impl Default for Probe {
 }
 
 impl Scenario {
-    /// With defaults and nothing in it.
+    /// A scenario with defaults, without links and flows.
     pub fn named(name: &str) -> Scenario {
         Scenario {
             name: name.to_string(),
@@ -177,13 +177,13 @@ impl Scenario {
             bottleneck: None,
         }
     }
-    /// How many different runs a seed has: one per protocol that takes its turn.
+    /// Number of different runs per seed: one per protocol in `protocols`.
     pub fn variants(&self) -> usize {
         self.protocols.len().max(1)
     }
 }
 
-/// The error, with the line of the file that it is about, if there is one.
+/// The error with its line in the file, if there is one.
 pub(crate) fn at_line(line: usize, e: SpecError) -> SpecError {
     if line == 0 { e } else { e.at(&format!("line {line}")) }
 }

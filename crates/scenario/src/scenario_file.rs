@@ -13,5 +13,5 @@ pub use read::{load, packet, parse, preset};
 pub use template::{Target, Template, split_key, taken, with_parameter};
 pub use write::text;
 
-/// A value in a file, and where it stands.
+/// A value in a file, and its position.
 type Text = toml::Spanned<String>;

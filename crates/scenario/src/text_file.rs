@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// The text of a file of at most `max` bytes; `what` says in messages what it is for.
+/// The text of a file of at most `max` bytes; `what` is the kind of file in messages.
 ///
 /// # Errors
-/// One line: it cannot be read, is no regular file (a device may have no end, and a pipe may never
-/// begin), is too long, or is not UTF-8.
+/// One line: it cannot be read, is no regular file (a device may have no end, and a pipe may never begin), is too long,
+/// or is not UTF-8.
 pub fn read(path: &Path, max: u64, what: &str) -> Result<String, SpecError> {
     let shown = path.display();
     let cannot = |e: std::io::Error| {
@@ -38,7 +38,7 @@ pub fn read(path: &Path, max: u64, what: &str) -> Result<String, SpecError> {
     String::from_utf8(bytes).map_err(|_| refused("is not text (UTF-8)"))
 }
 
-/// What went wrong with a file, without the operating system's error number.
+/// The error of a file operation, without the operating system's error number.
 pub fn plain(e: &std::io::Error) -> String {
     let text = e.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()

@@ -1,4 +1,4 @@
-//! What happens at a stated time while a run goes on: the keys of `[[change]]` and `[[reconfigure]]` in a scenario file, of
+//! Changes at given times during a run: the keys of `[[change]]` and `[[reconfigure]]` in a scenario file, and of
 //! `--change` and `--reconfigure` on a command line, in one table each.
 
 use crate::link_direction::LinkDirection;
@@ -9,18 +9,18 @@ use narrows_congestion::PathHints;
 use narrows_link::{Change, LossSpec};
 use std::fmt;
 
-/// A key of `[[reconfigure]]`: what an application says of its path.
+/// A key of `[[reconfigure]]`: a hint that an application gives about its path.
 #[derive(Debug)]
 pub struct HintKey {
-    /// Its name.
+    /// As in files and on command lines.
     pub name: &'static str,
     /// Sets it.
     pub set: fn(&mut PathHints, &str) -> Result<(), SpecError>,
-    /// The value that [`set`](HintKey::set) reads back; `None` where nothing was said.
+    /// The value in a form that [`set`](HintKey::set) accepts; `None` without this hint.
     pub text: fn(&PathHints) -> Option<String>,
 }
 
-/// All keys of `[[reconfigure]]` beside `at` and `flows`.
+/// All keys of `[[reconfigure]]` except `at` and `flows`.
 pub const HINT_KEYS: &[HintKey] = &[
     HintKey {
         name: "rate",
@@ -39,21 +39,21 @@ pub const HINT_KEYS: &[HintKey] = &[
     },
 ];
 
-/// A key of `[[change]]`: what becomes of one direction of a link.
+/// A key of `[[change]]`: a change of one direction of a link.
 #[derive(Debug)]
 pub struct ChangeKey {
-    /// Its name.
+    /// As in files and on command lines.
     pub name: &'static str,
     /// Reads its value.
     pub read: fn(&str) -> Result<Change, SpecError>,
-    /// The value that [`read`](ChangeKey::read) reads back; `None` for a change of something else.
+    /// The value in a form that [`read`](ChangeKey::read) accepts; `None` for another kind of change.
     pub text: fn(&Change) -> Option<String>,
-    /// Whether both directions have the same of it and keep that where a link is changed as a whole. Losses are those of
-    /// the data's direction, as where a link is written.
+    /// Whether both directions have the same value, so that a change of the whole link applies to both. A loss applies
+    /// only to the data's direction, as in a link's specification.
     both_ways: fn(&LinkDirection, &LinkDirection) -> bool,
 }
 
-/// All keys of `[[change]]` beside `at` and `link`.
+/// All keys of `[[change]]` except `at` and `link`.
 pub const CHANGE_KEYS: &[ChangeKey] = &[
     ChangeKey {
         name: "rate",
@@ -84,20 +84,20 @@ pub const CHANGE_KEYS: &[ChangeKey] = &[
     },
 ];
 
-/// What a command line says of the time while a run goes on.
+/// Changes and hints of a command line, with their times.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// As [`Scenario::change`] reads them.
+    /// In the form that [`Scenario::change`] reads.
     pub changes: Vec<String>,
-    /// As [`Scenario::reconfigure`] reads them.
+    /// In the form that [`Scenario::reconfigure`] reads.
     pub reconfigurations: Vec<String>,
 }
 
-/// What follows the description of a link, each part after a semicolon.
+/// The text to append to a link's description, each part after a semicolon.
 impl fmt::Display for Timeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (changes, told) = (&self.changes, &self.reconfigurations);
-        for (what, texts) in [("changed at", changes), ("applications are told at", told)] {
+        for (what, texts) in [("changed at", changes), ("new hints at", told)] {
             for (i, text) in texts.iter().enumerate() {
                 write!(f, "{}{text}", if i == 0 { format!("; {what} ") } else { " and ".into() })?;
             }
@@ -107,10 +107,10 @@ impl fmt::Display for Timeline {
 }
 
 impl Timeline {
-    /// Adds all of it.
+    /// Adds all of it to a scenario.
     ///
     /// # Errors
-    /// One line that names the option and says what would be right.
+    /// One line that names the option and gives the expected form.
     pub fn add_to(&self, scenario: &mut Scenario) -> Result<(), SpecError> {
         for text in &self.changes {
             scenario.change(text).map_err(|e| e.at("--change"))?;
@@ -123,10 +123,10 @@ impl Timeline {
 }
 
 impl Scenario {
-    /// Adds `TIME:[GROUP:]KEY=VALUE[,KEY=VALUE]*`: without a group, all are told.
+    /// Adds `TIME:[GROUP:]KEY=VALUE[,KEY=VALUE]*`; without a group, the hints are for all groups.
     ///
     /// # Errors
-    /// One line that says what is wrong and what would be right.
+    /// An invalid text; the message gives the expected form.
     pub fn reconfigure(&mut self, text: &str) -> Result<(), SpecError> {
         const FORM: &str =
             "TIME:[GROUP:]KEY=VALUE[,KEY=VALUE]*, such as 30s:rate=384kbit/s,rtt=300ms";
@@ -142,11 +142,11 @@ impl Scenario {
         Ok(())
     }
 
-    /// Adds `TIME:[LINK:]KEY=VALUE[,KEY=VALUE]*`. With a link's name it is as `[[change]]`, of one direction; without, the
-    /// only link is changed as a whole: a rate and a delay that both directions have in common stay common.
+    /// Adds `TIME:[LINK:]KEY=VALUE[,KEY=VALUE]*`. With a link's name it changes one direction, as `[[change]]` does.
+    /// Without, it changes the only link as a whole: a rate or a delay that is equal in both directions stays equal.
     ///
     /// # Errors
-    /// One line that says what is wrong and what would be right.
+    /// An invalid text; the message gives the expected form.
     pub fn change(&mut self, text: &str) -> Result<(), SpecError> {
         const FORM: &str =
             "TIME:[LINK:]KEY=VALUE[,KEY=VALUE]*, such as 30s:rate=384kbit/s,delay=150ms";
@@ -177,10 +177,10 @@ impl Scenario {
     }
 }
 
-/// What an application with one connection says of its path, and when: `TIME:KEY=VALUE[,KEY=VALUE]*`.
+/// Hints that an application with one connection gives about its path, and their time: `TIME:KEY=VALUE[,KEY=VALUE]*`.
 ///
 /// # Errors
-/// One line that says what is wrong and what would be right.
+/// An invalid text; the message gives the expected form.
 pub fn path_hints_at(text: &str) -> Result<(Duration, PathHints), SpecError> {
     const FORM: &str = "TIME:KEY=VALUE[,KEY=VALUE]*, such as 30s:rate=384kbit/s,rtt=300ms";
     match Entry::read(text, FORM)? {
@@ -200,7 +200,7 @@ fn hints(pairs: Vec<(&str, &str)>) -> Result<PathHints, SpecError> {
     Ok(hints)
 }
 
-/// An entry of a command line, its keys not yet looked at.
+/// An entry of a command line before its keys are read.
 struct Entry<'a> {
     at: Duration,
     name: Option<&'a str>,
@@ -211,7 +211,7 @@ impl<'a> Entry<'a> {
     fn read(text: &'a str, form: &str) -> Result<Entry<'a>, SpecError> {
         let wrong = || SpecError::new(format!("'{text}': expected {form}"));
         let (at, rest) = text.split_once(':').ok_or_else(wrong)?;
-        // What stands before the first key's name is another name.
+        // Text before the first key's name is the name of a group or link.
         let (keys, value) = rest.split_once('=').ok_or_else(wrong)?;
         let name = keys.rsplit_once(':').map(|(name, _)| name.trim());
         let start = rest.len() - value.len() - 1 - keys.rsplit(':').next().map_or(0, str::len);
@@ -222,7 +222,7 @@ impl<'a> Entry<'a> {
         let mut names: Vec<&str> = pairs.iter().map(|p| p.0).collect();
         names.sort_unstable();
         if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
-            return Err(SpecError::new(format!("'{text}' says {} twice", twice[0])));
+            return Err(SpecError::new(format!("'{text}' has {} twice", twice[0])));
         }
         Ok(Entry { at: values::delay(at.trim())?, name, pairs })
     }
@@ -259,7 +259,7 @@ mod tests {
         scenario_file::parse(TWO_GROUPS, Path::new("")).unwrap()
     }
 
-    /// What a command line says is what the same keys in a file say.
+    /// An entry of a command line has the same effect as the same keys in a file.
     #[test]
     fn an_entry_is_as_the_same_keys_in_a_file() {
         let mut told = scenario();
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(changed, ["path", "path", "path.back", "path"]);
     }
 
-    /// A real connection is one: what it is told names no group.
+    /// Hints for a real connection do not name a group.
     #[test]
     fn one_connection_is_told_as_a_group_is() {
         let mut s = scenario();

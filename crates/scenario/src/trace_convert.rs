@@ -1,9 +1,9 @@
-//! Makes Mahimahi traces of other records: times of packets, rates over time, CSV with a header.
+//! Converts other records to Mahimahi traces: times of packets, rates over time, CSV with a header.
 
 use narrows_base::{Duration, SpecError};
 use narrows_link::trace::{MAX_GAP_MS, OPPORTUNITY_BYTES, lines, quoted};
 
-/// Most opportunities of a converted trace: ten million, as many as a trace file may have.
+/// Limit on the opportunities of a converted trace: ten million, as many as a trace file may have.
 const MAX_OPPORTUNITIES: usize = 10_000_000;
 
 const NANOS_PER_MS: f64 = 1e6;
@@ -24,12 +24,12 @@ const RATE_UNITS: [(&str, f64); 8] = [
     ("GB/s", 8e9),
 ];
 
-/// What a file does not say of itself.
+/// Properties of a file that it may not contain.
 #[derive(Clone, Debug, Default)]
 pub struct Form {
     /// Unit of the times: s, ms, us or ns.
     pub time: Option<String>,
-    /// Unit of the rates: bit/s, kbit/s, Mbit/s, Gbit/s, or B/s likewise.
+    /// Unit of the rates: bit/s, kbit/s, Mbit/s, Gbit/s, or B/s with the same prefixes.
     pub rate: Option<String>,
     /// The file has rates only, one per this interval.
     pub every: Option<Duration>,
@@ -37,7 +37,7 @@ pub struct Form {
     pub columns: Option<Vec<usize>>,
 }
 
-/// Where times and rates stand, and their units in nanoseconds and bit/s.
+/// Columns of times and rates, and their units in nanoseconds and bit/s.
 #[derive(Default)]
 struct Columns {
     time: Option<(usize, f64)>,
@@ -104,7 +104,7 @@ fn too_many() -> SpecError {
     SpecError::new(format!("the trace would have more than {MAX_OPPORTUNITIES} opportunities"))
 }
 
-/// What separates cells: `;` or `,` if the first line has one, else white space.
+/// The separator of cells: `;` or `,` if the first line has one, else white space.
 fn separator(first: &str) -> Option<char> {
     [';', ','].into_iter().find(|c| first.contains(*c))
 }
@@ -116,18 +116,18 @@ fn cells(line: &str, separator: Option<char>) -> Vec<&str> {
     }
 }
 
-/// Without the quotes of CSV.
+/// A cell without CSV's quotes.
 fn bare(cell: &str) -> &str {
     cell.trim().trim_matches('"').trim()
 }
 
-/// A finite number. Between `;` a comma is a decimal one.
+/// A finite number. With the separator `;` a comma is a decimal one.
 fn number(cell: &str, separator: Option<char>) -> Option<f64> {
     let cell = if separator == Some(';') { cell.replace(',', ".") } else { cell.into() };
     cell.parse::<f64>().ok().filter(|x| x.is_finite())
 }
 
-/// Which columns there are, by the form, else by the header's names, else by their order.
+/// The columns: from the form, else from the header's names, else by their order.
 fn columns(names: &[&str], count: usize, form: &Form) -> Result<Columns, SpecError> {
     let unit = |text: &Option<String>, units: &[(&str, f64)], what: &str| match text {
         None => Ok(None),
@@ -181,7 +181,7 @@ fn no_rate() -> SpecError {
 }
 
 impl Columns {
-    /// The columns whose names say that they are times and rates. A unit that a name does not say is 0.
+    /// Columns with names of times and rates. A unit that is not in the name is 0.
     fn of_names(names: &[&str]) -> Columns {
         let mut found = Columns::default();
         for (i, name) in names.iter().enumerate() {
@@ -244,7 +244,7 @@ fn rate_unit(name: &str) -> Option<f64> {
     })
 }
 
-/// Milliseconds, rounded up, but not for a float's last digits.
+/// Milliseconds, rounded up, but ignoring a float's rounding error.
 fn millis(ns: f64) -> u64 {
     (ns / NANOS_PER_MS - 1e-6).ceil().max(0.0) as u64
 }
@@ -271,7 +271,7 @@ fn of_times(times: &[f64]) -> Result<Vec<u64>, SpecError> {
     times.iter().enumerate().map(one).collect()
 }
 
-/// An opportunity whenever the rates have carried 1500 bytes more, and one at the end, which is the trace's length.
+/// An opportunity for each 1500 bytes that the rates carry, and one at the end, which sets the trace's length.
 fn of_rates(times: &[f64], rates: &[f64], every: Option<Duration>) -> Result<Vec<u64>, SpecError> {
     let origin = times.first().copied().unwrap_or(0.0);
     let last = match (every, times) {
@@ -289,7 +289,7 @@ fn of_rates(times: &[f64], rates: &[f64], every: Option<Duration>) -> Result<Vec
         if bits / OPPORTUNITY_BITS > (MAX_OPPORTUNITIES - out.len()) as f64 {
             return Err(too_many());
         }
-        // A millionth of a bit is a float's, not the rate's.
+        // A millionth of a bit is a float's rounding error.
         while due <= bits + 1e-6 {
             out.push(millis(from - origin + due / rate * 1e9));
             due += OPPORTUNITY_BITS;
@@ -335,7 +335,7 @@ mod tests {
         let constant = convert("10 5\n11 5\n", &form("s", "Mbit/s")).unwrap();
         assert_eq!(constant[..8], [3, 5, 8, 10, 12, 15, 17, 20]);
         assert_eq!((constant.len(), constant.last()), (833, Some(&2000)));
-        // 8 Mbit/s for 200 ms, then 2: in bytes the same, with every other way of writing it.
+        // 8 Mbit/s for 200 ms, then 2: the same in all forms and units.
         let want = convert("0 8\n0.2 2\n0.4 2\n", &form("s", "Mbit/s")).unwrap();
         for (text, time, rate) in [
             ("0,1000000\n0.2,250000\n0.4,250000\n", "s", "B/s"),

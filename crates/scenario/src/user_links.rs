@@ -1,6 +1,6 @@
 //! The user's own named links: a TOML file with a line `name = "SPECIFICATION"` for each.
 //!
-//! A program says where the file is, once ([`set_file`]); a library that says nothing reads none.
+//! A program sets the file once ([`set_file`]); without that, a library reads no file.
 
 use crate::link::Link;
 use crate::links::LINKS;
@@ -11,43 +11,43 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Bytes of the file, at most.
+/// Limit on the file's size in bytes.
 const MAX_FILE: u64 = 262_000;
-/// Characters of a name, at most.
+/// Limit on a name's length in characters.
 const MAX_NAME: usize = 32;
 
 static FILE: OnceLock<PathBuf> = OnceLock::new();
 
-/// The user's links are in this file, which need not exist. The first call counts.
+/// Sets the file of the user's links, which need not exist. Only the first call has an effect.
 pub fn set_file(file: PathBuf) {
     let _ = FILE.set(file);
 }
 
-/// Names and specifications of the user's links; none where no file was named.
+/// Names and specifications of the user's links; empty without a file.
 ///
 /// # Errors
-/// The file cannot be read, or it is none.
+/// The file cannot be read, or it is invalid.
 pub fn all() -> Result<BTreeMap<String, String>, SpecError> {
     FILE.get().map_or_else(|| Ok(BTreeMap::new()), |file| read(file))
 }
 
-/// The specification of that name, if there is a file and it has the name.
+/// The specification of that name, if it is in the user's file.
 ///
 /// # Errors
-/// The file cannot be read, or it is none.
+/// The file cannot be read, or it is invalid.
 pub(crate) fn find(name: &str) -> Result<Option<String>, SpecError> {
     Ok(all()?.remove(name))
 }
 
-/// The names in the user's file, for suggestions; none if it cannot be read.
+/// The names in the user's file, for suggestions; empty if it cannot be read.
 pub(crate) fn names() -> Vec<String> {
     all().unwrap_or_default().into_keys().collect()
 }
 
-/// All links of a file; none if it does not exist.
+/// All links of a file; empty if it does not exist.
 ///
 /// # Errors
-/// It cannot be read, is too long, or has something else than names and specifications.
+/// It cannot be read, is too long, or contains anything but names and specifications.
 pub fn read(file: &Path) -> Result<BTreeMap<String, String>, SpecError> {
     if !file.exists() {
         return Ok(BTreeMap::new());
@@ -60,10 +60,10 @@ pub fn read(file: &Path) -> Result<BTreeMap<String, String>, SpecError> {
     })
 }
 
-/// Whether a link may have this name.
+/// Checks whether a link may have this name.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The rule that the name violates.
 pub fn check_name(name: &str) -> Result<(), SpecError> {
     let form = name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c))
@@ -82,10 +82,10 @@ pub fn check_name(name: &str) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// Adds a link to a file, or replaces the one of that name; whole or not at all.
+/// Adds a link to a file, or replaces the one of that name. The file is replaced as a whole.
 ///
 /// # Errors
-/// The name or the link is none, or the file cannot be read or written.
+/// An invalid name or link, or the file cannot be read or written.
 pub fn save(file: &Path, name: &str, link: &str) -> Result<(), SpecError> {
     check_name(name)?;
     Link::parse(link, Path::new(""))?;
@@ -101,7 +101,7 @@ pub fn save(file: &Path, name: &str, link: &str) -> Result<(), SpecError> {
         std::fs::create_dir_all(folder).map_err(|e| at(&e))?;
     }
     let new = file.with_extension(format!("{}.new", std::process::id()));
-    // Never through what stands there: a link could be another user's.
+    // An existing file of this name could be another user's link, so it is removed first.
     let _ = std::fs::remove_file(&new);
     let written = std::fs::File::create_new(&new)
         .and_then(|mut new| new.write_all(text.as_bytes()))
@@ -123,7 +123,7 @@ mod tests {
         assert!(read(&file).unwrap().is_empty(), "a file that does not exist has no links");
         save(&file, "home", "20Mbit/s,10ms,loss=1%").unwrap();
         save(&file, "train", "2Mbit/s,60ms,loss=ge(g=1%,h=20%)").unwrap();
-        // A link under the name that the file has until it is whole is not written through.
+        // A link under the temporary file's name is not written through.
         let new = file.with_extension(format!("{}.new", std::process::id()));
         let elsewhere = folder.join("elsewhere");
         std::fs::write(&elsewhere, "kept").unwrap();

@@ -1,5 +1,5 @@
-//! The syntax of the values of a link: `queue=30p`, `loss=1%`, `trace=FILE`. Everything that can be read can be written
-//! and read back unchanged.
+//! The syntax of the values of a link: `queue=30p`, `loss=1%`, `trace=FILE`. Every value can be written and read back
+//! unchanged.
 
 use crate::link_direction::{MIN_QUEUE_PACKETS, QueueSize, TraceStart};
 use crate::text_file;
@@ -10,13 +10,14 @@ use narrows_link::{LossSpec, PolicerConfig, QueueConfig, QueueLimit, Trace, cell
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The rate of a link that takes no time to transmit.
+/// The rate of a link without transmission time.
 pub const UNLIMITED: &str = "unlimited";
 
-/// A rate, or [`UNLIMITED`]: the largest rate there is, of which a packet of 1500 bytes takes 12 ps. The message for a range says where ranges belong.
+/// A rate, or [`UNLIMITED`]: the largest rate, at which a packet of 1500 bytes takes 12 ps. The message for a range
+/// explains where ranges are permitted.
 ///
 /// # Errors
-/// What is wrong with the text, and what would be right.
+/// An invalid text; the message gives the expected form.
 pub fn rate(text: &str) -> Result<Rate, SpecError> {
     no_range(text)?;
     if text.trim() == UNLIMITED {
@@ -25,10 +26,10 @@ pub fn rate(text: &str) -> Result<Rate, SpecError> {
     units::rate(text)
 }
 
-/// A time; the message for a range says where ranges belong.
+/// A time; the message for a range explains where ranges are permitted.
 ///
 /// # Errors
-/// What is wrong with the text, and what would be right.
+/// An invalid text; the message gives the expected form.
 pub fn delay(text: &str) -> Result<Duration, SpecError> {
     no_range(text)?;
     let d = units::duration(text)?;
@@ -38,7 +39,7 @@ pub fn delay(text: &str) -> Result<Duration, SpecError> {
     Ok(d)
 }
 
-/// Longest time that any part of a run may have: ten years.
+/// Limit on all times of a run: ten years.
 pub const MAX_DELAY: Duration = narrows_link::MAX_TIME;
 
 fn no_range(text: &str) -> Result<(), SpecError> {
@@ -53,7 +54,7 @@ fn no_range(text: &str) -> Result<(), SpecError> {
 /// `30p`, `45kB`, `1bdp`, `max(1bdp,5p)`, `max(5p,45kB)`, `packets(1bdp,5p)` or `unlimited`.
 ///
 /// # Errors
-/// What is wrong with the text, and what would be right.
+/// An invalid text; the message gives the expected form.
 pub fn queue_size(text: &str) -> Result<QueueSize, SpecError> {
     const FORMS: &str = "a queue is written as 30p, 45kB, 1bdp, max(1bdp,5p), max(5p,45kB), packets(1bdp,5p) or unlimited";
     let t = text.trim();
@@ -105,10 +106,10 @@ pub fn queue_size(text: &str) -> Result<QueueSize, SpecError> {
     Ok(QueueSize::Fixed(QueueLimit::Bytes(bytes.round() as u64)))
 }
 
-/// Queue management: `red(min=5p)`. The name of a discipline and its parameters.
+/// Queue management, as a discipline with its parameters: `red(min=5p)`.
 ///
 /// # Errors
-/// What is wrong with the text, and what would be right.
+/// An invalid text; the message gives the expected form.
 pub fn aqm(text: &str) -> Result<Option<Spec>, SpecError> {
     let spec = Spec::parse(text)?;
     let config = QueueConfig { limit: QueueLimit::Unlimited, aqm: Some(spec.clone()) };
@@ -120,10 +121,10 @@ pub fn aqm(text: &str) -> Result<Option<Spec>, SpecError> {
 pub const MAX_TRACE: u64 = 64_000_000;
 
 /// The trace of a file, and its absolute path; a relative one is found from the folder. `cellular(...)` is a model
-/// ([`cellular`]), and its text stands in place of the path.
+/// ([`cellular`]); its text replaces the path.
 ///
 /// # Errors
-/// What is wrong with the text, and what would be right.
+/// An invalid text; the message gives the expected form.
 pub fn trace(text: &str, folder: &Path) -> Result<(PathBuf, Arc<Trace>), SpecError> {
     if let Some(trace) = cellular::read(text) {
         return Ok((text.trim().into(), Arc::new(trace?)));
@@ -132,7 +133,7 @@ pub fn trace(text: &str, folder: &Path) -> Result<(PathBuf, Arc<Trace>), SpecErr
     let shown = path.display();
     let content = text_file::read(&path, MAX_TRACE, "trace")?;
     let trace = Trace::parse(&content).map_err(|e| e.at(&format!("trace '{shown}'")))?;
-    // A saved scenario must find the file from anywhere.
+    // A saved scenario must find the file from any folder.
     let path = std::path::absolute(&path).unwrap_or(path);
     Ok((path, Arc::new(trace)))
 }
@@ -140,7 +141,7 @@ pub fn trace(text: &str, folder: &Path) -> Result<(PathBuf, Arc<Trace>), SpecErr
 /// `2s` or `random`.
 ///
 /// # Errors
-/// What is wrong with the text, and what would be right.
+/// An invalid text; the message gives the expected form.
 pub fn trace_start(text: &str) -> Result<TraceStart, SpecError> {
     if text.trim() == "random" {
         return Ok(TraceStart::Random);
@@ -150,7 +151,7 @@ pub fn trace_start(text: &str) -> Result<TraceStart, SpecError> {
     })
 }
 
-/// A place in a trace that reads back exactly.
+/// Writes a place in a trace so that it reads back exactly.
 pub fn trace_start_text(start: TraceStart) -> String {
     match start {
         TraceStart::Random => "random".into(),
@@ -161,7 +162,7 @@ pub fn trace_start_text(start: TraceStart) -> String {
 /// `10Mbit/s/15kB`: rate and bucket of a policer.
 ///
 /// # Errors
-/// What is wrong with the text, and what would be right.
+/// An invalid text; the message gives the expected form.
 pub fn policer(text: &str) -> Result<PolicerConfig, SpecError> {
     const FORM: &str = "a policer is written as 10Mbit/s/15kB: its rate and its bucket";
     let wrong = |why: &str| SpecError::new(format!("'{text}': {why}; {FORM}"));
@@ -177,7 +178,7 @@ pub fn policer(text: &str) -> Result<PolicerConfig, SpecError> {
     Ok(PolicerConfig { rate, burst: burst.round() as u64 })
 }
 
-/// A policer that reads back exactly.
+/// Writes a policer so that it reads back exactly.
 pub fn policer_text(policer: &PolicerConfig) -> String {
     format!("{}/{}", rate_text(policer.rate), Unit::Bytes.show(policer.burst as f64))
 }
@@ -185,7 +186,7 @@ pub fn policer_text(policer: &PolicerConfig) -> String {
 /// A fraction: `1%` or `0.01`.
 ///
 /// # Errors
-/// What is wrong with the text, and what would be right.
+/// An invalid text; the message gives the expected form.
 pub fn share(text: &str) -> Result<f64, SpecError> {
     let p = units::number(text, Unit::Fraction)?;
     if !(0.0..=1.0).contains(&p) {
@@ -194,17 +195,17 @@ pub fn share(text: &str) -> Result<f64, SpecError> {
     Ok(p)
 }
 
-/// Losses as one text.
+/// Writes all loss processes as one text.
 pub fn loss_text(loss: &[LossSpec]) -> String {
     if loss.is_empty() {
         return "none".into();
     }
-    // `uniform(1%)` reads back, and is what 1% means.
+    // `uniform(1%)` reads back as well as 1%, with the same meaning.
     let texts: Vec<String> = loss.iter().map(LossSpec::text).collect();
     texts.join("+")
 }
 
-/// A rate that reads back exactly.
+/// Writes a rate so that it reads back exactly.
 pub fn rate_text(rate: Rate) -> String {
     if rate == MAX_RATE {
         return UNLIMITED.into();
@@ -213,13 +214,13 @@ pub fn rate_text(rate: Rate) -> String {
     if units::rate(&text) == Ok(rate) { text } else { format!("{}bit/s", rate.as_bps()) }
 }
 
-/// A time that reads back exactly.
+/// Writes a time so that it reads back exactly.
 pub fn time_text(d: Duration) -> String {
     let text = d.to_string();
     if units::duration(&text) == Ok(d) { text } else { format!("{}ns", d.as_nanos()) }
 }
 
-/// A queue's room as text.
+/// Writes a queue's size.
 pub fn queue_text(queue_size: QueueSize) -> String {
     match queue_size {
         QueueSize::Fixed(QueueLimit::Unlimited) => "unlimited".into(),

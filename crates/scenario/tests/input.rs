@@ -1,4 +1,4 @@
-//! What users may write: links and scenarios, good and bad.
+//! Valid and invalid links and scenarios.
 
 use narrows_base::{Duration, Rate};
 use narrows_link::QueueLimit;
@@ -54,7 +54,7 @@ fn queues_are_named_with_their_parameters_and_written_as_they_were_read() {
     let text = "aqm=red(min=5p,max=15p,max-p=2%,weight=-1,rtt-floor=0s),reverse-aqm=droptail";
     let l = link(&format!("10Mbit/s,20ms,{text}"));
     assert!(l.to_string().contains(text), "{l}");
-    // In a file, there and back, and back into a file.
+    // A file is read, written, read and written again.
     let read = |text: &str| scenario_file::parse(text, Path::new(""));
     let file = GOOD.replace("queue = \"10p\"", "queue = \"10p\"\naqm = \"fq-codel(quantum=300B)\"");
     let s = read(&file).unwrap();
@@ -70,7 +70,7 @@ fn queues_are_named_with_their_parameters_and_written_as_they_were_read() {
 fn a_product_is_rate_times_base_rtt_rounded_up() {
     let either = |packets, bytes| QueueLimit::Either { packets, bytes };
     assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp"), either(30, 30_000));
-    // Access and egress links count, there and back: 240 000 + 300 bits are more than 30 packets.
+    // Access and egress links count in both directions: 240 000 + 300 bits are more than 30 packets.
     assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp,access=10Mbit/s/0.1ms"), either(31, 30_038));
     assert_eq!(limit("1.5Mbit/s,80ms,queue=2bdp"), either(60, 60_000));
     assert_eq!(limit("1.5Mbit/s,80ms"), either(30, 30_000));
@@ -100,7 +100,7 @@ fn every_named_link_is_read_and_shown_in_full() {
         assert_eq!(again.to_string(), l.to_string(), "{}", entry.descriptor.name);
         assert_eq!(again.base_rtt(), l.base_rtt());
     }
-    // A relay has one link each way: the others' delays are in it.
+    // A relay has one link per direction, which includes the delays of the others.
     for entry in links::LINKS {
         let (l, folded) =
             (link(entry.descriptor.name), link(entry.descriptor.name).folded().unwrap());
@@ -109,7 +109,7 @@ fn every_named_link_is_read_and_shown_in_full() {
     }
     let narrow = link("2Mbit/s,10ms,egress=1Mbit/s/1ms").folded();
     assert!(narrow.unwrap_err().to_string().contains("egress= must be faster"));
-    // A name's keys may be replaced.
+    // Keys after a name replace the link's own.
     assert!(link("geo,queue=7p").to_string().contains("queue=7p"));
 }
 
@@ -304,7 +304,7 @@ proptest! {
     ) {
         if let Ok(l) = Link::parse(&format!("1Mbit/s,10ms,{key}={value}"), Path::new("/nonexistent")) {
             let l = l.resolved(1000);
-            // What was understood is understood again.
+            // The text of a valid link is valid and equal.
             prop_assert_eq!(link(&l.to_string()).to_string(), l.to_string());
         }
     }
@@ -323,8 +323,8 @@ fn a_number_where_text_with_a_unit_belongs_is_explained() {
     }
 }
 
-/// A scenario of twenty thousand links is read, planned and told of by the line: nothing on the way is
-/// quadratic in them, or this test would take minutes.
+/// A scenario of twenty thousand links is read and planned, and errors have lines. No step is quadratic in them, or
+/// this test would take minutes.
 #[test]
 fn twenty_thousand_links_are_planned() {
     let mut text = String::from("duration = \"1s\"\n");
@@ -346,7 +346,7 @@ fn twenty_thousand_links_are_planned() {
     assert!(e.starts_with(&format!("line {}: start", last + 1)), "{e}");
 }
 
-/// A file that is named by mistake may hold secrets: an error says where it is wrong, not what is there.
+/// A file that is named by mistake may hold secrets: an error gives the position, not the contents.
 #[test]
 fn errors_of_files_that_are_no_scenarios_do_not_show_their_lines() {
     let folder = std::env::temp_dir().join(format!("narrows-secrets-{}", std::process::id()));
@@ -368,7 +368,7 @@ fn errors_of_files_that_are_no_scenarios_do_not_show_their_lines() {
             scenario_file::load(&file).unwrap_err(),
             scenario_file::Template::load(&file).err().unwrap(),
             narrows_scenario::user_links::read(&file).err().unwrap_or_else(|| {
-                // `password = 'hunter2'` has the form of a link; it is none when it is used.
+                // `password = 'hunter2'` has the form of a named link, but it is invalid when used.
                 Link::parse("hunter", Path::new("")).unwrap_err()
             }),
             Link::parse(&trace, Path::new("")).unwrap_err(),
@@ -380,7 +380,7 @@ fn errors_of_files_that_are_no_scenarios_do_not_show_their_lines() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// Memory is bounded before anything is read.
+/// Memory is bounded before the file is read.
 #[test]
 fn a_scenario_that_is_too_long_is_refused() {
     let long = format!("{}\n{GOOD}", "#".repeat(4_000_000));

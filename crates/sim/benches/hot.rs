@@ -66,8 +66,8 @@ fn link(bencher: Bencher) {
     });
 }
 
-/// A packet through a link that serves packet by packet, pairs of packets arriving as fast as
-/// they leave, for every queue; drop-tail is what such a link costs at least.
+/// A packet through a link that serves packet by packet, for every queue; pairs of packets arrive as fast as they
+/// leave. Drop-tail shows the minimum cost of such a link.
 #[divan::bench(args = ["droptail", "red", "cw", "codel", "fq-codel", "pie"])]
 fn served(bencher: Bencher, queue: &str) {
     let mut config = LinkConfig::plain(Rate::from_bps(1_000_000_000), Duration::from_millis(1));
@@ -89,8 +89,8 @@ fn served(bencher: Bencher, queue: &str) {
     });
 }
 
-/// A data packet and its acknowledgement through both endpoints, nothing between them, with a
-/// window of 64 and one loss in a thousand.
+/// A data packet and its acknowledgement through both endpoints without a link, with a window of 64 and one loss in a
+/// thousand.
 #[divan::bench(args = ["sack", "newreno", "stpd", "cubic", "bbr"])]
 fn endpoints(bencher: Bencher, name: &str) {
     let spec =

@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 /// An event: its time, and the entity that handles it. Ordered by time, then kind, then number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Event {
-    /// When.
+    /// When it is handled.
     pub time: Time,
     key: u32,
 }
@@ -54,7 +54,7 @@ impl Event {
     fn order(self) -> u128 {
         u128::from(self.time.as_nanos()) << 32 | u128::from(self.key)
     }
-    /// Its kind.
+    /// The kind that it was made with.
     #[inline]
     pub fn kind(self) -> Kind {
         match self.key >> 28 {
@@ -383,8 +383,7 @@ impl Calendar {
         (self.free, self.stored) = (NIL, 0);
         self.bucket = start >> shift;
         self.shift = shift;
-        // Those in the first bucket go where they are found next: in hand, unsorted buckets are
-        // not allowed, so the heap keeps them.
+        // The first bucket is unsorted, so it cannot become the current one; its events go to the heap.
         for event in events {
             let bucket = event.time.as_nanos() >> shift;
             if bucket > self.bucket && bucket - self.bucket < BUCKETS {

@@ -59,7 +59,7 @@ pub(crate) fn network(spec: &NetworkSpec) -> Result<(), FieldError> {
     spec.series.as_ref().map_or(Ok(()), |s| series(spec, s).map_err(|e| e.within("series")))
 }
 
-/// A time within a run.
+/// Checks that a time lies within a run.
 fn span(field: &str, t: Time) -> Result<(), FieldError> {
     at_most(field, t.since(Time::ZERO), MAX_TIME)
 }
@@ -107,7 +107,7 @@ fn group(spec: &NetworkSpec, g: &GroupSpec) -> Result<(), FieldError> {
     Ok(())
 }
 
-/// Receivers of one multicast have a tree of links, and TEAR's rate.
+/// Checks that receivers of one multicast have a tree of links, and that their controller is TEAR.
 fn multicast(spec: &NetworkSpec) -> Result<(), FieldError> {
     let mut roots: Vec<(&str, u32)> = Vec::new();
     for (i, g) in spec.groups.iter().enumerate() {
@@ -115,7 +115,7 @@ fn multicast(spec: &NetworkSpec) -> Result<(), FieldError> {
             continue;
         }
         let name = g.protocol.label().split('(').next().unwrap_or_default();
-        // tear-wireless sends little more than what arrives, and would never come to the next layer.
+        // tear-wireless sends little more than the arriving rate, and would never reach the next layer.
         if name != "tear" {
             let why =
                 format!("a multicast's receivers go by TEAR's rate: expected tear, not {name}");

@@ -7,9 +7,9 @@ use narrows_transport::Limit;
 /// Columns of the tables of flows (`kind` is `flow`) and links (`link`). Counts cover the interval that ends at the
 /// sample.
 pub const COLUMNS: &[Variable] = &[
-    // Of flows.
+    // Flows.
     Variable::new("cwnd", "packets", "congestion window; none where it is not bounded"),
-    Variable::new("ssthresh", "packets", "slow-start threshold; none before it is set"),
+    Variable::new("ssthresh", "packets", "slow-start threshold; missing before it is set"),
     Variable::new("in_flight", "packets", "packets sent and neither acknowledged nor given up"),
     Variable::new("rtt_s", "s", "round-trip time that the last acknowledgement showed"),
     Variable::new("acked", "packets", "packets acknowledged since the start"),
@@ -21,14 +21,14 @@ pub const COLUMNS: &[Variable] = &[
         "s",
         "play-out time that the receiver holds of the base layer, as the sender estimates it",
     ),
-    // Of both.
+    // Flows and links.
     Variable::new(
         "throughput_bps",
         "bit/s",
         "flow: data that its receiver got; group: its data that the bottleneck served; link: all \
          that it served; with headers and copies",
     ),
-    // Of links.
+    // Links.
     Variable::new("queue", "packets", "packets that wait, the one in transmission not counted"),
     Variable::new("queue_max", "packets", "most packets that waited"),
     Variable::new("queue_average", "packets", "average that the queue discipline itself keeps"),

@@ -15,15 +15,14 @@ pub(crate) struct Flow {
     pub sender: SimulatedSender,
     pub receiver: SimulatedReceiver,
     pub timer: Timer,
-    /// When the receiver's pending timer event fires; `NEVER` if none is pending.
+    /// When the receiver's pending timer event fires; `NEVER` without one.
     pub receiver_event: Time,
     pub stats: FlowStats,
 }
 
-/// A sender's pending events: a far one for the retransmission timer, a near one for pacing. An
-/// event that fires early is harmless: the sender is polled and the event set again. So postponing
-/// a deadline costs nothing, and pacing does not leave a retransmission event behind for every
-/// packet.
+/// A sender's pending events: a far one for the retransmission timer, a near one for pacing. An event that fires early
+/// is harmless: the sender is polled and the event set again. So postponing a deadline is free, and pacing does not
+/// leave a retransmission event behind for every packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timer {
     near: Time,
@@ -69,7 +68,7 @@ impl Timer {
 #[derive(Debug)]
 pub(crate) struct Application {
     pub source: Writer,
-    /// What became of its frames; `None` if it writes none.
+    /// Meter of its frames; `None` if it writes no frames.
     pub frames: Option<Box<FrameMeter>>,
     /// Whether its first write is all its data.
     pub is_transfer: bool,
@@ -111,7 +110,7 @@ struct GroundTruth {
     classifier_counts: ClassifierCounts,
 }
 
-/// Why a sender waited, and for how long.
+/// The times for which each limit held the sender back.
 #[derive(Debug, Default)]
 struct Limits {
     now: Limit,
@@ -128,8 +127,8 @@ impl Limits {
         }
     }
 
-    /// Shares of the time between two moments, the first of which is not before the measured span: the application has
-    /// what no other limit has.
+    /// The times between two moments, the first of which is not before the measured span. The application's share is
+    /// the rest that no other limit has.
     fn shares(&mut self, from: Time, to: Time) -> LimitedTimes {
         self.times[self.now as usize] += to.since(self.since);
         let of = |limit: Limit| self.times[limit as usize].as_secs_f64();
@@ -147,7 +146,7 @@ impl Limits {
 }
 
 impl FlowStats {
-    /// The sender waits for this.
+    /// From `now` on the sender is held back by `limit`.
     #[inline]
     pub fn waits(&mut self, now: Time, limit: Limit) {
         self.limits.turn(now, limit);
@@ -157,7 +156,7 @@ impl FlowStats {
         let ground_truth = self.ground_truth.get_or_insert_default();
         ground_truth.dropped.insert(seq, seq.saturating_add(1), |_, _| ());
     }
-    /// Counts how the receiver classified missing packets, if within the measured span.
+    /// Compares the receiver's classification of missing packets with the true causes, if within the measured span.
     pub fn classified(&mut self, missing: Range<u64>, radio: bool, counts: bool) {
         let ground_truth = self.ground_truth.get_or_insert_default();
         let length = missing.end.saturating_sub(missing.start);
@@ -177,8 +176,7 @@ impl FlowStats {
             }
         }
     }
-    /// Counts application bytes delivered in order at `now`; `keep` says whether bins of one second
-    /// are kept.
+    /// Counts application bytes delivered in order at `now`; `keep`: whether to keep bins of one second.
     #[inline]
     pub fn delivered(&mut self, now: Time, from: Time, bytes: u64, keep: bool) {
         if now >= from {
@@ -201,7 +199,7 @@ impl FlowStats {
             start: a.start,
             done: self.done,
             wanted_bytes: a.wanted,
-            // A hole that was never filled holds back bytes received before the measured span.
+            // A gap that was never filled holds back bytes received before the measured span.
             goodput_bytes: flow.receiver.delivered().saturating_sub(self.base_delivered),
             sent_bytes: self.sent_bytes - self.base_sent_bytes,
             sent_packets: now.sent - base.sent,

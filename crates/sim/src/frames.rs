@@ -1,4 +1,4 @@
-//! What became of a flow's frames: which were whole in time, with how many layers, and how long the rest froze.
+//! Measures the frames of a flow: how many were complete in time, with how many layers, and the length of freezes.
 
 use crate::result::FrameResult;
 use narrows_base::{Duration, Time};
@@ -6,9 +6,9 @@ use narrows_transport::FramePart;
 use narrows_transport::layers::MAX_LAYERS;
 use std::collections::VecDeque;
 
-/// Frames are followed so long after their time, and count as lost then.
+/// Frames are tracked this long after their play-out time; after that they count as lost.
 const FOLLOWED: Duration = Duration::from_secs(60);
-/// Most parts of a stream that are followed: beyond, the oldest counts as lost, so that memory is bounded.
+/// Limit on tracked parts of a stream: beyond it the oldest counts as lost, so that memory is bounded.
 const MAX_PARTS: usize = 1 << 20;
 /// A freeze is longer than this and a frame interval (W3C webrtc-stats, `freezeCount`).
 const FREEZE: Duration = Duration::from_millis(150);
@@ -17,11 +17,11 @@ const FREEZE: Duration = Duration::from_millis(150);
 struct Frame {
     written: Time,
     playout: Time,
-    /// When the base layer was whole; `NEVER` before.
+    /// When the base layer was complete; `NEVER` before.
     whole: Time,
     /// Bytes of each layer that have not arrived.
     left: [u32; MAX_LAYERS],
-    /// Bits of layers that were sent, and that were whole in time.
+    /// Bit masks of layers: sent, and complete in time.
     sent: u8,
     in_time: u8,
 }
@@ -34,18 +34,18 @@ pub(crate) struct FrameMeter {
     /// Number of the first frame of `frames`.
     first: u64,
     frames: VecDeque<Frame>,
-    /// Of a stream: where each part ends in it, with frame, layer and bytes.
+    /// For a stream: the position at which each part ends, with frame, layer and bytes.
     ends: VecDeque<(u64, (u64, u8), u32)>,
     stream_bytes: u64,
-    /// Layers of the frame before, and when a frame was last shown.
+    /// Layers of the previous frame, and when a frame was last shown.
     layers: Option<u32>,
     shown: Option<Time>,
     result: FrameResult,
-    /// Kept between writes, so that they allocate nothing.
+    /// A list reused for all writes, to avoid allocations.
     parts: Vec<FramePart>,
 }
 
-/// Layers without a gap from the base upwards.
+/// Number of consecutive layers from the base upwards.
 fn contiguous(mask: u8) -> u32 {
     mask.trailing_ones()
 }
@@ -66,7 +66,7 @@ impl FrameMeter {
             parts: Vec::new(),
         }
     }
-    /// An empty list for what a source writes.
+    /// An empty list for the source's parts.
     pub fn take_parts(&mut self) -> Vec<FramePart> {
         std::mem::take(&mut self.parts)
     }
@@ -80,7 +80,7 @@ impl FrameMeter {
         self.frames.get_mut(at)
     }
 
-    /// The source has written this.
+    /// The source has written a part.
     pub fn written(&mut self, now: Time, part: &FramePart) {
         while self.frames.front().is_some_and(|f| f.playout + FOLLOWED < now) {
             self.settle_first();
@@ -110,9 +110,9 @@ impl FrameMeter {
         }
     }
 
-    /// So many bytes of a frame's layer have arrived.
+    /// `bytes` of a frame's layer have arrived.
     pub fn arrived(&mut self, now: Time, (number, layer): (u64, u8), bytes: u64) {
-        // Media need no positions: nothing asks for them.
+        // Positions in the stream are not needed for media.
         self.ends.clear();
         self.add(now, number, layer, bytes);
     }

@@ -1,11 +1,11 @@
-//! Frames that come in time, late, in part or not at all.
+//! Frames that arrive in time, late, in part or not at all.
 
 use super::*;
 
 fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
 }
-/// Writes layer `layer` of a frame at 25 frames per second, which is shown after 100 ms.
+/// Writes a layer of a frame at 25 frames per second, which is shown after 100 ms.
 fn write(meter: &mut FrameMeter, frame: u64, layer: u8, bytes: u32) {
     let written = at(frame * 40);
     let playout = at(frame * 40 + 100);
@@ -21,10 +21,10 @@ fn late_and_missing_frames_are_frozen_and_long_freezes_are_stalls() {
     for frame in 0..50 {
         write(&mut m, frame, 0, 1000);
         match frame {
-            // Late, then one that never is whole: together less than a stall.
+            // Late, then one that is never complete: together shorter than a stall.
             10 => m.arrived(at(frame * 40 + 130), (frame, 0), 1000),
             11 => m.arrived(at(frame * 40 + 30), (frame, 0), 999),
-            // 280 ms without a picture.
+            // 280 ms without a frame.
             20..=25 => {}
             _ => {
                 m.arrived(at(frame * 40 + 20), (frame, 0), 400);

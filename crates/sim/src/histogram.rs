@@ -3,7 +3,7 @@
 /// Values in nanoseconds, counted with three significant digits.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// Absent until there is a value: it begins with 16 kB.
+    /// Allocated at the first value, since it takes 16 kB.
     counts: Option<hdrhistogram::Histogram<u64>>,
     sum: f64,
     min: u64,
@@ -29,7 +29,7 @@ impl Histogram {
         self.sum += value as f64;
         self.min = self.min.min(value);
     }
-    /// Counts all values of another.
+    /// Adds all values of another histogram.
     pub fn add(&mut self, other: &Histogram) {
         // Both grow by themselves, so every value fits.
         if let Some(more) = &other.counts {
@@ -38,19 +38,19 @@ impl Histogram {
         self.sum += other.sum;
         self.min = self.min.min(other.min);
     }
-    /// How many values.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.counts.as_ref().map_or(0, hdrhistogram::Histogram::len)
     }
-    /// Exact mean; `None` if there is no value.
+    /// Exact mean; `None` without values.
     pub fn mean(&self) -> Option<f64> {
         (self.count() > 0).then(|| self.sum / self.count() as f64)
     }
-    /// Exact smallest value.
+    /// Exact smallest value; `None` without values.
     pub fn min(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.min)
     }
-    /// The value at quantile `q` in [0, 1].
+    /// The value at quantile `q` in [0, 1]; `None` without values.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let counts = self.counts.as_ref().filter(|c| !c.is_empty())?;
         Some(counts.value_at_quantile(q))

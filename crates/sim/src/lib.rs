@@ -1,8 +1,8 @@
 //! The event engine: virtual time for endpoints and links.
 //!
-//! [`run`] simulates a [`NetworkSpec`] and returns a [`RunResult`]. Equal specifications and seeds
-//! give equal [`RunResult::digest`]s on every machine and with any number of threads. A [`Simulation`] is the same
-//! run in steps: between them it can be read, and its controllers can be told something.
+//! [`run`] simulates a [`NetworkSpec`] and returns a [`RunResult`]. Equal specifications and seeds give equal
+//! [`RunResult::digest`]s on every machine and with any number of threads. A [`Simulation`] is the same run in steps:
+//! between steps its state can be read, and its controllers can be changed.
 
 pub mod calendar;
 pub mod result;

@@ -1,4 +1,4 @@
-//! A controller that is known by its name for a time: a class of an interpreter, while it is used.
+//! Controllers that are listed for a limited time, such as a class of an interpreter while it is in use.
 
 use crate::registry::{check_descriptor, check_protocol};
 use narrows_base::SpecError;
@@ -7,9 +7,9 @@ use narrows_congestion::{CONTROLLERS, ControllerEntry};
 use narrows_transport::PROTOCOLS;
 use narrows_transport::protocol::{LENT_STREAMS, ProtocolEntry};
 
-/// A controller that every specification, scenario, sweep, connection and kernel agent of this process knows by its
-/// name while this lives, as a protocol over TCP and as `rrtp+NAME`. Families and listings do not have it. Results
-/// are read and charted also when it has been given back.
+/// Lists a controller under its name until it is dropped, as a protocol over TCP and as `rrtp+NAME`. During that time
+/// every specification, scenario, sweep, connection and kernel agent of this process can use it. Families and listings
+/// do not include it. Its results can be read and charted after that, too.
 ///
 /// ```
 /// use narrows_congestion::{Controller, ControllerEntry};
@@ -39,11 +39,11 @@ pub struct Loan {
 }
 
 impl Loan {
-    /// A controller, and the two protocols that it makes.
+    /// Lists a controller and its two protocols.
     ///
     /// # Errors
-    /// A name that is taken or that no specification can hold, a descriptor that contradicts itself, or a protocol of
-    /// parts that do not fit.
+    /// A name that is taken or invalid in specifications, an inconsistent descriptor, or a protocol of parts that do
+    /// not fit.
     pub fn new(
         controller: &'static ControllerEntry,
         over_tcp: &'static ProtocolEntry,

@@ -1,4 +1,4 @@
-//! Counts what happens on a link, per group of flows.
+//! Counters of a link, per group of flows.
 
 use crate::packet_log::{PacketEvent, PacketEventKind};
 use crate::result::{LINK_TICK_S, LinkGroup, LinkResult, LinkTicks, MAX_BINS, QueueAverage};
@@ -24,10 +24,10 @@ pub(crate) struct LinkMeter {
     served_ticks: Ticks,
     /// Counts per sample interval, if sampled.
     pub bins: Option<Bins>,
-    /// Data packets (flow and number) that the queue dropped and that have not been classified yet; kept only if some
+    /// Data packets (flow and number) that the queue dropped and that have not been classified yet; kept only if a
     /// receiver classifies losses.
     pub drops: Option<Vec<(u32, u64)>>,
-    /// Data packets that the queue dropped or the link lost, for those who look at single packets.
+    /// Data packets that the queue dropped or the link lost, if single packets are logged.
     pub packet_log: Option<Vec<PacketEvent>>,
 }
 

@@ -38,9 +38,9 @@ const FORWARD: usize = 0;
 const BACK: usize = 1;
 /// Events between two calls of the progress function.
 const PROGRESS: u64 = 1 << 18;
-/// Packets that enter links between two counts of all packets under way.
+/// Packets that enter links between two counts of all packets in the network.
 const COUNT: u32 = 1 << 18;
-/// Most packets under way or waiting at once: a GB in the links' rings.
+/// Limit on packets in the network at once: 1 GB in the links' rings.
 const MAX_PACKETS: usize = if cfg!(test) { 1 << 19 } else { 1 << 24 };
 /// Calls of the progress function at the same simulated time before a run is aborted. A million
 /// flows that start together need about ten.
@@ -93,9 +93,9 @@ struct Network {
     events: u64,
     /// Packets that may still enter links before all packets are counted.
     until_count: u32,
-    /// More than [`MAX_PACKETS`] are under way: nothing more is sent, and the run ends.
+    /// More than [`MAX_PACKETS`] packets are in the network: no more packets are sent, and the run ends.
     overfull: bool,
-    /// Kept for those who look at single packets.
+    /// Log of single packets, if enabled.
     packet_log: Option<Box<PacketLog>>,
 }
 
@@ -103,7 +103,7 @@ struct Network {
 /// For any specification, the work between two calls and the memory are bounded.
 ///
 /// # Errors
-/// [`SimError::Spec`] names a field with an impossible value; the others say why a run was aborted.
+/// [`SimError::Spec`] names a field with an invalid value; the others give the reason why the run was aborted.
 pub fn run(
     spec: &NetworkSpec,
     progress: &mut dyn FnMut(Time) -> bool,
@@ -116,14 +116,14 @@ pub fn run(
 }
 
 impl Network {
-    /// At time zero: nothing has been sent.
+    /// The network at time zero, before the first packet.
     fn begin(spec: &NetworkSpec) -> Result<Network, SimError> {
         let mut network = Network::build(spec)?;
         network.start(spec);
         Ok(network)
     }
 
-    /// Everything up to and at `until`, at most to the end of the run.
+    /// Handles all events up to and at `until`, at most to the end of the run, and calls `progress` in between.
     fn play(
         &mut self,
         spec: &NetworkSpec,
@@ -211,8 +211,8 @@ impl Network {
         Ok(())
     }
 
-    /// A link changes, or an application says what the path is like. Those come after the links' in the
-    /// count of changes.
+    /// A link changes, or an application gives new hints about the path. The latter are numbered after the links'
+    /// changes.
     #[cold]
     fn on_change(&mut self, spec: &NetworkSpec, number: usize) {
         if let Some((at, link, change)) = spec.changes.get(number) {
@@ -237,7 +237,7 @@ impl Network {
         let now = self.now;
         let node = &mut self.nodes[number as usize];
         if node.event != now {
-            return; // An earlier event took its place.
+            return; // An earlier event replaced it.
         }
         node.event = Time::NEVER;
         let due = loop {
@@ -353,7 +353,7 @@ impl Network {
         }
     }
 
-    /// A receiver has classified missing packets; compares that with what queues dropped.
+    /// A receiver has classified missing packets: compares them with the packets that queues dropped.
     #[cold]
     fn classified(&mut self, number: u32, missing: std::ops::Range<u64>, radio: bool) {
         for drops in self.meters.iter_mut().filter_map(|m| m.drops.as_mut()) {
@@ -395,9 +395,9 @@ impl Network {
     fn on_sender_timer(&mut self, number: u32) {
         let flow = &mut self.flows[number as usize];
         if !flow.timer.fires(self.now) {
-            return; // An earlier event took its place.
+            return; // An earlier event replaced it.
         }
-        // Timers are lazily re-armed: if the deadline has moved, this does nothing.
+        // Timers are lazily re-armed: if the deadline has moved, this has no effect.
         flow.sender.handle(self.now, Input::Timeout);
         self.pump(number);
     }
@@ -474,7 +474,7 @@ impl Network {
         }
     }
 
-    /// Whether more packets are under way than [`MAX_PACKETS`].
+    /// Whether more than [`MAX_PACKETS`] packets are in the network.
     #[cold]
     fn count_packets(&mut self) {
         self.until_count = COUNT;

@@ -1,14 +1,14 @@
-//! Single packets of a run, for those who look at it while it goes on.
+//! Log of single packets, which can be read during a run.
 
 use narrows_base::{Duration, Packet, Time};
 
-/// What happened to a data packet.
+/// Kinds of events of a data packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PacketEventKind {
-    /// It was sent, for the first time if not `again`.
+    /// It was sent.
     Sent {
-        /// Whether these data had been sent before.
+        /// Whether its data had been sent before.
         again: bool,
     },
     /// An acknowledgement arrived: up to this number for TCP, of this number for datagrams.
@@ -19,29 +19,29 @@ pub enum PacketEventKind {
     Lost,
 }
 
-/// One of them.
+/// An event of a data packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PacketEvent {
-    /// When; a loss may be known before it happens.
+    /// Time of the event; a loss may be logged before its time.
     pub at: Time,
     /// The flow's number.
     pub flow: u32,
     /// Sequence number of the segment; for datagrams the packet number.
     pub number: u64,
-    /// What.
+    /// The kind of event.
     pub kind: PacketEventKind,
 }
 
-/// What is kept between two calls of [`Simulation::packets`](crate::Simulation::packets).
+/// Events since the last call of [`Simulation::packets`](crate::Simulation::packets).
 #[derive(Debug, Default)]
 pub(crate) struct PacketLog {
-    /// Flows whose sent and acknowledged packets are kept.
+    /// Sent and acknowledged packets are logged for flows below this number.
     flows: u32,
     pub events: Vec<PacketEvent>,
-    /// Of each flow the RTT that the last acknowledgement showed.
+    /// RTT of each flow's last acknowledgement.
     pub rtts: Vec<Duration>,
-    /// Bits of each flow that arrived.
+    /// Bits of each flow that arrived at the receiver.
     pub received_bits: Vec<f64>,
 }
 

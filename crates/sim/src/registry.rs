@@ -12,8 +12,8 @@ use narrows_transport::{PROTOCOLS, RECOVERIES, loss_classifier::LOSS_CLASSIFIERS
 /// Names of families of protocols.
 const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
 
-/// Parts that are added to the built-in ones. From [`install`](Registry::install) on, every
-/// specification, scenario, sweep, list, report and connection of this process knows them by name.
+/// Parts to be added to the built-in ones. After [`install`](Registry::install), every specification, scenario, sweep,
+/// list, report and connection of this process finds them by name.
 ///
 /// ```
 /// use narrows_sim::Registry;
@@ -47,7 +47,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry with no additions.
+    /// A registry without additions.
     pub fn new() -> Registry {
         Registry::default()
     }
@@ -77,12 +77,12 @@ impl Registry {
         self
     }
 
-    /// Adds everything to the lists of this process. Possible once, before anything has read the lists, so that a name
-    /// keeps its meaning for the life of the process. After an error the lists may contain a part of the additions.
+    /// Adds all parts to the lists of this process. This is possible once, before the lists have been read, so that a
+    /// name keeps its meaning for the life of the process. After an error the lists may contain some of the additions.
     ///
     /// # Errors
-    /// The first part that cannot be added, in one line: its name is taken or invalid, its descriptor is inconsistent,
-    /// a protocol is made of parts that do not exist, or the lists have been read already.
+    /// The first part that cannot be added: its name is taken or invalid, its descriptor is inconsistent, a protocol
+    /// consists of parts that do not exist, or the lists have been read already.
     pub fn install(self) -> Result<(), SpecError> {
         CONTROLLERS.check(&self.controllers)?;
         PROTOCOLS.check(&self.protocols)?;

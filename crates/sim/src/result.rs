@@ -4,7 +4,7 @@
 use crate::histogram::Histogram;
 use narrows_base::Time;
 
-/// The results of a run.
+/// Results of all groups, links and time series.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RunResult {
@@ -28,7 +28,7 @@ pub struct RunResult {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct GroupResult {
-    /// Its name.
+    /// As in the specification.
     pub name: String,
     /// Its flows (for `web`, its transfers).
     pub flows: Vec<FlowResult>,
@@ -41,8 +41,8 @@ pub struct GroupResult {
 /// Time scales of [`Roughness`] in milliseconds; each is a multiple of the first.
 pub const SCALES_MS: [u64; 7] = [100, 200, 500, 1000, 2000, 5000, 10_000];
 
-/// The most one-second bins of all flows, and the most link ticks of all groups, that a run keeps;
-/// a run that would need more keeps none.
+/// Limit on the one-second bins of all flows, and on the link ticks of all groups; a run that would need more does not
+/// keep them.
 pub const MAX_BINS: u64 = 4_000_000;
 
 /// How a flow's goodput varies on one time scale, over whole bins of the measured span; NaN if
@@ -73,7 +73,8 @@ pub struct FlowDetail {
     pub seconds: Vec<u64>,
 }
 
-/// For how long what kept a flow's sender from sending more, in seconds of the measured span while the flow lasted.
+/// The times for which each limit kept a flow's sender from sending more, in seconds of the measured span while the
+/// flow lasted.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct LimitedTimes {
@@ -87,18 +88,18 @@ pub struct LimitedTimes {
     pub sndbuf_s: f64,
     /// The receive window: `rwnd_limited`.
     pub rwnd_s: f64,
-    /// The application, which had written nothing more.
+    /// The application, which had not written more data.
     pub app_s: f64,
 }
 
 impl LimitedTimes {
-    /// The whole time.
+    /// The sum, which is the flow's time in the measured span.
     pub fn total_s(&self) -> f64 {
         self.opening_s + self.cwnd_s + self.pacing_s + self.sndbuf_s + self.rwnd_s + self.app_s
     }
 }
 
-/// The results of a flow.
+/// Counts of one flow, and of one transfer for `web`.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FlowResult {
@@ -115,7 +116,7 @@ pub struct FlowResult {
     pub sent_bytes: u64,
     /// Data packets sent, including retransmissions.
     pub sent_packets: u64,
-    /// Retransmissions.
+    /// Data packets sent again, of `sent_packets`.
     pub retransmissions: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
@@ -123,51 +124,51 @@ pub struct FlowResult {
     pub episodes: u64,
     /// Reactions to ECN marks, at most one per window; TCP only.
     pub marks: u64,
-    /// Packets declared lost, without those that arrived later after all; for TCP, its retransmissions.
+    /// Packets declared lost, without those that arrived late; for TCP, its retransmissions.
     pub lost_packets: u64,
-    /// Packets declared lost that arrived after all; only for streams over rrtp's endpoint.
+    /// Packets declared lost that arrived late; only for streams over rrtp's endpoint.
     pub spurious_losses: u64,
     /// Messages that expired before they could be sent (datagrams only).
     pub expired: u64,
     /// Mean and population standard deviation of in-order bytes per bin of 1 s, over whole bins of
     /// the measured span; `None` if there are fewer than two.
     pub bins_1s: Option<(f64, f64)>,
-    /// Variation on other time scales; `None` if nothing arrived.
+    /// Variation on other time scales; `None` if no data arrived.
     pub detail: Option<Box<FlowDetail>>,
     /// Segments cumulatively acknowledged since the start, including the SYN.
     pub acknowledged: u64,
-    /// What its sender waited for.
+    /// The limits that held its sender back.
     pub limited: LimitedTimes,
-    /// What became of its frames; `None` if its source writes none.
+    /// Its frames; `None` if its source writes no frames.
     pub frames: Option<Box<FrameResult>>,
-    /// How its receiver classified losses; `None` if it did not.
+    /// The receiver's classification of losses; `None` without a classifier.
     pub classifier_counts: Option<ClassifierCounts>,
 }
 
-/// What became of the frames of one flow that were to be shown within the measured span. A frame is shown if its base
-/// layer is complete by its time; the picture that one needs of another frame is not modelled.
+/// The frames of one flow with a play-out time within the measured span. A frame is shown if its base layer is complete
+/// by its time; dependencies between frames are not modelled.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FrameResult {
-    /// Frames that were to be shown.
+    /// Frames with a play-out time in the measured span.
     pub due: u64,
-    /// Of these, frames whose base layer came whole, but too late.
+    /// Of these, frames with a complete base layer that was too late.
     pub late: u64,
-    /// Of these, frames that were not shown: late or never whole.
+    /// Of these, frames that were not shown: late or never complete.
     pub frozen: u64,
-    /// Freezes as the W3C's webrtc-stats defines `freezeCount`: from one shown frame to the next it took longer than
-    /// three frame intervals and than one interval and 150 ms.
+    /// Freezes as the W3C's webrtc-stats defines `freezeCount`: the time from one shown frame to the next was longer
+    /// than three frame intervals and than one interval and 150 ms.
     pub stalls: u64,
     /// Changes of the number of layers that frames were sent with, from each frame to the next.
     pub switches: u64,
-    /// Layers shown, summed over the due frames: without a gap from the base upwards, none of a frozen frame.
+    /// Consecutive layers shown from the base upwards, summed over the due frames; 0 for a frozen frame.
     pub layers: u64,
-    /// How many layers the source has at most.
+    /// Most layers of the source.
     pub most_layers: usize,
-    /// Seconds in which they were to be shown.
+    /// Seconds in which they were due.
     pub span_s: f64,
-    /// Nanoseconds from when a frame's base layer was written to when all of it had arrived; frames that did not arrive
-    /// within a minute of their time are not in it.
+    /// Nanoseconds from a frame's base layer being written until all of it had arrived; without frames that did not
+    /// arrive within a minute of their time.
     pub delay: Histogram,
 }
 
@@ -191,7 +192,7 @@ pub struct ClassifierCounts {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LinkResult {
-    /// Its name.
+    /// As in the specification.
     pub name: String,
     /// Bits that it could have served.
     pub capacity_bits: f64,
@@ -229,16 +230,15 @@ pub struct LinkTicks {
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct QueueAverage {
-    /// Smallest.
+    /// Smallest, in packets.
     pub min: f64,
-    /// Mean.
+    /// Mean over arrivals, in packets.
     pub mean: f64,
-    /// Largest.
+    /// Largest, in packets.
     pub max: f64,
 }
 
-/// What happened to a group's data packets on a link. ACKs count only in
-/// [`LinkResult::served_bits`] and in the queue.
+/// Counters of a group's data packets on a link. ACKs count only in [`LinkResult::served_bits`] and in the queue.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct LinkGroup {
@@ -252,7 +252,7 @@ pub struct LinkGroup {
     pub lost: u64,
     /// Packets served.
     pub served: u64,
-    /// Bits served.
+    /// Bits of the packets served.
     pub served_bits: f64,
     /// Bytes that arrived at the queue.
     pub offered_bytes: u64,

@@ -1,14 +1,14 @@
-//! The variation of a flow's goodput on several time scales, from running sums: bins are not stored, except those of
-//! one second where memory permits.
+//! The variation of a flow's goodput on several time scales, from running sums. Bins are not stored, except those of
+//! one second if memory permits.
 //!
-//! A packet only adds its bytes to the finest bin. When that bin closes, at most ten times a second, the coarser bins
-//! take it in; each of them consists of a whole number of finer ones.
+//! A packet only adds its bytes to the finest bin. When that bin closes, at most ten times a second, it is added to the
+//! coarser bins; each of them consists of a whole number of finer ones.
 
 use crate::result::{FlowDetail, Roughness, SCALES_MS};
 
 /// Length of the finest bin, in nanoseconds.
 pub(crate) const TICK_NS: u64 = SCALES_MS[0] * 1_000_000;
-/// Index of the one-second scale, whose bins are stored.
+/// Index of the one-second scale, the only one with stored bins.
 pub(crate) const SECOND: usize = 3;
 /// Number of finest bins in a bin of each scale.
 const TICKS: [u64; SCALES_MS.len()] = {
@@ -21,7 +21,7 @@ const TICKS: [u64; SCALES_MS.len()] = {
     ticks
 };
 
-/// The open finest bin, and the sums of all scales once anything arrived.
+/// The open finest bin, and the sums of all scales, allocated when data arrives.
 #[derive(Debug, Default)]
 pub(crate) struct Smoothness {
     tick: u64,
@@ -60,7 +60,7 @@ impl Sums {
         }
         self.last = x;
         if next > bin + 1 {
-            // Bins in between are empty: they add to no sum except the change down to zero.
+            // Bins in between are empty: they add only the change down to zero.
             self.change += x;
             self.last = 0.0;
         }
@@ -97,7 +97,7 @@ impl Smoothness {
         keep: bool,
     ) -> (Option<(f64, f64)>, Option<Box<FlowDetail>>) {
         let whole = TICKS.map(|t| span_ns / (t * TICK_NS));
-        // A bin that the end cuts short stays open and does not count.
+        // A bin that extends beyond the end stays open and does not count.
         if whole[0] > self.tick {
             self.close(whole[0], keep);
         }
@@ -124,8 +124,8 @@ impl Smoothness {
     }
 }
 
-/// Mean and standard deviation of bytes per bin of 1 s, and the variation on all time scales, of what arrived so many
-/// nanoseconds after the start of the measured span, in order: for what was measured and not simulated.
+/// Mean and standard deviation of bytes per bin of 1 s, and the variation on all time scales, for measured (not
+/// simulated) data: arrivals in nanoseconds after the start of the span, in ascending order.
 pub fn variation(
     arrivals: impl Iterator<Item = (u64, u64)>,
     span_ns: u64,

@@ -2,7 +2,7 @@ use super::*;
 
 const S: u64 = 1_000_000_000;
 
-/// Bytes at tenths of a second, over so many seconds.
+/// Bytes at tenths of a second, over `seconds`.
 fn of(arrivals: &[(u64, u64)], seconds: u64) -> (Option<(f64, f64)>, Option<Box<FlowDetail>>) {
     let mut s = Smoothness::default();
     for (tenth, bytes) in arrivals {
@@ -11,7 +11,7 @@ fn of(arrivals: &[(u64, u64)], seconds: u64) -> (Option<(f64, f64)>, Option<Box<
     s.result(seconds * S, true)
 }
 
-/// From bins that are kept, what the running sums must give.
+/// The values that the running sums must give, from stored bins.
 fn by_hand(bins: &[f64]) -> (f64, f64) {
     let n = bins.len() as f64;
     let mean = bins.iter().sum::<f64>() / n;
@@ -38,7 +38,7 @@ fn a_small_series_has_the_sums_of_pencil_and_paper() {
 
 #[test]
 fn every_scale_agrees_with_bins_that_are_kept() {
-    // Bursts and silences of many lengths, a late start, and an end within bins of all scales.
+    // Bursts and pauses of many lengths, a late start, and an end within bins of all scales.
     let mut arrivals = Vec::new();
     let (mut tenth, mut state) = (37, 12345u64);
     while tenth < 1_234 {
@@ -79,6 +79,6 @@ fn nothing_is_kept_of_nothing_or_without_leave() {
     (0..50).for_each(|t| s.add(t * S / 10, 1, false));
     let (_, detail) = s.result(5 * S, false);
     assert!(detail.unwrap().seconds.is_empty());
-    // A flow that has received nothing owns no memory beyond itself.
+    // A flow without received data has no heap memory.
     assert!(size_of::<Smoothness>() <= 24);
 }

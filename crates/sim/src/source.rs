@@ -1,5 +1,5 @@
-//! Traffic sources: what applications pass to the transport, and when. The contract, the list and
-//! the reading of specifications; each source is in a file of its own in `source/`.
+//! Traffic sources: the data that applications pass to the transport, and when. The traits, the list and the parser of
+//! specifications; each source is in a file of its own in `source/`.
 
 mod bulk;
 mod cbr;
@@ -23,29 +23,29 @@ pub trait Source: std::fmt::Debug + Send {
     fn write(&mut self, now: Time, allowed_bps: &dyn Fn() -> f64) -> (u64, Time);
 }
 
-/// What a source of frames is told of the transport.
+/// State of the transport, as a source of frames gets it.
 #[derive(Clone, Copy, Debug)]
 pub struct TransportState {
     /// The rate in application bit/s that the transport allows at present.
     pub allowed_bps: f64,
-    /// Bytes that were written and never sent.
+    /// Bytes that were written and not sent yet.
     pub unsent_bytes: u64,
-    /// Smoothed round-trip time; zero before the first sample.
+    /// Smoothed RTT; zero before the first sample.
     pub srtt: Duration,
     /// Application bytes of a full packet.
     pub payload_bytes: u32,
 }
 
-/// An application that writes frames of media. Which of them arrive, and when, is measured.
+/// An application that writes frames of media. The arrival of each frame is measured.
 pub trait FrameSource: std::fmt::Debug + Send {
-    /// Called at `now`: adds what is written, and returns when to call again, later than `now`. The base layer's parts
-    /// are written in the order of the frames, each frame once; one that is left out has no bytes.
+    /// Called at `now`: adds the parts to write, and returns when to call again, later than `now`. The base layer's
+    /// parts are written in the order of the frames, each frame once; a skipped frame has 0 bytes.
     fn write(&mut self, now: Time, state: &TransportState, parts: &mut Vec<FramePart>) -> Time;
     /// Time from one frame to the next.
     fn frame_interval(&self) -> Duration;
-    /// How many layers there are at most.
+    /// Limit on the number of layers.
     fn layers(&self) -> usize;
-    /// Its own variables for time series.
+    /// Passes its variables for time series to `put`, by name.
     fn watch(&self, _now: Time, _put: &mut dyn FnMut(&'static str, f64)) {}
 }
 
@@ -81,8 +81,8 @@ pub struct SourceEntry {
     pub descriptor: &'static Descriptor,
     /// How it uses connections.
     pub pattern: Pattern,
-    /// The application rate in bit/s that it would send if nothing limited it: infinite if it
-    /// always has data, `None` if the rate is not constant.
+    /// The application rate in bit/s without any limit: infinite if it always has data, `None` if the rate is not
+    /// constant.
     pub demand_bps: fn(&Settings) -> Option<f64>,
     /// Checks that the parameters fit together; each alone is already within its descriptor's
     /// range.
@@ -90,7 +90,7 @@ pub struct SourceEntry {
 }
 
 impl SourceEntry {
-    /// An entry without a constant rate, whose parameters always fit together.
+    /// An entry without a constant rate, for which all parameters fit together.
     pub const fn new(descriptor: &'static Descriptor, pattern: Pattern) -> SourceEntry {
         SourceEntry { descriptor, pattern, demand_bps: |_| None, check: |_| Ok(()) }
     }
@@ -193,18 +193,17 @@ impl SourceSpec {
         (entry.check)(&settings)?;
         Ok(SourceSpec { text: spec.to_string(), entry, settings })
     }
-    /// As the user wrote it.
+    /// The specification as given.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The application rate in bit/s that it would send if nothing limited it: infinite for `bulk`,
-    /// `None` if not constant.
+    /// The application rate in bit/s without any limit: infinite for `bulk`, `None` if not constant.
     pub fn demand_bps(&self) -> Option<f64> {
         (self.entry.demand_bps)(&self.settings)
     }
 
-    /// What receivers must know if it is sent to many of them; `None` for all other sources.
+    /// The session that receivers of a multicast need; `None` for all other sources.
     pub(crate) fn multicast(&self) -> Option<multicast::Session> {
         (self.entry.descriptor.name == multicast::NAME).then(|| multicast::session(&self.settings))
     }

@@ -12,7 +12,7 @@ pub use crate::check::{
     MAX_CHANGES, MAX_FLOWS, MAX_GROUPS, MAX_HOPS, MAX_LINKS, MAX_ROWS, MAX_SAMPLES,
 };
 
-/// Everything that a run needs.
+/// The specification of a run.
 #[derive(Clone, Debug)]
 pub struct NetworkSpec {
     /// Seed of all random draws.
@@ -27,7 +27,7 @@ pub struct NetworkSpec {
     pub groups: Vec<GroupSpec>,
     /// Scheduled changes: time, link, new value. The link's configuration must have `changes` set.
     pub changes: Vec<(Time, usize, Change)>,
-    /// What applications say of the path while their flows run: time, group of flows, hints.
+    /// Hints that applications give about the path while their flows run: time, group of flows, hints.
     pub reconfigurations: Vec<(Time, usize, PathHints)>,
     /// Time series to record, if any.
     pub series: Option<SeriesSpec>,
@@ -50,7 +50,7 @@ pub struct GroupSpec {
     /// A unique name. Flows are named `name.0`, `name.1`, …; their random draws are derived from
     /// these names.
     pub name: String,
-    /// The protocol.
+    /// The protocol of all its flows.
     pub protocol: Protocol,
     /// The traffic of each application.
     pub source: SourceSpec,
@@ -71,26 +71,26 @@ pub struct FlowSpec {
     pub back: Vec<u32>,
 }
 
-/// Which time series are recorded.
+/// Selection of the recorded time series.
 #[derive(Clone, Debug)]
 pub struct SeriesSpec {
     /// Time between samples; at most [`MAX_SAMPLES`] fit into the run.
     pub interval: Duration,
     /// Time of the first sample.
     pub from: Time,
-    /// Links whose queue, throughput and drops are sampled, each once; they must be metered.
+    /// Sampled links (queue, throughput, drops), each once; they must be metered.
     pub links: Vec<usize>,
-    /// The most flows of each group that are sampled.
+    /// Limit on the sampled flows of each group.
     pub flows_per_group: usize,
 }
 
-/// Why a run has no result.
+/// The reason why a run has no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SimError {
-    /// A field of the specification has an impossible value.
+    /// A field of the specification has an invalid value.
     Spec(FieldError),
-    /// Too many packets were under way or waiting at once.
+    /// Too many packets were in the network at once.
     TooManyPackets {
         /// When it happened.
         at: Time,
@@ -98,12 +98,12 @@ pub enum SimError {
         most: usize,
     },
     /// Millions of events at the same simulated time without an end: packets circulate without delay, or a controller
-    /// keeps asking for a tick that is already due.
+    /// always requests a tick that is already due.
     TimeStandsStill {
         /// When it happened.
         at: Time,
     },
-    /// A controller cannot go on, for this reason: see [`Scope`](narrows_congestion::Scope).
+    /// A controller failed, for this reason: see [`Scope`](narrows_congestion::Scope).
     Controller(String),
     /// The caller asked to stop.
     Interrupted,

@@ -1,4 +1,4 @@
-//! Parts that are not in this tree, registered by name. A process of its own: lists take additions once.
+//! Parts of another crate, registered by name. A process of its own, since lists accept additions only once.
 
 use narrows_base::{
     Descriptor, Duration, RandomKey, RandomStream, Rate, Settings, Spec, Status, Time,
@@ -78,7 +78,7 @@ fn refused(registry: Registry) -> String {
 
 #[test]
 fn parts_from_outside_are_built_by_name_and_none_takes_the_place_of_another() {
-    // What is refused leaves the lists as they were.
+    // A refused addition leaves the lists unchanged.
     const RED: Descriptor = descriptor("red");
     const ODD: Descriptor = descriptor("a,b");
     let tiny = |descriptor| queue::QueueEntry::new(descriptor, |_| Box::new(Tiny(None)));
@@ -121,7 +121,7 @@ fn parts_from_outside_are_built_by_name_and_none_takes_the_place_of_another() {
     let rate = dripped.groups[0].flows[0].goodput_bytes as f64 / dripped.span_s;
     assert!((rate - 10_000.0).abs() < 1000.0, "{rate} bytes a second");
 
-    // From now on a name means what it means.
+    // From now on names are fixed.
     assert!(refused(Registry::new().queue(tiny(&RED))).contains("has a queue of that name"));
     const LATE: Descriptor = descriptor("late");
     assert!(refused(Registry::new().queue(tiny(&LATE))).contains("too late"));

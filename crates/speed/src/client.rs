@@ -15,14 +15,14 @@ use std::sync::atomic::Ordering;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-/// Connections that are opened at the same time: a server answers so many of one place.
+/// Connections that are opened at the same time: a server's limit for one address.
 pub const OPENING: usize = 64;
 impl Speed {
-    /// Both ends in this process: a server at `listen`, the client connecting to `through` (a relay
-    /// to the server) or to the server itself. Counts at the server without waiting for its word.
+    /// Both ends in this process: a server at `listen`, the client connecting to `through` (a relay to the server) or
+    /// to the server itself. Bytes are counted at the server, not by its tallies.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Errors of the driver.
     pub fn local(
         &self,
         listen: SocketAddr,
@@ -36,11 +36,11 @@ impl Speed {
         self.run(to, ServerKey::Is(key), Some(&server), tell)
     }
 
-    /// The client's side; `tell` hears about every tenth of a second how many seconds have passed
-    /// and how many bytes have arrived, and says whether to go on. `counts` is the server, if it is in this process.
+    /// The client's side. About every tenth of a second, `tell` is called with the seconds that have passed and the
+    /// bytes that have arrived; it returns whether to continue. `counts` is the server, if it is in this process.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Errors of the driver.
     pub fn run(
         &self,
         to: SocketAddr,
@@ -54,7 +54,7 @@ impl Speed {
             (std::net::Ipv4Addr::UNSPECIFIED, 0).into()
         };
         let tap = self.taps.client.clone();
-        // Bulk: its packets are sealed beside what the measurement does.
+        // Bulk: its packets are sealed on other threads than the measurement's.
         let options =
             Options::client(new_key()?, self.config()).tapped(tap).driven_by(Driver::Thread);
         let endpoint = Endpoint::bind(any, options)?;

@@ -10,36 +10,35 @@ use narrows_transport::connection::ConnectionConfig;
 use narrows_wire::Suite;
 use std::sync::Arc;
 
-/// Longest message, bytes: what an endpoint takes unless configured otherwise. With its frame and seal it
-/// fits into a datagram of Ethernet's size.
+/// Longest message in bytes: an endpoint's default limit. With its frame and seal it fits into a datagram of Ethernet's
+/// size.
 pub const MAX_MESSAGE_BYTES: usize = 1400;
 
-/// The application protocol.
+/// Name of the application protocol.
 const APPLICATION: &str = "narrows-speed";
 
-/// Who sends.
+/// The sending end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// The client.
+    /// The client sends.
     Up,
-    /// The server.
+    /// The server sends.
     Down,
 }
 
-/// What is sent.
+/// Kind of traffic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Traffic {
     /// A reliable stream.
     Stream,
-    /// Unreliable messages of so many bytes, as fast as the controller permits. From the client
-    /// only.
+    /// Unreliable messages of this many bytes, as fast as the controller permits. From the client only.
     Messages(u16),
 }
 
-/// When it ends.
+/// End of the measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Amount {
-    /// When so many bytes of each connection arrived.
+    /// When this many bytes of each connection have arrived.
     Bytes(u64),
     /// So long after the client began to connect.
     Time(Duration),
@@ -48,34 +47,34 @@ pub enum Amount {
 /// A measurement.
 #[derive(Clone, Debug)]
 pub struct Speed {
-    /// What paces the sender. The server's own is what it was started with.
+    /// The sender's protocol and controller. If the server sends, it uses its own.
     pub protocol: Protocol,
-    /// What the sender is told of the path.
+    /// Properties of the path that are given to the sender's controller.
     pub hints: PathHints,
-    /// What a sending client is told of it so long after its connection was opened, in the order of time.
+    /// Changed hints for a sending client, with the time since the connection was opened, in ascending order.
     pub reconfigurations: Vec<(Duration, PathHints)>,
     /// Never faster than this.
     pub rate_limit: Option<Rate>,
-    /// The cipher.
+    /// Suite of ciphers.
     pub suite: Suite,
-    /// Connections at once.
+    /// Number of concurrent connections.
     pub connections: usize,
-    /// Who sends.
+    /// The sending end.
     pub direction: Direction,
-    /// What.
+    /// Kind of traffic.
     pub traffic: Traffic,
-    /// How much.
+    /// End of the measurement.
     pub amount: Amount,
-    /// What observes it.
+    /// Taps that record the endpoints.
     pub taps: Taps,
 }
 
-/// What observes the endpoints of a measurement.
+/// Taps of a measurement's endpoints.
 #[derive(Clone, Debug, Default)]
 pub struct Taps {
-    /// The client's.
+    /// Tap of the client's endpoint.
     pub client: Option<Arc<dyn Tap>>,
-    /// The server's, where it is in this process.
+    /// Tap of the server's endpoint, if it is in this process.
     pub server: Option<Arc<dyn Tap>>,
 }
 
@@ -90,7 +89,7 @@ impl Speed {
     }
 }
 
-/// A connection that says in its handshake what it is for: the same servers answer probes.
+/// Names the application protocol in the handshake, since the same servers also serve probes.
 pub(crate) fn for_speed(config: ConnectionConfig) -> ConnectionConfig {
     // A name of this form is always one.
     let applications = ApplicationProtocols::new([APPLICATION]).unwrap_or_default();

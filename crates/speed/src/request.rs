@@ -3,14 +3,14 @@
 /// Its length on the wire.
 pub const REQUEST: usize = 17;
 
-/// Who sends what.
+/// Kind of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The client a stream.
     Up,
     /// The server a stream.
     Down,
-    /// The client messages.
+    /// The client sends messages.
     Messages,
 }
 
@@ -20,7 +20,7 @@ pub struct Request {
     pub kind: Kind,
     /// How many; `u64::MAX` until it is ended.
     pub bytes: u64,
-    /// Of a message.
+    /// Length of a message.
     pub length: u64,
 }
 

@@ -7,11 +7,11 @@ use narrows_transport::connection::Stats;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What came of it.
+/// Result of a measurement.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SpeedResult {
-    /// Application bytes that arrived, in order where they are a stream.
+    /// Application bytes that arrived; of a stream, in order.
     pub bytes: u64,
     /// From the beginning to connect to the end, s.
     pub seconds: f64,
@@ -19,13 +19,13 @@ pub struct SpeedResult {
     pub handshake_s: f64,
     /// Bytes of each connection.
     pub per_connection: Vec<u64>,
-    /// The client's figures, added up where they add, else of the first connection.
+    /// The client's statistics: sums where a sum is meaningful, else those of the first connection.
     pub stats: Stats,
     /// Mean round-trip time over the samples of all senders at this end, s; 0 without any.
     pub mean_rtt_s: f64,
     /// Processor time of this process over the measurement, s.
     pub cpu_seconds: f64,
-    /// Messages handed over, where messages are sent.
+    /// Messages given to the connection.
     pub messages: u64,
 }
 
@@ -37,7 +37,7 @@ impl SpeedResult {
 }
 
 impl Speed {
-    /// What the workers told goes into the result.
+    /// Combines the workers' counts into the result.
     pub(super) fn sum(
         &self,
         shared: &[Arc<Count>],
@@ -58,7 +58,7 @@ impl Speed {
             Some(server) if self.direction == Direction::Up => server.received_each(),
             _ => shared.iter().map(|c| c.bytes.load(Ordering::Relaxed)).collect(),
         };
-        // A server in this process is told of all before the last worker ends.
+        // A server in this process has counted all bytes before the last worker ends.
         if matches!(self.amount, Amount::Bytes(_)) {
             result.bytes = result.per_connection.iter().sum();
         }

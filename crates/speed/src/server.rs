@@ -1,5 +1,4 @@
-//! The other end of a speed measurement: receives or sends what clients ask for, each a task of one
-//! thread.
+//! The other end of a speed measurement: receives or sends as clients request. Each client is a task of one thread.
 
 use super::measurement::for_speed;
 use super::request::{Kind, REQUEST, Request};
@@ -17,10 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::task::coop::consume_budget;
 
-/// Between two tallies, ns, where so many bytes came meanwhile …
+/// Interval between two tallies, ns, if [`TALLY_BYTES`] arrived since the last.
 const TALLY_EVERY: u64 = 50_000_000;
 const TALLY_BYTES: u64 = 128 << 10;
-/// … and in any case: on a slow link the reports of tallies would take a tenth of it.
+/// Interval in any case, ns: on a slow link, more frequent tallies would take a tenth of the rate.
 const TALLY_AT_LAST: u64 = 1_000_000_000;
 /// Connections that are served at once.
 const MAX_STREAMS: usize = 16_384;
@@ -35,7 +34,7 @@ pub struct Server {
 
 #[derive(Default)]
 struct ServerCounts {
-    /// Bytes that came, by connection in the order of their coming; of the first [`MAX_STREAMS`].
+    /// Bytes received, by connection in the order of acceptance; of the first [`MAX_STREAMS`].
     received: Mutex<Vec<Arc<AtomicU64>>>,
     serving: AtomicUsize,
 }
@@ -69,15 +68,15 @@ impl Server {
         Ok(Server { endpoint, key: public, told, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Address on which the server listens.
     pub fn local_addr(&self) -> SocketAddr {
         self.endpoint.local_addr()
     }
-    /// Who it is.
+    /// Public key of the server.
     pub fn key(&self) -> [u8; 32] {
         self.key
     }
-    /// Bytes that came so far, all connections together.
+    /// Bytes received so far, all connections together.
     pub fn received(&self) -> u64 {
         self.received_each().iter().sum()
     }
@@ -97,7 +96,7 @@ impl Drop for Server {
     }
 }
 
-/// Until the endpoint is closed; what is served then ends with the runtime.
+/// Accepts connections until the endpoint is closed. Those in service then end with the runtime.
 async fn accept(endpoint: &Endpoint, told: &Arc<ServerCounts>) {
     let probes = ProbeGate::default();
     while let Ok(connection) = endpoint.accept().await {
@@ -117,14 +116,14 @@ async fn accept(endpoint: &Endpoint, told: &Arc<ServerCounts>) {
         let counted = Arc::<AtomicU64>::default();
         {
             let mut list = told.received.lock().unwrap_or_else(PoisonError::into_inner);
-            // Whoever asks for the sum has opened fewer; a server that runs for years forgets the rest.
+            // A measurement opens fewer connections; the limit bounds the memory of a long-running server.
             if list.len() < MAX_STREAMS {
                 list.push(counted.clone());
             }
         }
         let telling = told.clone();
         tokio::spawn(async move {
-            // However it ended: the client knows.
+            // The client reports errors, so they are ignored here.
             let _ = serve(&connection, &counted).await;
             telling.serving.fetch_sub(1, Ordering::AcqRel);
         });
@@ -169,7 +168,7 @@ async fn down(send: &mut SendStream, bytes: u64) -> Result<(), Error> {
     send.arrived().await
 }
 
-/// Until the client has ended the stream that it asked on, behind its last message.
+/// Receives messages until the client ends the stream of its request, after its last message.
 async fn messages(
     connection: &Connection,
     receive: &mut ReceiveStream,
@@ -179,7 +178,7 @@ async fn messages(
     loop {
         let message = tokio::time::timeout(patience, connection.receive_message());
         tokio::select! {
-            // What came before the end counts.
+            // Messages that arrived before the end count.
             biased;
             came = message => match came {
                 Ok(message) => tally.add(message?.len()).await?,
@@ -195,13 +194,13 @@ async fn messages(
     }
 }
 
-/// Counts, and tells the client now and then.
+/// Counts bytes, and sends the client tallies.
 struct Tally<'a> {
     send: &'a mut SendStream,
     counted: &'a AtomicU64,
     clock: Clock,
     told: Time,
-    /// Bytes since.
+    /// Bytes since the last tally.
     since: u64,
 }
 

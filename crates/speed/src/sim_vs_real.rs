@@ -18,29 +18,29 @@ use narrows_wire::Suite;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Bytes of IP and UDP headers, which count on links and not among what an endpoint offers.
+/// Bytes of IP and UDP headers. Links count them, an endpoint's payload does not include them.
 const HEADERS: u64 = 28;
 
 /// All headers around a message, at most, and the seal.
 const MESSAGE_OVERHEAD: u32 = 100;
 
-/// What is done twice.
+/// A measurement to run in simulation and with real packets.
 #[derive(Clone, Debug)]
 pub struct SimVsReal {
-    /// The protocol, as `--protocol` takes it: one of the `rrtp` endpoint. A stream, or of media messages.
+    /// The protocol in the form of `--protocol`: one of the `rrtp` endpoint, with a stream or media messages.
     pub protocol: String,
-    /// The link, as `--link` takes it.
+    /// The link in the form of `--link`.
     pub link: String,
     /// Bytes of a full packet on the link: 1500, or 1228 on links below 300 kbit/s, where real
     /// datagrams stay small.
     pub packet: u32,
     /// How long, the handshake included, s.
     pub seconds: f64,
-    /// What the protocol's parameters are where nothing is said.
+    /// Defaults of the protocol's parameters.
     pub preset: Preset,
 }
 
-/// What was seen.
+/// Measured values of one run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Observed {
     /// Application bits per second that arrived in order, handshake included.
@@ -54,7 +54,7 @@ pub struct Observed {
 }
 
 impl SimVsReal {
-    /// Whether it can be done at all.
+    /// Checks that the measurement is possible.
     ///
     /// # Errors
     /// A protocol or link that cannot be, in one line.
@@ -67,10 +67,10 @@ impl SimVsReal {
         Link::parse(&self.link, Path::new("")).and_then(Link::folded).map_err(|e| e.to_string())
     }
 
-    /// The link's two ways, as relays and emulators take them.
+    /// The link's two directions, as relays and emulators use them.
     ///
     /// # Errors
-    /// A link that cannot be, in one line.
+    /// The link is invalid; one line.
     pub fn ways(&self) -> Result<[LinkConfig; 2], String> {
         let link = self.link()?;
         let rtt = link.forward.delay + link.back.delay;
@@ -80,7 +80,7 @@ impl SimVsReal {
     fn protocol(&self, packet: u32) -> Result<Protocol, String> {
         Protocol::read(&self.spec()?, self.preset, packet).map_err(|e| e.to_string())
     }
-    /// As it is simulated: with the handshake that a connection has.
+    /// As simulated: with the handshake of a connection.
     fn simulated_protocol(&self) -> Result<Protocol, String> {
         let mut spec = self.spec()?;
         let mut packet = self.packet;
@@ -95,7 +95,7 @@ impl SimVsReal {
     fn spec(&self) -> Result<Spec, String> {
         Spec::parse(&self.protocol).map_err(|e| e.to_string())
     }
-    /// Bytes of a message, where media are sent: what fits into a packet of the link in any case, a report beside it.
+    /// Bytes of a media message: the largest that fits into a packet of the link together with a report.
     fn message(&self) -> Result<Option<u16>, String> {
         let bytes = self.packet.saturating_sub(MESSAGE_OVERHEAD).min(MAX_MESSAGE_BYTES as u32);
         Ok((self.family()? == Family::Media).then_some(bytes as u16))
@@ -113,11 +113,11 @@ impl SimVsReal {
         self.simulated_late(seed, Duration::ZERO)
     }
 
-    /// In simulation, where whoever waits wakes up late by `mean`: the relay and the host that sends,
-    /// so that packets come up to four times as late, uniformly, both ways.
+    /// In simulation with late timers, of mean lateness `mean`. Relay and sending host are late, so packets are up to
+    /// four times as late, uniformly, in both directions.
     ///
     /// # Errors
-    /// A protocol or link that cannot be, in one line.
+    /// The protocol or link is invalid; one line.
     pub fn simulated_late(&self, seed: u64, mean: Duration) -> Result<Observed, String> {
         let ways = self.ways()?.map(|mut config| {
             let most = config.impairments.jitter + mean.saturating_mul(4);
@@ -130,12 +130,12 @@ impl SimVsReal {
         let spec = between(self.simulated_protocol()?, bulk, 1, ways, end, seed);
         let protocol_is_tcp = self.family()? == Family::Tcp;
         let result = run(&spec, &mut |_| true).map_err(|e| e.to_string())?;
-        let nothing = || "the simulation counted nothing".to_string();
+        let nothing = || "the simulation has no results".to_string();
         let group = result.groups.first().ok_or_else(nothing)?;
         let there = result.links.first().ok_or_else(nothing)?;
         let (flow, on_link) = group.flows.first().zip(there.groups.first()).ok_or_else(nothing)?;
         let bytes = flow.goodput_bytes as f64;
-        // Of the kernel's TCP all bytes on the link are told.
+        // For the kernel's TCP, all bytes on the link are counted.
         let headers = if protocol_is_tcp { 0 } else { HEADERS * on_link.offered };
         let payload = on_link.offered_bytes.saturating_sub(headers);
         Ok(Observed {
@@ -147,19 +147,19 @@ impl SimVsReal {
         })
     }
 
-    /// Over real sockets and a relay in this process, and by how much the relay was late.
+    /// Over real sockets and a relay in this process. Also returns the relay's lateness.
     ///
     /// # Errors
-    /// A protocol or link that cannot be, or what the sockets say, in one line.
+    /// The protocol or link is invalid, or an error of the sockets; one line.
     pub fn real(&self, seed: u64) -> Result<(Observed, Lateness), String> {
-        // Nothing stops it early: `true` is "goes on", and what fails is an error all the same.
+        // `true` means "continue": the run is not stopped early, and failures are still errors.
         self.real_while(seed, &|| true)
     }
 
-    /// The same, as long as `goes_on` says so, which is asked now and then.
+    /// The same, as long as `goes_on` returns true; it is called repeatedly.
     ///
     /// # Errors
-    /// As [`real`](SimVsReal::real); what was stopped early is no error, but no result either.
+    /// As [`real`](SimVsReal::real). A run that was stopped early is not an error, but has no valid result.
     pub fn real_while(
         &self,
         seed: u64,
@@ -199,7 +199,7 @@ impl SimVsReal {
     }
 }
 
-/// So many flows of a protocol over a link of ours, there and back, as a simulation.
+/// A simulation of `flows` flows of a protocol over a link in both directions.
 pub fn between(
     protocol: Protocol,
     source: SourceSpec,

@@ -38,7 +38,7 @@ fn measured_with(
     speed.local(any, Ok, &mut |_, _| true).unwrap()
 }
 
-/// Seven packets of an MPEG transport stream in each, which is what their senders have.
+/// Each message has seven packets of an MPEG transport stream, as their senders use.
 #[test]
 fn messages_may_be_larger_than_what_every_path_carries() {
     let amount = Amount::Time(Duration::from_millis(500));
@@ -49,7 +49,7 @@ fn messages_may_be_larger_than_what_every_path_carries() {
     );
 }
 
-/// A megabyte of messages is taken at once and leaves over seconds: nobody closes before.
+/// A megabyte of messages is accepted at once and sent over seconds: neither end closes before.
 #[test]
 fn all_messages_leave_before_the_end() {
     let protocol = Protocol::read(&Spec::parse("rrtp").unwrap(), Preset::Rfc, 1500).unwrap();
@@ -86,7 +86,7 @@ fn both_directions_end_with_their_time() {
     }
 }
 
-/// As many as are opened at the same time, and more that wait for their turn.
+/// As many connections as are opened at the same time, and more that wait for their turn.
 #[test]
 fn every_connection_of_a_crowd_brings_all_of_its_bytes() {
     let connections = OPENING + 40;
@@ -97,7 +97,7 @@ fn every_connection_of_a_crowd_brings_all_of_its_bytes() {
     }
 }
 
-/// A controller that holds nothing back is for probes: a measurement does not get the server to send with it.
+/// The controller without limits is for probes only: a measurement cannot make the server send with it.
 #[test]
 fn the_controller_of_probes_is_for_probes_only() {
     let label = "rrtp+fixed(rate=10Gbit/s,repair=off)";
@@ -127,7 +127,7 @@ fn the_controller_of_probes_is_for_probes_only() {
     assert!(refused.to_string().contains("for probes"), "{refused}");
 }
 
-/// What is said while it sends reaches its controller: at the first rate the bytes would take 24 s.
+/// Changed hints reach the controller during the transfer: at the first rate the bytes would take 24 s.
 #[test]
 fn a_sender_is_told_of_its_path_while_it_sends() {
     let spec = Spec::parse("rrtp+brutal").unwrap();

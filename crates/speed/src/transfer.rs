@@ -8,16 +8,16 @@ use tokio::task::coop::consume_budget;
 
 /// Bytes of a write, and of a read at most.
 const BLOCK: usize = 256 << 10;
-/// What is sent.
+/// The transferred data.
 static DATA: [u8; BLOCK] = [0x5a; BLOCK];
-/// Bytes of what a receiver tells: bytes in order, nanoseconds.
+/// Bytes of a receiver's tally: bytes received in order, nanoseconds.
 pub const TALLY: usize = 16;
 /// One thread for all connections of an end: the work between two waits is short.
 pub fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_time().build()
 }
 
-/// Writes so much.
+/// Sends `bytes` bytes of test data.
 pub async fn send_bytes(send: &mut SendStream, bytes: u64) -> Result<(), Error> {
     let mut left = bytes;
     while left > 0 {
@@ -29,7 +29,7 @@ pub async fn send_bytes(send: &mut SendStream, bytes: u64) -> Result<(), Error> 
     Ok(())
 }
 
-/// Reads and forgets what there is: how many bytes, 0 at the end.
+/// Reads and discards the available data. Returns its length, 0 at the end.
 pub async fn receive_some(receive: &mut ReceiveStream) -> Result<usize, Error> {
     thread_local! {
         /// One for all connections, so that it stays in the processor's cache.

@@ -15,13 +15,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::coop::consume_budget;
 
-/// How long a sender of messages waits where as many wait as may.
+/// Pause of a sender of messages while the connection's queue is full.
 const PAUSE: std::time::Duration = std::time::Duration::from_micros(500);
 
-/// How long it waits for a path to show that it carries the messages.
+/// Longest wait for path MTU discovery to confirm that the messages fit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a worker tells while it works.
+/// A worker's counts while it runs.
 #[derive(Default)]
 pub(super) struct Count {
     pub bytes: AtomicU64,
@@ -74,7 +74,7 @@ impl Worker {
         done
     }
 
-    /// Says what is to be said of the path, each at its time.
+    /// Applies the changed hints at their times.
     async fn reconfigure(&self, connection: &Connection) -> Infallible {
         let opened = tokio::time::Instant::now();
         for (at, hints) in &self.speed.reconfigurations {
@@ -108,7 +108,7 @@ impl Worker {
             Kind::Messages => {
                 let sent = async {
                     self.messages(connection, request.length as usize, bytes).await?;
-                    // Behind the last message: the server tells what came, and ends.
+                    // After the last message; the server then sends its last tally and ends.
                     send.finish()
                 };
                 tokio::try_join!(sent, hear(receive, &self.count)).map(drop)
@@ -147,7 +147,7 @@ impl Worker {
                 }
                 // As many wait as may: the controller is slower than this loop.
                 Err(Error::MessagesFull) => tokio::time::sleep(PAUSE).await,
-                // Whether the path carries so much is being found out.
+                // Path MTU discovery has not confirmed this size yet.
                 Err(e @ Error::MessageTooLongNow { .. }) => {
                     if self.clock.now().since(began) > PATIENCE {
                         return Err(e);
@@ -157,7 +157,7 @@ impl Worker {
                 Err(e) => return Err(e),
             }
         }
-        // Until each has left, and has arrived or is lost.
+        // Until each message has been sent, and has arrived or is lost.
         while connection.messages_waiting()? > 0 || connection.stats().flight > 0 {
             tokio::time::sleep(PAUSE).await;
         }
@@ -170,7 +170,7 @@ async fn up(send: &mut SendStream, bytes: u64) -> Result<(), Error> {
     send.finish()
 }
 
-/// What the receiver tells, until it ends.
+/// Reads the receiver's tallies until it ends.
 async fn hear(mut receive: ReceiveStream, count: &Count) -> Result<(), Error> {
     let (mut buffer, mut pending) = ([0; 64 * TALLY], Vec::new());
     loop {

@@ -1,9 +1,8 @@
 //! A simulation and real sockets agree about the same transfer: one link of `cargo xtask sim-vs-real`.
 //!
-//! A machine that is busy with something else wakes the relay and the endpoints late, and then what is
-//! seen says more about the machine than about the protocol. So an attempt counts only if both the relay and
-//! a thread that does nothing but wake up were on time; and since either may have missed a stall of
-//! the others, only attempts that count and disagree one after the other are a failure.
+//! A busy machine wakes the relay and the endpoints late, and then the results describe the machine rather than the
+//! protocol. So an attempt counts only if both the relay and an otherwise idle thread were on time. Since either may
+//! have missed a stall of the other, the test fails only after several consecutive valid attempts that disagree.
 
 use narrows_speed::{Observed, SimVsReal};
 use std::sync::Arc;
@@ -11,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Later than this, in one case of a hundred, nobody can be judged.
+/// Lateness in one case of a hundred above which an attempt does not count.
 const LATE_S: f64 = 5e-3;
-/// So many attempts that count must disagree, one after the other.
+/// The test fails after this many consecutive valid attempts that disagree.
 const DISAGREE: u32 = 3;
 const ATTEMPTS: u32 = 8;
 
@@ -39,7 +38,7 @@ impl Watch {
         Watch { stop, thread }
     }
 
-    /// How late it was in one case of a hundred.
+    /// Lateness in one case of a hundred, in seconds.
     fn p99_s(self) -> f64 {
         self.stop.store(true, Ordering::Relaxed);
         let mut late = self.thread.join().unwrap();
@@ -48,7 +47,7 @@ impl Watch {
     }
 }
 
-/// Where the two differ, beyond 5%, or of the RTT a millisecond and as late as the relay was at either end.
+/// Differences of more than 5%. For the RTT, a millisecond and the relay's lateness at either end are allowed, too.
 fn differs(sim: &Observed, real: &Observed, late_s: f64) -> Option<String> {
     let ratio = real.goodput_bps / sim.goodput_bps;
     let off = (real.rtt_s - sim.rtt_s).abs();

@@ -1,13 +1,13 @@
 //! Quality adaptation: which layers of a stream are sent, and how far ahead of their time.
 //!
-//! S4 section 7.3 says what such a scheme needs (add and drop layers, estimate how much the receiver has buffered,
-//! assume how the rate will develop) and refers to R. Rejaie, M. Handley, D. Estrin, *Quality adaptation for congestion
-//! controlled video playback over the Internet*, SIGCOMM 1999, for the rules; chapter 8 leaves the integration with
-//! TEAR open. So the rules are Rejaie's, and where neither says enough the choice is ours and is marked so.
+//! Jayaram 2001 section 7.3 lists the tasks of such a scheme (add and drop layers, estimate the receiver's buffers,
+//! predict the rate). For the rules it refers to R. Rejaie, M. Handley, D. Estrin, *Quality adaptation for congestion
+//! controlled video playback over the Internet*, SIGCOMM 1999. Chapter 8 leaves the integration with TEAR open. So the
+//! rules are Rejaie's; choices that neither paper specifies are marked *ours*.
 //!
-//! A stream has layers 0 (the base), 1, 2, …, played at r₀, r₁, … bit/s; a layer is of use only with all below it.
-//! C(n) = r₀ + … + r₍ₙ₋₁₎ is what n layers consume. The transport permits R bit/s. After a back-off it permits β·R and
-//! climbs by S bit/s each second. While it permits less than C(n), buffers supply the rest: a deficit of height
+//! A stream has layers 0 (the base), 1, 2, …, played at r₀, r₁, … bit/s; a layer is of use only with all below it. C(n)
+//! = r₀ + … + r₍ₙ₋₁₎ is the rate that n layers consume. The transport permits R bit/s. After a back-off it permits β·R
+//! and increases by S bit/s each second. While it permits less than C(n), buffers supply the rest: a deficit of height
 //! h = C(n) − R lasts h/S and takes
 //!
 //! ```text
@@ -15,45 +15,45 @@
 //! Dᵢ(h) = [(h − aᵢ)² − (h − bᵢ)²]/(2S)                  bits of layer i, where aᵢ = min(C(i), h), bᵢ = min(C(i+1), h)
 //! ```
 //!
-//! A buffer can supply no more than its own layer's rate, so layer i carries the slice of the triangle between C(i)
-//! and C(i+1): the base layer most, for longest. Dᵢ is the general form of Rejaie's optimal allocation, whose layers
-//! have equal rates.
+//! A buffer can supply no more than its own layer's rate, so layer i carries the slice of the triangle between C(i) and
+//! C(i+1): the base layer most, for longest. Dᵢ generalizes Rejaie's optimal allocation, in which all layers have equal
+//! rates.
 //!
-//! - **Reserve** for n layers and K back-offs: the larger of all K at once, Dᵢ(C(n) − βᴷR), and one now and the others
-//!   each when the rate has come back to C(n), Dᵢ(C(n) − βR) + (K − 1)·Dᵢ(C(n) − βC(n)). (Rejaie's two extreme
-//!   scenarios. He fills through all of them in turn; here the larger one is the target.)
-//! - **Add** layer n if R ≥ C(n+1) and the buffers hold the reserve of n+1 layers. *Ours*: full buffers suffice, since a
-//!   live stream cannot be further ahead than its latency.
-//! - **Drop** the highest layer while n > 1 and the buffers cannot supply the present deficit of height h = C(n) − R. They can
-//!   if and only if for every set A of layers Σ₍A₎ bufferᵢ ≥ D(h − Σ₍others₎ rᵢ): the others supply at most their own rates.
-//!   (*Ours*: Rejaie compares the sum of all buffers alone, A = all, and counts what a layer cannot spend.) The base layer
-//!   is never dropped.
+//! - **Reserve** for n layers and K back-offs: the larger of two scenarios. All K at once: Dᵢ(C(n) − βᴷR). Or one now
+//!   and each of the others when the rate is back at C(n): Dᵢ(C(n) − βR) + (K − 1)·Dᵢ(C(n) − βC(n)). (Rejaie's two
+//!   extreme scenarios. He fills through all of them in turn; here the larger one is the target.)
+//! - **Add** layer n if R ≥ C(n+1) and the buffers hold the reserve of n+1 layers. *Ours*: full buffers suffice, since
+//!   a live stream cannot be further ahead than its latency.
+//! - **Drop** the highest layer while n > 1 and the buffers cannot supply the present deficit of height h = C(n) − R.
+//!   They can if and only if for every set A of layers Σ₍A₎ bufferᵢ ≥ D(h − Σ₍others₎ rᵢ): the others supply at most
+//!   their own rates. (*Ours*: Rejaie compares only the sum of all buffers, A = all, which counts bits that a layer
+//!   cannot spend.) The base layer is never dropped.
 //! - **Send** first for the lowest layer that holds less than the present deficit's Dᵢ, then for the lowest that holds
-//!   less than its reserve, then for the one that is the least time ahead, the lower of equals, up to the limit of the
-//!   receiver's buffer. The base layer therefore goes first whenever data are short.
-//! - S: *ours*, as S4 gives none: one packet per RTT and RTT as AIMD has, at most what regains a back-off in the
-//!   *recovery* time. S4 section 7.3 observes that TEAR's rate swings over a few seconds.
+//!   less than its reserve. Then for the layer that is the least time ahead, the lower of equals, up to the limit of
+//!   the receiver's buffer. So the base layer goes first whenever data are short.
+//! - S: *ours*, as Jayaram specifies no value. It is one packet per RTT and RTT as in AIMD, and at most the slope that
+//!   regains a back-off in the *recovery* time. Section 7.3 observes that TEAR's rate swings over a few seconds.
 //!
-//! A buffer counts without its *margin*, the data that must be under way so that they come in time.
+//! A buffer counts without its *margin*, the data that must be in flight so that they arrive in time.
 
 /// Most layers of a stream.
 pub const MAX_LAYERS: usize = 8;
 
-/// What is expected of the transport.
+/// The expected rate of the transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Outlook {
-    /// What it permits now, in bit/s.
+    /// The rate permitted now, in bit/s.
     pub rate: f64,
     /// How fast that grows after a back-off, in bit/s per second; positive.
     pub slope: f64,
 }
 
-/// What the receiver holds, as the sender estimates it.
+/// The receiver's buffers, as the sender estimates them.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffers {
     /// Bits of each layer that are ahead of their play-out, without the margin.
     pub bits: [f64; MAX_LAYERS],
-    /// Seconds of play-out that a layer may hold at most, without the margin.
+    /// Limit on a layer's buffer in seconds of play-out, without the margin.
     pub limit_s: f64,
 }
 
@@ -66,7 +66,7 @@ pub enum LayerChange {
     Dropped,
 }
 
-/// The rules, and how many layers are sent.
+/// The rules, and the number of layers sent.
 #[derive(Clone, Debug)]
 pub struct QualityAdaptation {
     rates: [f64; MAX_LAYERS],
@@ -95,7 +95,7 @@ impl QualityAdaptation {
     pub fn rate(&self, layer: usize) -> f64 {
         self.rates[layer]
     }
-    /// C(n): what the lowest `n` layers consume, in bit/s.
+    /// C(n): the rate that the lowest `n` layers consume, in bit/s.
     pub fn consumption(&self, n: usize) -> f64 {
         self.rates[..n.min(self.count)].iter().sum()
     }
@@ -136,7 +136,7 @@ impl QualityAdaptation {
         if total(&at_once) >= total(&in_turn) { at_once } else { in_turn }
     }
 
-    /// Applies the rules once: drops as many layers as must be, or adds one.
+    /// Applies the rules once: drops as many layers as necessary, or adds one.
     pub fn adapt(&mut self, outlook: Outlook, buffers: &Buffers) -> Option<LayerChange> {
         let before = self.active;
         while self.active > 1 && !self.is_sustained(outlook, buffers) {
@@ -188,7 +188,7 @@ impl QualityAdaptation {
             })
         };
         let ahead = |i: usize| buffers.bits[i] / self.rates[i];
-        // Whatever is behind its margin comes first.
+        // Layers behind their margin come first.
         let behind = || (0..self.active).find(|i| buffers.bits[*i] < 0.0);
         behind()
             .or_else(|| short(&self.deficit(self.active, outlook)))

@@ -1,4 +1,4 @@
-//! The buffer model against a fluid simulation of what it predicts, and the rules one by one.
+//! The buffer model against a fluid simulation, and the rules one by one.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn slices_add_up_to_the_deficit() {
     assert_eq!(q.deficit(2, outlook(300e3)), [0.0; MAX_LAYERS]);
 }
 
-/// With exactly the slices in the buffers, a rate that grows as expected plays every layer without a gap; with a tenth
+/// With exactly the slices in the buffers, a rate that grows as expected plays every layer without a gap. With a tenth
 /// less of any needed one it does not.
 #[test]
 fn a_climbing_rate_and_the_slices_play_without_a_gap() {
@@ -60,7 +60,7 @@ fn a_climbing_rate_and_the_slices_play_without_a_gap() {
 #[test]
 fn a_layer_is_added_with_the_rate_and_the_reserve_and_not_with_one_of_them() {
     let reserve: f64 = with_layers(1).reserve(2, outlook(250e3)).iter().sum();
-    // Two layers consume 200 kbit/s; a back-off leaves 125: a triangle 75 high.
+    // Two layers consume 200 kbit/s and a back-off leaves 125: a triangle of height 75.
     assert!((reserve - 75e3 * 75e3 / (2.0 * 50e3)).abs() < 1.0);
     let more = buffers([reserve + 1.0, 0.0, 0.0, 0.0]);
     let less = buffers([reserve - 1.0, 0.0, 0.0, 0.0]);
@@ -68,7 +68,7 @@ fn a_layer_is_added_with_the_rate_and_the_reserve_and_not_with_one_of_them() {
     assert_eq!(with_layers(1).adapt(outlook(250e3), &less), None);
     assert_eq!(with_layers(1).adapt(outlook(199e3), &buffers([9e6; 4])), None);
     assert_eq!(with_layers(4).adapt(outlook(9e6), &buffers([9e6; 4])), None, "there are four");
-    // A live stream's buffers hold little: full is enough.
+    // A live stream's buffers hold little: full ones suffice.
     let live = Buffers { limit_s: 0.1, ..buffers([10e3, 0.0, 0.0, 0.0]) };
     assert_eq!(with_layers(1).adapt(outlook(250e3), &live), Some(LayerChange::Added));
 }
@@ -85,7 +85,7 @@ fn layers_are_dropped_until_the_buffers_can_supply_the_rest_and_never_the_base()
     assert_eq!(q.active(), 3);
     assert_eq!(q.adapt(outlook(0.0), &buffers([-1.0; 4])), Some(LayerChange::Dropped));
     assert_eq!(q.active(), 1);
-    // What the highest layer holds cannot be played in the place of the base layer's.
+    // The highest layer's data cannot be played in place of the base layer's.
     let mut q = with_layers(2);
     assert_eq!(q.adapt(outlook(20e3), &buffers([0.0, 1e9, 0.0, 0.0])), Some(LayerChange::Dropped));
 }
@@ -107,7 +107,7 @@ fn the_base_layer_is_sent_first_and_full_buffers_end_it() {
     assert_eq!(next(100e3, [0.0; 4]), Some(0));
     assert_eq!(next(1e6, [-1.0, -1.0, -1.0, 0.0]), Some(0));
     assert_eq!(next(1e6, [5.0, 5.0, -1.0, 0.0]), Some(2), "behind its margin");
-    // No deficit and reserves held: whichever is the least time ahead.
+    // No deficit and full reserves: the layer that is the least time ahead.
     assert_eq!(next(1e6, [500e3, 400e3, 600e3, 0.0]), Some(2));
     assert_eq!(next(1e6, [1e6, 1e6, 2e6, 0.0]), None);
 }

@@ -1,12 +1,12 @@
 //! Transport endpoints as pure state machines, and the list of protocols.
 //!
 //! A protocol is a combination of an endpoint, a controller and a loss recovery. A new combination needs only an entry
-//! in [`protocol::PROTOCOLS`]; a stream over rrtp's endpoint with any controller (`rrtp+NAME`) needs none.
+//! in [`protocol::PROTOCOLS`]. A stream over rrtp's endpoint with any controller (`rrtp+NAME`) needs no entry.
 //!
-//! Feature `connections` (on by default) adds [`connection`], [`endpoint`] and [`streams`], with the ciphers: what real
-//! sockets need and simulations do not.
+//! Feature `connections` (on by default) adds [`connection`], [`endpoint`] and [`streams`], with the ciphers. Real
+//! sockets need it, simulations do not.
 
-// Handshakes and packet senders have one user less without connections.
+// Without connections, parts of handshakes and packet senders are unused.
 #![cfg_attr(not(feature = "connections"), allow(dead_code))]
 
 #[cfg(feature = "connections")]

@@ -1,5 +1,5 @@
 //! Loss differentiation at the receiver: whether a missing packet was lost by the radio link or dropped by a full queue
-//! (S3 section 3.6). One file per classifier, and the list.
+//! (section 3.6 of the RRTP thesis). One file per classifier, and the list.
 //!
 //! A classifier sees every arrival with the number of packets missing directly below it. A [`LossTracker`] records for
 //! a receiver, simulated or real, which numbers are missing and which of them are attributed to the radio link, for its
@@ -13,7 +13,7 @@ use crate::ranges::Ranges;
 use narrows_base::list::{List, Listed};
 use narrows_base::{Descriptor, Settings, Spec, SpecError, Status, Time};
 
-/// Ranges of radio losses kept at most; older ones are forgotten and so count as congestion.
+/// Limit on ranges of radio losses; forgotten ones count as congestion.
 const MAX_RANGES: usize = 256;
 
 /// A packet that arrived, and the gap below it.
@@ -38,8 +38,8 @@ impl ArrivalWithGap {
 
 /// Distinguishes radio losses from congestion.
 pub trait LossClassifier: Send {
-    /// A packet came, in order of arrival. Whether the missing ones were lost by the radio link; of no
-    /// meaning where none are.
+    /// A packet arrived; calls are in order of arrival. Returns whether the missing packets were lost by the radio
+    /// link; if no packets are missing, the result is meaningless.
     fn on_arrival(&mut self, arrival: &ArrivalWithGap) -> bool;
 }
 
@@ -49,7 +49,7 @@ pub trait LossClassifier: Send {
 pub struct ClassifierEntry {
     /// Name, parameters and source.
     pub descriptor: &'static Descriptor,
-    /// Builds it.
+    /// Builds the classifier from its parameters.
     pub build: fn(&Settings) -> Box<dyn LossClassifier>,
 }
 
@@ -62,7 +62,7 @@ impl Listed for ClassifierEntry {
 /// Every loss counts as congestion.
 const NONE: Descriptor = Descriptor {
     name: "none",
-    summary: "classifies nothing: every loss may be congestion",
+    summary: "no classification: every loss may be congestion",
     source: "TCP",
     senses: "nothing",
     sets: "nothing",
@@ -109,7 +109,7 @@ pub struct ClassifierConfig {
 
 impl Default for ClassifierConfig {
     fn default() -> ClassifierConfig {
-        // S3 table 3.2.
+        // Table 3.2 of the RRTP thesis.
         ClassifierConfig { name: "none", biaz: (1.0, 2.0) }
     }
 }
@@ -145,7 +145,7 @@ pub struct LossTracker {
 }
 
 impl LossTracker {
-    /// By that rule, before the first packet.
+    /// With this classifier, before the first packet.
     pub fn new(classifier: Box<dyn LossClassifier>) -> LossTracker {
         LossTracker { classifier, radio: Ranges::default(), classified: None }
     }
@@ -179,7 +179,7 @@ impl LossTracker {
         self.radio.len()
     }
 
-    /// Numbers below `n` will not be reported any more.
+    /// Reports no longer cover numbers below `n`.
     #[inline]
     pub fn trim_below(&mut self, n: u64) {
         if !self.radio.is_empty() {

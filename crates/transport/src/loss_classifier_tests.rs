@@ -1,4 +1,4 @@
-//! What each rule says of losses whose cause is known.
+//! Each rule's classification of losses of known cause.
 
 use super::*;
 use narrows_base::Duration;
@@ -7,8 +7,7 @@ fn tracker(classifier: &str) -> LossTracker {
     LossTracker::new(read(&Spec::parse(classifier).unwrap()).unwrap())
 }
 
-/// Packets that leave each 10 ms, with a trip of so many milliseconds each; `None` is lost. The
-/// classifications.
+/// The classifications of losses, for packets sent every 10 ms with these trip times in milliseconds; `None` is lost.
 fn classifications(classifier: &str, trips: &[Option<u64>]) -> Vec<bool> {
     let mut tracker = tracker(classifier);
     let (mut classifications, mut next) = (Vec::new(), 0);
@@ -52,10 +51,10 @@ fn spike_ends_lower_than_it_begins() {
 
 #[test]
 fn biaz_counts_the_time_that_lost_packets_took() {
-    // Evenly spaced arrivals: what is missing left a gap of its own size.
+    // Evenly spaced arrivals: missing packets leave a gap of their own length.
     let even = [Some(5), Some(5), None, Some(5), None, None, Some(5)];
     assert_eq!(classifications("biaz", &even), [true, true]);
-    // The queue was full: no gap, as what was behind it waited there; or a gap that is too long.
+    // The queue was full: no gap, as the packets behind waited there; or a gap that is too long.
     assert_eq!(classifications("biaz", &[Some(30), Some(30), None, Some(20)]), [false]);
     assert_eq!(classifications("biaz", &[Some(30), Some(30), None, Some(41)]), [false]);
     assert_eq!(classifications("biaz(phi=2.25)", &[Some(30), Some(30), None, Some(41)]), [true]);
@@ -65,7 +64,7 @@ fn biaz_counts_the_time_that_lost_packets_took() {
 #[test]
 fn zigzag_is_harder_on_single_losses() {
     let mut trips: Vec<_> = (0..200).map(|i| Some(if i % 2 == 0 { 40 } else { 60 })).collect();
-    // At the mean: one missing is congestion, four are the radio's.
+    // At the mean, one missing packet is congestion, four are radio losses.
     trips.extend([None, Some(50), None, None, None, None, Some(50), None, Some(20)]);
     assert_eq!(classifications("zigzag", &trips), [false, true, true]);
 }
@@ -83,7 +82,7 @@ fn the_books_name_radio_losses_until_trimmed() {
     assert_eq!(radio, [5, 6, 7, 8], "2 and 3 were lost in a spike");
     tracker.trim_below(7);
     assert!(!tracker.is_radio(6) && tracker.is_radio(8));
-    // A peer that skips numbers for ever.
+    // A peer that skips numbers without end.
     for i in 0..10_000_u64 {
         tracker.on_arrival(at(200 + i), at(150 + i), (9 + 2 * i, 10 + 2 * i));
     }

@@ -1,8 +1,7 @@
-//! Disjoint ranges of segment numbers, sorted: what a receiver holds out of order, and what a
-//! sender knows from SACK.
+//! Sorted disjoint ranges of numbers: a receiver's segments out of order, and a sender's segments acknowledged by SACK.
 //!
-//! Work per change grows with the number of holes that lie above the change, never with the
-//! length of the ranges; new data usually extends the last one.
+//! Work per change grows with the number of holes that lie above the change, never with the length of the ranges; new
+//! data usually extends the last one.
 
 use std::collections::VecDeque;
 
@@ -11,20 +10,20 @@ use std::collections::VecDeque;
 pub struct Ranges(VecDeque<(u64, u64)>);
 
 impl Ranges {
-    /// Whether there is none.
+    /// Whether there are no ranges.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// How many ranges.
+    /// Number of ranges.
     pub fn len(&self) -> usize {
         self.0.len()
     }
-    /// The ranges in order.
+    /// The ranges in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         self.0.iter().copied()
     }
-    /// Forgets all.
+    /// Removes all ranges.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -37,7 +36,7 @@ impl Ranges {
         let i = self.0.partition_point(|r| r.1 <= n);
         self.0.get(i).copied().filter(|r| r.0 <= n)
     }
-    /// Where the first range that begins above `n` begins.
+    /// Start of the first range that begins above `n`.
     pub fn next_start(&self, n: u64) -> Option<u64> {
         let i = self.0.partition_point(|r| r.0 <= n);
         self.0.get(i).map(|r| r.0)
@@ -94,7 +93,7 @@ impl Ranges {
         }
     }
 
-    /// Forgets everything below `n`.
+    /// Removes all numbers below `n`.
     #[inline]
     pub fn trim_below(&mut self, n: u64) {
         while let Some(first) = self.0.front_mut() {
@@ -106,7 +105,7 @@ impl Ranges {
             }
         }
     }
-    /// Takes the first range if it begins at or below `n`; its end.
+    /// Removes the first range if it begins at or below `n`; returns its end.
     #[inline]
     pub fn take_from(&mut self, n: u64) -> Option<u64> {
         let &(from, to) = self.0.front()?;
@@ -116,8 +115,7 @@ impl Ranges {
         self.0.pop_front();
         Some(to)
     }
-    /// The number from which a report of so many ranges, which else begins at `highest`, must begin so that it names
-    /// `late`.
+    /// The highest number of a report of at most `ranges` ranges that covers `late`; `highest` if that report does.
     pub fn top_of_report(&self, highest: u64, late: u64, ranges: usize) -> u64 {
         let first = self.0.partition_point(|r| r.1 <= late);
         match self.0.get(first) {
@@ -125,7 +123,7 @@ impl Ranges {
             _ => highest,
         }
     }
-    /// The largest number that has at least `k` members at or above it, itself a member.
+    /// The largest member that has at least `k` members at or above it.
     #[inline]
     pub fn kth_from_top(&self, k: u64) -> Option<u64> {
         let mut left = k;

@@ -1,4 +1,4 @@
-//! Round-trip times and the retransmission timeout: RFC 6298, or ns-2's ticks.
+//! RTT estimation and the retransmission timeout: RFC 6298, or ns-2's ticks.
 
 use narrows_base::{Duration, Time};
 
@@ -14,20 +14,20 @@ pub struct RtoConfig {
     pub max: Duration,
     /// Clock granularity G (RFC 6298 section 2).
     pub granularity: Duration,
-    /// How it is estimated.
+    /// How the timeout is computed.
     pub method: RtoMethod,
 }
 
-/// How a retransmission timeout is estimated.
+/// Method of computing the retransmission timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RtoMethod {
-    /// RFC 6298, every sample alike.
+    /// RFC 6298; every sample has the same weight.
     Rfc6298,
     /// Round-trip times in whole ticks of the granularity, as in ns-2.
     Ns2Ticks,
-    /// As Linux: the smoothed RTT plus four deviations, of which no less than the floor counts. The deviation is the
-    /// largest of a round trip and decays once per round trip, so that many samples in one do not
-    /// shrink it (RFC 7323 section 4.2); a smaller RTT counts an eighth towards it.
+    /// Linux: the smoothed RTT plus four deviations, at least the minimum. The deviation is the largest of a round trip
+    /// and decays once per round trip, so that many samples in one do not shrink it (RFC 7323 section 4.2). A smaller
+    /// RTT counts an eighth towards it.
     Linux,
 }
 
@@ -65,7 +65,7 @@ pub struct RttEstimator {
     rttvar: f64,
     samples: u64,
     min: Duration,
-    /// The retransmission timeout without back-off, in seconds, and what it is with its bounds.
+    /// The retransmission timeout without back-off, in seconds, and the same within its bounds.
     rto: f64,
     bounded_rto: Duration,
     min_rto: f64,
@@ -85,7 +85,7 @@ struct Round {
 }
 
 impl RttEstimator {
-    /// Before the first sample.
+    /// Without a sample.
     pub fn new(config: &RtoConfig) -> RttEstimator {
         let mut estimator = RttEstimator {
             srtt: 0.0,
@@ -104,7 +104,7 @@ impl RttEstimator {
         estimator
     }
 
-    /// Takes a round-trip time for the controller's smoothed values: one per acknowledgement.
+    /// Adds an RTT to the controller's smoothed values: one per acknowledgement.
     #[inline]
     pub fn observe(&mut self, rtt: Duration) {
         if rtt < self.min {
@@ -125,7 +125,7 @@ impl RttEstimator {
         self.samples += 1;
     }
 
-    /// Takes a sample for the timeout (RFC 6298); the caller observes Karn's rule.
+    /// Adds a sample for the timeout (RFC 6298); the caller applies Karn's rule.
     #[inline]
     pub fn sample(&mut self, rtt: Duration, sent: Time) {
         match &mut self.ticks {
@@ -133,7 +133,7 @@ impl RttEstimator {
             None => self.rto = self.srtt + (4.0 * self.rttvar).max(self.granularity),
             Some((srtt, rttvar)) => {
                 let tick = self.granularity;
-                // A clock that only ticks sees the ticks between sending and now.
+                // A clock with ticks counts the ticks between sending and now.
                 let phase = sent.as_secs_f64() % tick;
                 let t = (((rtt.as_secs_f64() + phase) / tick) as i64).max(1);
                 if *srtt == 0 {
@@ -150,7 +150,7 @@ impl RttEstimator {
         self.bounded_rto = self.backed_off(0);
     }
 
-    /// Takes a sample as Linux does, when `una` is the oldest unacknowledged and `next` the next segment to be sent.
+    /// Adds a sample as Linux does; `una` is the oldest unacknowledged segment and `next` the next one to be sent.
     pub fn sample_in_round(&mut self, rtt: Duration, una: u64, next: u64) {
         let Some(round) = &mut self.round else { return };
         let r = rtt.as_secs_f64();
@@ -181,7 +181,7 @@ impl RttEstimator {
         self.bounded_rto = self.backed_off(0);
     }
 
-    /// Whether samples are to be taken by [`sample_in_round`](RttEstimator::sample_in_round).
+    /// Whether samples must be added by [`sample_in_round`](RttEstimator::sample_in_round).
     pub fn counts_rounds(&self) -> bool {
         self.round.is_some()
     }
@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    /// `srtt + max(200 ms, 4 rttvar)`, and a hundred equal samples in one round trip do not shrink it.
+    /// `srtt + max(200 ms, 4 rttvar)`; a hundred equal samples in one round trip do not shrink it.
     #[test]
     fn linux_adds_its_floor_to_the_rtt() {
         let mut e = RttEstimator::new(&RtoConfig::LINUX);

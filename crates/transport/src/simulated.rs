@@ -1,23 +1,22 @@
-//! The simulator's interface to endpoints: one type of sender and one of receiver, whatever the
-//! protocol.
+//! The simulator's interface to endpoints: one type of sender and one of receiver for all protocols.
 
 use crate::{datagram, multicast, tcp};
 use narrows_base::{Duration, Machine, Packet, Rate, Time};
 use narrows_congestion::{Controller, PathHints, ReceiverSide};
 
-/// One layer of one frame of a media stream. A stream sends its bytes in the order of writing; media send lower layers
-/// first, and drop it when its time is over.
+/// One layer of one frame of a media stream. A stream sends its bytes in the order of writing. Media send lower layers
+/// first, and drop a part that has expired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FramePart {
     /// Number of the frame, counted from 0; below 2^48.
     pub frame: u64,
     /// Its layer: 0 is the base. Below [`MAX_LAYERS`](crate::layers::MAX_LAYERS).
     pub layer: u8,
-    /// Application bytes; 0 if the frame is left out.
+    /// Application bytes; 0 if the frame is skipped.
     pub bytes: u32,
     /// When the frame is shown.
     pub playout: Time,
-    /// When media drop it if it has not begun to leave; [`Time::NEVER`] for never.
+    /// When media drop it if it is still unsent; [`Time::NEVER`] for never.
     pub expires: Time,
 }
 
@@ -33,15 +32,15 @@ impl FramePart {
 pub enum Input {
     /// Open the connection.
     Open,
-    /// The application hands over this many bytes; `u64::MAX` is data without end.
+    /// The application writes this many bytes; `u64::MAX` is data without end.
     Data(u64),
-    /// The application hands over a part of a frame.
+    /// The application writes a part of a frame.
     Frame(FramePart),
-    /// The application hands over nothing more; what has not been sent yet is dropped.
+    /// The application writes no more data; unsent data is dropped.
     Stop,
     /// An acknowledgement or report arrived.
     Packet(Packet),
-    /// A time that [`Output::Wait`] named has come.
+    /// The time of the last [`Output::Wait`] has come.
     Timeout,
 }
 
@@ -50,31 +49,31 @@ pub enum Input {
 pub enum Output {
     /// Send this packet.
     Send(Packet),
-    /// Nothing until this time, or the next input.
+    /// Wait until this time or the next input.
     Wait(Time),
 }
 
-/// What keeps a sender from sending more at the moment. Names as in Linux's `tcp_info` where it has them.
+/// The limit that keeps a sender from sending more. Names as in Linux's `tcp_info` where it has them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Limit {
-    /// Everything that the application has written is sent.
+    /// All data of the application has been sent.
     #[default]
     Application,
-    /// The handshake is under way.
+    /// The handshake is in progress.
     Opening,
     /// The controller's window is full.
     Window,
-    /// The next packet waits for its time at the controller's rate.
+    /// The pacer holds the next packet back.
     Pacing,
-    /// The send buffer holds no more (`sndbuf_limited`).
+    /// The send buffer is full (`sndbuf_limited`).
     SendBuffer,
     /// The receive window is full (`rwnd_limited`).
     ReceiveWindow,
 }
 
 impl Limit {
-    /// Their names as states of a variable, in the order of the numbers.
+    /// Their names in series, by number.
     pub const NAMES: [&'static str; 6] =
         ["application", "opening", "window", "pacing", "send buffer", "receive window"];
 }
@@ -102,7 +101,7 @@ pub struct Counters {
     pub expired: u64,
 }
 
-/// A sender of either kind. TCP's is stored inline, because it is the most common kind.
+/// A sender of any kind. TCP's is stored inline, because it is the most common kind.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)]
 pub enum SimulatedSender {
@@ -110,11 +109,11 @@ pub enum SimulatedSender {
     Tcp(tcp::Sender),
     /// A datagram sender.
     Datagram(Box<datagram::Sender>),
-    /// A sender of layers to many, without feedback.
+    /// A sender of multicast layers, without feedback.
     Multicast(Box<multicast::Sender>),
 }
 
-/// A receiver of either kind.
+/// A receiver of any kind.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)]
 pub enum SimulatedReceiver {
@@ -122,7 +121,7 @@ pub enum SimulatedReceiver {
     Tcp(tcp::Receiver),
     /// A datagram receiver.
     Datagram(Box<datagram::Receiver>),
-    /// A receiver of layers that reports nothing.
+    /// A receiver of multicast layers, which sends no reports.
     Multicast(Box<multicast::Receiver>),
 }
 
@@ -146,19 +145,18 @@ impl SimulatedSender {
             SimulatedSender::Multicast(_) => {}
         }
     }
-    /// The application says what the path is like from now on, as over sockets it calls `reconfigure`. A TCP
-    /// cannot be told.
+    /// New path hints from the application, as by `reconfigure` over sockets. TCP ignores them.
     pub fn reconfigure(&mut self, now: Time, hints: &PathHints) {
         if let SimulatedSender::Datagram(sender) = self {
             sender.reconfigure(now, hints);
         }
     }
-    /// The controller, for time series.
+    /// The controller, read-only.
     #[inline]
     pub fn controller(&self) -> &dyn Controller {
         both!(self, s => s.controller())
     }
-    /// The controller, to be changed. [`poll`](Machine::poll) then learns what it permits.
+    /// Mutable access to the controller. [`poll`](Machine::poll) then applies its limits.
     #[inline]
     pub fn controller_mut(&mut self) -> &mut dyn Controller {
         both!(self, s => s.controller_mut())
@@ -167,7 +165,7 @@ impl SimulatedSender {
     pub fn counters(&self) -> Counters {
         both!(self, s => s.counters())
     }
-    /// Why it waits, since its last [`Output::Wait`].
+    /// The limit that applied at the last [`Output::Wait`].
     #[inline]
     pub fn limit(&self) -> Limit {
         match self {
@@ -176,7 +174,7 @@ impl SimulatedSender {
             SimulatedSender::Multicast(_) => Limit::Application,
         }
     }
-    /// Packets sent whose outcome is unknown; for TCP, FlightSize.
+    /// Sent packets of unknown outcome; for TCP, FlightSize.
     pub fn flight(&self) -> u64 {
         both!(self, s => s.flight())
     }
@@ -184,7 +182,7 @@ impl SimulatedSender {
     pub fn acknowledged(&self) -> u64 {
         both!(self, s => s.acknowledged())
     }
-    /// Smoothed round-trip time; zero before the first sample.
+    /// Smoothed RTT; zero before the first sample.
     pub fn srtt(&self) -> Duration {
         both!(self, s => s.srtt())
     }
@@ -196,16 +194,16 @@ impl SimulatedSender {
     pub fn payload_bytes(&self) -> u32 {
         both!(self, s => s.sizes()).0
     }
-    /// Reads what TCP has outstanding, and returns something that depends on all of it, so that the processor fetches
-    /// it at once.
+    /// Reads TCP's outstanding segments and returns a value that depends on all of them, so that the processor fetches
+    /// them at once.
     pub fn fetch(&self) -> u64 {
         match self {
             SimulatedSender::Tcp(sender) => sender.fetch(),
             SimulatedSender::Datagram(_) | SimulatedSender::Multicast(_) => 0,
         }
     }
-    /// The application rate that may be sent at present: the smaller of the pacing rate and a
-    /// window per round trip. Before the first sample a round trip of one second is assumed.
+    /// The application rate that may be sent at present: the smaller of the pacing rate and a window per RTT. Before
+    /// the first sample an RTT of one second is assumed.
     pub fn allowed(&self) -> Rate {
         let (payload, packet) = both!(self, s => s.sizes());
         let send_limits = self.controller().send_limits();
@@ -265,7 +263,7 @@ impl SimulatedReceiver {
             SimulatedReceiver::Multicast(r) => r.delivered_packets(),
         }
     }
-    /// Frame and layer that a media packet carries; `None` of a stream's.
+    /// Frame and layer that a media packet carries; `None` for a stream's packet.
     pub fn frame_of(&self, packet: &Packet) -> Option<(u64, u8)> {
         match self {
             SimulatedReceiver::Tcp(_) => None,

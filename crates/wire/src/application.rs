@@ -1,4 +1,4 @@
-//! Names of application protocols, as the handshake carries them: what RFC 7301 calls ALPN.
+//! Names of application protocols, as the handshake carries them (ALPN, RFC 7301).
 
 use crate::bytes::{BufferFull, Malformed, Sink, Source};
 use std::fmt;
@@ -17,7 +17,7 @@ pub const MAX_NAME_BYTES: usize = 64;
 /// let ours = ApplicationProtocols::new(["chat/2", "chat/1"])?;
 /// let offered = ApplicationProtocols::new(["chat/1"])?;
 /// assert_eq!(ours.agree(&offered), Ok(Some("chat/1")));
-/// // An endpoint that names none cannot talk to one that names some.
+/// // An endpoint without protocols cannot connect to one with protocols.
 /// assert!(ours.agree(&ApplicationProtocols::default()).is_err());
 /// # Ok::<(), narrows_wire::ApplicationProtocolError>(())
 /// ```
@@ -127,8 +127,7 @@ impl ApplicationProtocols {
         Ok(())
     }
 
-    /// Reads a list as [`write`](Self::write) writes it; its length in bytes is known from the
-    /// parameter.
+    /// Reads a list as [`write`](Self::write) writes it; its length in bytes is that of the parameter.
     pub(crate) fn read(value: &[u8]) -> Result<ApplicationProtocols, Malformed> {
         let mut source = Source::new(value);
         let mut names = Vec::new();
@@ -155,7 +154,7 @@ impl fmt::Display for ApplicationProtocols {
     }
 }
 
-const WRONG: Malformed = Malformed::new("a list of application protocols that is none");
+const WRONG: Malformed = Malformed::new("a malformed list of application protocols");
 
 /// Whether these bytes are a valid name.
 pub fn is_name(bytes: &[u8]) -> bool {

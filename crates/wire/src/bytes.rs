@@ -10,7 +10,7 @@ pub const MAX_VARINT: u64 = (1 << 62) - 1;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Malformed {
-    /// What is wrong, in a few words.
+    /// The fault, in a few words.
     pub what: &'static str,
 }
 
@@ -28,13 +28,13 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// The buffer is full. Nothing of the refused item was written.
+/// The buffer is full. No part of the refused item was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BufferFull;
 
 impl fmt::Display for BufferFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no room left in the packet")
+        f.write_str("no space left in the packet")
     }
 }
 
@@ -72,7 +72,7 @@ impl<'a> Source<'a> {
     /// The next `n` bytes.
     ///
     /// # Errors
-    /// There are fewer; nothing is consumed then. The same holds for the methods below.
+    /// Fewer bytes are left; then no byte is consumed. The same holds for the methods below.
     pub fn take(&mut self, n: usize) -> Result<&'a [u8], Malformed> {
         let (front, rest) = self.0.split_at_checked(n).ok_or(SHORT)?;
         self.0 = rest;
@@ -95,7 +95,7 @@ impl<'a> Source<'a> {
     /// One byte.
     ///
     /// # Errors
-    /// If there is none.
+    /// No byte is left.
     pub fn byte(&mut self) -> Result<u8, Malformed> {
         self.array::<1>().map(|[b]| b)
     }
@@ -117,7 +117,7 @@ impl<'a> Source<'a> {
     /// accepted.
     ///
     /// # Errors
-    /// If it is cut off.
+    /// The integer is truncated.
     pub fn varint(&mut self) -> Result<u64, Malformed> {
         let first = *self.0.first().ok_or(SHORT)?;
         let length = 1usize << (first >> 6);
@@ -146,7 +146,7 @@ impl<'b> Sink<'b> {
     pub fn room(&self) -> usize {
         self.buffer.len() - self.used
     }
-    /// What was written.
+    /// The written bytes.
     pub fn written(&self) -> &[u8] {
         self.buffer.get(..self.used).unwrap_or_default()
     }
@@ -157,7 +157,7 @@ impl<'b> Sink<'b> {
     /// Appends these bytes.
     ///
     /// # Errors
-    /// They do not fit; nothing is written then. The same holds for the methods below.
+    /// They do not fit; then no byte is written. The same holds for the methods below.
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), BufferFull> {
         let end = self.used.checked_add(bytes.len()).ok_or(BufferFull)?;
         self.buffer.get_mut(self.used..end).ok_or(BufferFull)?.copy_from_slice(bytes);

@@ -27,8 +27,8 @@ pub fn number_bytes(number: u64, buffer: &mut [u8; 8]) -> &[u8] {
     buffer.get(..used).unwrap_or_default()
 }
 
-/// Extension: this end's packets now take another path and its congestion state was reset; the number of times that
-/// this has happened, as [`number`] reads it.
+/// Extension: this end's packets now take another path and its congestion state was reset. The content is the number of
+/// such changes so far, as [`number`] reads it.
 pub const NEW_PATH: u8 = 0x44;
 
 /// Extension: the number of packet numbers directly below this packet's from which no loss may be concluded, as
@@ -45,7 +45,7 @@ pub const REPORT_SPACING: u8 = 0x47;
 /// The extension by which a server gives a client an address token ([`crate::token`]) for its next handshake.
 pub const TOKEN: u8 = 0x48;
 
-/// Extension: the XOR of what earlier packets carried, as [`Repair`](crate::Repair) reads it, from which a lost one is
+/// Extension: the XOR of the frames of earlier packets, as [`Repair`](crate::Repair) reads it, from which a lost one is
 /// rebuilt.
 pub const REPAIR: u8 = 0x49;
 
@@ -145,7 +145,7 @@ pub enum Frame<'a> {
         /// The limit.
         at: u64,
     },
-    /// To be returned on the path on which it came.
+    /// To be returned on the path on which it arrived.
     PathChallenge([u8; 8]),
     /// Returns a challenge.
     PathResponse([u8; 8]),
@@ -167,7 +167,7 @@ pub enum Frame<'a> {
     },
     /// The connection ends.
     Close {
-        /// Error code: `docs/rrtp.md` lists those below 256, the others belong to the application.
+        /// Error code: `docs/rrtp.md` lists those below 256, the higher ones belong to the application.
         code: u64,
         /// A reason for people: UTF-8, at most 255 bytes. Untrusted, to be escaped before it is
         /// shown.
@@ -190,7 +190,7 @@ impl<'a> Frames<'a> {
     /// Reads the prelude of an opened payload, and returns it with the frames behind it.
     ///
     /// # Errors
-    /// The prelude is cut off.
+    /// The prelude is truncated.
     pub fn read(payload: &'a [u8]) -> Result<(Prelude, Frames<'a>), Malformed> {
         let mut source = Source::new(payload);
         let prelude = Prelude::read(&mut source)?;

@@ -103,7 +103,7 @@ fn frames(payload: &[u8]) -> Vec<Result<Frame<'_>, Malformed>> {
 }
 
 proptest! {
-    /// Frames come back as written, until the buffer is full; what did not fit leaves no trace.
+    /// Frames are read as written, until the buffer is full. A frame that does not fit leaves no trace.
     #[test]
     fn frames_come_back(draws in vec(draw(), 0..12), room in 6usize..1500, last in any::<Option<bool>>()) {
         let mut spaces = vec![[0u8; 600]; draws.len()];
@@ -170,7 +170,7 @@ proptest! {
         }
     }
 
-    /// Reports of a peer are consistent, whatever it wrote: ranges fall, and stay above zero.
+    /// Any accepted report is consistent: ranges fall, and stay above zero.
     #[test]
     fn any_report_that_is_accepted_is_consistent(bytes in vec(prop_oneof![any::<u8>(), 0u8..8], 0..120)) {
         let mut payload = vec![0, 0, 0, 0, kind::REPORT];
@@ -190,7 +190,7 @@ proptest! {
     }
 }
 
-/// S1 section 5.1.3's vector, with a cause: of 4 to 10, packet 4 is missing.
+/// The vector of Choi 2006 section 5.1.3, with a cause: of 4 to 10, packet 4 is missing.
 #[test]
 fn a_vector_is_runs_from_the_top() {
     let mut space = [0; 600];
@@ -248,7 +248,7 @@ fn unknown_frames() {
         [Ok(Frame::Extension { kind: 0x55, body: &[7, 8] }), Ok(Frame::Ping)]
     );
     assert!(frames(&payload(&[0x55, 9, 7, 8]))[0].is_err());
-    // Others end it, and nothing after them is read.
+    // Any other kind ends the payload, and the bytes after it are not read.
     for kind in 0x15..0x40 {
         let read = payload(&[kind::PING, kind, kind::PING]);
         let read = frames(&read);

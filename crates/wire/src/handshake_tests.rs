@@ -61,7 +61,7 @@ fn server_reads(
     server.on_finish(&finish)
 }
 
-/// Data goes from one end to the other.
+/// Sends data from one end to the other.
 fn talk(from: &mut Established, to: &mut Established, number: u64) {
     let mut datagram = vec![0; 200];
     let head = Sealer::header_len(number, None);
@@ -102,7 +102,7 @@ fn a_lost_finish_is_sent_again_and_a_second_one_changes_nothing() {
     let mut client = opened(Suite::Aes256Gcm);
     let mut server = answered(client.start()).unwrap();
     let (mut at_client, finish) = client_reads(&mut client, server.start_echo(), &key(2)).unwrap();
-    // Data sent with the lost FINISH means nothing to the server yet: it has no keys.
+    // The server has no keys yet, so it cannot open data sent with the lost FINISH.
     let mut early = vec![0; 60];
     at_client.sealer.seal(0, None, &mut early).unwrap();
     let mut at_server = server_reads(&mut server, &finish).unwrap();
@@ -136,7 +136,7 @@ fn a_server_with_another_key_learns_nothing_and_stops_nothing() {
     agree(at_client, at_server);
 }
 
-/// A server that does not want this client knows who it is, and can say so under seal.
+/// A server that refuses this client has its key, and can send a sealed CLOSE.
 #[test]
 fn a_client_is_refused_under_seal() {
     let mut client = opened(Suite::Aes256Gcm);
@@ -150,8 +150,8 @@ fn a_client_is_refused_under_seal() {
     assert_eq!(again, HandshakeError::Finished);
 }
 
-/// Whichever bit of whichever packet is flipped on the way: the packet is refused, or the two ends
-/// notice that they do not agree; and when the right packet follows, the handshake goes on.
+/// A packet with any bit flipped is refused, or the two ends derive different keys. When the right packet follows, the
+/// handshake continues.
 #[test]
 fn tampered_packets_are_refused_and_change_nothing() {
     for suite in Suite::ALL {

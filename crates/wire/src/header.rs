@@ -4,8 +4,8 @@
 //! | 0 P W R R R R R | connection id (4) | packet number, lowest 3 (W = 0) or 4 (W = 1) bytes |
 //! ```
 //!
-//! R are random bits that the receiver ignores. They make the tag unpredictable for anyone who did not receive the
-//! packet, even if the rest of its content is known.
+//! R are random bits that the receiver ignores. They make the tag unpredictable without the packet, even if the rest of
+//! its content is known.
 //!
 //! Packet numbers are truncated and recovered as in RFC 9000 appendix A.2 and A.3.
 
@@ -42,8 +42,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of packet `number`, where `acked` is the highest packet number known to have
-    /// arrived, if any. Its random bits are zero.
+    /// The header of packet `number`. `acked` is the highest acknowledged packet number, if any. Its random bits are
+    /// zero.
     pub fn new(connection: ConnectionId, phase: bool, number: u64, acked: Option<u64>) -> Header {
         let wide = is_wide(number, acked);
         let mask = if wide { u32::MAX } else { 0x00ff_ffff };
@@ -74,7 +74,7 @@ impl Header {
     /// From the front of a datagram.
     ///
     /// # Errors
-    /// If it is cut off or a long packet.
+    /// Truncated, or a long packet.
     #[inline]
     pub fn read(datagram: &[u8]) -> Result<Header, Malformed> {
         let mut source = Source::new(datagram);
@@ -128,8 +128,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was acknowledged, and whatever the receiver has seen between that and this
-        /// packet or above it by less than half a window: the number is found.
+        /// The number is recovered if the receiver's highest number is at least the acknowledged one and at most half a
+        /// window above this packet.
         #[test]
         fn numbers_are_completed(
             number in 0..=MAX_PACKET_NUMBER, shift in 0u32..62, back in 0u64..(1 << 31),
@@ -139,7 +139,7 @@ mod tests {
             let acked = number.checked_sub(back + 1);
             let header = Header { random, ..Header::new(ConnectionId(7), true, number, acked) };
             prop_assert_eq!(Header::read(&header.bytes()[..header.len()]), Ok(header));
-            // The receiver has at least what it acknowledged.
+            // The receiver has at least the acknowledged packet.
             let lowest = acked.map_or(0, |a| a + 1);
             let highest = lowest + ((number - lowest) as f64 * seen) as u64;
             if number - lowest < 1 << 31 {

@@ -1,5 +1,5 @@
-//! A peer that has the keys but follows no rule, for tests and fuzzing of the code that must withstand it. It seals
-//! whatever it is told to send, true or not, and opens what it receives.
+//! A misbehaving peer that has the keys, for tests and fuzzing of the code that must withstand it. It seals any
+//! content, true or false, and opens the packets that it receives.
 
 use crate::bytes::MAX_VARINT;
 use crate::frame::REPAIR;
@@ -17,8 +17,7 @@ pub struct Peer {
     sealer: Sealer,
     opener: Opener,
     next: u64,
-    /// Received packet numbers with their nonces; the floor below which reports say nothing; the
-    /// last stamp.
+    /// Received packet numbers with their nonces; the number below which reports are silent; the last stamp.
     came: BTreeMap<u64, u8>,
     floor: u64,
     stamp: u32,
@@ -79,7 +78,7 @@ impl Peer {
         let length = write(&mut datagram[head..1472 - TAG_BYTES], prelude);
         datagram.truncate(head + length + TAG_BYTES);
         if self.sealer.seal(number, None, &mut datagram).is_err() {
-            // The packet numbers are used up: nothing more can be sent.
+            // The packet numbers are used up: no further packet can be sent.
             return vec![0; 40];
         }
         self.last = datagram.clone();
@@ -106,8 +105,8 @@ impl Peer {
         })
     }
 
-    /// A report of what arrived. `lie` chooses what is false in it: packets that never arrived, too
-    /// few packets, marks, delays.
+    /// A report of received packets. `lie` chooses its false part: packets that never arrived, too few packets, marks,
+    /// delays.
     pub fn report(&mut self, now: Time, lie: u8) -> Vec<u8> {
         let mut list: Vec<Run> = Vec::new();
         let mut below: Option<u64> = None;
@@ -147,7 +146,7 @@ impl Peer {
             list.truncate(1);
             list[0] = Run { arrived: 1, missing: 0, radio: false };
         }
-        // It does not know the nonces of packets that never arrived.
+        // It has no nonces of packets that never arrived.
         let (mut nonce_sum, mut to) = (0, highest + 1);
         for run in &list {
             let told = self.came.range(to.saturating_sub(run.arrived)..to);

@@ -7,14 +7,13 @@
 //! secret n + 1            = Expand(secret n, "rrtp0 next", 32)
 //! ```
 //!
-//! Noise's own transport is not used because it takes no associated data, so a packet's header
-//! would not be authenticated, and because its Rekey does not allow a phase bit while packets of
-//! the old key are in flight. So `Split()`'s two keys are taken out (`snow`'s `risky-raw-split`)
-//! and used for nothing but the extraction above. They are independent and known only to the two
-//! ends once the handshake is authentic, which is Noise's promise; HKDF is a PRF keyed by them, and
-//! the labels keep its outputs apart; the salt binds them to this very handshake, prologue and
-//! identities included. A secret is erased when its successor has been made, so a stolen key cannot
-//! open what was sealed under an earlier one.
+//! Noise's own transport is not used because it takes no associated data, so a packet's header would not be
+//! authenticated, and because its Rekey does not allow a phase bit while packets of the old key are in flight. So
+//! `Split()`'s two keys are taken out (`snow`'s `risky-raw-split`) and used only for the extraction above. Once the
+//! handshake is authentic, Noise guarantees that they are independent and known only to the two ends. HKDF is a PRF
+//! keyed by them. The labels keep its outputs apart, and the salt binds them to this handshake, prologue and identities
+//! included. A secret is erased when its successor has been made, so a stolen key cannot open packets that were sealed
+//! under an earlier one.
 
 use ring::aead::{AES_256_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 use ring::hkdf;

@@ -1,14 +1,14 @@
 //! The binary format of `rrtp` over UDP, and its sealing. `docs/rrtp.md` has every layout. Connections and endpoints
 //! are in crate `transport`.
 //!
-//! Pure: no clock, no socket, no random source; time and randomness are arguments. Decoding never panics and allocates
-//! nothing whose size a peer controls: what is read borrows from the packet.
+//! Pure: no clock, no socket, no random source; time and randomness are arguments. Decoding never panics. It borrows
+//! from the packet, and makes no allocation of a size that a peer controls.
 //!
 //! | to | see |
 //! |---|---|
-//! | tell packets apart, write those of the handshake | [`packet`] |
-//! | answer a SYN without keeping state | [`cookie`] |
-//! | know a client's address again without asking | [`token`] |
+//! | distinguish packets, write those of the handshake | [`packet`] |
+//! | respond to a SYN without keeping state | [`cookie`] |
+//! | recognise a client's address without a SYN | [`token`] |
 //! | agree on keys | [`noise`] ([`noise::early`] with early data), with both ends' parameters in [`params`] and [`application`] |
 //! | seal and open a data packet | [`seal`], its header in [`header`], its keys in [`keys`] |
 //! | read and write what is inside | [`frame`], [`prelude`], [`report`], [`writer`] |

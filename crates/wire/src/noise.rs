@@ -1,14 +1,13 @@
 //! The handshake behind the cookie: Noise XX (revision 34) by `snow`, over START, START-ECHO and
 //! FINISH. The one that begins with early data is in [`early`].
 //!
-//! The clear part of START (version, suite, nonce, cookie) is the prologue: if a bit of it is
-//! changed on the way, the two ends' hashes differ and nothing can be opened. The clear fields of
-//! START-ECHO and FINISH only identify the handshake: if changed, it is not found. The client sees
-//! the server's key before it sends its own.
+//! The clear part of START (version, suite, nonce, cookie) is the prologue. If a bit of it is changed on the path, the
+//! two ends' hashes differ and the messages cannot be opened. The clear fields of START-ECHO and FINISH only identify
+//! the handshake: if changed, no handshake matches. The client receives the server's key before it sends its own.
 //!
-//! `snow` draws its ephemeral key from the caller's seed, so a handshake state can be rebuilt from
-//! its inputs. This is necessary because a message with a copied first half and a forged second
-//! half leaves the library's state unusable, and a forgery must change nothing.
+//! `snow` draws its ephemeral key from the caller's seed, so a handshake state can be rebuilt from its inputs. This is
+//! necessary because a message with a copied first half and a forged second half leaves the library's state unusable,
+//! and a forgery must not change the state.
 
 use crate::bytes::{Malformed, Sink};
 use crate::cookie::Cookie;
@@ -26,18 +25,17 @@ mod parts;
 pub use parts::{PublicKey, StaticKey};
 use parts::{builder, library};
 
-/// Why a handshake packet was refused. After any of these the handshake still waits for the right
-/// one.
+/// Why a handshake packet was refused. After any of these errors the handshake still accepts the valid packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum HandshakeError {
     /// It belongs to another handshake.
     NotOurs,
-    /// This handshake has completed: the packet is a repetition, to be answered with a data packet.
+    /// This handshake has completed: the packet is a repetition. The response is a data packet.
     Finished,
     /// It was changed on the way, or made by a third party.
     Forged,
-    /// The server proved to hold this key, which the caller refused.
+    /// The server proved that it holds this key, but the caller refused it.
     KeyRefused(PublicKey),
     /// It is authentic but malformed.
     Malformed(Malformed),
@@ -79,7 +77,7 @@ pub struct Established {
     pub key: PublicKey,
     /// The peer's id and parameters.
     pub peer: Hello,
-    /// For packets that we send.
+    /// For sent packets.
     pub sealer: Sealer,
     /// For packets from the peer.
     pub opener: Opener,
@@ -180,12 +178,12 @@ impl ClientHandshake {
         &self.start
     }
 
-    /// Reads a START-ECHO. `accept` says whether the server's key is the expected one; only then is
-    /// the FINISH made, with `hello` and our own key sealed in it. The FINISH is to be sent and
-    /// repeated until a data packet of the server has been opened.
+    /// Reads a START-ECHO. `accept` returns whether the server's key is the expected one. Only then is the FINISH made,
+    /// which seals `hello` and this end's key. The FINISH is to be sent and repeated until a data packet of the server
+    /// has been opened.
     ///
     /// # Errors
-    /// As [`HandshakeError`] says; the handshake can go on with another START-ECHO.
+    /// See [`HandshakeError`]; the handshake can continue with another START-ECHO.
     pub fn on_start_echo(
         &mut self,
         echo: &StartEcho<'_>,
@@ -244,8 +242,8 @@ pub struct ServerHandshake {
 }
 
 impl ServerHandshake {
-    /// Answers a START **whose cookie the caller has checked**, and whose nonce belongs to no
-    /// handshake or connection that is alive. `seed` as for the client.
+    /// Responds to a START **whose cookie the caller has checked**. Its nonce must differ from those of all live
+    /// handshakes and connections. `seed` as for the client.
     ///
     /// # Errors
     /// The client's key is invalid, or `hello` is too long.
@@ -296,7 +294,7 @@ impl ServerHandshake {
     /// may connect; having the keys, it can refuse with a sealed CLOSE.
     ///
     /// # Errors
-    /// As [`HandshakeError`] says; the handshake can go on with another FINISH.
+    /// See [`HandshakeError`]; the handshake can continue with another FINISH.
     pub fn on_finish(&mut self, finish: &Finish<'_>) -> Result<Established, HandshakeError> {
         if finish.connection != self.connection {
             return Err(HandshakeError::NotOurs);

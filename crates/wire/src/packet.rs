@@ -10,7 +10,7 @@ use crate::cookie::{COOKIE_BYTES, Cookie};
 use crate::header::{ConnectionId, Header, LONG};
 use crate::keys::Suite;
 
-/// Minimum length of a SYN, so that no answer to it is longer.
+/// Minimum length of a SYN, so that no response to it is longer.
 pub const SYN_BYTES: usize = 64;
 /// Length of a SYN-ECHO.
 pub const SYN_ECHO_BYTES: usize = 5 + 16 + COOKIE_BYTES;
@@ -26,7 +26,7 @@ pub const MAX_VERSIONS: usize = 8;
 pub const RESET_BYTES: usize = 5 + 16;
 /// Length of a BUSY.
 pub const BUSY_BYTES: usize = 5 + 16;
-/// Length of an EARLY-START, which pays for an answer of three times as much.
+/// Length of an EARLY-START, which permits a response three times as long.
 pub const EARLY_START_BYTES: usize = MAX_LONG_BYTES;
 /// Length of the AEAD's tag.
 pub const TAG_BYTES: usize = 16;
@@ -45,17 +45,17 @@ const EARLY_ECHO: u8 = LONG | 10;
 /// The client's random number for an attempt to connect.
 pub type Nonce = [u8; 16];
 
-/// A parsed datagram. Nothing in it is authenticated yet.
+/// A parsed datagram. Its content is not authenticated yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Packet<'a> {
-    /// A client asks for a cookie. The only packet that is parsed in any version.
+    /// A client requests a cookie. The only packet that is parsed in any version.
     Syn {
-        /// The version that the client wants, which may be unknown to us.
+        /// The version that the client requests; possibly unsupported here.
         version: u32,
         /// Identifies the attempt.
         nonce: Nonce,
     },
-    /// The server's answer to a SYN, for which it keeps no state.
+    /// The server's response to a SYN. The server keeps no state for it.
     SynEcho {
         /// As in the SYN.
         nonce: Nonce,
@@ -68,9 +68,9 @@ pub enum Packet<'a> {
     StartEcho(StartEcho<'a>),
     /// The client's identity and parameters.
     Finish(Finish<'a>),
-    /// A known client's ephemeral key, identity, parameters and early data.
+    /// Ephemeral key, identity, parameters and early data of a client with a token.
     EarlyStart(Start<'a>),
-    /// The server took the early data: its ephemeral key, identity and parameters.
+    /// The server accepted the early data: its ephemeral key, identity and parameters.
     EarlyEcho(StartEcho<'a>),
     /// The server does not support a SYN's version.
     Version {
@@ -81,7 +81,7 @@ pub enum Packet<'a> {
         /// The versions that the server supports.
         spoken: Versions<'a>,
     },
-    /// Stateless reset: the peer does not know the connection.
+    /// Stateless reset: the peer has no state for the connection.
     Reset {
         /// Valid only if it equals the token in the peer's parameters ([`crate::reset`]).
         token: [u8; 16],
@@ -95,7 +95,7 @@ pub enum Packet<'a> {
     Short(Header),
 }
 
-/// A START.
+/// The fields of a START.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Start<'a> {
     /// The cipher suite that the client wants.
@@ -110,7 +110,7 @@ pub struct Start<'a> {
     pub noise: &'a [u8],
 }
 
-/// A START-ECHO.
+/// The fields of a START-ECHO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StartEcho<'a> {
     /// As in the START; identifies the client's attempt.
@@ -119,7 +119,7 @@ pub struct StartEcho<'a> {
     pub noise: &'a [u8],
 }
 
-/// A FINISH.
+/// The fields of a FINISH.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Finish<'a> {
     /// The server's connection id, which identifies the handshake.
@@ -218,7 +218,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// What follows the version, with a Noise message of so many bytes.
+/// Reads the fields after the version, with a Noise message of `noise` bytes.
 fn start<'a>(
     datagram: &'a [u8],
     source: &mut Source<'a>,
@@ -265,12 +265,12 @@ pub fn syn_of(version: u32, nonce: &Nonce, bytes: usize) -> Vec<u8> {
     packet
 }
 
-/// The answer to a SYN of a supported version.
+/// The response to a SYN of a supported version.
 pub fn syn_echo(nonce: &Nonce, cookie: &Cookie) -> Vec<u8> {
     long(SYN_ECHO, VERSION, &[nonce, &cookie.0])
 }
 
-/// The answer to a SYN of an unsupported version; lists the first eight of `spoken`.
+/// The response to a SYN of an unsupported version; lists the first eight of `spoken`.
 pub fn version(refused: u32, nonce: &Nonce, spoken: &[u32]) -> Vec<u8> {
     let listed: Vec<u8> = spoken.iter().take(MAX_VERSIONS).flat_map(|v| v.to_be_bytes()).collect();
     long(VERSIONS, refused, &[nonce, &[(listed.len() / 4) as u8], &listed])
@@ -301,12 +301,12 @@ pub fn finish(connection: ConnectionId, noise: &[u8]) -> Vec<u8> {
     long(FINISH, VERSION, &[&connection.0.to_be_bytes(), noise])
 }
 
-/// A RESET. To be sent only in answer to a short packet, which is longer.
+/// A RESET. To be sent only in response to a short packet, which is longer.
 pub fn reset(token: &[u8; 16]) -> Vec<u8> {
     long(RESET, VERSION, &[token])
 }
 
-/// A BUSY. To be sent only in answer to a START with a valid cookie, which is longer.
+/// A BUSY. To be sent only in response to a START with a valid cookie, which is longer.
 pub fn busy(nonce: &Nonce) -> Vec<u8> {
     long(BUSY, VERSION, &[nonce])
 }

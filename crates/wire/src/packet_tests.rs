@@ -31,7 +31,7 @@ fn lengths_are_as_documented() {
     assert_eq!(BUSY_BYTES, 21);
 }
 
-/// A server must not multiply what a forged source address makes it send.
+/// A forged source address must not turn the server into an amplifier.
 #[test]
 fn no_answer_to_a_syn_is_longer_than_the_syn() {
     let nonce = [1; 16];
@@ -43,9 +43,9 @@ fn no_answer_to_a_syn_is_longer_than_the_syn() {
     for length in 0..SYN_BYTES {
         assert!(Packet::read(&syn[..length]).is_err(), "a SYN of {length} bytes");
     }
-    // A RESET answers data packets, of which the shortest is longer.
+    // A RESET responds to data packets; even the shortest is longer.
     const { assert!(RESET_BYTES < 8 + TAG_BYTES) };
-    // A BUSY answers a START.
+    // A BUSY responds to a START.
     const { assert!(BUSY_BYTES < START_BYTES) };
 }
 
@@ -77,7 +77,7 @@ fn a_syn_of_any_version_is_read_and_nothing_else_of_another_version() {
     for (kind, mut packet) in examples().into_iter().enumerate() {
         packet[4] ^= 1;
         let read = Packet::read(&packet);
-        // SYN and VERSION name versions; a data packet has none.
+        // SYN and VERSION name versions; a data packet does not.
         assert_eq!(read.is_ok(), [0, 5, 8].contains(&kind), "{kind}: {read:?}");
     }
 }

@@ -4,8 +4,8 @@
 //! | connection id (4) | kind (1) | length (1) | value | kind | length | value | …
 //! ```
 //!
-//! Kinds are in ascending order, each at most once. Integers are variable-length and fill their
-//! value exactly. Unknown kinds are skipped; an absent kind means 0 or none.
+//! Kinds are in ascending order, each at most once. Integers are variable-length and fill their value exactly. Unknown
+//! kinds are skipped; an absent kind means 0, or an empty list.
 
 use crate::application::ApplicationProtocols;
 use crate::bytes::{BufferFull, Malformed, Sink, Source};
@@ -21,14 +21,14 @@ pub const MAX_CONTROLLER_BYTES: usize = 128;
 pub struct Hello {
     /// The id in packets *to* this endpoint.
     pub connection: ConnectionId,
-    /// The parameters.
+    /// Transport parameters of the sender.
     pub params: Params,
 }
 
 /// Limits and choices of one endpoint.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Params {
-    /// Idle timeout in milliseconds; 0: none.
+    /// Idle timeout in milliseconds; 0 disables it.
     pub idle_timeout_ms: u64,
     /// Largest UDP payload that this endpoint receives, in bytes; 0 means 1200.
     pub max_datagram: u64,
@@ -52,8 +52,8 @@ pub struct Params {
     pub controller: String,
     /// Client: the application protocols that it offers.
     pub applications: ApplicationProtocols,
-    /// Number of the latest packets that this endpoint keeps in order to rebuild a lost one from REPAIR frames; 0: it
-    /// takes and sends none.
+    /// Number of the latest packets that this endpoint keeps in order to rebuild a lost one from REPAIR frames. With 0
+    /// it neither accepts nor sends REPAIR frames.
     pub repair: u64,
 }
 
@@ -109,7 +109,7 @@ impl Hello {
     /// Reads a hello.
     ///
     /// # Errors
-    /// It is cut off, too long or out of order, or a value is invalid.
+    /// The hello is truncated, too long or out of order, or a value is invalid.
     pub fn read(bytes: &[u8]) -> Result<Hello, Malformed> {
         if bytes.len() > MAX_HELLO_BYTES {
             return Err(Malformed::new("parameters above 512 bytes"));

@@ -4,9 +4,9 @@
 //! | S S | stamp, 30 bits | distance: 0, 1, 2 or 4 bytes as S says |
 //! ```
 //!
-//! The stamp is the sender's clock in microseconds, modulo 2^30 (17.9 minutes); only differences
-//! are meaningful. The distance, subtracted from the packet's own number, gives the lowest number
-//! whose outcome the sender does not know.
+//! The stamp is the sender's clock in microseconds, modulo 2^30 (17.9 minutes); only differences are meaningful. The
+//! distance, subtracted from the packet's own number, gives the sender's lowest number that is neither acknowledged nor
+//! declared lost.
 
 use crate::bytes::{BufferFull, Malformed, Sink, Source};
 use narrows_base::Time;
@@ -21,7 +21,7 @@ pub const STAMPS: u32 = 1 << 30;
 pub struct Prelude {
     /// Send time in microseconds, modulo [`STAMPS`].
     pub stamp: u32,
-    /// The packet's number minus the lowest number whose outcome the sender does not know.
+    /// The packet's number minus the sender's lowest number that is neither acknowledged nor declared lost.
     pub distance: u32,
 }
 
@@ -47,7 +47,7 @@ impl Prelude {
         Prelude { stamp: stamp(now), distance: u32::try_from(distance).unwrap_or(u32::MAX) }
     }
 
-    /// The lowest number whose outcome the sender of packet `number` does not know.
+    /// The lowest number that the sender of packet `number` has neither acknowledged nor declared lost.
     pub fn least_unacked(&self, number: u64) -> u64 {
         number.saturating_sub(u64::from(self.distance))
     }
@@ -79,7 +79,7 @@ pub fn stamp(time: Time) -> u32 {
     ((time.as_nanos() / 1000) % u64::from(STAMPS)) as u32
 }
 
-/// The time in microseconds that a stamp stands for, if it is within 8.9 minutes of `about`.
+/// The time in microseconds that a stamp encodes, if it is within 8.9 minutes of `about`.
 pub fn nearest(stamp: u32, about: u64) -> u64 {
     let all = u64::from(STAMPS);
     let ahead = (u64::from(stamp % STAMPS) + all - about % all) % all;

@@ -1,4 +1,4 @@
-//! Random numbers that cannot be predicted without the secret, however many of them are known: HMAC-SHA256 over a
+//! Random numbers that are unpredictable without the secret, even if earlier ones are public: HMAC-SHA256 over a
 //! counter.
 
 use ring::hmac;

@@ -1,20 +1,20 @@
-//! The content of a REPAIR: the XOR of what several earlier packets carried, from which one of them can be rebuilt.
+//! The content of a REPAIR: the XOR of the frames of several earlier packets, from which one of them can be rebuilt.
 //!
 //! ```text
 //! | distance (varint) | n (1) | bitmap (n bytes) | code … |
 //! ```
 //!
-//! Bit `i` of the bitmap (bit `i % 8` of byte `i / 8`) stands for the packet number that is `distance - i` below that
+//! Bit `i` of the bitmap (bit `i % 8` of byte `i / 8`) is the packet number that is `distance - i` below that
 //! of the packet with the REPAIR. The code is the XOR of the *symbols* of these packets: a packet's frames (its payload
 //! behind the prelude), one byte 1, and zeros to the length of the longest.
 
 use crate::bytes::{BufferFull, Malformed, Sink, Source, varint_len};
 
-/// A bitmap has so many bytes at most: a REPAIR spans 128 packet numbers.
+/// Longest bitmap in bytes: a REPAIR spans 128 packet numbers.
 pub const MAX_BITMAP_BYTES: usize = 16;
 /// A REPAIR's distance at most.
 pub const MAX_DISTANCE: u64 = 0x3fff;
-/// What a REPAIR of one packet needs at most beyond that packet's frames: type, length, distance, bitmap with its
+/// Largest overhead of a REPAIR of one packet beyond that packet's frames: type, length, distance, bitmap with its
 /// length, the symbol's last byte.
 pub const MAX_OVERHEAD: usize = 1 + 2 + 2 + 1 + MAX_BITMAP_BYTES + 1;
 
@@ -36,7 +36,7 @@ impl<'a> Repair<'a> {
     /// Reads the content of a REPAIR.
     ///
     /// # Errors
-    /// It is cut off, its bitmap is empty or too long, or it names a packet that is not below its own.
+    /// The content is truncated, its bitmap is empty or too long, or it names a packet that is not below its own.
     pub fn read(body: &'a [u8]) -> Result<Repair<'a>, Malformed> {
         let mut source = Source::new(body);
         let distance = source.varint()?;
@@ -47,7 +47,7 @@ impl<'a> Repair<'a> {
             return Err(Malformed::new("a repair of packets too far apart"));
         }
         match repair.places().last() {
-            None => Err(Malformed::new("a repair of nothing")),
+            None => Err(Malformed::new("a REPAIR without packets")),
             Some(last) if last >= distance => {
                 Err(Malformed::new("a repair of a packet that is no earlier one"))
             }
@@ -69,7 +69,7 @@ impl<'a> Repair<'a> {
     pub fn len(&self) -> usize {
         varint_len(self.distance) + 1 + self.bitmap.len() + self.code.len()
     }
-    /// Whether it has no content, which none has.
+    /// Always false: a REPAIR has at least a distance.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -88,8 +88,8 @@ impl<'a> Repair<'a> {
     }
 }
 
-/// The bitmap of numbers in ascending order, from the first on, and how many of its bytes are used. `None` if there are
-/// none, or they are too far apart.
+/// The bitmap of ascending numbers, from the first on, and the number of its bytes in use. `None` if there are no
+/// numbers, or they are too far apart.
 pub fn bitmap(numbers: impl Iterator<Item = u64>) -> Option<([u8; MAX_BITMAP_BYTES], usize)> {
     let (mut bits, mut used, mut first) = ([0; MAX_BITMAP_BYTES], 0, None);
     for number in numbers {
@@ -109,7 +109,7 @@ pub fn add_symbol(code: &mut Vec<u8>, frames: &[u8]) {
     code.iter_mut().zip(frames.iter().chain(&[END])).for_each(|(sum, byte)| *sum ^= byte);
 }
 
-/// The frames of a symbol. `None` if it is none.
+/// The frames of a symbol. `None` if the symbol is malformed.
 pub fn frames_of_symbol(symbol: &[u8]) -> Option<&[u8]> {
     let last = symbol.iter().rposition(|byte| *byte != 0)?;
     let (frames, end) = symbol.split_at_checked(last)?;
@@ -123,7 +123,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whichever packet is missing, the others and the code give it back; any two missing ones do not.
+        /// The code and all packets but one restore the missing one. With two missing, they do not.
         #[test]
         fn any_one_that_is_missing_comes_back(
             packets in btree_map(0u64..128, vec(any::<u8>(), 0..200), 1..30),

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Runs go downwards from the highest number: a count of packets that arrived, then a count of missing packets below
-//! them. Only the last run may have 0 missing. A report says nothing about numbers below the last run.
+//! them. Only the last run may have 0 missing. Numbers below the last run are not reported.
 
 use crate::bytes::{BufferFull, Malformed, Sink, Source};
 use narrows_base::run;
@@ -27,7 +27,7 @@ const KNOWN: u8 = 0x0f;
 pub enum Reason {
     /// The controller's receiver side requested it, or a timer expired.
     Regular = 0,
-    /// CACK: cumulative; nothing is missing since the last report.
+    /// CACK: cumulative; no packet is missing since the last report.
     Cumulative = 1,
     /// NACK: one packet is missing.
     Missing = 2,
@@ -49,10 +49,10 @@ pub struct Report<'a> {
     /// Number of packets received with CE since the connection began; absent if this endpoint
     /// cannot read ECN marks.
     pub marks: Option<u64>,
-    /// Feedback for the controller's sender side: at most 16 bytes, empty for none.
+    /// Feedback for the controller's sender side: at most 16 bytes, or empty.
     pub feedback: &'a [u8],
-    /// The XOR of the last tag bytes of all packets that the runs report as received; only an endpoint that received
-    /// them knows it.
+    /// The XOR of the last tag bytes of all packets that the runs report as received. It cannot be computed without
+    /// those packets.
     pub nonce_sum: u8,
     /// Which packets arrived and which are missing.
     pub runs: Runs<'a>,
@@ -81,7 +81,7 @@ impl<'a> Runs<'a> {
                 .and_then(|l| l.checked_sub(run.missing))
                 .ok_or(Malformed::new("a report's runs reach below number 0"))?;
             if i > 0 && run.missing == 0 {
-                return Err(Malformed::new("a run with nothing missing is not the last"));
+                return Err(Malformed::new("a run without missing packets is not the last"));
             }
         }
         let bytes = all.get(..all.len() - source.rest().len()).unwrap_or_default();

@@ -4,9 +4,9 @@
 //! parameters when the connection began, and it can compute it again from a key that survives restarts; this proves
 //! that the RESET is genuine.
 //!
-//! The token is bound to the peer's address: a third party that provokes a RESET with somebody else's connection id
-//! gets a useless token. The price is that after a change of address the token does not match, and the peer has to wait
-//! for its idle timeout.
+//! The token is bound to the peer's address: a third party that provokes a RESET with a foreign connection id gets a
+//! useless token. The price is that after a change of address the token does not match, and the peer has to wait for
+//! its idle timeout.
 
 use crate::cookie::address;
 use crate::header::ConnectionId;
@@ -20,7 +20,7 @@ use subtle::ConstantTimeEq;
 pub struct ResetKey(hmac::Key);
 
 impl ResetKey {
-    /// From 32 secret bytes that are used for nothing else.
+    /// From 32 secret bytes that must have no other use.
     pub fn new(secret: &[u8; 32]) -> ResetKey {
         ResetKey(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
@@ -71,8 +71,7 @@ mod tests {
         assert!(!is_token(&token, &ResetKey::new(&[2; 32]).token(ConnectionId(1), here)));
     }
 
-    /// A server that was started again knows its tokens; a second server of the same user, who gave it
-    /// the same identity, cannot say them.
+    /// A restarted server computes the same tokens. A second server with the same identity has different ones.
     #[test]
     fn servers_of_one_identity_have_tokens_of_their_own() {
         let peer: SocketAddr = "192.0.2.1:5".parse().unwrap();

@@ -30,10 +30,9 @@ pub const MAX_FORGED: u64 = 1 << 36;
 pub enum SealError {
     /// The number is not above all earlier ones, or is too large: it would repeat a nonce.
     Number,
-    /// The key reached its limit and the peer has acknowledged none of its packets: the connection
-    /// is over.
+    /// The key reached its limit before the peer acknowledged any of its packets: the connection is over.
     KeyUsedUp,
-    /// The buffer has no room for header and tag.
+    /// The buffer is too short for header and tag.
     TooShort,
 }
 
@@ -89,8 +88,8 @@ fn nonce(number: u64) -> Nonce {
     Nonce::assume_unique_for_key([0, 0, 0, 0, a, b, c, d, e, f, g, h])
 }
 
-/// A sealed packet's nonce in the sense of RFC 3540, by which a receiver proves that the packet arrived: the last byte
-/// of its tag, which cannot be known without the packet.
+/// A sealed packet's nonce in the sense of RFC 3540, by which a receiver proves that the packet arrived. It is the last
+/// byte of the tag, which is unpredictable without the packet.
 #[inline]
 pub fn receipt_nonce(datagram: &[u8]) -> u8 {
     datagram.last().copied().unwrap_or_default()
@@ -142,12 +141,12 @@ impl Sealer {
         self.random = bits;
     }
 
-    /// Seals a datagram in place. On entry it has room for the header ([`header_len`](Sealer::header_len) bytes), the
-    /// payloadand 16 bytes of tag; on return everything is filled in. `acked` is the highest number that the peer has
+    /// Seals a datagram in place. On entry it has space for the header ([`header_len`](Sealer::header_len) bytes), the
+    /// payload, and 16 bytes of tag; on return all are filled in. `acked` is the highest number that the peer has
     /// acknowledged.
     ///
     /// # Errors
-    /// The number does not ascend, the key is used up, or there is no room; nothing is sealed then.
+    /// The number does not ascend, the key is used up, or the buffer is too short; then the datagram is not sealed.
     #[inline]
     pub fn seal(
         &mut self,
@@ -158,7 +157,7 @@ impl Sealer {
         self.seal_with(number, acked, datagram, &[])
     }
 
-    /// As [`seal`](Sealer::seal), but the payload's last bytes are in a separate buffer; `datagram` has room for them
+    /// As [`seal`](Sealer::seal), but the payload's last bytes are in a separate buffer; `datagram` has space for them
     /// before the tag.
     ///
     /// # Errors
@@ -265,7 +264,7 @@ pub struct Opener {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Opened<'p> {
-    /// Its number.
+    /// Packet number, recovered in full.
     pub number: u64,
     /// Prelude and frames, for [`Frames::read`](crate::Frames::read).
     pub payload: &'p [u8],
@@ -293,8 +292,7 @@ impl Opener {
         })
     }
 
-    /// Opens a datagram in place. If it is refused, its bytes are unusable, but nothing else
-    /// changes.
+    /// Opens a datagram in place. If it is refused, its bytes are unusable, but the opener is unchanged.
     ///
     /// # Errors
     /// It is malformed, a duplicate, or not authentic.

@@ -25,7 +25,7 @@ fn every_flipped_bit_is_refused_and_changes_nothing() {
             let (mut sealer, mut opener) = pair(suite, 1);
             if number > 0 {
                 let before = sealed(&mut sealer, number - 2, Some(number - 3), PAYLOAD);
-                // A receiver that has not seen the numbers between would not know the number.
+                // A receiver without the numbers between could not recover the number.
                 opener.replay.mark(number - 3);
                 open(&mut opener, &before).unwrap();
             }
@@ -71,7 +71,7 @@ fn a_number_is_never_sealed_twice() {
     assert_eq!(sealer.seal(8, None, &mut datagram), Ok(()));
 }
 
-/// Who knows all of a packet but its random bits does not know its tag.
+/// A packet's tag is unpredictable without its random bits.
 #[test]
 fn random_bits_change_the_nonce_and_can_be_opened() {
     for suite in Suite::ALL {
@@ -171,9 +171,8 @@ fn delivery() -> impl Strategy<Value = Delivery> {
 }
 
 proptest! {
-    /// Over a path that loses, delays and repeats, with keys changing as often as they may:
-    /// everything that comes is opened once, as it was sealed, and acknowledged updates never
-    /// confuse the receiver.
+    /// Over a path with loss, delay and duplication, and with key updates as often as permitted: every received packet
+    /// is opened once, as it was sealed, and acknowledged updates never confuse the receiver.
     #[test]
     fn what_comes_is_opened_once(steps in prop::collection::vec((delivery(), 1u64..40, 0usize..200, any::<bool>()), 1..300), chacha in any::<bool>()) {
         let suite = if chacha { Suite::ChaCha20Poly1305 } else { Suite::Aes256Gcm };
@@ -214,7 +213,7 @@ proptest! {
         }
     }
 
-    /// Where the last bytes lay before is nothing that the peer could tell.
+    /// The sealed bytes do not depend on where the payload's last bytes were stored.
     #[test]
     fn bytes_that_lie_apart_are_sealed_as_if_they_did_not(
         suite in prop::sample::select(Suite::ALL.to_vec()),

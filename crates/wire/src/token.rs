@@ -1,14 +1,14 @@
-//! The address token: a server gives it to a client at the end of one handshake, and the next one's START has it where
-//! the cookie goes, so that it leaves without SYN and SYN-ECHO.
+//! The address token: a server issues it to a client at the end of one handshake. The client's next START has it in the
+//! place of the cookie, so the START needs no SYN and SYN-ECHO before it.
 //!
 //! ```text
 //! | 1 (1 bit), early (1 bit), issued (62 bits) | id (12) | HMAC-SHA256, first 16 bytes |
 //! ```
 //!
-//! *issued* is the server's time in milliseconds; a cookie's first bit is 0, so the two cannot be mistaken. *early* is 1
-//! if the server takes early data ([`noise::early`](crate::noise::early)) with this token: the only bit that a client
-//! reads. The HMAC is over what the token is bound to: version, time, the client's address without its port, which the next socket does
-//! not have again, and the id, by which the server knows that it was used.
+//! *issued* is the server's time in milliseconds. A cookie's first bit is 0, so the two cannot be confused. *early* is
+//! 1 if the server accepts early data ([`noise::early`](crate::noise::early)) with this token. A client reads only this
+//! bit. The HMAC covers the version, the time, the client's address and the id. The port is left out, because the
+//! client's next socket has another one. By the id the server detects a second use.
 
 use crate::VERSION;
 use crate::cookie::{COOKIE_BYTES, Cookie, address};
@@ -16,9 +16,9 @@ use narrows_base::{Duration, Time};
 use ring::hmac;
 use std::net::{IpAddr, SocketAddr};
 
-/// Bytes of a token: it stands where a cookie does.
+/// Bytes of a token: those of a cookie, since both use the same field.
 pub const TOKEN_BYTES: usize = COOKIE_BYTES;
-/// A token that was given so long ago is not good any more.
+/// Tokens older than this are invalid.
 pub const MAX_TOKEN_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 const ID_BYTES: usize = 12;
@@ -26,14 +26,14 @@ const TAG_BYTES: usize = 16;
 const MARK: u64 = 1 << 63;
 const EARLY: u64 = 1 << 62;
 
-/// Random bytes that a token is told apart by.
+/// Random bytes that distinguish tokens.
 pub type TokenId = [u8; ID_BYTES];
 
 /// A token, opaque to the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Token(pub [u8; TOKEN_BYTES]);
 
-/// What names a token at the server: when it was given, in milliseconds, and its id.
+/// Identifies a token at the server: the time of issue in milliseconds, and its id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct TokenName {
     /// Milliseconds of the server's clock.
@@ -43,17 +43,17 @@ pub struct TokenName {
 }
 
 impl Token {
-    /// What stands in a START where a cookie goes, if it is a token. Whether it is a good one,
-    /// [`TokenSecrets::verify`] says.
+    /// The field of a START that may hold a cookie, if it is a token. [`TokenSecrets::verify`] checks whether the token
+    /// is valid.
     pub fn of(cookie: &Cookie) -> Option<Token> {
         (cookie.0[0] & 0x80 != 0).then_some(Token(cookie.0))
     }
-    /// As it stands in a START.
+    /// In the form of a START's cookie field.
     pub fn as_cookie(&self) -> Cookie {
         Cookie(self.0)
     }
 
-    /// Whether the server that gave it takes early data with it.
+    /// Whether the server that issued it accepts early data with it.
     pub fn permits_early_data(&self) -> bool {
         self.0[0] & 0x40 != 0
     }
@@ -85,8 +85,8 @@ impl TokenSecrets {
         self.previous = Some(std::mem::replace(&mut self.current, new));
     }
 
-    /// A token for whoever is at this address; `now` by a clock that only this server reads, `id` random, `early`
-    /// whether early data are taken with it.
+    /// A token for a client at this address. `now` is by a clock that only this server reads, `id` is random. With
+    /// `early`, early data are accepted with it.
     pub fn create(&self, now: Time, to: IpAddr, id: TokenId, early: bool) -> Token {
         let issued = millis(now) | MARK | if early { EARLY } else { 0 };
         let tag = hmac::sign(&self.current, &bound(issued, to, &id));
@@ -98,8 +98,8 @@ impl TokenSecrets {
         Token(token)
     }
 
-    /// What the token is called, if this server gave it to this address less than [`MAX_TOKEN_LIFE`] ago. The
-    /// comparison takes the same time wherever the difference is.
+    /// The token's name, if this server issued it to this address less than [`MAX_TOKEN_LIFE`] ago. The comparison runs
+    /// in constant time.
     pub fn verify(&self, now: Time, from: IpAddr, token: &Token) -> Option<TokenName> {
         let (marked, id, tag) = token.parts()?;
         let issued = marked & !(MARK | EARLY);
@@ -125,7 +125,7 @@ fn millis(now: Time) -> u64 {
 
 const BOUND: usize = 16 + 4 + 8 + 16 + ID_BYTES;
 
-/// What a token is bound to; every part of fixed length.
+/// The fields that a token is bound to; each has a fixed length.
 fn bound(issued: u64, from: IpAddr, id: &TokenId) -> [u8; BOUND] {
     let mut bytes = [0; BOUND];
     let address = address(SocketAddr::new(from, 0));
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(secrets.verify(at(2), client, &token), None);
     }
 
-    /// Whatever a server's clock says, a cookie is no token and a token is one.
+    /// At any time of the server's clock, a cookie is not read as a token, nor a token as a cookie.
     #[test]
     fn tokens_and_cookies_cannot_be_mistaken() {
         for now in [Time::ZERO, at(100), Time::from_nanos(u64::MAX / 2), Time::NEVER] {

@@ -118,7 +118,7 @@ fn handshake(v: &mut Vectors, suite: Suite) {
     v.add("BUSY", &packet::busy(&nonce));
 }
 
-/// Our own derivation of the tokens, by which a server knows them again after a restart.
+/// The derivation of the reset tokens, which a server repeats after a restart.
 fn reset_tokens(v: &mut Vectors) {
     v.title("RESET tokens of a server for connection 5e5e0001 of 192.0.2.1 port 40000");
     let identity = StaticKey::new([0x51; 32]).unwrap();
@@ -202,7 +202,7 @@ fn frames(v: &mut Vectors) {
         ("SKIPPED", Frame::Extension { kind: SKIPPED, body: &[1] }),
         ("NEW_PATH", Frame::Extension { kind: NEW_PATH, body: &[1] }),
         ("UNCOUNTED", Frame::Extension { kind: UNCOUNTED, body: &[1] }),
-        // Of the packets 9 and 7 numbers below, with a PING and nothing.
+        // Of the packets 9 and 7 numbers below, with a PING and an empty payload.
         ("REPAIR", Frame::Extension { kind: REPAIR, body: &[9, 1, 0b101, 0, 1] }),
     ];
     let prelude = Prelude { stamp: 1_000_000, distance: 300 };

@@ -5,8 +5,7 @@ use crate::frame::{Frame, MAX_REASON_BYTES, OFFSETS, kind};
 use crate::prelude::Prelude;
 use crate::report::write_feedback;
 
-/// Writes one payload. A frame that does not fit, or that a reader would reject, is refused and
-/// leaves nothing behind.
+/// Writes one payload. A frame that does not fit, or that a reader would reject, is refused and leaves no trace.
 #[derive(Debug)]
 pub struct FrameWriter<'b> {
     sink: Sink<'b>,
@@ -40,7 +39,7 @@ impl<'b> FrameWriter<'b> {
     pub fn apart(&self) -> usize {
         self.apart
     }
-    /// Whether there is nothing, not even a prelude.
+    /// Whether the payload is empty, without even a prelude.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -54,10 +53,10 @@ impl<'b> FrameWriter<'b> {
         self.room().saturating_sub(stream_head(id, offset))
     }
 
-    /// Writes a frame; STREAM and DATAGRAM with a length, so that others can follow.
+    /// Writes a frame; STREAM and DATAGRAM with a length, so that further frames can follow.
     ///
     /// # Errors
-    /// It does not fit.
+    /// The frame does not fit.
     pub fn frame(&mut self, frame: &Frame<'_>) -> Result<(), BufferFull> {
         self.whole(|sink| write(frame, sink))
     }
@@ -171,7 +170,7 @@ fn numbers(kind: u8, values: &[u64], sink: &mut Sink<'_>) -> Result<(), BufferFu
 fn write(frame: &Frame<'_>, sink: &mut Sink<'_>) -> Result<(), BufferFull> {
     match *frame {
         Frame::Padding(bytes) => {
-            // Zeros, without asking how many there are room for one by one.
+            // Zeros, without a check of the space for each one.
             if bytes > sink.room() {
                 return Err(BufferFull);
             }

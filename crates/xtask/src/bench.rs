@@ -1,8 +1,7 @@
 //! `cargo xtask bench`: delivered packets per CPU second on four dumbbells, beside ns-2.
 //!
-//! Each figure is of a whole process: CPU time as the system accounts it, set-up included. The
-//! machine may be shared, so runs alternate, medians are told, and the ratio is of medians of
-//! the same run.
+//! Each figure is of a whole process: CPU time as the system accounts it, set-up included. The machine may be shared,
+//! so runs alternate, medians are reported, and the ratio is of medians of the same run.
 
 use crate::command::cargo;
 use std::fmt::Write as _;
@@ -12,8 +11,8 @@ use std::time::Duration;
 
 const RUNS: usize = 5;
 
-/// A dumbbell: name, flows, Mbit/s, seconds for ns-2, seconds for us (longer, for a figure well
-/// above the clock's grain), and what others were measured to do elsewhere.
+/// A dumbbell: name, flows, Mbit/s, seconds for ns-2, seconds for Narrows (longer, well above the clock's resolution),
+/// and published results of other simulators.
 const CASES: [(&str, u32, u32, u32, u32, &str); 4] = [
     ("a", 1, 10, 60, 1200, "0.83 / 0.032 / 1.86"),
     ("b", 10, 100, 60, 120, "0.72 / 0.027 / 1.59"),
@@ -136,7 +135,7 @@ fn speak(program: &str, numbers: &[u32], protocol: &str, flag: &str) -> Result<S
     })
 }
 
-/// Runs ns-2; its script tells its own CPU, its peak memory is read while it runs.
+/// Runs ns-2. Its script prints its own CPU time; its peak memory is read while it runs.
 fn ns2(script: &Path, flows: u32, mbps: u32, seconds: u32) -> Result<Sample, String> {
     let mut child = Command::new("ns")
         .arg(script)
@@ -169,7 +168,7 @@ fn value(text: &str, key: &str) -> Option<f64> {
     word?.parse().ok()
 }
 
-/// The same dumbbell for ns-2, as fast as its manual says how: few headers, manual routes.
+/// The same dumbbell for ns-2, optimised by its manual: few headers, manual routes.
 const TCL: &str = r#"
 foreach {n mbps seconds} $argv break
 proc cpu {} {

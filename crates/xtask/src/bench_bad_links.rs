@@ -1,4 +1,4 @@
-//! `cargo xtask bench bad-links`: how good a controller is where links lose, delay, reorder and change, in
+//! `cargo xtask bench bad-links`: quality of a controller on links with loss, delay, reordering and changes, in
 //! simulation: medians over seeds, each beside its goal.
 
 mod cells;
@@ -75,7 +75,7 @@ impl Ask {
 /// Medians of the figures of a cell: by protocol, then by figure's name.
 pub type Medians = BTreeMap<String, BTreeMap<String, f64>>;
 
-/// A cell with what was measured.
+/// A cell with its measured figures.
 pub struct Row {
     pub cell: Cell,
     pub medians: Medians,
@@ -85,7 +85,7 @@ fn median_of(medians: &Medians, who: &str, figure: Figure) -> f64 {
     medians.get(who).and_then(|m| m.get(figure.name())).copied().unwrap_or(f64::NAN)
 }
 
-/// Whether a goal is met, and its value in numbers, the rivals' being known.
+/// Whether a goal is met, and its value in numbers, given the rivals' results.
 pub fn judge(goal: &Goal, protocol: &str, medians: &Medians) -> (f64, String, bool) {
     let figure = goal.figure();
     let of = |who: &str| median_of(medians, who, figure);
@@ -196,7 +196,7 @@ fn measure(ask: &Ask, chosen: Vec<Cell>) -> Result<Vec<Row>, String> {
             }
         }
     }
-    // The longest first, so that no core waits for one at the end.
+    // The longest first, so that no core is left with one at the end.
     works.sort_by(|a, b| b.plan.work().total_cmp(&a.plan.work()));
     type Values = BTreeMap<(usize, String, &'static str), BTreeMap<u64, f64>>;
     let runs = all_cores::map(&works, all_cores::count(), |w| {
@@ -205,7 +205,7 @@ fn measure(ask: &Ask, chosen: Vec<Cell>) -> Result<Vec<Row>, String> {
         let series = figures.contains(&Figure::Drained);
         let mut network = w.plan.network(0, w.seed, series);
         if figures.contains(&Figure::Acks) {
-            // The way back is metered by itself only where it is somebody's bottleneck.
+            // The return path is metered separately only if it is the bottleneck of some flow.
             network.links.iter_mut().take(2).for_each(|link| link.metered = true);
         }
         let run = narrows_sim::run(&network, &mut |_| true);
@@ -270,7 +270,7 @@ mod tests {
         assert!(!met(Goal::OfBest(Figure::Goodput, 0.95, &["rrtp+cubic"])));
         assert!(met(Goal::AtMost(Figure::Goodput, 9.0)));
         assert!(!met(Goal::Between(Figure::Goodput, 9.5, 10.0)));
-        // What was not measured meets nothing.
+        // A goal without a measured figure is not met.
         assert!(!met(Goal::AtLeast(Figure::Theta, 0.0)));
     }
     /// A median of 0.5 may hide runs in which either side starves.

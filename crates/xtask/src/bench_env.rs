@@ -1,5 +1,5 @@
-//! `cargo xtask bench env`: environment steps per second beside what the engine alone plays of the same links, in Rust and
-//! from Python. Prints; writes nothing.
+//! `cargo xtask bench env`: environment steps per second, in Rust and from Python, beside the engine alone on the same
+//! links. It only prints.
 
 use crate::command::{cargo, run as call};
 use crate::python;

@@ -1,8 +1,9 @@
-//! `cargo xtask bench hysteria`: our transport beside Hysteria 2 on links that lose 1 to 30%, over real sockets and the
-//! same relay.
+//! `cargo xtask bench hysteria`: rrtp beside Hysteria 2 on links that lose 1 to 30%, over real sockets and the same
+//! relay.
 //!
-//! Both of Hysteria's modes: BBR, its default, and "brutal", which is told the link's rate. Its program is
-//! `tools/hysteria-speed`, built here where Go is; without Go its rows are left out, and the page says why.
+//! Both of Hysteria's modes are measured: BBR, its default, and "brutal", which needs the link's rate. Its program is
+//! `tools/hysteria-speed`, built here if Go is installed. Otherwise its rows are left out, and the page gives the
+//! reason.
 
 use crate::command::cargo;
 use crate::real::ask::Ask;
@@ -20,7 +21,7 @@ const TOOL: &str = "tools/hysteria-speed";
 const RATE: &str = "20Mbit/s";
 const RATE_BPS: f64 = 20e6;
 const SECONDS: f64 = 12.0;
-/// One bandwidth-delay product of queue, and losses of data only.
+/// A queue of one BDP, and losses of data only.
 const LOSSES: [&str; 6] = ["1%", "5%", "10%", "15%", "20%", "30%"];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -29,7 +30,7 @@ enum Sender {
     Hysteria { told: bool },
 }
 
-/// Name, title, sender. Each of ours is compared with the one of Hysteria's that is told as much.
+/// Name, title, sender. Each sender of rrtp is compared with the one of Hysteria that has the same hints.
 const SENDERS: [(&str, &str, Sender); 4] = [
     ("rrtp", "rrtp", Sender::Ours { told: false }),
     ("hysteria-bbr", "Hysteria 2, BBR", Sender::Hysteria { told: false }),
@@ -39,7 +40,7 @@ const SENDERS: [(&str, &str, Sender); 4] = [
 
 struct Programs {
     ours: String,
-    /// Or why it is not there.
+    /// Or the reason why it is missing.
     hysteria: Result<String, String>,
 }
 
@@ -200,7 +201,7 @@ mod tests {
         Row { commit: String::new(), key, attempt: 1, late_mean_s, figures, load: 0.0 }
     }
 
-    /// Runs whose relay was late count only where there are no others.
+    /// A run with a late relay counts only if the row has no other runs.
     #[test]
     fn a_line_has_the_runs_in_time_and_says_where_there_are_none() {
         let rows = [

@@ -1,5 +1,5 @@
-//! `cargo xtask bench kernel`: controllers in the kernel's TCP over emulated links, beside their simulation; how fast
-//! they are answered, and at what cost. Root only.
+//! `cargo xtask bench kernel`: controllers in the kernel's TCP over emulated links, beside their simulation; the delay
+//! of their answers, and the cost. Root only.
 
 mod cost;
 mod many;
@@ -12,7 +12,7 @@ use std::time::Instant;
 const KNOWN: &str =
     "--only goals,table,delay,cost,many, --controllers A,B, --seconds N, --at-once N, --write";
 
-/// What is asked.
+/// Options of the command.
 struct Ask {
     parts: Vec<String>,
     controllers: Option<Vec<String>>,

@@ -1,4 +1,4 @@
-//! `cargo xtask bench link`: packets per second through an emulated link, and how late they leave it.
+//! `cargo xtask bench link`: packets per second through an emulated link, and their lateness.
 
 use crate::real::kernel_tcp::{bulk, emulator_cpu_s, four};
 use crate::real::{load, spread};
@@ -20,7 +20,7 @@ const START_S: f64 = 2.0;
 /// Of IPv4 and UDP: packets have 1,500 bytes.
 const PAYLOAD: usize = 1472;
 
-/// Packets per second on the link, Gbit/s, the emulator's processor time per packet (µs), what nobody read in time.
+/// Packets per second on the link, Gbit/s, the emulator's processor time per packet (µs), and packets that overflowed.
 struct Rates {
     packets: f64,
     gbps: f64,

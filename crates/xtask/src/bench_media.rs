@@ -1,4 +1,4 @@
-//! What media protocols cost per delivered packet beside TCP, and how long S1's surfaces take.
+//! Cost of media protocols per delivered packet beside TCP, and the time of the surfaces of Choi 2006.
 
 use crate::command::cargo;
 use std::fmt::Write as _;

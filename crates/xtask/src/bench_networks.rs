@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const KNOWN: &str = "--set dev|check, --seed N, --only networks|mixes|transfers|traces|named (several: A,B), \
                      --protocols A,B, --traces DIR, --quick, --each, --jobs N, --json FILE, --before FILE";
 
-/// How many networks, mixes and networks for transfers are drawn; `--quick` takes the first of them.
+/// Numbers of networks, mixes and networks for transfers; `--quick` uses the first of them.
 const FULL: [usize; 3] = [600, 240, 100];
 const QUICK: [usize; 3] = [200, 100, 40];
 
@@ -119,7 +119,7 @@ fn protocols(text: &str) -> Vec<String> {
     list.iter().map(|p| p.trim().to_string()).filter(|p| !p.is_empty()).collect()
 }
 
-/// The files of a folder whose content is a trace, by name.
+/// The trace files of a folder, by name.
 fn recorded(folder: &Path) -> Result<Vec<Item>, String> {
     let wrong = |e: std::io::Error| format!("--traces {}: {e}", folder.display());
     let mut files = Vec::new();
@@ -159,7 +159,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 /// One simulation.
 struct Work {
     item: usize,
-    /// The name of its figures, and what runs.
+    /// Label of its figures, and the simulation.
     label: String,
     protocol: String,
     /// Packets, about.
@@ -191,7 +191,7 @@ fn simulate(items: &[Item], options: &Options) -> Result<Results, String> {
     let mut works = Vec::new();
     for (index, item) in items.iter().enumerate() {
         for (label, protocol) in runs_of(item, &options.protocols) {
-            // A plan holds its trace; those of all works together would not fit into memory.
+            // A plan holds its trace; the traces of all works would not fit into memory together.
             let cost = item.plan(&protocol)?.work();
             for i in 0..item.seeds {
                 let (label, protocol) = (label.clone(), protocol.clone());
@@ -199,7 +199,7 @@ fn simulate(items: &[Item], options: &Options) -> Result<Results, String> {
             }
         }
     }
-    // The longest first, so that no core waits for one at the end.
+    // The longest first, so that no core is left with one at the end.
     works.sort_by(|a, b| b.cost.total_cmp(&a.cost));
     let run = |w: &Work| {
         let item = &items[w.item];
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Each class that the law names must be there often enough to be a row.
+    /// Each class of the distribution must be frequent enough to be a row.
     #[test]
     fn every_kind_of_network_is_drawn() {
         let items = law::networks(1, FULL[0]);

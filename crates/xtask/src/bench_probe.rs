@@ -1,5 +1,5 @@
-//! `cargo xtask bench probe`: how near `narrows probe` is to twelve simulated links, and what `compare` says of the
-//! links that it found.
+//! `cargo xtask bench probe`: accuracy of `narrows probe` on twelve simulated links, and results of `compare` on the
+//! estimated links.
 
 use narrows_base::Duration;
 use narrows_lab::compare::Question;
@@ -15,7 +15,7 @@ const PAGE: &str = "docs/probe.md";
 const BEGIN: &str = "<!-- begin bench probe -->\n";
 const END: &str = "<!-- end bench probe -->\n";
 const PROTOCOLS: [&str; 5] = ["reno", "cubic", "bbr", "vegas", "rrtp"];
-/// What `compare` may differ by.
+/// Largest accepted difference of `compare`'s results.
 const ALIKE: f64 = 0.1;
 /// Of a comparison, and its seeds.
 const SECONDS: u64 = 30;
@@ -65,7 +65,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// What was found of a link, with every seed.
+/// Estimates of a link, with every seed.
 struct Row {
     link: JudgedLink,
     seeds: u32,

@@ -1,5 +1,5 @@
-//! `cargo xtask bench small`: what a small request, stream or message costs with rrtp and with quinn, in one
-//! process, in turns. The program is `tools/small-requests`, outside the workspace.
+//! `cargo xtask bench small`: cost of a small request, stream or message with rrtp and with quinn, in one process, in
+//! turns. The program is `tools/small-requests`, outside the workspace.
 
 use narrows_lab::stats;
 use serde_json::Value;
@@ -11,10 +11,10 @@ const PROGRAM: &str = "tools/small-requests/Cargo.toml";
 const PAGE: &str = "docs/benchmarks.md";
 const BEGIN: &str = "<!-- begin small -->\n";
 const END: &str = "<!-- end small -->\n";
-/// Turns of each row, unless told otherwise.
+/// Default number of turns of each row.
 const TURNS: u32 = 20;
 
-/// A row's name and what one operation of it is.
+/// A row's name and its operation.
 const ROWS: [(&str, &str); 8] = [
     ("request", "request and response of 1 KiB each, on a bidirectional stream"),
     ("requests-64", "the same, 64 at once"),
@@ -28,7 +28,7 @@ const ROWS: [(&str, &str); 8] = [
 const WHO: [(&str, &str); 3] =
     [("quinn", "quinn"), ("rrtp", "rrtp, task"), ("rrtp-thread", "rrtp, thread")];
 
-/// What one turn of a row cost: CPU, latency, context switches, datagrams of the client.
+/// Cost of one turn of a row: CPU, latency, context switches, datagrams of the client.
 type Cost = [f64; 4];
 const FIGURES: [&str; 4] = ["cpu_us", "latency_us", "switches", "datagrams"];
 
@@ -62,7 +62,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     let mut costs = Costs::default();
     for line in String::from_utf8_lossy(&out.stdout).lines() {
-        costs.add(line).ok_or_else(|| format!("small-requests: what is '{line}'?"))?;
+        costs.add(line).ok_or_else(|| format!("small-requests: unexpected line '{line}'"))?;
     }
     write(&section(&costs, turns))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask bench transport`: our transport beside quinn over loopback and through the same relay.
+//! `cargo xtask bench transport`: rrtp beside quinn over loopback and through the same relay.
 //!
 //! Both programs have both ends in one process; the relay is in this one, and links and losses are the
 //! same. quinn's program is `tools/quinn-speed`, outside the workspace.
@@ -18,12 +18,12 @@ pub use page::kept;
 const LEDGER: &str = "bench-transport.jsonl";
 /// Over loopback: in turns, so often.
 const TURNS: u64 = 5;
-/// The name of what has no relay.
+/// Name of the row without a relay.
 const LOOPBACK: &str = "loopback";
-/// ... and with so many connections at once.
+/// Name of the row with many connections at once.
 const CROWD: &str = "crowd";
 const CONNECTIONS: &str = "100";
-/// About what a gigabyte over loopback takes, s, and how long a crowd sends.
+/// Approximate time of a gigabyte over loopback, s, and the time that a crowd sends.
 const LOOPBACK_S: f64 = 4.0;
 
 struct Net {
@@ -72,9 +72,9 @@ const NETS: [Net; 4] = [
 
 #[derive(Clone, Copy, PartialEq)]
 enum Sender {
-    /// Ours, a protocol.
+    /// The rrtp endpoint with this protocol.
     Ours(&'static str),
-    /// Ours, told the link's rate and RTT.
+    /// The rrtp endpoint with hints: the link's rate and RTT.
     Told,
     /// quinn with a congestion control.
     Quinn(&'static str),
@@ -106,7 +106,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         let key = Key { protocol: sender.into(), link: link.into(), seed, seconds };
         wanted.push(Wanted { key, rate_bps, alone: [LOOPBACK, CROWD].contains(&link) });
     };
-    // In turns, so that what else happens on the machine happens to all.
+    // In turns, so that other load on the machine affects all alike.
     for turn in 1..=TURNS {
         for link in [LOOPBACK, CROWD].into_iter().filter(|l| ask.link(l)) {
             for (name, ..) in SENDERS.iter().filter(|s| s.3 && chosen(s.0)) {
@@ -177,7 +177,7 @@ fn loopback(programs: &Programs, sender: Sender, crowd: bool) -> Result<Ran, Str
             let what = ["speed", "--protocol", protocol, "--json"];
             json(&programs.ours, &[&what, how].concat())?
         }
-        Sender::Told => return Err("nothing is told over loopback".into()),
+        Sender::Told => return Err("hints are not used over loopback".into()),
     };
     let (bytes, seconds) = (figure(&v, "bytes")?, figure(&v, "seconds")?);
     let cost = figure(&v, "cpu_seconds")? / (bytes * 1e-9);

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::Command;
 
 const FOLDER: &str = "crates/kernel/bpf";
-/// Others make other instructions of the same source.
+/// Other versions produce different instructions from the same source.
 const COMPILER: &str = "clang-14";
 const STRIP: &str = "llvm-strip-14";
-/// What the kernel gets: instructions, and where maps go into them.
+/// Sections that the kernel loads: instructions, and their references to maps.
 const COMPARED: [&str; 2] = [".text", ".rel.text"];
 
-/// Compiles the source anew and compares the instructions, where the compiler is installed.
+/// Compiles the source again and compares the instructions, if the compiler is installed.
 pub fn check() -> Result<(), String> {
     if Command::new(COMPILER).arg("--version").output().is_err() {
         eprintln!("eBPF programs: not compared with their source, for {COMPILER} is not installed");

@@ -7,7 +7,7 @@ pub fn cargo(args: &[&str]) -> Result<(), String> {
     run(Command::new(env!("CARGO")).args(args), &format!("cargo {}", args.join(" ")))
 }
 
-/// Runs a program; `shown` is what messages call it.
+/// Runs a program. Messages name it by `shown`.
 pub fn run(command: &mut Command, shown: &str) -> Result<(), String> {
     eprintln!("> {shown}");
     match command.status() {

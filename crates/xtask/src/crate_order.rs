@@ -1,5 +1,5 @@
-//! Crates use only those that `docs/architecture.md` says they stand on, and what these stand on; and every file of a
-//! crate that the page names is there.
+//! Checks that crates depend only on those listed for them in `docs/architecture.md`, directly or not, and that every
+//! file of a crate that the page names exists.
 
 use crate::members;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,8 +63,8 @@ fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Every crate of the page's list with all that it stands on, directly or not. A line is a name, what the
-/// crate is, and `on A, B`; a crate stands only on what the lines before it name.
+/// Every crate of the page's list with all its dependencies, direct or not. A line is a name, a description, and the
+/// dependencies: `on A, B`. A crate depends only on crates of the lines before it.
 fn order(page: &str) -> Result<BTreeMap<String, BTreeSet<String>>, String> {
     let list = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
     let list = list.ok_or_else(|| format!("{PAGE} has no list of crates"))?;

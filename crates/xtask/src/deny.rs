@@ -1,9 +1,9 @@
-//! What the dependencies are held to, by cargo-deny and `deny.toml`.
+//! Checks of the dependencies, by cargo-deny and `deny.toml`.
 
 use crate::command::run;
 use std::process::Command;
 
-/// Installed where the machine has another, or none: what its checks are called changes between versions.
+/// Required version; another one is replaced, since names of checks change between versions.
 const VERSION: &str = "0.20.2";
 
 const WORKSPACE: &str = "Cargo.toml";
@@ -25,7 +25,7 @@ pub fn check() -> Result<(), String> {
         run(&mut command, &shown)
     };
 
-    // An exception that nothing needs any more must go.
+    // An exception that is no longer needed must be removed.
     check(WORKSPACE, &["check", "--deny", "unmatched-skip", "bans", "licenses", "sources"])?;
     for manifest in OTHERS {
         check(manifest, &["check", "licenses", "sources"])?;
@@ -44,7 +44,7 @@ pub fn check() -> Result<(), String> {
     Ok(())
 }
 
-/// Installs the version that the checks are written for, unless it is there, and says in which folder.
+/// Installs the required version unless it is present. Returns its folder.
 fn install() -> Result<String, String> {
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
     let root = format!("{target}/tools");

@@ -1,7 +1,7 @@
-//! The files of a crate stand in an order: no circle of files that use each other.
+//! The files of a crate have an order: no cycle of files that use each other.
 //!
-//! A file may use what the file above its folder defines (`queue/red.rs` the trait in `queue.rs`): the two are
-//! one module. Only `lib.rs` and `main.rs` stand above all: nothing uses what they define if they use it.
+//! A file may use items of the file above its folder (`queue/red.rs` the trait in `queue.rs`): the two are one module.
+//! `lib.rs` and `main.rs` are above all: a file that they use must not use their items.
 
 mod source;
 
@@ -10,7 +10,7 @@ use source::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Where a module is: `["queue", "red"]` for `queue/red.rs`, nothing for `lib.rs`.
+/// Path of a module: `["queue", "red"]` for `queue/red.rs`, empty for `lib.rs`.
 type Module = Vec<String>;
 
 /// Re-exports of re-exports that are followed.
@@ -63,7 +63,7 @@ impl Files {
     fn graph(&self) -> BTreeMap<&Module, BTreeSet<&Module>> {
         let uses = |(module, source): (_, &Source)| {
             let mut used = BTreeSet::new();
-            // What is only passed on is not used here.
+            // Mere re-exports are not uses.
             let imports =
                 source.uses.iter().filter(|u| !u.public || source.words.contains(&u.name));
             for path in imports.map(|u| &u.path).chain(&source.paths) {
@@ -76,7 +76,7 @@ impl Files {
         self.0.iter().map(uses).collect()
     }
 
-    /// The file that defines what a path in a module means; `None` if it is of another crate.
+    /// The file that defines the target of a path in a module; `None` if it is in another crate.
     fn resolve(&self, module: &Module, path: &[String], depth: u32) -> Option<&Module> {
         let mut rest = path;
         let mut at = match rest.first().map(String::as_str) {
@@ -139,9 +139,9 @@ fn read_folder(
     Ok(())
 }
 
-/// A circle, its first file again at its end; `None` if there is none.
+/// A cycle, with its first file repeated at the end; `None` if there is no cycle.
 fn circle(mut graph: BTreeMap<&Module, BTreeSet<&Module>>) -> Option<Vec<Module>> {
-    // Files that use nothing which is left are in no circle.
+    // Files without remaining uses are in no cycle.
     loop {
         let left: BTreeSet<&Module> = graph.keys().copied().collect();
         let before = graph.len();

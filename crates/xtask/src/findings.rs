@@ -1,5 +1,5 @@
-//! `experiments/findings.md`: a summary of the experiments written by hand, with every number
-//! taken from their results: `{{s1-f6.7#3}}` is what claim 3 of `s1-f6.7` measured.
+//! `experiments/findings.md`: a summary of the experiments written by hand, with every number taken from their results:
+//! `{{s1-f6.7#3}}` is the measured value of claim 3 of `s1-f6.7`.
 
 use narrows_papers::Judged;
 

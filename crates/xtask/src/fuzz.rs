@@ -1,4 +1,4 @@
-//! Fuzzing: under libFuzzer where that is installed, else with the runner of `crates/fuzzed`.
+//! Fuzzing: under libFuzzer if it is installed, else with the runner of `crates/fuzzed`.
 
 use crate::command::cargo;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const MANIFEST: &str = "fuzz/Cargo.toml";
 
-/// What the command was told.
+/// Options of the command.
 struct Options {
     seconds: u32,
     seed: Option<u64>,
@@ -48,7 +48,7 @@ pub fn run(rest: &[String]) -> Result<(), String> {
         }
         return Ok(());
     }
-    // Another one each time, and said, so that whoever sees a failure can have it again.
+    // A new seed each time, which is printed, so that a failure can be repeated.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
     let seed = options.seed.unwrap_or(now);
     eprintln!("without libFuzzer: inputs made of fuzz/seeds, seed {seed}");
@@ -77,10 +77,11 @@ fn targets() -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Whether `fuzz/Cargo.lock` fits the crates: it is another workspace's, which no other command looks at.
+/// Checks that `fuzz/Cargo.lock` fits the crates. It belongs to a separate workspace, which other commands do not
+/// check.
 pub fn check_lock() -> Result<(), String> {
     let args = ["update", "--workspace", "--locked", "--manifest-path", MANIFEST];
-    // What the lock names may not be on this machine yet; then the registry is asked.
+    // If packages of the lock file are missing on this machine, the registry is used.
     let offline = cargo(&[&args[..], &["--offline"]].concat());
     offline.or_else(|_| cargo(&args)).map_err(|why| {
         format!(

@@ -119,7 +119,7 @@ fn main() -> ExitCode {
     let result = match command {
         "test" if rest == ["python"] => python::test(),
         "test" if rest.is_empty() => test(),
-        "test" => Err(format!("test takes nothing, or python, and not '{}'", rest.join(" "))),
+        "test" => Err(format!("test takes no argument, or python, and not '{}'", rest.join(" "))),
         "check" => check(),
         "bpf" => bpf::make(),
         "deny" => deny::check(),
@@ -145,7 +145,7 @@ fn main() -> ExitCode {
 /// Thousands of simulations, or a relay in this process: not in a debug build.
 #[cfg(feature = "measure")]
 fn measure(args: &[String]) -> Result<(), String> {
-    // What it measures is a program of its own.
+    // The measured program is outside the workspace.
     if args.get(1).is_some_and(|w| w == "small") {
         return bench_small::run(args.get(2..).unwrap_or_default());
     }

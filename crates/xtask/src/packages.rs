@@ -1,23 +1,23 @@
-//! What users of the crates get: packages that can be published, and few dependencies.
+//! Checks for users of the crates: packages can be published, and have few dependencies.
 
 use crate::command::cargo;
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// Crates that compile for a package at most, itself and build dependencies included, on this system. Whoever
-/// needs one more raises the bound here and says why.
+/// Most crates that compile for a package, itself and build dependencies included, on this system. To add a dependency,
+/// raise the bound here and give the reason.
 const BOUNDS: [(&str, usize); 4] = [
     // Pure state machines: no ciphers, no sockets, no C.
     ("narrows-sim", 10),
     ("narrows", 11),
-    // And what reads TOML: serde and toml with what they need.
+    // The reader of TOML: serde and toml with their dependencies.
     ("narrows-scenario", 25),
-    // One of them is the emulator itself, which has no dependency that the others had not. Six are the kernel's
-    // controllers and what reads eBPF objects and fits them to the running kernel: aya-obj, object and what these need.
-    // One is its own options, which the Python package has, too, one the estimates of `narrows probe`; three are the
-    // tunnel and what it needs, eight the live page and its HTTP server: hyper with what that needs, and tokio's sockets.
-    // Two more are those of hyper's client half, by which the HTTP proxy routes each request.
-    // Four are the ends of media and the erasure code of their packets of repair, with what that needs.
+    // One of them is the emulator itself, which has no further dependencies. Six are the kernel's controllers and the
+    // loader of eBPF objects: aya-obj, object and their dependencies. One is the options, which the Python package has,
+    // too, and one the estimates of `narrows probe`. Three are the tunnel and its dependencies, eight the live page and
+    // its HTTP server: hyper with its dependencies, and tokio's sockets. Two more are those of hyper's client half, by
+    // which the HTTP proxy routes each request. Four are the ends of media and the erasure code of their repair
+    // packets, with its dependencies.
     ("narrows-cli", 171),
 ];
 
@@ -52,9 +52,8 @@ fn package_of(line: &str) -> String {
     line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
 }
 
-/// Packs every crate that is published, in one call: a path dependency without a version, or a file that is
-/// not there, fails. Packages are not built, and nothing is asked of the registry: what they depend on was
-/// fetched for the build.
+/// Packs every published crate in one call. It fails for a path dependency without a version, and for a missing file.
+/// Packages are not built and the registry is not used, since their dependencies were fetched for the build.
 pub fn check_packaging() -> Result<(), String> {
     let mut args =
         vec!["package", "--workspace", "--no-verify", "--offline", "--allow-dirty", "--quiet"];
@@ -68,8 +67,8 @@ pub fn check_packaging() -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// Simulations of links and scenarios need no ciphers, no captures and no pages: whoever gives a crate
-    /// below them such a dependency sees it here.
+    /// Simulations of links and scenarios need no ciphers, captures or pages. The test fails if a crate below them gets
+    /// such a dependency.
     #[test]
     fn the_simulator_compiles_without_ciphers_sockets_pages_and_c() {
         for package in ["narrows-sim", "narrows-scenario"] {

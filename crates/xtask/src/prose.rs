@@ -1,5 +1,5 @@
-//! Measures the prose of the docs and of comments: sentence length, words that hide the subject, and comments and
-//! names that tell nothing.
+//! Measures the prose of the docs and of comments: sentence length, words that hide the subject, comments that repeat a
+//! name, and names with several definitions.
 //!
 //! Code blocks, inline code, tables, headings and quoted words are left out.
 
@@ -14,7 +14,7 @@ const LONG_SENTENCE: usize = 36;
 const VAGUE: [&str; 8] =
     ["who", "whose", "whoever", "nobody", "somebody", "what", "nothing", "none"];
 
-/// Words that add nothing to a name.
+/// Words that add no meaning to a name.
 const FILLERS: [&str; 12] =
     ["the", "a", "an", "of", "its", "this", "to", "is", "in", "for", "as", "at"];
 
@@ -30,7 +30,7 @@ const MAX_SHARED_NAMES: usize = 40;
 /// Sentences below which a page's shares are chance.
 const MIN_SENTENCES: usize = 25;
 
-/// What was counted in one page, or in the comments of one crate.
+/// Counts of one page, or of the comments of one crate.
 #[derive(Debug, Default, PartialEq)]
 struct Counts {
     sentences: usize,
@@ -75,7 +75,7 @@ struct Tree {
     pages: BTreeMap<PathBuf, Counts>,
     /// File, line of the paragraph, and sentence of each long one and each with a vague subject.
     faults: Vec<String>,
-    /// File and line of comments that repeat a name, or go on from the comment before.
+    /// File and line of comments that repeat a name, or continue the comment before.
     empty: Vec<String>,
     /// Where each type is defined.
     types: BTreeMap<String, Vec<PathBuf>>,
@@ -105,7 +105,7 @@ pub fn report(root: &Path, below: &[String]) -> Result<(), String> {
             if counts.fails() { "  *" } else { "" },
         );
     }
-    println!("\ncomments that say nothing: {}", tree.empty.len());
+    println!("\ncomments without content: {}", tree.empty.len());
     for line in &tree.empty {
         println!("  {line}");
     }
@@ -271,7 +271,7 @@ fn is_abbreviation(word: &str) -> bool {
     matches!(word.trim_start_matches('('), "e.g." | "i.e." | "cf." | "vs." | "Fig." | "eq." | "al.")
 }
 
-/// Replaces what stands between two of `mark` by a word.
+/// Replaces the text between two of `mark` by a word.
 fn without(text: &str, mark: char, word: &str) -> String {
     let mut parts = text.split(mark);
     let mut result = parts.next().unwrap_or_default().to_string();
@@ -296,7 +296,7 @@ struct Block {
 }
 
 impl Block {
-    /// Whether a doc comment holds only words of the name that it documents.
+    /// Whether a doc comment has only words of the documented name.
     fn repeats_the_name(&self) -> bool {
         let Some(name) = documented_name(&self.below).filter(|_| self.is_doc) else {
             return false;

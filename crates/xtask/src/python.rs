@@ -6,17 +6,17 @@ use std::process::{Command, Stdio};
 
 const PACKAGE: &str = "python";
 const ENVIRONMENT: &str = "target/python/environment";
-/// One with the oldest permitted readers of Parquet, and what is in it.
+/// The environment with the oldest supported readers of Parquet, and its packages.
 const OLDEST_ENVIRONMENT: &str = "target/python/oldest";
 const OLDEST: &str = "python/tests/oldest.txt";
 /// Prints whether there are wheels of those for this Python.
 const HAS_OLDEST: &str =
     "import sys, venv, ensurepip; sys.exit(not (3, 10) <= sys.version_info < (3, 13))";
-/// Where the reference of all names goes, seen from the package's folder.
+/// Path of the reference of all names, relative to the package's folder.
 const REFERENCE: &str = "../target/python/reference";
 /// Prints whether the interpreter is new enough, and can make virtual environments.
 const IS_USABLE: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
-/// What the tests are run with.
+/// Packages of the test environment.
 const TOOLS: &str = "python/tests/requirements.txt";
 
 /// Builds the package and runs pytest, mypy and ruff.
@@ -46,7 +46,7 @@ pub fn test() -> Result<(), String> {
     read_parquet(&environment)
 }
 
-/// Has the newest readers of Parquet and the oldest permitted ones read what the command writes.
+/// The newest and the oldest supported readers of Parquet read a file that the command writes.
 fn read_parquet(newest: &Path) -> Result<(), String> {
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
     let command = Path::new(&target).join("debug").join("narrows");
@@ -115,7 +115,7 @@ fn interpreter(script: &str) -> Option<String> {
     own.into_iter().chain(known.map(String::from)).find(is_usable)
 }
 
-/// A virtual environment in this folder with what the list names; made again when the list has changed.
+/// A virtual environment in this folder with the packages of the list; made again when the list has changed.
 fn environment(python: &str, folder: &str, list: &str) -> Result<PathBuf, String> {
     let shown = folder;
     let folder = std::path::absolute(folder).map_err(|e| format!("{folder}: {e}"))?;

@@ -1,7 +1,7 @@
 //! `cargo xtask sim-vs-real`: the same transfers in simulation and over real sockets, side by side.
 //!
-//! Real time needs a machine that has time: a run whose relay was late is repeated alone, and what
-//! stays late is told and not judged. Slow links run beside each other, as far as a budget goes.
+//! Real time needs an idle machine: a run with a late relay is repeated alone. If it is late again, it is reported but
+//! not checked. Slow links run beside each other, within a budget.
 
 #[cfg(target_os = "linux")]
 mod kernel;
@@ -109,7 +109,7 @@ fn sim_vs_real(net: &Net, protocol: &str, shorter: f64) -> SimVsReal {
     }
 }
 
-/// What was simulated, for real.
+/// Repeats a simulated run with real sockets.
 fn beside(sim: &Observed, sim_vs_real: &SimVsReal, seed: u64) -> Result<Ran, String> {
     let (real, late) = sim_vs_real.real(seed)?;
     Ok(both(sim, &real, late))

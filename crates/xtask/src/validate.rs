@@ -9,23 +9,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const PAGE: &str = "docs/validation.md";
-/// Folders whose names begin so are compared with theory.
+/// Prefix of folders that are compared with theory.
 const FORMS: &str = "closed-forms";
 const NS2: &str = "ns2";
 const LINUX: &str = "linux";
 const FINDINGS: &str = "findings.md";
 const FIGURES: &str = "figures.toml";
 
-/// What is written: paths from the workspace's root, and texts.
+/// Written files: paths from the workspace's root, and texts.
 type Written = BTreeMap<PathBuf, String>;
 
-/// Runs the experiments named, all if none is. `--check` only compares with what is there; if it
-/// names none, it runs those that have changed and some of the others, which follow from the
-/// commit, or with `--all` every one.
+/// Runs the named experiments, or without names all of them. `--check` only compares with the existing files. Without
+/// names it runs those that have changed, and some further ones that the commit determines; with `--all`, every one.
 ///
 /// # Errors
-/// An unknown experiment, one whose claims are not judged honestly, or with `--check` a file that
-/// would differ.
+/// An unknown experiment, a claim that does not match its explanation, or with `--check` a file that would differ.
 pub fn run(args: &[String]) -> Result<(), String> {
     let has = |flag: &str| args.iter().any(|a| a == flag);
     let (check, every) = (has("--check"), has("--all"));
@@ -82,7 +80,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
             Err(fault) => faults.push(fault),
         }
     }
-    // What could be judged is written even if something else could not be.
+    // The completed experiments are written even if others failed.
     if faults.is_empty() {
         let text = read(&root.join("experiments").join(FINDINGS))?;
         let figures = coverage::read(&read(&root.join("experiments").join(FIGURES))?)?;
@@ -100,7 +98,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if let Err(fault) = outcome {
         faults.push(fault);
     }
-    // What was judged: only now do its pages stand as they are.
+    // Their pages are up to date only now.
     if !check {
         for (folder, id) in folders.iter().zip(&ids).filter(|(_, id)| wanted(id)) {
             if let Some(done) = done.iter().find(|d| d.id == **id) {
@@ -217,7 +215,7 @@ fn end(part: &str) -> String {
     format!("<!-- end {part} -->\n")
 }
 
-/// A part of the page as it stands.
+/// A part of the present page.
 fn between(root: &Path, part: &str) -> Option<String> {
     let text = std::fs::read_to_string(root.join(PAGE)).ok()?;
     let (_, rest) = text.split_once(&begin(part))?;

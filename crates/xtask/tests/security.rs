@@ -12,7 +12,7 @@ fn tests(folder: &Path, found: &mut BTreeSet<String>) {
             tests(&path, found);
         } else if path.extension().is_some_and(|e| e == "rs") {
             let text = fs::read_to_string(&path).expect("sources are text");
-            // Between the attribute and the function there may be others, such as `ignore`.
+            // Other attributes, such as `ignore`, may stand between the attribute and the function.
             let text = text.replace("#[tokio::test", "#[test]");
             for after in text.split("#[test]").skip(1) {
                 let name = after.split("fn ").nth(1).and_then(|rest| rest.split('(').next());
@@ -22,14 +22,14 @@ fn tests(folder: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
-/// A promise whose test was renamed or removed is no longer kept by anything.
+/// Each promise of the security page has a test that exists.
 #[test]
 fn every_test_that_the_security_page_names_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = BTreeSet::new();
     tests(&root.join("crates"), &mut found);
     let page = fs::read_to_string(root.join("docs/security.md")).expect("the page");
-    // Names of tests have at least three words; nothing else in backticks has.
+    // Names of tests have at least three words; other text in backticks is shorter.
     let named: Vec<&str> = page
         .split('`')
         .skip(1)

@@ -8,7 +8,7 @@ use narrows_base::Time;
 const WINDOW_ROUNDS: u32 = 5;
 /// An epoch restarts after this many packets.
 const EPOCH_LIMIT: u64 = 1 << 20;
-/// The excess is limited to what the bandwidth carries in this time, in seconds.
+/// The excess is at most the bandwidth times this, in seconds.
 const MAX_EXTRA_ACKED_S: f64 = 0.1;
 
 #[derive(Clone, Debug, Default)]

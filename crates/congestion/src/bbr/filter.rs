@@ -22,7 +22,7 @@ impl WindowedMax {
     pub fn update(&mut self, round: u64, value: f64) {
         let new = (round, value);
         if value >= self.best[0].1 || round.saturating_sub(self.best[2].0) > self.window {
-            // The largest, or nothing left in the window: forget the rest.
+            // The new value is the largest, or all values are outside of the window.
             self.best = [new; 3];
             return;
         }
@@ -31,14 +31,14 @@ impl WindowedMax {
         } else if value >= self.best[2].1 {
             self.best[2] = new;
         }
-        // The best has left the window: the younger ones move up.
+        // The best has left the window: the second and third best move up.
         if round.saturating_sub(self.best[0].0) > self.window {
             self.best = [self.best[1], self.best[2], new];
             if round.saturating_sub(self.best[0].0) > self.window {
                 self.best = [self.best[1], self.best[2], new];
             }
         } else if self.best[1].0 == self.best[0].0 && round - self.best[1].0 > self.window / 4 {
-            // A quarter of the window without a second best: take it from here.
+            // There is no second best after a quarter of the window: use this value.
             (self.best[1], self.best[2]) = (new, new);
         } else if self.best[2].0 == self.best[1].0 && round - self.best[2].0 > self.window / 2 {
             self.best[2] = new;

@@ -11,7 +11,7 @@ fn round_up(segments: f64) -> f64 {
     (segments - 1e-9).ceil().max(0.0)
 }
 
-/// Segments that leave the host at once at so many bit/s: a millisecond's worth (`bbr_tso_segs_goal`).
+/// Segments that leave the host at once at a pacing rate in bit/s: those of a millisecond (`bbr_tso_segs_goal`).
 pub(crate) fn burst(pacing: f64, packet_bits: f64) -> f64 {
     let least = if pacing < 1.2e6 { 1.0 } else { 2.0 };
     let bits = (pacing / 1024.0).min(65_536.0 * 8.0);
@@ -72,8 +72,8 @@ impl Bbr {
         self.with_budget(self.product(self.bandwidth.get(), gain))
     }
 
-    /// Of so many packets in flight those in the network when pacing lets the next burst go, that burst included where
-    /// the rate probes (`bbr_packets_in_net_at_edt`).
+    /// Packets in the network at the departure time of the next burst, of `in_flight` packets in flight. If the rate
+    /// probes, the burst is included (`bbr_packets_in_net_at_edt`).
     pub(super) fn in_network(&self, in_flight: u64, now: Time) -> f64 {
         let in_flight = in_flight as f64;
         let burst = if self.pacing_gain() > 1.0 { self.burst() } else { 0.0 };
@@ -117,7 +117,7 @@ impl Bbr {
         }
     }
 
-    /// The ACK told last found so many segments lost: the window is set anew, as if that had been known.
+    /// Sets the window again, as if these losses had been reported with the last ACK.
     pub(super) fn take_off(&mut self, segments: u64) {
         let Some(told) = &mut self.told else { return };
         told.losses = told.losses.saturating_add(segments);

@@ -19,7 +19,7 @@ impl Bbr {
         }
         let low = self.app_limited(&rate);
         self.look_for_policer(ack.now, low);
-        // A low sample from a sender that sent little says nothing about the path.
+        // A low sample of an application-limited sender is no measurement of the path.
         let sample = bounded(rate.per_second(), 0.0);
         if !low || sample >= self.bandwidth.get() {
             self.bandwidth.update(self.rounds.count, sample);
@@ -64,7 +64,7 @@ impl Bbr {
         let gain = self.pacing_gain();
         let in_network = self.in_network(ack.prior_outstanding, ack.now);
         let next = if gain > 1.0 {
-            // Until the probe has filled the pipe, or losses say that it cannot.
+            // Until the probe has filled the pipe, or packets are lost.
             full_length && (self.losses > 0 || in_network >= self.inflight(gain))
         } else if gain < 1.0 {
             full_length || in_network <= self.inflight(1.0)

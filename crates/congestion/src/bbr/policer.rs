@@ -1,9 +1,8 @@
 //! Detects a policer on the path (Linux `tcp_bbr.c`, "long-term" bandwidth.)
 //!
-//! A token bucket passes bursts, then drops what exceeds its rate: the largest delivery rate says
-//! nothing about it. Two stretches of 4 to 16 rounds that begin and end with losses, lose at least
-//! a fifth, and deliver at nearly the same rate indicate a policer; that rate then replaces the
-//! estimate for 48 rounds.
+//! A token bucket passes bursts, then drops packets above its rate, so the largest delivery rate exceeds that rate. Two
+//! stretches of 4 to 16 rounds that begin and end with losses, lose at least a fifth, and deliver at nearly the same
+//! rate indicate a policer. Their rate then replaces the estimate for 48 rounds.
 
 use narrows_base::Time;
 
@@ -20,7 +19,7 @@ const MIN_INTERVAL_S: f64 = 1e-3;
 
 #[derive(Clone, Debug, Default)]
 pub struct Policer {
-    /// Rate of the last interval, in segments per second; 0 if there is none.
+    /// Rate of the last interval, in segments per second; 0 if no policer was detected.
     rate: f64,
     in_use: bool,
     sampling: bool,
@@ -30,7 +29,7 @@ pub struct Policer {
     lost: u64,
 }
 
-/// What one ACK reports, with the connection's totals.
+/// Counts of one ACK, with the connection's totals.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     pub now: Time,

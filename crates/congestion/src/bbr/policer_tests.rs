@@ -1,9 +1,9 @@
-//! What counts as a policer: Linux's `tcp_bbr.c`, `bbr_lt_bw_sampling` and `bbr_lt_bw_interval_done`.
+//! The conditions for a policer: Linux's `tcp_bbr.c`, `bbr_lt_bw_sampling` and `bbr_lt_bw_interval_done`.
 
 use super::*;
 use narrows_base::Duration;
 
-/// A flow whose ACKs are a round and 100 ms apart.
+/// A flow that receives an ACK per round, each 100 ms after the last.
 struct Flow {
     policer: Policer,
     seen: Seen,
@@ -53,7 +53,7 @@ fn is(rate: Option<f64>, expected: f64) -> bool {
     rate.is_some_and(|rate| (rate - expected).abs() < 1e-6 * expected)
 }
 
-/// The ACK with the first loss is the first of four rounds, but what it delivered was before the stretch.
+/// The ACK with the first loss is the first of four rounds, but its delivered packets do not count in the stretch.
 #[test]
 fn two_stretches_of_one_rate_are_a_policer() {
     let mut flow = Flow::new();
@@ -94,7 +94,7 @@ fn or_within_four_kilobits_per_second() {
     }
 }
 
-/// 50/256 of what was delivered must be lost; in a stretch that loses less the next loss may end it.
+/// 50/256 of the delivered packets must be lost. If a stretch loses less, a later loss may end it.
 #[test]
 fn a_fifth_must_be_lost() {
     for (lost, found) in [(50, true), (49, false)] {
@@ -136,7 +136,7 @@ fn a_stretch_of_more_than_sixteen_rounds_or_of_a_silent_application_says_nothing
     assert!(flow.rate().is_some());
 }
 
-/// Neither what was not delivered nor what took less than a millisecond is a rate.
+/// A stretch without deliveries, or shorter than a millisecond, has no rate.
 #[test]
 fn a_stretch_needs_a_millisecond_and_a_delivery() {
     let quick = |step: Duration| {
@@ -157,7 +157,7 @@ fn a_stretch_needs_a_millisecond_and_a_delivery() {
     assert_eq!((flow.rate(), flow.policer.rate), (None, 0.0));
 }
 
-/// 48 rounds of probing bandwidth; then all is learned anew.
+/// 48 rounds of probing bandwidth; then all is measured anew.
 #[test]
 fn the_policed_rate_is_used_for_48_rounds() {
     let mut flow = Flow::two_stretches(1000, 1000);

@@ -93,7 +93,7 @@ fn a_policer_is_found_out() {
     let run = |spec: &str| {
         let mut path = path(spec);
         path.rate_bps = 20e6;
-        // A policer without bucket, roughly: every second packet dies once it is spent.
+        // A policer without bucket, approximately: every second packet is dropped once it is empty.
         path.lose = |number| number > 300 && number % 2 == 0;
         let mut policed = 0.0;
         for tenth in 1..60 {
@@ -122,7 +122,7 @@ fn the_phase_of_probing_is_drawn_from_the_environment() {
     assert!(phases.contains(&125) && phases.contains(&100), "{phases:?}");
 }
 
-/// Linux: packets that wait for the pacer are in flight, but not in the network; and the opening's round trip is the first
+/// Linux: packets that wait for the pacer are in flight, but not in the network. The RTT of the handshake is the first
 /// smallest one.
 #[test]
 fn linux_knows_what_waits_for_the_pacer() {

@@ -9,7 +9,7 @@ const HEADROOM: f64 = 0.15;
 const MAX_RENO_ROUNDS: f64 = 63.0;
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
 
-/// What the present ACKs acknowledge.
+/// The packets that the present ACKs acknowledge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum AckPhase {
     #[default]

@@ -1,5 +1,5 @@
-//! What was in flight, and how much had been lost, when a packet was sent (P.tx_in_flight and P.lost of the draft).
-//! Kept as 64 snapshots per round instead of a record per packet.
+//! Packets in flight and lost in all at the time when a packet was sent (P.tx_in_flight and P.lost of the draft). Kept
+//! as 64 snapshots per round instead of a record per packet.
 
 use crate::Sent;
 use narrows_base::{Duration, Time};
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// Snapshots are a 64th of a round apart, and are kept for four rounds.
 const PER_ROUND: u64 = 64;
 const MAX_SNAPSHOTS: usize = 4 * PER_ROUND as usize;
-/// A sender is idle after this silence, as long as no RTT is known.
+/// Time without a sent packet after which a sender is idle, before the first RTT sample.
 const IDLE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ pub struct History {
 }
 
 impl History {
-    /// A packet leaves; `lost` segments have been lost in all.
+    /// A packet is sent; `lost` segments have been lost in all.
     pub fn sent(&mut self, sent: &Sent, lost: u64, srtt: Duration) {
         let pause = if srtt == Duration::ZERO { IDLE } else { srtt };
         self.idle = self.last_sent.is_some_and(|last| sent.now.since(last) > pause);
@@ -44,7 +44,7 @@ impl History {
         }
     }
 
-    /// Whether the last packet ended a silence of an RTT.
+    /// Whether the last packet was the first after an RTT without one.
     pub fn was_idle(&self) -> bool {
         self.idle
     }

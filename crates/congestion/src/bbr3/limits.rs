@@ -74,7 +74,7 @@ impl Bbr3 {
         self.min_rtt.seconds().unwrap_or(0.0)
     }
 
-    /// Bandwidth-delay product in segments, times a gain (BDPMultiple).
+    /// BDP in segments, times a gain (BDPMultiple).
     pub(super) fn product(&self, gain: f64) -> f64 {
         match self.min_rtt.seconds() {
             Some(rtt) => bounded(gain * self.bandwidth.now() * rtt, 0.0),

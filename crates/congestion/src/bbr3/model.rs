@@ -1,5 +1,5 @@
-//! BBRv3's model of the path: bandwidth, what may be in flight, the smallest RTT (sections 5.5 and
-//! 5.3.4), and the detectors of a full pipe and of losses.
+//! BBRv3's model of the path: bandwidth, bounds of the packets in flight, the smallest RTT (sections 5.5 and 5.3.4),
+//! and the detectors of a full pipe and of losses.
 
 use super::{BETA, Bbr3, LOSS_THRESHOLD, Sample, State};
 use narrows_base::{Duration, Time};
@@ -52,7 +52,7 @@ impl Bandwidth {
     }
 }
 
-/// Bounds in segments; infinite where nothing was lost.
+/// Bounds in segments; infinite before a loss.
 #[derive(Clone, Debug)]
 pub struct InFlight {
     pub long_term: f64,
@@ -205,7 +205,7 @@ impl Bbr3 {
         }
     }
 
-    /// Once per round with a loss: reduces to what was delivered, but to no less than 0.7.
+    /// Once per round with a loss: reduces the bounds to the delivered values, but at most by the factor 0.7.
     fn lower_short_term(&mut self) {
         let (bandwidth, in_flight) = (&mut self.bandwidth, &mut self.in_flight);
         if bandwidth.short_term.is_infinite() {

@@ -14,7 +14,7 @@ fn alone_it_uses_the_path_with_a_short_queue() {
     path.most_waiting = 0;
     let used = path.utilisation(seconds(30.0));
     assert!(used > 0.94, "{used}");
-    // A probe adds a quarter of the product, 51 packets, in each of three rounds.
+    // A probe adds a quarter of the BDP, 51 packets, in each of three rounds.
     assert!(path.most_waiting < 50, "{}", path.most_waiting);
 }
 
@@ -26,7 +26,7 @@ fn loss_below_its_threshold_does_not_slow_it() {
     assert!(used > 0.85, "{used}");
 }
 
-/// The point of version 3: a buffer of a tenth of the product costs version 1 a tenth of its packets.
+/// Purpose of version 3: with a buffer of 0.1 BDP, version 1 loses a tenth of its packets.
 #[test]
 fn a_shallow_buffer_bounds_what_it_has_in_flight() {
     let lost = |name: &str| {
@@ -80,8 +80,8 @@ fn a_rate_that_falls_is_followed() {
     assert!(lost < 0.03, "{lost}");
 }
 
-/// Section 5.5.5: a rate that the application limited says how much was sent, not what the path carries, unless it is no
-/// less than the estimate. What it says of the cycle of now shows when the cycle before is forgotten.
+/// Section 5.5.5: an application-limited sample counts only if it is not below the estimate, since it may be below the
+/// path's capacity. The sample of the present cycle is visible once the cycle before is discarded.
 #[test]
 fn an_application_limited_rate_counts_only_where_it_is_no_less_than_the_estimate() {
     let sample = |rate: f64, app_limited: bool| Sample {

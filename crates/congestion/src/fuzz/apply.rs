@@ -1,4 +1,4 @@
-//! Calls a controller's or a receiver side's methods in the order in which a flow would, whatever was drawn.
+//! Calls a controller's or a receiver side's methods in the order in which a flow would, for any random input.
 
 use super::{Event, MAX_CALLS, Step, due};
 use crate::{
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// Numbers from here up never reach a receiver side.
 const END_OF_NUMBERS: u64 = u64::MAX / 2;
 
-/// A report that brings nothing but the receiver side's feedback.
+/// A report with only the receiver side's feedback.
 pub(crate) fn report(now: Time, feedback: Feedback, rtt: Duration) -> Ack {
     Ack {
         now,
@@ -42,7 +42,7 @@ pub(crate) fn report(now: Time, feedback: Feedback, rtt: Duration) -> Ack {
     }
 }
 
-/// What the flow keeps of a connection, so that the events are legal.
+/// State of a connection by which the flow keeps the events legal.
 pub(super) struct Connection {
     pub now: Time,
     pub outstanding: u64,
@@ -52,7 +52,7 @@ pub(super) struct Connection {
     round: u64,
     rtt: Option<Duration>,
     min_rtt: Duration,
-    /// Packets whose outcome is not told: when they left; the first one's number.
+    /// Send times of packets without a reported outcome; the first has the number `resolved`.
     fateless: VecDeque<Time>,
     resolved: u64,
     /// The receiver's: one above the highest number.
@@ -207,7 +207,7 @@ impl Connection {
         self.outstanding = self.outstanding.saturating_sub(advance + sacked);
         self.delivered += advance + sacked;
         self.round += u64::from(flag(0));
-        // What is sampled was delivered.
+        // Sampled packets must have been delivered.
         let sampled = sampled.max(1).min(self.delivered);
         let rate = RateSample {
             delivered: sampled,
@@ -275,7 +275,7 @@ impl Connection {
                 };
                 let seq = seq.min(END_OF_NUMBERS - 1);
                 self.next = self.next.max(seq + 1);
-                // A packet says what its sender side says, or anything.
+                // A packet has its sender side's feedback, or any.
                 let feedback = if words.is_empty() {
                     sender.feedback_to_receiver()
                 } else {
@@ -290,7 +290,7 @@ impl Connection {
                     feedback,
                 });
             }
-            // Nothing has come: the endpoint does not ask.
+            // Without arrivals, the endpoint makes no report.
             _ if self.next == 0 => {}
             Event::Report { rtt } => {
                 let feedback = receiver.feedback(now);

@@ -23,7 +23,7 @@ impl Bytes<'_> {
         let drawn = (0..length.div_ceil(8)).fold(0_u64, |n, _| (n << 8) | u64::from(self.next()));
         if length == 64 { drawn } else { drawn & ((1 << length) - 1) }
     }
-    /// Nanoseconds: often those of a network, sometimes none or hours.
+    /// Nanoseconds: often those of a network, sometimes zero or hours.
     fn nanos(&mut self) -> u64 {
         match self.next() {
             b @ 0..128 => (u64::from(b) + 1) * 1_600_000,

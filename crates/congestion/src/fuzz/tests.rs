@@ -1,4 +1,4 @@
-//! Fuzzing finds what it is there to find.
+//! Fuzzing detects deliberate faults.
 
 use super::{Event, FuzzCase, Step, variants};
 use crate::reno::DESCRIPTOR;

@@ -1,10 +1,10 @@
-//! The receiver side: S3 figure 3.4 as printed, and the notification of section 3.6.
+//! The receiver side: the RRTP thesis, figure 3.4 as printed, and the notification of section 3.6.
 //!
-//! Gaps between packets, as they left and as they came, each in a long average (the mean of the first 50, then
-//! 0.02 of each new one) and a short one (of the first 10, then 0.1). Each epoch of ten packets the sender is
-//! told one of the two: the long one, or the short one where they differ significantly; after five such
-//! epochs in a row the short one becomes the long one. A rise of the one-way trip times (S3's Spike
-//! scheme) is told at once.
+//! The gaps between packets, at departure and at arrival, go into a long average (the mean of the first 50, then 0.02
+//! of each new one) and a short one (of the first 10, then 0.1). Each epoch of ten packets reports one of the two to
+//! the sender: the long one, or the short one if they differ significantly. After five consecutive epochs with a
+//! difference the short one replaces the long one. A rise of the one-way trip times (the thesis's Spike scheme) is
+//! reported at once.
 
 use crate::{Arrival, Feedback, ReceiverSide};
 use narrows_base::Time;
@@ -14,15 +14,15 @@ const LONG: u64 = 50;
 const SHORT: u64 = 10;
 /// Epochs in which the averages differ until the short one replaces the long one.
 const PERMANENT: u32 = 5;
-/// The averages differ significantly beyond this share. S3 does not say what is significant.
+/// Difference above which the averages differ significantly. The RRTP thesis does not define it.
 const SIGNIFICANT: f64 = 0.2;
-/// Trip times above the least by this share of their range are a spike, until they are below the other.
+/// Trip times above the smallest by the first share of their range begin a spike; below the second, it ends.
 const SPIKE_BEGINS: f64 = 1.0 / 2.0;
 const SPIKE_ENDS: f64 = 1.0 / 3.0;
-/// … in seconds at least: what hosts add to a trip is no queue.
+/// Smallest range of trip times in seconds: less may be delay in hosts rather than a queue.
 const MIN_RANGE: f64 = 0.02;
 
-/// The mean of the first so many values, then a moving average with the weight 1/so many.
+/// The mean of the first `n` values, then a moving average with the weight 1/n.
 #[derive(Clone, Copy, Debug, Default)]
 struct Average {
     mean: f64,
@@ -75,7 +75,7 @@ pub struct Receiver {
     trips: Option<Trips>,
     /// A spike has begun in this epoch.
     notified: bool,
-    /// What the sender is told, and how many epochs there were.
+    /// Values of the last report, and the number of epochs.
     told: (f64, f64),
     epochs: u64,
 }
@@ -144,7 +144,7 @@ impl ReceiverSide for Receiver {
             return false;
         }
         self.last = Some((seq, sent, now));
-        // Lost packets took their time, too: the gap is shared among all.
+        // Lost packets were sent, too: the gap is divided by their number.
         let packets = (seq - last) as f64;
         self.left.take(sent.since(last_sent).as_secs_f64() / packets);
         self.came.take(now.since(last_now).as_secs_f64() / packets);
@@ -158,8 +158,8 @@ impl ReceiverSide for Receiver {
         ends
     }
 
-    /// Gaps of arrivals and of departures, whether a spike has begun, and the number of the epoch: reports
-    /// that leave for other reasons repeat it.
+    /// Gaps of arrivals and of departures, whether a spike has begun, and the number of the epoch. Reports that are
+    /// sent for other reasons repeat it.
     fn feedback(&mut self, _now: Time) -> Feedback {
         let notified = std::mem::take(&mut self.notified);
         let (came, left) = self.told;

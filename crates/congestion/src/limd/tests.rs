@@ -1,4 +1,4 @@
-//! S3's bounded LIMD, epoch by epoch.
+//! The RRTP thesis's bounded LIMD, epoch by epoch.
 
 use super::*;
 use crate::Arrival;
@@ -25,7 +25,7 @@ fn rate(c: &dyn Controller) -> f64 {
     c.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0
 }
 
-/// An epoch with this ratio of gaps; packets left as the sender's rate says.
+/// An epoch with this ratio of gaps; packets are sent at the controller's rate.
 fn epoch(c: &mut dyn Controller, number: u64, ratio: f64) -> f64 {
     let left = 1.0 / rate(c);
     let feedback = Feedback::of(&[ratio * left, left, 0.0, number as f64]);
@@ -33,8 +33,8 @@ fn epoch(c: &mut dyn Controller, number: u64, ratio: f64) -> f64 {
     rate(c)
 }
 
-/// S3: factors .95, .90, .80, .60, .50 and .50, above the lower bound of half the rate that was told,
-/// which halves where beta has reached .5.
+/// The RRTP thesis: factors .95, .90, .80, .60, .50 and .50, above the lower bound of half the given rate, which is
+/// halved when beta has reached .5.
 #[test]
 fn signs_of_congestion_in_a_row_cut_ever_deeper() {
     let mut c = told("printed");
@@ -64,7 +64,7 @@ fn steady_epochs_rise_only_with_the_probe() {
         epoch(&mut *probing, number, 1.0);
     }
     assert!((rate(&*printed) - 100.0).abs() < 0.1, "{}", rate(&*printed));
-    // Five steps of a tenth; the upper bound moves with what arrives.
+    // Five steps of a tenth; the upper bound moves with the receiving rate.
     assert!(rate(&*probing) > 140.0, "{}", rate(&*probing));
 }
 
@@ -74,7 +74,7 @@ fn an_emptying_queue_lets_the_rate_rise_up_to_its_bound() {
     assert!((epoch(&mut *c, 1, 1.2) - 95.0).abs() < 0.1);
     let after = epoch(&mut *c, 2, 0.9);
     assert!(after > 100.0 && after < 117.0, "{after}");
-    // Beta begins anew.
+    // Beta is reset.
     assert!((epoch(&mut *c, 3, 1.2) / after - 0.95).abs() < 1e-3);
 }
 
@@ -133,7 +133,7 @@ fn the_receiver_swaps_its_averages_after_five_epochs() {
     assert!(r.long_gap() > 0.019, "{}", r.long_gap());
 }
 
-/// Trips that become longer are told with the packet that shows them, and once.
+/// Rising trip times are reported once, with the packet that shows them.
 #[test]
 fn rising_trip_times_are_told_at_once() {
     let mut r = Receiver::new(true);

@@ -1,8 +1,8 @@
 //! CUBIC as in Linux 6.1, `tcp_cubic.c`.
 //!
-//! Older than RFC 9438: whole segments; the cubic and Reno's window are looked at once per tick at most; Reno's
-//! window grows by the same 0.53 segments a round trip above the window of the last loss as below; a timeout forgets
-//! everything. The first slow start ends by HyStart (Ha and Rhee 2011): a train of ACKs half the smallest RTT long, or a
+//! Older than RFC 9438: segments are whole. The cubic and Reno's window are updated at most once per tick. Reno's
+//! window grows by 0.53 segments a round trip both below and above the window of the last loss. A timeout resets all
+//! state. The first slow start ends by HyStart (Ha and Rhee 2011): a train of ACKs half the smallest RTT long, or a
 //! rise of the RTT by an eighth.
 
 use super::window::{HZ, Turn, Window, micros, ticks, ticks_of_us};
@@ -17,7 +17,7 @@ const TRAIN_GAP_US: u64 = 2000;
 const TRAIN_SLACK_US: u64 = 1000;
 const SAMPLES: u32 = 8;
 
-/// What the module's parameters set.
+/// Parameters of the kernel module.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub hystart: bool,
@@ -69,7 +69,7 @@ struct Curve {
     k: u64,
     acked: u64,
     reno: u64,
-    /// Smallest RTT in microseconds; 0 is none.
+    /// Smallest RTT in microseconds; 0 before the first sample.
     delay_min: u64,
 }
 

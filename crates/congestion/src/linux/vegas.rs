@@ -1,7 +1,7 @@
 //! Vegas as in Linux 6.1, `tcp_vegas.c`.
 //!
-//! Another algorithm than Brakmo and Peterson's: the smallest RTT of a round counts, not their mean; slow start doubles in
-//! every round; losses halve; during recoveries, and with fewer than three samples in a round, it is Reno.
+//! It differs from the algorithm of Brakmo and Peterson: the smallest RTT of a round counts, not their mean; slow start
+//! doubles in every round; losses halve; during recoveries, and with fewer than three samples in a round, it is Reno.
 
 use super::window::{Turn, Window, micros};
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits};
@@ -33,7 +33,7 @@ struct Vegas {
     window: Window,
     marks: Marks,
     measuring: bool,
-    /// Segments acknowledged, and the segment whose acknowledgement ends the round.
+    /// Segments acknowledged, and the highest segment of the round.
     acked: u64,
     round_end: u64,
     /// Microseconds, plus one: of the connection, and of the round.
@@ -135,7 +135,7 @@ mod tests {
     use super::{Marks, Vegas, Window};
     use crate::Environment;
 
-    /// A window of one packet, as a timeout leaves it, that meets a queue stays a window.
+    /// A window of one packet after a timeout is not reduced to zero by a queue.
     #[test]
     fn a_queue_does_not_take_a_window_below_two() {
         for cwnd in 0..3 {

@@ -1,4 +1,4 @@
-//! Veno as in Linux 6.1, `tcp_veno.c`: as [`crate::veno`], but segments are counted, and nothing is measured during
+//! Veno as in Linux 6.1, `tcp_veno.c`: as [`crate::veno`], but segments are counted, and RTTs are not measured during
 //! recoveries.
 
 use super::window::{Turn, Window, micros};
@@ -79,7 +79,8 @@ impl Controller for Veno {
             .on_event(event, |w| if random { (w.cwnd * 4 / 5).max(2) } else { w.half() });
         match turn {
             Turn::Reduced | Turn::Open => {
-                // Growth by the ACK that ends the recovery comes after: without a sample it takes the window for queued.
+                // The ACK that ends the recovery raises the window afterwards. Without a sample, the whole window
+                // counts as queued.
                 (self.measuring, self.smallest) = (true, u64::MAX);
                 let acked = self.window.take_pending();
                 if acked > 0 {
@@ -106,8 +107,8 @@ mod tests {
     use crate::CongestionEvent;
     use crate::scenario::{Scenario, build};
 
-    /// The growth at the end of a recovery knows no RTT of the time after it, and so takes the whole window for queued:
-    /// a loss before the next ACK costs half, as in the kernel.
+    /// At the end of a recovery there is no RTT sample of the time after it, so the whole window counts as queued: a
+    /// loss before the next ACK halves it, as in the kernel.
     #[test]
     fn the_end_of_a_recovery_is_taken_for_congestion() {
         for (next_ack, left) in [(false, 12.0), (true, 20.0)] {

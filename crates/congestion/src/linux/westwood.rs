@@ -1,5 +1,5 @@
-//! Westwood+ as in Linux 6.1, `tcp_westwood.c`, which counts time in ticks: at 250 Hz an RTT of 41 ms is 11 ticks,
-//! and the smallest RTT, in whole ticks rounded up, widens the window after a loss.
+//! Westwood+ as in Linux 6.1, `tcp_westwood.c`, which counts time in ticks. At 250 Hz an RTT of 41 ms is 11 ticks. The
+//! smallest RTT, in whole ticks rounded up, widens the window after a loss.
 
 use super::window::{HZ, Turn, Window, micros, ticks, ticks_of_us};
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits};
@@ -39,7 +39,7 @@ struct Westwood {
     /// In ticks.
     rtt: u64,
     min_rtt: u64,
-    /// The smallest RTT begins anew with the next ACK.
+    /// The smallest RTT is measured again from the next ACK on.
     anew: bool,
 }
 
@@ -54,7 +54,7 @@ impl Westwood {
         }
     }
 
-    /// What the path carries.
+    /// Capacity of the path in segments.
     fn carried(&self) -> u64 {
         (self.estimate.saturating_mul(self.min_rtt) / self.segment).max(2)
     }

@@ -1,13 +1,13 @@
-//! A whole window as Linux 6.1 keeps it, and what happens to it apart from the algorithm: `tcp_cong.c` and the
+//! A whole window as Linux 6.1 keeps it, with the changes that are independent of the algorithm: `tcp_cong.c` and the
 //! states of `tcp_input.c`.
 //!
-//! Segments are counted, not ACKs. A loss sets the threshold, and the window comes down to it (by PRR, in the
-//! transport); a timeout during a recovery leaves the threshold alone; what was no loss is undone.
+//! Segments are counted, not ACKs. A loss sets the threshold, and the transport reduces the window to it by PRR. A
+//! timeout during a recovery leaves the threshold unchanged. A spurious reduction is undone.
 
 use crate::{Ack, CongestionEvent, Environment, SendLimits, bounded};
 use narrows_base::Time;
 
-/// Ticks per second of the kernel whose figures are compared (`HZ`).
+/// Ticks per second (`HZ`) of the kernel in the comparison.
 pub const HZ: u64 = 250;
 
 /// Whole ticks since the start.
@@ -37,7 +37,7 @@ pub struct Window {
     pending: u64,
 }
 
-/// What an event means for an algorithm.
+/// Effect of an event on an algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Turn {
     None,
@@ -63,14 +63,14 @@ impl Window {
         }
     }
 
-    /// An ACK has come: whether it may raise the window now.
+    /// An ACK has arrived. Returns whether it may raise the window now.
     pub fn admits(&mut self, ack: &Ack) -> bool {
         let advances = ack.newly_acked > 0 && ack.marks == 0 && ack.window_limited;
         self.pending = if advances && ack.in_recovery { ack.newly_delivered } else { 0 };
         advances && !ack.in_recovery
     }
 
-    /// What raises the window at the end of a recovery.
+    /// Segments that raise the window at the end of a recovery.
     pub fn take_pending(&mut self) -> u64 {
         std::mem::take(&mut self.pending)
     }
@@ -79,7 +79,7 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// `tcp_slow_start`: what is left of the acknowledged segments at the threshold.
+    /// `tcp_slow_start`: returns the acknowledged segments beyond those needed to reach the threshold.
     pub fn slow_start(&mut self, acked: u64) -> u64 {
         let cwnd = self.cwnd.saturating_add(acked).min(self.ssthresh);
         let left = acked - (cwnd - self.cwnd);
@@ -121,7 +121,7 @@ impl Window {
         (self.cwnd / 2).max(2)
     }
 
-    /// Applies an event; `ssthresh` is the algorithm's answer to a loss.
+    /// Applies an event; `ssthresh` is the algorithm's new threshold after a loss.
     pub fn on_event(
         &mut self,
         event: &CongestionEvent,

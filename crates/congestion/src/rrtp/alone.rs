@@ -38,25 +38,22 @@ impl Alone {
             (self.phase, self.gain) = (0, self.up);
             return;
         }
-        if view.saturated() {
-            self.phase = self.phase.max(2);
-            self.gain = if self.gain < 1.0 { 1.0 } else { DOWN };
-        } else if probed {
-            (self.phase, self.gain) = (2, DOWN);
-        } else {
-            // The round after a probe waits for what became of it.
-            self.gain = 1.0;
-        }
         if probed || view.saturated() {
             self.up = UP;
         }
-        if self.phase >= self.cycle {
+        if self.gain > 1.0 || view.saturated() && !probed && self.gain >= 1.0 {
+            self.phase = self.phase.max(1);
+            self.gain = DOWN;
+        } else if self.phase >= self.cycle && !view.saturated() {
             (self.phase, self.gain) = (0, self.up);
+        } else {
+            self.gain = 1.0;
         }
     }
 
     pub fn limits(&self, path: &Path) -> Limits {
-        let window = (self.gain * path.product() + 1.0).max(MIN_WINDOW);
+        // While it holds back, the rate drains the queue; a smaller window would leave the link idle.
+        let window = (self.gain.max(1.0) * path.product() + 1.0).max(MIN_WINDOW);
         Limits { window, rate: Some(self.gain * path.bandwidth.get()) }
     }
 }

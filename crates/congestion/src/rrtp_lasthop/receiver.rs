@@ -1,9 +1,9 @@
-//! The receiver side: S3 section 3.4.1, figure 3.4, gaps averaged over 50 and over 10 packets.
+//! The receiver side: the RRTP thesis, section 3.4.1, figure 3.4, gaps averaged over 50 and over 10 packets.
 //!
-//! Ten packets of a fast link pass while a host decides to hand them over. So an epoch is ten packets
-//! *and* a time that makes such delays small beside it, and the averages are those of one epoch and
-//! of the last five; below 400 packets per second that is S3's. When the two differ for five epochs, S3
-//! makes the short one the long one; a mean of the last five is the short one by then.
+//! Ten packets of a fast link may arrive while a host delays them. So an epoch is ten packets *and* a time that is
+//! large compared with such delays, and the averages are those of one epoch and of the last five. Below 400 packets per
+//! second this is the thesis's algorithm. If the two differ for five epochs, the thesis replaces the long one by the
+//! short one; a mean of the last five is the short one by then.
 
 use crate::{Arrival, Feedback, ReceiverSide};
 use narrows_base::{Duration, Time};
@@ -13,7 +13,7 @@ const EPOCH: u64 = 10;
 const EPOCH_LASTS: Duration = Duration::from_millis(25);
 /// Epochs of the long average.
 const LONG: usize = 5;
-/// The averages differ significantly beyond this share. S3 does not say what is significant.
+/// Difference above which the averages differ significantly. The RRTP thesis does not define it.
 const SIGNIFICANT: f64 = 0.2;
 
 /// Seconds between packets, of an epoch or averaged: arrivals and departures.
@@ -60,7 +60,7 @@ impl ReceiverSide for Receiver {
         if self.arrived < EPOCH || lasted < EPOCH_LASTS {
             return false;
         }
-        // Lost packets took their time on the channel: both gaps are shared among all.
+        // Lost packets used the channel, too: both gaps are divided by their number.
         let packets = (arrival.seq - seq) as f64;
         self.epochs.rotate_right(1);
         self.epochs[0] = Gaps {

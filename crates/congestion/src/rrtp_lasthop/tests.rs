@@ -1,4 +1,4 @@
-//! S3's dedicated channel as timed scenarios.
+//! The RRTP thesis's dedicated channel as timed scenarios.
 
 use super::*;
 use crate::fuzz::report;
@@ -46,7 +46,7 @@ fn lose(c: &mut dyn Controller, sent: u64, now: u64, radio: bool) -> f64 {
     c.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0
 }
 
-/// A round trip of so many milliseconds ends.
+/// A round trip of `rtt` milliseconds ends.
 fn hear(c: &mut dyn Controller, ms: u64, rtt: u64) {
     let rtt = Duration::from_millis(rtt);
     c.on_ack(&Ack {
@@ -84,7 +84,7 @@ fn what_was_told_is_kept_within_the_dead_band_and_left_beyond_it() {
     hear(&mut *c, 110, 100);
     assert!((advise(&mut *c, 150, 0.02, 0.01) - 100.0).abs() < 0.1, "no queue, so no such channel");
     hear(&mut *c, 190, 150);
-    // The channel halves: packets come each 20 ms. The rate is the receive rate, said once or twice.
+    // The channel's rate halves: a packet arrives each 20 ms. The new rate is the receive rate after one report or two.
     assert!((advise_after(&mut *c, 150, 200, 0.02, 0.01) - 50.0).abs() < 0.1);
     assert!((advise_after(&mut *c, 150, 300, 0.02, 0.01) - 50.0).abs() < 0.1);
     assert!((advise_after(&mut *c, 150, 400, 0.02, 0.02) - 50.0).abs() < 0.1);
@@ -96,7 +96,7 @@ fn a_probe_finds_that_the_channel_became_faster() {
     let mut rates = Vec::new();
     for epoch in 0..40 {
         let rate = c.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0;
-        // Everything arrives as it leaves.
+        // Packets arrive at the sending rate.
         hear(&mut *c, 100 * epoch, 100);
         rates.push(advise(&mut *c, 100 * epoch, 1.0 / rate, 1.0 / rate));
     }
@@ -182,7 +182,7 @@ fn packets_that_a_host_holds_back_for_milliseconds_do_not_move_the_rate() {
     hear(&mut *c, 0, 100);
     let mut receiver = Receiver::default();
     for seq in 0..4000_u64 {
-        // Two thousand packets per second that leave in fives and come in sevens.
+        // Two thousand packets per second, sent in groups of five and received in groups of seven.
         let sent = Time::ZERO + Duration::from_micros(500 * (seq / 5 * 5));
         let now = Time::ZERO + Duration::from_micros(50_000 + 500 * (seq / 7 * 7 + 6));
         let (bytes, marked, feedback) = (1000, false, Feedback::NONE);
@@ -212,7 +212,7 @@ fn the_receiver_tells_short_gaps_when_they_differ_and_the_long_follow() {
             marked: false,
             feedback: Feedback::NONE,
         };
-        // Every twelfth is lost: the time that it took is shared.
+        // Every twelfth is lost: the gap around it is divided.
         if seq % 12 != 7 && receiver.on_arrival(&arrival) {
             told.push((seq, receiver.feedback(arrival.now).number(0)));
         }

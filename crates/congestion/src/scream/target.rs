@@ -13,7 +13,7 @@ const MAX_LOSS_EVENT_RATE: f64 = 0.002;
 const LOSS_EVENT_GAIN: f64 = 0.01;
 const STEADY_VARIANCE: f64 = 0.2;
 
-/// The target, and what it follows.
+/// The target, and the measurements that it follows.
 #[derive(Clone, Debug)]
 pub(super) struct DelayTarget {
     seconds: f64,

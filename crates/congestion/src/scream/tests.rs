@@ -4,7 +4,7 @@ use crate::scenario::{Scenario, build, lost};
 use crate::{Ack, CongestionEvent, LossFoundBy};
 use narrows_base::Duration;
 
-/// An acknowledgement of a packet that was sent into a full target rate and waited in the queue for so long.
+/// An acknowledgement of a packet that was sent at the full target rate and waited in the queue for this time.
 fn acknowledge(s: &mut Scenario, queue: Duration, marks: u32) {
     let rate = s.controller.send_limits().pacing_rate.map_or(1e6, |r| r.as_bps() as f64);
     s.gap = Duration::from_secs_f64(8000.0 / rate);
@@ -62,7 +62,7 @@ fn without_congestion_it_grows_by_a_packet_and_two_per_cent_each_round_trip() {
     while s.now.since(began) < Duration::from_secs(1) {
         acknowledge(&mut s, Duration::ZERO, 0);
     }
-    // What is in flight is a window over 1.2; 20 round trips.
+    // The packets in flight are a window over 1.2; 20 round trips.
     let window = before * 0.05 * 1.2 / 8000.0;
     let expected = (0..20).fold(window, |w, _| w + (1.0 + 0.02 * w) / 1.2) / window;
     assert!((rate(&s) / before / expected - 1.0).abs() < 0.02, "{} {expected}", rate(&s) / before);
@@ -86,7 +86,7 @@ fn it_slows_down_at_half_the_target_delay_and_not_below() {
     }
 }
 
-/// A classic mark takes a fifth, whatever the share.
+/// A classic mark reduces the window by a fifth, whatever the share.
 #[test]
 fn a_classic_mark_takes_a_fifth() {
     let mut s = scenario("scream", 50);
@@ -120,7 +120,7 @@ fn with_l4s_the_rate_follows_the_share_of_marks() {
     }
 }
 
-/// Beside a flow that fills the queue and loses packets the target rises, alone it comes back.
+/// Beside a flow that fills the queue and loses packets the target rises; alone it falls again.
 #[test]
 fn the_target_rises_beside_flows_that_fill_the_queue() {
     let target = |s: &Scenario| {

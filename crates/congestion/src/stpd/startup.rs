@@ -1,18 +1,19 @@
 //! How a connection begins: slow start until a queue forms, then the path is drained once.
 //!
-//! The law measures its queue from the smallest RTT that it saw. Whoever joins while others keep packets queued takes
-//! these for part of the path, keeps its own on top of them, and gets more than the others for as long as it lasts. So
-//! it lets them yield first, and then looks at the path without itself:
+//! The controller computes its queue from the smallest RTT that it measured. A flow that joins while other flows keep
+//! packets queued counts these as part of the path, keeps its own on top of them, and so gets more than its share for
+//! its whole duration. So it first lets the other flows drain their packets, and then measures the path without its
+//! own:
 //!
 //! ```text
 //! SLOW    the window grows by one per packet, until a queue forms or a packet is lost to one
-//! HOLD    it stays for a round: those who were there before see the queue and take their packets out of it
-//! DRAIN   it is a quarter for two rounds: in the first what is in flight leaves, in the second the path is measured
+//! HOLD    it stays for a round: the other flows measure the queue and take their packets out of it
+//! DRAIN   it is a quarter for two rounds: in the first the packets in flight leave, in the second the path is measured
 //! REGROW  it grows as in slow start to what it was
 //! ```
 //!
-//! Without HOLD the others have no time to yield: with ten on 10 Mbit/s the least share is 0.7 of an equal one, as
-//! without a drain; with it 0.99. A timeout later starts anew without a drain: the path is known.
+//! Without HOLD the other flows have no time to react: with ten on 10 Mbit/s the least share is 0.7 of an equal one, as
+//! without a drain; with HOLD it is 0.99. A later timeout restarts without a drain, since the path has been measured.
 
 use crate::{Ack, bounded};
 
@@ -27,11 +28,11 @@ enum Stage {
     DrainFlight,
     Drained,
     Regrow,
-    /// It is over: the law rules.
+    /// Start-up is over: the controller sets the window.
     Over,
 }
 
-/// What a connection begins with.
+/// Behaviour at the beginning of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Startup {
     /// Slow start and one drain of the path.
@@ -42,14 +43,14 @@ pub enum Startup {
     Control,
 }
 
-/// The start of a connection, or of what follows a timeout.
+/// Start-up of a connection, or after a timeout.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
     kind: Startup,
     stage: Stage,
     /// Packets to be delivered until the round is over.
     left: u64,
-    /// Window before the drain; 0 if there has been none.
+    /// Window before the drain; 0 before the first drain.
     resume: f64,
     /// A loss has shown that the buffer is full.
     full: bool,
@@ -61,7 +62,7 @@ impl Start {
         Start { kind, stage, left: 0, resume: 0.0, full: false }
     }
 
-    /// The window after an ACK that finds so many of the flow's packets queued; nothing if the law decides.
+    /// The window after an ACK with `buffered` packets of the flow in the queue; `None` if the controller sets it.
     pub fn on_ack(&mut self, cwnd: f64, ack: &Ack, buffered: f64) -> Option<f64> {
         let may_rise = (ack.window_limited || ack.in_recovery) && ack.newly_delivered > 0;
         let grown = if may_rise { bounded(cwnd + 1.0, 1.0) } else { cwnd };
@@ -93,7 +94,7 @@ impl Start {
                 self.stage = if measured { Stage::Regrow } else { Stage::Drained };
                 Some(cwnd)
             }
-            // Without an eye on the queue: what was sent at twice the rate of the path waits for half of a round trip.
+            // The queue is ignored here: sending at twice the path's rate builds up a queue of half a round trip.
             Stage::Regrow if cwnd < self.resume => Some(grown.min(self.resume)),
             Stage::Regrow => {
                 self.stage = Stage::Over;
@@ -112,12 +113,12 @@ impl Start {
         true
     }
 
-    /// A loss while packets queue says that the buffer is smaller than the quarter that slow start waits for.
+    /// A loss while packets queue shows that the buffer is smaller than the quarter at which slow start ends.
     pub fn on_loss(&mut self, buffered: f64) {
         self.full |= buffered >= 1.0 && self.stage == Stage::Slow;
     }
 
-    /// The window begins anew.
+    /// The window restarts.
     pub fn on_timeout(&mut self) {
         *self = Start { resume: self.resume, ..Start::new(self.kind) };
     }

@@ -1,17 +1,17 @@
-//! The emulated TCP: S4's state machine of seven states, driven by arrivals and time.
+//! The emulated TCP: Jayaram's state machine of seven states, driven by arrivals and time.
 //!
 //! ```text
 //! SLOW-START-READY --packet--> SLOW-START --cwnd > ssthresh--> CONGESTION-AVOIDANCE
 //! either --a number is missing--> GAP --it arrives--> back, every packet held counted
 //! GAP --three above it, within lastCwnd of it--> FAST-RECOVERY --an RTT--> CONGESTION-AVOIDANCE-READY
-//! GAP, or silence --T_timeout--> TIMEOUT --an RTT--> SLOW-START-READY
+//! GAP, or no arrivals --T_timeout--> TIMEOUT --an RTT--> SLOW-START-READY
 //! CONGESTION-AVOIDANCE-READY --packet--> CONGESTION-AVOIDANCE
 //! ```
 //!
-//! A TCP of today takes a reduction back when the missing packet comes after all, and waits longer from then on
+//! Present TCPs undo a reduction when the missing packet arrives after all, and wait longer from then on
 //! ([`ReorderingWindow`]); so does this one.
 //!
-//! Where S4 is open or misprinted, see the list in [`super`].
+//! Where the thesis is open or misprinted, see the list in [`super`].
 
 use super::reassembly::Reassembly;
 use super::sender_state::SenderState;
@@ -24,7 +24,7 @@ use narrows_base::{Duration, Time};
 
 /// Packets above a gap that make it a loss: TCP's third duplicate.
 const OUT_OF_ORDER: u64 = 3;
-/// T_timeout is doubled at most this often in a row.
+/// Most consecutive doublings of T_timeout.
 const MAX_BACKOFF: f64 = 64.0;
 /// Gain of the smoothed time between arrivals.
 const GAIN: f64 = 0.125;
@@ -49,10 +49,10 @@ enum Growth {
     Avoidance,
 }
 
-/// What was before a fast recovery.
+/// State before a fast recovery.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
-    /// The missing packet that began it, and when the first above it came.
+    /// The missing packet that caused it, and the arrival time of the first packet above it.
     missing: u64,
     passed: Time,
     growth: Growth,
@@ -70,12 +70,12 @@ pub(super) struct TcpEmulation {
     /// Packets of this round: the window at the end of the last.
     last_cwnd: u64,
     ssthresh: f64,
-    /// The number that comes next in order.
+    /// The next number in order.
     expected: u64,
     /// Arrivals of this round.
     arrived: u64,
     ahead: Reassembly,
-    /// When the first packet above the gap came.
+    /// Arrival time of the first packet above the gap.
     passed: Time,
     reordering: ReorderingWindow,
     undo: Option<Undo>,
@@ -86,11 +86,11 @@ pub(super) struct TcpEmulation {
     last_arrival: Option<Time>,
     backoff: f64,
     history: History,
-    /// If delay, and not loss, is what says congestion.
+    /// Set if delay rather than loss indicates congestion.
     delay: Option<Hysteresis>,
-    /// Unless S4's letter is played.
+    /// Absent if the thesis is followed literally.
     yielding: Option<Yielding>,
-    /// Smoothed rate in packets per second; 0 before anything is known.
+    /// Smoothed rate in packets per second; 0 before the first measurement.
     rate: f64,
 }
 
@@ -120,7 +120,7 @@ impl TcpEmulation {
         }
     }
 
-    /// After a halving it sends below the mean until the queue has gone.
+    /// After a halving it sends below the mean until the queue has drained.
     pub fn yielding(mut self) -> TcpEmulation {
         self.yielding = Some(Yielding::default());
         self
@@ -130,12 +130,12 @@ impl TcpEmulation {
     pub fn due(&self) -> Time {
         self.due
     }
-    /// The smoothed rate in packets per second; 0 while no RTT is known.
+    /// The smoothed rate in packets per second; 0 before the first RTT sample.
     pub fn rate(&self) -> f64 {
         let rate = self.rate.min(self.yielding.as_ref().map_or(f64::INFINITY, Yielding::most));
         rate.min(self.delay.as_ref().map_or(f64::INFINITY, Hysteresis::drain))
     }
-    /// Smoothed RTT that the sender told, in seconds.
+    /// Smoothed RTT that the sender reported, in seconds.
     pub fn rtt(&self) -> Option<f64> {
         (self.sender_state.srtt > 0.0).then_some(self.sender_state.srtt)
     }
@@ -154,7 +154,7 @@ impl TcpEmulation {
     fn rto(&self) -> f64 {
         (self.sender_state.srtt + 4.0 * self.sender_state.deviation).max(MIN_RTO) * self.backoff
     }
-    /// The longest silence that is not a timeout, in seconds.
+    /// The longest time without arrivals that is not a timeout, in seconds.
     pub fn timeout(&self) -> f64 {
         let expected = self.last_cwnd.max(OUT_OF_ORDER) as f64;
         let srtt = self.rtt().unwrap_or(1.0);
@@ -193,7 +193,7 @@ impl TcpEmulation {
         }
         match self.state {
             State::SlowStartReady | State::AvoidanceReady => {
-                // Holes below it belong to what was waited out.
+                // Holes below it belong to the loss event that has been handled.
                 if a.seq >= self.expected {
                     self.expected = a.seq.saturating_add(1);
                     self.begin_epoch();
@@ -209,7 +209,7 @@ impl TcpEmulation {
                     self.passed = a.now;
                     self.ahead.clear();
                     if self.due.is_never() {
-                        // The application was silent before: the wait begins here.
+                        // The application was idle before: the wait begins here.
                         self.due = a.now + Duration::from_secs_f64(self.timeout());
                     }
                     self.hold(a);
@@ -233,8 +233,8 @@ impl TcpEmulation {
         }
     }
 
-    /// Times between arrivals, without the application's own silences and not longer than what
-    /// counts as a timeout.
+    /// Updates the mean time between arrivals. Idle times of the application are left out, and each time counts at most
+    /// as the timeout.
     fn time_between(&mut self, now: Time, idle: bool) {
         if let Some(last) = self.last_arrival.filter(|_| !idle) {
             let sample = now.since(last).as_secs_f64().min(self.timeout());
@@ -288,7 +288,7 @@ impl TcpEmulation {
 
     fn begin_round(&mut self) {
         self.arrived = 0;
-        // Ten tenths are a whole, whatever a float says.
+        // Ten times a tenth must be a whole despite rounding.
         self.last_cwnd = (self.cwnd + 1e-6) as u64;
     }
     fn begin_epoch(&mut self) {
@@ -336,7 +336,7 @@ impl TcpEmulation {
             self.undo = Some(Undo { missing, passed, growth, cwnd, ssthresh });
         }
     }
-    /// The packet that a fast recovery was for came: it was late.
+    /// The missing packet of a fast recovery arrived: it was only late.
     fn take_back(&mut self, now: Time, undo: Undo) {
         let late = now.since(undo.passed).as_secs_f64();
         self.reordering.on_late(late, self.rtt().unwrap_or(1.0));
@@ -356,14 +356,14 @@ impl TcpEmulation {
         self.update_rate();
     }
 
-    /// The missing packet arrived: what is held behind it counts as if it came now.
+    /// The missing packet arrived: the packets held behind it count as if they arrived now.
     fn fill(&mut self, a: &Arrival) {
         self.state = match self.growth {
             Growth::SlowStart => State::SlowStart,
             Growth::Avoidance => State::Avoidance,
         };
         let end = self.ahead.take_run(self.expected.saturating_add(1));
-        // As many turns as packets came.
+        // One step of growth per arrived packet.
         for _ in self.expected..end {
             self.grow();
         }

@@ -1,5 +1,5 @@
-//! Each row of the state machine, as timed scenarios. RTT 125 ms, deviation 1/64 s (both exact
-//! in the packets' floats), a packet every 10 ms unless said.
+//! Each row of the state machine, as timed scenarios. By default the RTT is 125 ms, the deviation 1/64 s (both exact in
+//! the packets' floats), and a packet arrives every 10 ms.
 
 use super::super::smoothing::{SHIFTS, TEAR};
 use super::*;
@@ -8,7 +8,7 @@ use crate::Feedback;
 struct Scenario {
     m: TcpEmulation,
     now: Time,
-    /// What the next packet tells: the application has nothing behind it.
+    /// Flag of the next packet: the application has no more data.
     idle: bool,
     marked: bool,
 }
@@ -162,13 +162,13 @@ fn three_above_the_gap_are_a_loss_and_halve_after_an_rtt() {
     s.wait(1);
     assert_eq!(s.state(), State::AvoidanceReady);
     near(s.m.cwnd, 5.0);
-    // The hole below the packet that goes on belongs to what was waited out.
+    // The hole below the next packet belongs to the loss event that has been handled.
     s.packets([2, 14]);
     assert_eq!((s.state(), s.m.expected), (State::Avoidance, 15));
     near(s.m.cwnd, 5.2);
 }
 
-/// A reduction is taken back when the packet comes after all, and the next one is waited for as long.
+/// A reduction is undone when the packet arrives after all. The next missing packet is given as much time.
 #[test]
 fn a_packet_that_was_only_late_takes_its_loss_back() {
     let mut s = Scenario::new(64.0);
@@ -284,7 +284,7 @@ fn timeouts_back_off_until_a_clean_round() {
     s.wait(188);
     s.wait(125);
     near(s.m.timeout(), 0.375);
-    // Not a round: nothing arrives.
+    // No round ends: no packets arrive.
     s.m.state = State::SlowStart;
     s.m.due = s.now;
     s.wait(0);
@@ -298,7 +298,7 @@ fn timeouts_back_off_until_a_clean_round() {
     near(s.m.backoff, MAX_BACKOFF);
 }
 
-/// Time alone fires a timeout and the end of its wait, in their own time, however late it is told.
+/// A timeout and the end of its wait depend on time alone, even if ticks are late.
 #[test]
 fn late_ticks_change_nothing() {
     let mut s = Scenario::avoiding(10.0);
@@ -357,7 +357,7 @@ fn a_mark_is_a_loss_without_a_gap() {
     assert_eq!(s.state(), State::FastRecovery, "in a gap too");
 }
 
-/// The application's silence is no congestion, and its want of data no reason to grow.
+/// Idle time of the application is neither congestion nor a reason to grow.
 #[test]
 fn an_idle_application_neither_grows_nor_times_out() {
     let mut s = Scenario::avoiding(10.0);
@@ -366,7 +366,7 @@ fn an_idle_application_neither_grows_nor_times_out() {
     near(s.m.cwnd, 10.0);
     s.wait(60_000);
     assert_eq!(s.state(), State::Avoidance);
-    // But a gap after the silence waits its time.
+    // A gap after the idle time still waits for its timeout.
     s.idle = false;
     s.arrive(31);
     assert_eq!(s.state(), State::Gap);
@@ -382,7 +382,7 @@ fn old_packets_and_duplicates_change_nothing() {
     assert_eq!((s.m.expected, s.m.arrived), (3, 0));
 }
 
-/// Delay in place of loss: holes are nothing, the loop decides.
+/// Delay in place of loss: holes have no effect, the loop decides.
 #[test]
 fn by_delay_losses_change_nothing() {
     let delay = Some(Hysteresis::fixed(0.8, 1.2));

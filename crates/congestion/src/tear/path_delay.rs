@@ -1,27 +1,27 @@
-//! What a receiver learns of its path's own delay, for [`super::wireless`].
+//! The path's own delay, estimated at the receiver for [`super::wireless`].
 
 use super::sender_state::SenderState;
 use crate::Arrival;
 
 /// Share of the least RTT by which R1 lies above it.
 const SHARE: f64 = 0.12;
-/// Or so many packets' transmission times.
+/// Minimum of that distance in packets' transmission times.
 const PACKETS: f64 = 3.0;
-/// Or so many seconds.
+/// Minimum of that distance in seconds.
 const MIN_HALF_RTT_S: f64 = 0.002;
-/// Or so many times the noise; and the gain of its mean.
+/// Minimum of that distance as a multiple of the jitter; and the gain of the jitter's mean.
 const NOISE: f64 = 2.0;
 const NOISE_GAIN: f64 = 1.0 / 16.0;
 /// Kept of the allowance every [`SLOT`] seconds.
 const FORGET: f64 = 0.9;
 /// A slot of the sliding minimum, in seconds.
 const SLOT: f64 = 5.0;
-/// Slots of it.
+/// Slots of the sliding minimum.
 const SLOTS: usize = 6;
-/// Packets before the least of them is believed.
+/// Packets that a half RTT must have for a valid minimum.
 const FEW: u32 = 2;
 
-/// What is known of the path's own delay.
+/// Estimate of the path's own delay.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathDelay {
     /// Receiver's clock minus sender's, in seconds: only differences mean something.
@@ -41,7 +41,7 @@ pub(super) struct PathDelay {
     noise: f64,
     /// Delay above the base, in seconds.
     pub queued: f64,
-    /// Delay above the base that is not ours.
+    /// Delay above the base that other causes than the flow's own queue add, in seconds.
     pub foreign: f64,
 }
 
@@ -88,8 +88,8 @@ impl PathDelay {
         let packets = PACKETS * self.between.least().unwrap_or(0.0);
         let path = SHARE * self.least_rtt();
         let noise = NOISE * self.noise;
-        // A slow flow's packets may never stand in one queue, and a queue that comes and goes is no
-        // noise: not more than an RTT is believed.
+        // A slow flow's packets may never be queued together, and a queue that grows and drains is not jitter. So both
+        // are limited to an RTT.
         path.max(packets.max(noise).min(self.least_rtt())).max(MIN_HALF_RTT_S)
     }
 }
@@ -105,7 +105,7 @@ impl Least {
         let slot = &mut self.slots[0];
         *slot = Some(slot.map_or(x, |s| s.min(x)));
     }
-    /// The next slot begins; the oldest is forgotten, unless nothing else is known.
+    /// Begins the next slot and discards the oldest, unless it is the only one with a value.
     fn age(&mut self) {
         if self.slots[..SLOTS - 1].iter().any(Option::is_some) {
             self.slots.rotate_right(1);

@@ -1,11 +1,11 @@
-//! What arrived above a gap.
+//! Packets received above a gap.
 
 /// Ranges kept at most: a gap is over after three packets near it, and those far above it matter
 /// only if it is filled.
 const MAX_RANGES: usize = 16;
 
-/// Packet numbers above a gap, as few ranges `[from, to)` in rising order. What does not fit is
-/// forgotten, as if it had not come.
+/// Packet numbers above a gap, as a few ranges `[from, to)` in ascending order. Packets beyond its capacity are
+/// ignored, as if they had not arrived.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reassembly {
     ranges: Vec<(u64, u64)>,
@@ -18,7 +18,7 @@ impl Reassembly {
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
-    /// Keeps `seq`; false if it was there or there is no room.
+    /// Keeps `seq`; false if it is a duplicate or exceeds the capacity.
     pub fn insert(&mut self, seq: u64) -> bool {
         let at = self.ranges.partition_point(|r| r.1 < seq);
         let end = seq.saturating_add(1);
@@ -47,7 +47,7 @@ impl Reassembly {
     pub fn end(&self, least: u64) -> u64 {
         self.ranges.last().map_or(least, |r| r.1.max(least))
     }
-    /// Takes out the run that begins at `seq`; its end, or `seq` if there is none.
+    /// Removes the run that begins at `seq` and returns its end, or `seq` without such a run.
     pub fn take_run(&mut self, seq: u64) -> u64 {
         match self.ranges.first() {
             Some(r) if r.0 == seq => self.ranges.remove(0).1,

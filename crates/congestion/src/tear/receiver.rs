@@ -1,8 +1,8 @@
-//! The receiver side: the machine, and when to report.
+//! The receiver side: the state machine, and the time of reports.
 //!
-//! S4 says only that reports are much rarer than TCP's ACKs. Here: at once when the rate fell below
-//! what was last reported, otherwise once per RTT while packets come; every packet until a
-//! rate is known; and after four holes, so that the endpoint's ACK vector has room for them.
+//! Jayaram's thesis says only that reports are much rarer than TCP's ACKs. Here a report is sent at once if the rate
+//! fell below the last reported one, otherwise once per RTT while packets arrive. Before the first rate, every packet
+//! is reported. Four holes are reported at once, since the endpoint's ACK vector is limited.
 
 use super::emulation::{State, TcpEmulation};
 use crate::{Arrival, Feedback, ReceiverSide};
@@ -17,7 +17,7 @@ pub(super) struct Receiver {
     /// Packets per second in the last report.
     reported: f64,
     reported_at: Time,
-    /// A packet came since.
+    /// A packet has arrived since.
     fresh: bool,
     holes: u32,
     next: u64,

@@ -1,4 +1,4 @@
-//! The sender side: paces at the rate told, and slows down when nothing is told.
+//! The sender side: paces at the reported rate, and slows down without reports.
 
 use crate::{Ack, Controller, Feedback, Requirements, SendLimits, Sent};
 use narrows_base::{Duration, Rate, Time};
@@ -19,9 +19,9 @@ pub(super) struct Sender {
     srtt: f64,
     deviation: f64,
     rtt: f64,
-    /// The application has nothing behind the packet that leaves.
+    /// The application has no data after the packet that is being sent.
     idle: bool,
-    /// When the rate is halved unless a report comes; `NEVER` while nothing is under way.
+    /// Time at which the rate is halved without a report; `NEVER` while no packet is in flight.
     due: Time,
 }
 

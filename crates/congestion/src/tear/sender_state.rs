@@ -1,9 +1,9 @@
-//! What every packet tells the receiver: word 0 the SRTT, word 1 the deviation, word 2 the last
-//! RTT, all in seconds; word 3 is above zero where the application has nothing more to send.
+//! The sender's state in every packet: word 0 is the SRTT, word 1 the deviation, word 2 the last RTT, all in seconds.
+//! Word 3 is above zero if the application has no more data to send.
 
 use crate::Feedback;
 
-/// What the sender told in the last packet, made sane.
+/// The sender's state of the last packet, limited to valid values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SenderState {
     /// Smoothed RTT and its deviation in seconds; 0 is unknown.
@@ -11,12 +11,12 @@ pub(super) struct SenderState {
     pub deviation: f64,
     /// The last RTT measured, in seconds; 0 is unknown.
     pub rtt: f64,
-    /// The application had nothing more to send behind this packet.
+    /// The application had no more data after this packet.
     pub idle: bool,
 }
 
 impl SenderState {
-    /// Longest believed: beyond, a peer writes nonsense.
+    /// Largest valid RTT: higher values of a peer are capped.
     const MAX_RTT_S: f64 = 60.0;
     const MIN_RTT_S: f64 = 1e-6;
 

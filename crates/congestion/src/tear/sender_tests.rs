@@ -29,7 +29,7 @@ fn sent(s: &mut Sender, ms: u64) {
 fn it_starts_with_one_packet_per_rtt() {
     let mut s = Sender::new(1000);
     assert_eq!(rate(&s), 1.0);
-    // The receiver knows no RTT yet and says nothing.
+    // The receiver has no RTT yet and reports no rate.
     told(&mut s, 100, 0.0);
     assert_eq!(rate(&s), 10.0);
     told(&mut s, 200, 0.0);

@@ -1,29 +1,27 @@
-//! The rate of the emulated TCP, smoothed over epochs (S4 section 3.8).
+//! The rate of the emulated TCP, smoothed over epochs (Jayaram 2001, section 3.8).
 //!
-//! A round adds (window, RTT) to the open epoch; an epoch's sample is the sum of its windows over
-//! the sum of its RTTs. The rate is the larger of two weighted means: A1 over the last eight closed
-//! epochs, A0 with the open epoch in front, so that a good spell counts before it ends and a bad
-//! one not before it has lasted.
+//! A round adds (window, RTT) to the open epoch. An epoch's sample is the sum of its windows over the sum of its RTTs.
+//! The rate is the larger of two weighted means: A1 over the last eight closed epochs, A0 with the open epoch in front.
+//! So a rise of the rate counts before its epoch ends, a fall only afterwards.
 //!
-//! Choices: S4 lets A1 run from epoch k-1 to k-W-1 and A0 from k to k-W-1, one and two terms more
-//! than there are weights; here both have W = 8 terms. The open epoch is "large enough" from its
-//! first complete round. With fewer epochs than weights, the weights of those that exist are
-//! scaled to sum to one.
+//! Choices: the thesis lets A1 run from epoch k-1 to k-W-1 and A0 from k to k-W-1, one and two terms more than there
+//! are weights; here both have W = 8 terms. The open epoch is "large enough" from its first complete round. With fewer
+//! epochs than weights, the weights of those that exist are scaled to sum to one.
 //!
-//! Ours: *discounting*, as RFC 5348 section 5.5 has it for loss intervals. While the open epoch has
-//! more than twice the rounds of the closed ones' mean, those weigh less, down to a quarter. By the
-//! letter the open epoch never weighs more than w0: alone on a path the emulated window must then
-//! rise to many times what is really under way before the mean moves, the next loss halves a number
-//! that means nothing, and a series of losses and timeouts brings the mean down for the next climb.
+//! An addition of Narrows is *discounting*, as in RFC 5348 section 5.5 for loss intervals. While the open epoch has
+//! more than twice the rounds of the closed ones' mean, the weights of those fall, down to a quarter. Without it the
+//! open epoch never weighs more than w0. Alone on a path, the emulated window would then rise to many times the packets
+//! in flight before the mean moves. The next loss would halve a meaningless number, and a series of losses and timeouts
+//! would reduce the mean before the next rise.
 
 /// Weights, newest epoch first.
 pub(super) type Weights = [f64; 8];
 
-/// S4 table 3.1: those of TFRC, divided by 6.
+/// Jayaram 2001, table 3.1: the weights of TFRC, divided by 6.
 pub(super) const TEAR: Weights =
     [1.0 / 6.0, 1.0 / 6.0, 1.0 / 6.0, 1.0 / 6.0, 2.0 / 15.0, 1.0 / 10.0, 1.0 / 15.0, 1.0 / 30.0];
-/// S4 table 6.1: powers of two, so that a phone can shift instead of dividing. Its fifth entry is
-/// printed as 2/32, with which the sum is 33/32; 1/32 makes it one.
+/// Jayaram 2001, table 6.1: powers of two, so that a phone can shift instead of dividing. Its fifth entry is printed as
+/// 2/32, with which the sum is 33/32; with 1/32 it is one.
 pub(super) const SHIFTS: Weights =
     [1.0 / 2.0, 1.0 / 4.0, 1.0 / 8.0, 1.0 / 16.0, 1.0 / 32.0, 1.0 / 64.0, 1.0 / 128.0, 1.0 / 128.0];
 
@@ -60,7 +58,7 @@ impl History {
         }
     }
 
-    /// A round ended with this window and took (fictitiously) these seconds, above zero.
+    /// A round ended with this window and this (nominal) duration in seconds, above zero.
     pub fn round(&mut self, window: f64, seconds: f64) {
         self.windows += window;
         self.seconds += seconds;
@@ -186,8 +184,8 @@ mod tests {
         assert!((h.rate().unwrap() - 14.0).abs() < 1e-9, "a good one does not");
     }
 
-    /// Eight epochs of four rounds; the open one counts as before up to eight rounds, then the
-    /// others weigh 8/n, a quarter at least.
+    /// Eight epochs of four rounds. The open one counts as before up to eight rounds; beyond, the closed ones weigh
+    /// 8/n, a quarter at least.
     #[test]
     fn a_long_epoch_discounts_the_past() {
         let mut h = History::new(SHIFTS, true);

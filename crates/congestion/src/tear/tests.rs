@@ -1,4 +1,4 @@
-//! Sender and receiver sides of both variants: reports, and whatever a peer sends.
+//! Sender and receiver sides of both variants: reports, and arbitrary packets of a peer.
 
 use super::*;
 use crate::Ack;
@@ -50,7 +50,7 @@ fn every_packet_is_reported_until_a_rate_is_known() {
     assert!(receiver.feedback(a.now).number(0) > 10.0);
 }
 
-/// The receiver asks for less than the mean while the queue that the loss came from is there; S4's letter does not.
+/// The receiver requests less than the mean while the queue that caused the loss exists; the literal thesis does not.
 #[test]
 fn a_loss_to_a_full_queue_asks_for_less_until_it_has_gone() {
     let rates = |spec: &str| {
@@ -73,7 +73,7 @@ fn a_loss_to_a_full_queue_asks_for_less_until_it_has_gone() {
     assert!(full > 0.9, "{full}");
 }
 
-/// A growing window is told once per RTT, a falling rate at once.
+/// A growing window is reported once per RTT, a falling rate at once.
 #[test]
 fn reports_are_rare_and_bad_news_travels_at_once() {
     let mut receiver = receiver("tear");
@@ -92,7 +92,7 @@ fn reports_are_rare_and_bad_news_travels_at_once() {
     assert!(reports.len() <= most && reports.len() > most * 9 / 10, "{}", reports.len());
 }
 
-/// The ACK vector has room for few holes.
+/// The ACK vector holds only a few holes.
 #[test]
 fn four_holes_are_reported() {
     let mut receiver = receiver("tear-wireless");
@@ -161,8 +161,8 @@ proptest! {
         ..Default::default()
     })]
 
-    /// Whatever arrives (duplicates, disorder, gaps up to 2^40, absurd times and words), the
-    /// receiver's rate is finite, the sender's positive, ticks lie ahead, and nothing panics.
+    /// With any arrivals (duplicates, disorder, gaps up to 2^40, absurd times and words), the receiver's rate is
+    /// finite, the sender's positive, ticks lie ahead, and the code does not panic.
     #[test]
     fn nothing_that_arrives_breaks_either_half(events in events()) {
         for spec in SPECS {

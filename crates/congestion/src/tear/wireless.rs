@@ -1,71 +1,67 @@
-//! Delay in place of loss: the hysteresis loop of S4 section 6.5, and thresholds that adapt.
+//! Delay in place of loss: the hysteresis loop of Jayaram 2001, section 6.5, and thresholds that adapt.
 //!
-//! Below R1 the window grows, above R2 it is cut once per RTT, between them whatever was begun goes
-//! on. S4 fixes R1 = 800 ms and R2 = 1200 ms of RTT, which fits one network, and leaves thresholds
-//! that fit all for later. These do:
+//! Below R1 the window grows, above R2 it is halved once per RTT, and in between the last direction continues. The
+//! thesis fixes R1 = 800 ms and R2 = 1200 ms of RTT, which fits one network, and leaves thresholds for all networks to
+//! future work. These adapt:
 //!
-//! - The delay judged is the way there alone, from the sender's stamps and the receiver's clock,
-//!   above the least of the last 25 to 30 s: it is as old as the packet, and queues on the way back
-//!   and clocks that disagree do not disturb it. The least ages, so a new route or radio state is
-//!   learned.
-//! - A radio link's delay varies from packet to packet. A queue does not: so the least of the last
-//!   half to whole RTT counts, four packets or more; and what still differs between one half RTT and
-//!   the next, twice the mean of it, lies below R1.
-//! - R1 lies 0.12 of the least RTT above the base, or three packets' transmission times where that
-//!   is more; R2 twice as far. So a buffer of a third of the bandwidth-delay product, or of eight
-//!   packets, is enough to be heard before it loses.
-//! - A cut does not wait for the average: while DOWN the rate is half of what arrived when DOWN began.
-//!   A queue of ours is then served at the other half, in twice its delay. So the next cut comes only
-//!   when that time and two RTTs are over, and only if the delay is still above R1.
-//! - A delay that does not yield is not ours. If after that time it is above half of its peak, it is
-//!   a radio link's slow variation, a new route, or another's queue: both thresholds move up by it,
-//!   and the window returns to what arrived per RTT. Every 5 s a tenth of the allowance is
-//!   forgotten, and half of it when a delay does yield.
-//! - Beside another's queue delay cannot keep it short, and reacting to delay alone would starve. So
-//!   while there is an allowance larger than the margins, a loss at a delay above half of it cuts the
-//!   window once, as in TEAR.
-//! - A buffer can be too short for R2: a DSL line's five packets are. So without an allowance, a loss
-//!   cuts the window once where the least delay of each RTT has been above R1 for ten of them: in a
-//!   longer buffer a queue that stands so long has grown to R2, so this one is at the buffer's end,
-//!   and what is lost is its overflow. Other losses change nothing.
-//! - Where a buffer is too short to be heard nothing would stop the growth, and a queue that never
-//!   empties would in the end be taken for the path's own delay. So where a fifth of the last few
-//!   hundred packets is missing, more than a radio link worth using loses, the window is cut once and
-//!   the count goes on from zero.
+//! - The delay is the forward delay alone, from the sender's stamps and the receiver's clock, above the smallest of the
+//!   last 25 to 30 s. So it is as recent as the packet, and neither queues on the return path nor the clocks' offset
+//!   disturb it. The smallest delay expires, so a new route or radio state is measured.
+//! - A radio link's delay varies from packet to packet, a queue's does not. So the smallest delay of the last half to
+//!   whole RTT counts, over four packets or more. The remaining difference between consecutive half RTTs, twice its
+//!   mean, lies below R1.
+//! - R1 lies 0.12 of the smallest RTT above the base, or three packets' transmission times if that is more; R2 twice as
+//!   far. So a buffer of a third of the BDP, or of eight packets, is large enough for the delay to reach R2 before it
+//!   overflows.
+//! - A reduction does not wait for the average: while DOWN the rate is half of the arrival rate when DOWN began. A
+//!   queue of the flow itself then drains in twice its delay. So the next reduction follows only after that time and
+//!   two RTTs, and only if the delay is still above R1.
+//! - A delay that does not fall has another cause. If after that time it is above half of its peak, it is attributed to
+//!   a radio link's slow variation, a new route, or another flow's queue. Then both thresholds move up by it, and the
+//!   window returns to the packets that arrived per RTT. This allowance decays by a tenth every 5 s, and by half when a
+//!   delay falls.
+//! - Beside another flow's queue, a flow cannot keep the delay short, and would starve if it reacted to delay alone. So
+//!   while the allowance is larger than the margins, a loss at a delay above half of it reduces the window once, as in
+//!   TEAR.
+//! - A buffer can be too short for R2, such as a DSL line's five packets. So without an allowance, a loss reduces the
+//!   window once if the smallest delay of each RTT has been above R1 for ten of them. In a longer buffer such a queue
+//!   would have grown to R2, so this buffer is full, and the loss is its overflow. Other losses have no effect.
+//! - In a buffer too short even for R1, the growth would not stop. A queue that never empties would finally count as
+//!   the path's own delay. So if a fifth of the last few hundred packets is missing, more than on any usable radio
+//!   link, the window is reduced once and the count restarts from zero.
 //!
-//! With either kind the rate is at most 1.5 times what arrives. In the first slow start the average of
-//! arrivals still remembers packets that left once per round trip, so fixed thresholds are without
-//! the bound there; with adaptive ones two flows would crowd others out of a buffer of ten packets
-//! before they know its delay. By S4's letter nothing limits it
-//! where no buffer is as long as R2: at 10 Mbit/s and 40 ms five sixths of what it sent were dropped.
-//! Fixed thresholds are for the networks that they were measured on.
+//! With either kind the rate is at most 1.5 times the arrival rate. In the first slow start the average of arrivals
+//! still includes packets that were sent once per round trip, so fixed thresholds are without the bound there. With
+//! adaptive ones, two flows without the bound would displace other flows from a buffer of ten packets before they have
+//! measured its delay. The thesis has no limit for buffers shorter than R2: at 10 Mbit/s and 40 ms five sixths of the
+//! sent packets were dropped. Fixed thresholds are for the networks that they were measured on.
 
 use super::path_delay::PathDelay;
 use super::sender_state::SenderState;
 use crate::Arrival;
 use narrows_base::Time;
 
-/// R2 is so many times as far above the base as R1.
+/// Distance of R2 from the base as a multiple of R1's.
 const SPREAD: f64 = 2.0;
-/// A share of missing packets that is congestion whatever the delay says; and the gain of its mean.
+/// Share of missing packets that counts as congestion at any delay; and the gain of its mean.
 const MISSING: f64 = 0.2;
 const MISSING_GAIN: f64 = 1.0 / 256.0;
-/// A number is missing, and not late, once the one so far above it has come.
+/// A missing number counts as lost, not late, once a packet this far above it has arrived.
 const REORDERED: u64 = 3;
 /// Round trips for which a queue has stood above R1 when losses are its overflow.
 const STANDS: f64 = 10.0;
 /// The rate is at most this times the rate of arrivals.
 const MAX_RATE: f64 = 1.5;
 
-/// The loop.
+/// State of the loop.
 #[derive(Clone, Debug)]
 pub(super) struct Hysteresis {
     thresholds: Thresholds,
-    /// In mode DOWN: the window is cut once per RTT.
+    /// In mode DOWN: the window is halved once per RTT.
     down: bool,
-    /// Of the adaptive thresholds: a cut that something else than delay asks for.
+    /// Of the adaptive thresholds: a reduction for another reason than delay is due.
     once: bool,
-    /// A wait after a cut for DOWN has begun.
+    /// The wait after a reduction for DOWN has begun.
     waiting: bool,
     /// When DOWN began: the delay, and arrivals per second.
     before: f64,
@@ -74,7 +70,7 @@ pub(super) struct Hysteresis {
     now: f64,
     /// Smoothed share of missing packets.
     missing: f64,
-    /// The lowest number missing, not yet judged.
+    /// The lowest missing number that may still be late.
     hole: Option<u64>,
     next: u64,
     /// Since when the delay has been above R1, if it is.
@@ -95,7 +91,7 @@ enum Thresholds {
 }
 
 impl Hysteresis {
-    /// S4's: RTTs in seconds.
+    /// The thesis's thresholds: RTTs in seconds.
     pub fn fixed(r1: f64, r2: f64) -> Hysteresis {
         Hysteresis::of(Thresholds::Fixed { r1, r2: r2.max(r1), rtt: 0.0 })
     }
@@ -128,15 +124,15 @@ impl Hysteresis {
     pub fn is_down(&self) -> bool {
         self.down
     }
-    /// Whether the window is to be cut.
+    /// Whether the window must be reduced.
     pub fn wants_cut(&self) -> bool {
         self.down || self.once
     }
-    /// Whether the wait after a cut can end because the queue is gone.
+    /// Whether the wait after a reduction can end because the queue has drained.
     pub fn has_yielded(&self) -> bool {
         self.is_adaptive() && self.waiting && !self.down
     }
-    /// The delay judged, R1 and R2, in seconds: RTTs if fixed, above the base if adaptive.
+    /// The delay, R1 and R2, in seconds: RTTs if fixed, above the base if adaptive.
     pub fn judged(&self) -> (f64, f64, f64) {
         match &self.thresholds {
             Thresholds::Fixed { r1, r2, rtt } => (*rtt, *r1, *r2),
@@ -146,7 +142,7 @@ impl Hysteresis {
             }
         }
     }
-    /// Most packets per second where they come `between` seconds apart; `opening` is the first slow
+    /// Highest rate in packets per second if packets arrive `between` seconds apart; `opening` is the first slow
     /// start.
     pub fn most(&self, between: f64, opening: bool) -> f64 {
         match opening && !self.is_adaptive() {
@@ -154,7 +150,7 @@ impl Hysteresis {
             false => MAX_RATE / between.max(1e-9),
         }
     }
-    /// Most packets per second for now: while DOWN, half of what arrived before.
+    /// Highest rate in packets per second: while DOWN, half of the earlier arrival rate.
     pub fn drain(&self) -> f64 {
         if self.is_adaptive() && self.down { self.arrivals / 2.0 } else { f64::INFINITY }
     }
@@ -176,7 +172,7 @@ impl Hysteresis {
         } else if delay < r1 && self.down {
             self.down = false;
             if let Thresholds::Adaptive(path) = &mut self.thresholds {
-                // What yields is ours: it needs no allowance.
+                // A delay that falls was the flow's own queue: it needs no allowance.
                 path.foreign /= 2.0;
             }
         }
@@ -192,7 +188,7 @@ impl Hysteresis {
         }
     }
 
-    /// Counts what is missing: much of it, or any beside another's queue, is congestion.
+    /// Counts missing packets. A large share of them, or any beside another flow's queue, is congestion.
     fn count(&mut self, a: &Arrival) {
         if self.hole == Some(a.seq) {
             self.hole = None;
@@ -228,14 +224,14 @@ impl Hysteresis {
         }
     }
 
-    /// The wait for a cut begins; how long it takes, in seconds, unless the delay yields.
+    /// Begins the wait for a reduction. Returns its length in seconds, unless the delay falls earlier.
     pub fn begin_cut(&mut self, rtt: f64) -> f64 {
         self.once = false;
         if !self.is_adaptive() || !self.down {
             return rtt;
         }
         self.waiting = true;
-        // The slower rate is seen an RTT from now, and the least of an RTT an RTT later.
+        // The slower rate arrives an RTT from now, and the smallest delay of an RTT an RTT later.
         2.0 * rtt + 2.0 * self.before.max(rtt)
     }
 

@@ -7,7 +7,7 @@ use super::*;
 use crate::Feedback;
 use narrows_base::{Duration, Time};
 
-/// A path whose one-way delay the test sets; times in milliseconds.
+/// A path with a one-way delay that the test sets; times in milliseconds.
 struct Scenario {
     h: Hysteresis,
     now: f64,
@@ -69,7 +69,7 @@ fn fixed_thresholds_keep_the_mode_between_them() {
     }
 }
 
-/// RTT 125 ms told smoothed, the last sample above R2, then between, then below R1.
+/// Reported smoothed RTT 125 ms; the last sample is above R2, then in between, then below R1.
 #[test]
 fn down_cuts_once_per_rtt_until_below_r1() {
     let mut m =
@@ -122,7 +122,7 @@ fn thresholds_fit_the_path() {
     }
 }
 
-/// Delays drawn anew for every packet, up to the path's own, move nothing.
+/// Delays that are random for every packet, up to the path's own, have no effect.
 #[test]
 fn a_jittery_path_is_not_a_queue() {
     let mut s = Scenario::new(20.0, 1.0);
@@ -132,7 +132,7 @@ fn a_jittery_path_is_not_a_queue() {
     }
 }
 
-/// A queue of ours: the cut halves what arrives, and it is gone before the wait is over.
+/// The flow's own queue: the reduction halves the arrivals, and the queue is empty before the wait is over.
 #[test]
 fn a_delay_that_yields_is_ours() {
     let mut s = Scenario::new(100.0, 2.0);

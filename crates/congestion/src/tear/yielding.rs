@@ -1,25 +1,25 @@
-//! After an emulated halving: less than the mean, until the queue that caused it has gone.
+//! After an emulated halving: less than the mean, until the queue that caused it has drained.
 //!
-//! S4 assumes that a window's chance to lose a packet does not depend on how fast it is sent (section 3.3). A full queue
-//! is otherwise: the TCP that is emulated halves and lets it drain, while the mean over epochs goes on filling it, loses
-//! more, and is halved again for the same queue. So for up to two round trips after a halving, or until half of the
-//! delay that the queue added has gone, the rate is at most 0.6 of the mean. Losses without a queue change nothing.
+//! Jayaram 2001 assumes that the loss rate does not depend on the sending rate (section 3.3). With a full queue it
+//! does. The emulated TCP halves its window and lets the queue drain, while the mean over epochs goes on filling it,
+//! loses more, and is halved again for the same queue. So the rate is at most 0.6 of the mean for up to two round trips
+//! after a halving, or until half of the queueing delay is gone. Losses without a queue have no such effect.
 //!
-//! Alone on 1.5 Mbit/s, 60 ms with one bandwidth-delay product of buffer it fills 0.98 of the path so (0.89 without), and
-//! rates change no more from second to second. 0.7 of the lost window for three round trips gives a little more beside
-//! web traffic (0.73 of TCP's rate, not 0.68), but then the rate changes a quarter more.
+//! Alone on 1.5 Mbit/s, 60 ms with one BDP of buffer it thus fills 0.98 of the path (0.89 without), and the variation
+//! of the rate from second to second does not grow. 0.7 of the lost window for three round trips gives a little more
+//! beside web traffic (0.73 of TCP's rate, not 0.68), but then the rate varies a quarter more.
 
 use super::sender_state::SenderState;
 use narrows_base::Time;
 
-/// Of the mean, at most.
+/// Highest rate as a share of the mean.
 const SHARE: f64 = 0.6;
-/// The queue has gone when so much of the delay that it added is left.
+/// Share of the queueing delay at which the queue counts as drained.
 const LEFT: f64 = 0.5;
-/// Longest, in round trips: others may keep the queue full.
+/// Longest duration in round trips: other flows may keep the queue full.
 const MAX_ROUND_TRIPS: f64 = 2.0;
 
-/// Whether the flow yields, and how much it may send meanwhile.
+/// Limits the rate after a halving.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Yielding {
     /// Smallest RTT in seconds; 0 before the first.
@@ -29,15 +29,15 @@ pub(super) struct Yielding {
 
 #[derive(Clone, Copy, Debug)]
 struct Queue {
-    /// At most so many packets per second …
+    /// Highest rate in packets per second.
     rate: f64,
-    /// … until an RTT of at most so many seconds is told, or this time.
+    /// The limit ends at an RTT of at most this many seconds, or at `until`.
     gone: f64,
     until: Time,
 }
 
 impl Yielding {
-    /// The sender's state came with a packet.
+    /// Takes the sender's state from a packet.
     pub fn observe(&mut self, now: Time, told: &SenderState) {
         if told.rtt <= 0.0 {
             return;
@@ -46,7 +46,7 @@ impl Yielding {
         self.queue = self.queue.filter(|q| told.rtt > q.gone && now <= q.until);
     }
 
-    /// A loss halves the window, whose mean is this rate in packets per second.
+    /// A loss halves the window; its mean is this rate in packets per second.
     pub fn begin(&mut self, now: Time, mean: f64, told: &SenderState) {
         let rtt = told.rtt.max(told.srtt);
         let gone = self.least + LEFT * (rtt - self.least);

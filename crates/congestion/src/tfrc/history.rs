@@ -9,7 +9,7 @@ const MIN_DISCOUNT: f64 = 0.5;
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     packets: f64,
-    /// DF_i: what long intervals after it left of its weight.
+    /// DF_i: the factor on its weight after later long intervals.
     discount: f64,
 }
 
@@ -21,9 +21,9 @@ pub(super) struct History {
     /// ns-2: a loss event folds in the discount that the last report used, not a fresh one.
     ns2: bool,
     closed: VecDeque<Interval>,
-    /// The packet whose loss began I_0.
+    /// The first lost packet of I_0.
     start: u64,
-    /// DF: what I_0 leaves of the others' weights.
+    /// DF: the factor that I_0 applies to the other weights.
     discount: f64,
 }
 
@@ -64,12 +64,12 @@ impl History {
         self.closed.truncate(self.weights.len());
         self.start = start;
     }
-    /// Length of I_0 when `top` is the highest packet that came.
+    /// Length of I_0 up to `top`, the highest packet number received.
     pub fn open(&self, top: u64) -> f64 {
         top.saturating_sub(self.start) as f64
     }
-    /// I_mean: the mean loss interval when `top` is the highest packet that came; `None` before
-    /// the first loss event.
+    /// I_mean: the mean loss interval up to `top`, the highest packet number received; `None` before the first loss
+    /// event.
     pub fn mean(&mut self, top: u64) -> Option<f64> {
         if self.closed.is_empty() {
             return None;
@@ -98,7 +98,7 @@ impl History {
         }
         Some(without.max(sum / weight))
     }
-    /// p: the loss event rate when `top` is the highest packet that came.
+    /// p: the loss event rate up to `top`, the highest packet number received.
     pub fn loss_event_rate(&mut self, top: u64) -> f64 {
         self.mean(top).map_or(0.0, |mean| 1.0 / mean.max(1.0))
     }

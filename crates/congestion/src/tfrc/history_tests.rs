@@ -15,7 +15,7 @@ fn weights_are_the_rfcs() {
     }
 }
 
-/// S1 figure 6.2: a loss every 100, 20 or 10 packets gives exactly that mean.
+/// Choi 2006, figure 6.2: a loss every 100, 20 or 10 packets gives exactly that mean.
 #[test]
 fn a_constant_period_is_found_exactly() {
     for ns2 in [false, true] {

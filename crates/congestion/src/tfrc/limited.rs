@@ -1,20 +1,20 @@
-//! Whether the sender was data-limited over what a report covers: RFC 5348 section 8.2.1.
+//! Whether the sender was data-limited over the interval of a report: RFC 5348 section 8.2.1.
 
 use narrows_base::Time;
 
-/// Keeps two moments at which the sender had more to send than it might: the first after the last
-/// report's interval, and the first after the last report itself came.
+/// Keeps two times at which the sender was not data-limited: the first after the last report's interval, and the first
+/// after the last report's arrival.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limited {
     first: Option<Time>,
     second: Option<Time>,
-    /// End of the last report's interval (a send time), and when that report came.
+    /// End of the last report's interval (a send time), and arrival time of that report.
     end: Option<Time>,
     came: Option<Time>,
 }
 
 impl Limited {
-    /// The sender sent all that it might, and had more.
+    /// The sender has sent all that its rate permits, and has more data.
     pub fn not_limited(&mut self, now: Time) {
         if self.first.is_none_or(|f| Some(f) <= self.end) {
             self.first = Some(now);
@@ -22,7 +22,8 @@ impl Limited {
             self.second = Some(now);
         }
     }
-    /// A report came at `now` and covers what was sent up to `end`: was all of it data-limited?
+    /// A report arrived at `now` and covers packets sent up to `end`. Returns whether all of the interval was
+    /// data-limited.
     pub fn report(&mut self, now: Time, end: Time) -> bool {
         let begin = self.end;
         let end = begin.map_or(end, |b| b.max(end));

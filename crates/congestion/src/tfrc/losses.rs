@@ -1,12 +1,12 @@
 //! From arrivals to lost packets to loss events: RFC 5348 sections 5.1 and 5.2.
 //!
-//! Whatever numbers a peer sends, the work for one packet and the memory are bounded: what is
-//! missing, and what was lost of late, is kept as ranges, at most [`MAX_GAPS`] of them, and the loss
-//! events within one range are counted by arithmetic.
+//! With any packet numbers of a peer, the work for one packet and the memory are bounded. Missing and recently lost
+//! packets are kept as ranges, at most [`MAX_GAPS`] of them, and the loss events within one range are computed, not
+//! enumerated.
 
 use std::collections::VecDeque;
 
-/// Ranges of missing numbers that wait for late packets at most, and of lost ones that are remembered.
+/// Most ranges of missing numbers that wait for late packets, and most recently lost ones that are kept.
 const MAX_GAPS: usize = 64;
 
 /// An arrival: its number, and its time in seconds.
@@ -24,13 +24,13 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// When packet `seq` would have come, on a line between its neighbours (section 5.2).
+    /// Time at which packet `seq` would have arrived, on a line between its neighbours (section 5.2).
     pub fn time(&self, seq: u64) -> f64 {
         let (a, b) = (self.before, self.after);
         let share = seq.saturating_sub(a.0) as f64 / b.0.saturating_sub(a.0).max(1) as f64;
         a.1 + (b.1 - a.1) * share
     }
-    /// The first missing number whose time is later than `t`.
+    /// The first missing number with a time later than `t`.
     pub fn first_after(&self, t: f64) -> Option<u64> {
         let (a, b) = (self.before, self.after);
         let each = (b.1 - a.1) / b.0.saturating_sub(a.0).max(1) as f64;
@@ -51,14 +51,14 @@ impl Gap {
     }
 }
 
-/// Finds what is missing for good: when `reorder` later packets came (NDUPACK), and none came for a
-/// time where the path reorders. It notices a packet that comes after that.
+/// Detects lost packets: `reorder` later packets must have arrived (NDUPACK), and on a path that reorders, a waiting
+/// time must have passed. It also detects packets that arrive after that.
 #[derive(Clone, Debug)]
 pub(super) struct Detector {
     reorder: u32,
     top: Option<Mark>,
     gaps: VecDeque<Gap>,
-    /// What was lost of late, in rising order.
+    /// Recently lost ranges, in ascending order.
     lost: VecDeque<Gap>,
 }
 
@@ -67,12 +67,12 @@ impl Detector {
         let (gaps, lost) = (VecDeque::new(), VecDeque::new());
         Detector { reorder: reorder.max(1), top: None, gaps, lost }
     }
-    /// The highest number that came.
+    /// The highest number received.
     pub fn top(&self) -> u64 {
         self.top.map_or(0, |t| t.0)
     }
-    /// Packet `seq` came at `at`, for the first time. If it had been lost: how long ago the first later one
-    /// came. Then ask [`lost`](Detector::lost).
+    /// Packet `seq` arrived at `at`, for the first time. If it had been counted as lost, returns the time since the
+    /// first later one arrived. Call [`lost`](Detector::lost) next.
     pub fn arrive(&mut self, seq: u64, at: f64) -> Option<f64> {
         let Some(top) = self.top else {
             self.top = Some((seq, at));
@@ -106,7 +106,7 @@ impl Detector {
         }
         late
     }
-    /// The next range that is lost now, in rising order, where missing packets are waited for as long as `window`.
+    /// The next range that is now lost, in ascending order, if missing packets get `window` seconds.
     pub fn lost(&mut self, now: f64, window: f64) -> Option<Gap> {
         let front = self.gaps.front()?;
         let waits = window > 0.0 && self.gaps.len() <= MAX_GAPS;

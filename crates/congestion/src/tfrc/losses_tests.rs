@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// What is lost, in order, when these come a millisecond apart.
+/// Lost ranges, in order, if these numbers arrive a millisecond apart.
 fn lost(reorder: u32, arrivals: &[u64]) -> Vec<(u64, u64)> {
     let mut d = Detector::new(reorder);
     let mut out = Vec::new();
@@ -31,7 +31,7 @@ fn reordering_within_three_is_no_loss() {
     assert_eq!(lost(3, &[0, 2, 3, 4, 1, 5, 6, 7]), [(1, 2)]);
 }
 
-/// Where a window is given, three later packets are no loss before it is over.
+/// With a window, three later packets indicate no loss before it has passed.
 #[test]
 fn late_packets_are_noticed_and_waited_for() {
     let mut d = Detector::new(3);
@@ -58,8 +58,8 @@ fn a_loss_has_the_time_between_its_neighbours() {
 }
 
 proptest! {
-    /// Any numbers: few ranges wait, each missing number is lost at most once, and
-    /// none that came before it was lost.
+    /// Any numbers: few ranges wait, each missing number is lost at most once, and no number that arrived before is
+    /// lost.
     #[test]
     fn memory_is_bounded_and_losses_are_true(
         steps in prop::collection::vec((0u64..12, any::<bool>(), 0u64..u64::MAX / 4), 1..300),

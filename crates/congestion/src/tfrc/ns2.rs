@@ -1,13 +1,16 @@
-//! The sender side as ns-2.35's `Agent/TFRC` has it, at that version's defaults.
+//! The sender side as in ns-2.35's `Agent/TFRC`, at that version's defaults.
 //!
-//! It differs from RFC 5348 in: 300 B/s before the first report, then W_init/R until the third;
-//! R with a gain of 1/20 (`df_` 0.95); t_RTO from TCP's integer estimator with ticks of 0.1 s; in
-//! slow start, where the rate doubles per RTT, the pacing rises packet by packet to the
-//! new rate, each report releases a packet at once, and a rate above twice X_recv falls to X_recv;
-//! below the equation the rate rises by s/R per RTT, at most 2 s/R at once, and does not jump; the
-//! limit is 2 X_recv of the last report alone, at least s/R; the nofeedback timer is
-//! max(2R, 2s/X), halves the rate and releases a packet; a gap is fixed when the packet before it
-//! leaves, so that a new rate counts from the next packet on; a rate cap of 25 MB/s.
+//! Differences from RFC 5348:
+//!
+//! - It sends 300 B/s before the first report, then W_init/R until the third.
+//! - R has a gain of 1/20 (`df_` 0.95); t_RTO is from TCP's integer estimator with ticks of 0.1 s.
+//! - In slow start, where the rate doubles per RTT, the pacing rises packet by packet to the new rate, each report
+//!   releases a packet at once, and a rate above twice X_recv falls to X_recv.
+//! - Below the equation the rate rises by s/R per RTT, at most 2 s/R at once, and does not jump.
+//! - The limit is 2 X_recv of the last report alone, at least s/R.
+//! - The nofeedback timer is max(2R, 2s/X), halves the rate and releases a packet.
+//! - A gap is fixed when the packet before it is sent, so a new rate counts from the next packet on.
+//! - The rate is at most 25 MB/s.
 
 use super::Options;
 use crate::feedback::Feedback;
@@ -22,9 +25,9 @@ const MAX_RATE: f64 = 25_000_000.0;
 const TICK: f64 = 0.1;
 /// `ssmult_`.
 const SLOW_START: f64 = 2.0;
-/// `scmult_`: what a conservative sender without losses may send of X_recv.
+/// `scmult_`: limit of a conservative sender without losses, as a multiple of X_recv.
 const WITHOUT_LOSS: f64 = 1.5;
-/// Bytes per second at least: there is no floor in ns-2.
+/// Lowest rate in bytes per second; ns-2 has no lower bound.
 const MIN_RATE: f64 = 0.125;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,10 +42,10 @@ pub(super) struct Sender {
     options: Options,
     phase: Phase,
     rate: f64,
-    /// Where the rise to `rate` has come in slow start, and by how much it rises per packet.
+    /// Present pacing rate of the rise to `rate` in slow start, and its step per packet.
     risen: f64,
     rise: f64,
-    /// The rate of the gap after the packet that left last; infinite releases one at once.
+    /// The rate of the gap after the last packet; infinite releases one at once.
     gap: f64,
     rtt: f64,
     rtt_now: f64,
@@ -51,19 +54,19 @@ pub(super) struct Sender {
     srtt: i64,
     rttvar: i64,
     rto: f64,
-    /// Limits from the last report: in slow start, and later; 0 is none known.
+    /// Limits from the last report: in slow start, and later; 0 before the first report.
     slow_limit: f64,
     limit: f64,
     changed: f64,
-    /// Reports that came and timers that expired; whether a report ever came.
+    /// Number of reports and timer expiries; whether a report has ever arrived.
     round: u64,
     heard: bool,
     urgent: bool,
     timer: Time,
     p: f64,
     recv: f64,
-    /// Whether the application has nothing to send, since before the timer was set, and until
-    /// when it last had nothing.
+    /// Whether the application is out of data, whether it has been since before the timer was set, and the end of the
+    /// last such time.
     limited: bool,
     all_idle: bool,
     limited_until: f64,

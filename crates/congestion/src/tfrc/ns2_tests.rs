@@ -77,7 +77,7 @@ fn slow_start_rises_packet_by_packet() {
     }
     s.send();
     assert!(close(s.packets_per_second(), 80.0));
-    // Less than half arrives: the rate falls to what does.
+    // Less than half arrives: the rate falls to the receive rate.
     s.report(0.0, 30_000.0, 0.0, 100);
     assert!(close(s.sender.rate, 30_000.0), "{}", s.sender.rate);
 }
@@ -137,7 +137,7 @@ fn silence_halves_and_a_gap_once_begun_is_kept() {
     assert!(s.packets_per_second() < gap);
     let (before, set) = (s.sender.rate, s.now);
     s.now = s.sender.next_tick();
-    // max(2R, 2s/X) with X as it was when the report came.
+    // max(2R, 2s/X) with X at the arrival of the report.
     assert!(s.now.since(set) >= Duration::from_millis(199));
     s.sender.on_tick(s.now);
     assert!(close(s.sender.rate, before / 2.0));

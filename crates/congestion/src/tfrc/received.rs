@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-/// Arrivals remembered at most: beyond, the rate is taken over as many as these.
+/// Most arrivals that are kept; at higher rates, the rate is computed over these.
 const MAX_ARRIVALS: usize = 8192;
 
-/// What came, for as long as a round-trip time, and since the last report. Times in seconds.
+/// Arrivals of the last round-trip time, and since the last report. Times in seconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Received {
     first: Option<u64>,
@@ -22,14 +22,14 @@ impl Received {
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }
-    /// The number of the packet that came first.
+    /// The number of the packet that arrived first.
     pub fn first(&self) -> u64 {
         self.first.unwrap_or(0)
     }
     pub fn last_report(&self) -> f64 {
         self.last_report
     }
-    /// Whether anything came since the last report.
+    /// Whether a packet has arrived since the last report.
     pub fn since_report(&self) -> bool {
         self.since > 0
     }
@@ -38,7 +38,7 @@ impl Received {
         self.rates[0].max(self.rates[1])
     }
 
-    /// A packet came.
+    /// A packet arrived.
     pub fn take(&mut self, now: f64, seq: u64, bytes: u32, rtt: f64) {
         self.first.get_or_insert(seq);
         self.since = self.since.saturating_add(u64::from(bytes));
@@ -70,7 +70,7 @@ impl Received {
         self.recent_bytes as f64 / span
     }
 
-    /// A report leaves: its rate.
+    /// A report is sent: returns its rate.
     pub fn report(&mut self, now: f64, rtt: f64) -> f64 {
         let rate = self.rate(now, rtt);
         self.rates = [rate, self.rates[0]];

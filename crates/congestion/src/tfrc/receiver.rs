@@ -1,16 +1,15 @@
-//! The receiver side: loss event rate, receive rate, and when to report (RFC 5348 section 6).
+//! The receiver side: loss event rate, receive rate, and the time of reports (RFC 5348 section 6).
 //!
-//! A report says p, X_recv in bytes per second, and news: with preset `rfc` the loss events since
-//! the last report, with `ns2` the packets lost since.
+//! A report has p, X_recv in bytes per second, and new losses: with preset `rfc` the loss events since the last report,
+//! with `ns2` the lost packets since then.
 //!
-//! A packet that comes after it was counted as lost fills the hole (section 5.1): when all losses of the newest loss
-//! event have come, the event is taken back. From then on missing packets are waited for ([`ReorderingWindow`]).
+//! A packet that arrives after it was counted as lost fills the hole (section 5.1). When all losses of the newest loss
+//! event have arrived, the event is undone. From then on missing packets get more time ([`ReorderingWindow`]).
 //!
-//! Preset `ns2` differs: what was lost stays so; an RTT is counted between send times, not arrivals; a new loss event
-//! also needs a newer report round than the last; a report leaves with the first arrival an RTT
-//! after the last report, or by a timer of 1.5 RTT; the first interval follows from the receive
-//! rate of that moment alone, its event lasts from the packet that revealed it, and I_0 begins
-//! where the last report ended.
+//! Preset `ns2` differs: losses are final; an RTT is counted between send times, not arrivals; a new loss event also
+//! needs a newer report round than the last. A report is sent with the first arrival an RTT after the last report, or
+//! by a timer of 1.5 RTT. The first interval follows from the present receive rate alone, its event lasts from the
+//! packet that revealed it, and I_0 begins where the last report ended.
 
 use super::history::History;
 use super::losses::{Detector, Gap};
@@ -20,7 +19,7 @@ use crate::feedback::{Arrival, Feedback, ReceiverSide};
 use crate::reordering::ReorderingWindow;
 use narrows_base::{Duration, Time};
 
-/// What was before the newest loss event, and its losses: from this packet on, so many that have not come.
+/// State before the newest loss event, and its losses: those from this packet on that have not arrived.
 #[derive(Clone, Debug)]
 struct Undo {
     history: History,
@@ -38,19 +37,19 @@ pub(super) struct Receiver {
     history: History,
     undo: Option<Undo>,
     received: Received,
-    /// What the sender said last: R and t_RTO in seconds, 0 if unknown; its round.
+    /// The sender's last values: R and t_RTO in seconds, 0 before the first; its round.
     rtt: f64,
     rto: f64,
     round: u16,
     /// Time (seconds) and round of the last loss event's begin.
     event: Option<(f64, u16)>,
-    /// The feedback timer, and whether it last expired with nothing to report.
+    /// The feedback timer, and whether its last expiry had no arrival to report.
     timer: Time,
     owed: bool,
     /// p of the last report, or of the first loss event until it is reported.
     p: f64,
     first_p: Option<f64>,
-    /// Highest number when the last report left.
+    /// Highest number at the last report.
     reported: u64,
     events: u32,
     lost: u64,
@@ -85,7 +84,7 @@ impl Receiver {
             t > begin + self.rtt && (!self.options.ns2 || rounds_later(self.round, round))
         })
     }
-    /// A loss event begins at time `t` with packet `seq`, found when `a` came.
+    /// A loss event begins at time `t` with packet `seq`, detected at the arrival of `a`.
     fn begin(&mut self, seq: u64, t: f64, a: &Arrival) {
         if !self.options.ns2 {
             let (history, event) = (self.history.clone(), self.event);
@@ -98,7 +97,7 @@ impl Receiver {
             self.history.event(seq);
             return;
         }
-        // The first: as if the loss rate that fits the receive rate had been seen before.
+        // The first: as if the loss rate had always been the one that fits the receive rate.
         let now = a.now.as_secs_f64();
         let bytes = f64::from(a.bytes.max(1));
         let mut rate = self.received.rate(now, self.rtt);
@@ -141,7 +140,7 @@ impl Receiver {
         if self.options.ns2 {
             return; // The round must change before the next.
         }
-        // A long gap is many events: only as many as the history holds leave a trace.
+        // A long gap is many events, but the history keeps only the last few.
         let stride = gap.stride(self.rtt);
         let most = self.options.intervals as u64 + 2;
         let more = (gap.to - 1 - seq) / stride;
@@ -152,7 +151,7 @@ impl Receiver {
         }
     }
 
-    /// A packet that had been lost came, so long after a later one.
+    /// A packet that had been counted as lost arrived, `late` seconds after a later one.
     fn take_late(&mut self, seq: u64, late: f64) {
         if self.options.ns2 {
             return;
@@ -211,7 +210,7 @@ impl ReceiverSide for Receiver {
             let due = now - self.received.last_report() >= self.rtt;
             return urgent || news || (due && a.seq > top);
         }
-        // Section 6.1: at once if p rises, or if the timer expired with nothing to report.
+        // Section 6.1: at once if p rises, or if the timer expired without an arrival to report.
         overdue || (news && self.history.loss_event_rate(self.detector.top()) > self.p)
     }
 

@@ -58,7 +58,7 @@ impl Scenario {
             self.report();
         }
     }
-    /// Packets in order, of which those that `lose` picks do not come.
+    /// Packets in order, without those for which `lose` is true.
     fn packets(&mut self, n: u64, lose: impl Fn(u64) -> bool) {
         for _ in 0..n {
             self.wait(self.now + self.gap);
@@ -84,7 +84,7 @@ fn every_packet_is_reported_until_the_rtt_is_known_then_one_per_rtt() {
     s.packets(100, |_| false);
     let reports = &s.reports[5..];
     assert!((9..=11).contains(&reports.len()), "{}", reports.len());
-    // 100 packets of 1000 B per second, ten or eleven of them in an RTT; nothing lost.
+    // 100 packets of 1000 B per second, ten or eleven of them in an RTT; no losses.
     let last = reports.last().unwrap().1;
     assert!((0.999e5..1.101e5).contains(&last.number(1)), "{}", last.number(1));
     assert_eq!(last.number(0), 0.0);
@@ -105,8 +105,8 @@ fn a_report_that_is_owed_leaves_with_the_next_packet() {
     assert!(rate > 250.0 && rate < 333.0, "{rate}");
 }
 
-/// 100 packets per second without loss, then one: p is what the equation gives for 10^5 B/s,
-/// within the 5% of the inverse and the one packet in ten that an RTT may hold more.
+/// 100 packets per second without loss, then one loss: p is the equation's value for 10^5 B/s, within the 5% of the
+/// inverse and the one packet in ten by which an RTT may exceed the mean.
 #[test]
 fn the_first_loss_gives_the_rate_that_was_received() {
     for preset in ["tfrc", "tfrc(preset=ns2)"] {
@@ -121,7 +121,7 @@ fn the_first_loss_gives_the_rate_that_was_received() {
     }
 }
 
-/// S1 figures 6.2 and 6.4: periods of 100, 20 and 10; two adjacent losses are one event.
+/// Choi 2006, figures 6.2 and 6.4: periods of 100, 20 and 10; two adjacent losses are one event.
 #[test]
 fn periodic_losses_converge_to_the_period() {
     for preset in ["tfrc", "tfrc(preset=ns2)"] {
@@ -141,8 +141,8 @@ fn periodic_losses_converge_to_the_period() {
     }
 }
 
-/// With packets an RTT apart or more, every second lost: intervals of 2 (S1 figure 6.4b). Found
-/// at once: with three later packets to wait for, I_0 would be 6 long and count.
+/// With packets an RTT apart or more, every second lost: intervals of 2 (Choi 2006, figure 6.4b). Detected at once:
+/// with three later packets to wait for, I_0 would be 6 long and count.
 #[test]
 fn alternate_losses_are_intervals_of_two() {
     let mut s = Scenario::new("tfrc(reorder=1)");
@@ -157,7 +157,7 @@ fn losses_within_a_round_trip_are_one_event() {
     let mut s = Scenario::new("tfrc");
     s.packets(100, |_| false);
     s.packets(9, |seq| seq % 2 == 0);
-    // 100, 102, 104 and 106 did not come; 107 is the highest that did.
+    // 100, 102, 104 and 106 are missing; 107 is the highest received.
     assert_eq!(s.receiver.history.open(s.receiver.detector.top()), 7.0);
     s.packets(20, |seq| seq == 115);
     assert_eq!(s.receiver.history.open(s.receiver.detector.top()), 128.0 - 115.0);
@@ -199,7 +199,7 @@ fn huge_gaps_cost_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 100, ..Default::default() })]
 
-    /// Whatever arrives, whatever the sender side says: finite words, no time spent.
+    /// With any arrivals and any values of the sender side, words are finite and the work is bounded.
     #[test]
     fn no_arrivals_break_it(
         arrivals in prop::collection::vec(
@@ -233,7 +233,7 @@ proptest! {
     }
 }
 
-/// Section 5.1: a late packet fills the hole, and the next one is waited for. ns-2 does neither.
+/// Section 5.1: a late packet fills the hole, and the next one gets more time. ns-2 does neither.
 #[test]
 fn a_packet_that_was_only_late_takes_its_loss_event_back() {
     for (text, taken_back) in [("tfrc", true), ("tfrc(preset=ns2,reorder=3)", false)] {
@@ -253,7 +253,7 @@ fn a_packet_that_was_only_late_takes_its_loss_event_back() {
     }
 }
 
-/// Of two losses of one event both must come.
+/// If an event has two losses, it is undone only when both packets arrive.
 #[test]
 fn one_late_packet_of_two_leaves_the_loss_event() {
     let mut s = Scenario::new("tfrc");

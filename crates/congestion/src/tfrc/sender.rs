@@ -10,7 +10,7 @@ use narrows_base::{Duration, Time};
 const MAX_BETWEEN: f64 = 64.0;
 /// The nofeedback timer before the first report (section 4.2).
 const FIRST_TIMER: Duration = Duration::from_secs(2);
-/// What a data-limited sender at a loss makes of X_recv (section 4.3 step 4).
+/// Factor on X_recv at a loss of a data-limited sender (section 4.3 step 4).
 const LIMITED_LOSS: f64 = 0.85;
 
 /// TFRC's sender side. Rates are in bytes per second, times in seconds.
@@ -19,7 +19,7 @@ pub(super) struct Sender {
     options: Options,
     /// X.
     rate: f64,
-    /// What the pacer is told: X, or X_inst of section 4.5.
+    /// The pacing rate: X, or X_inst of section 4.5.
     paced: f64,
     /// R, 0 before the first report.
     rtt: f64,
@@ -28,11 +28,11 @@ pub(super) struct Sender {
     /// p and X_recv of the last report, for the nofeedback timer and to be watched.
     p: f64,
     recv: f64,
-    /// X_recv_set: values and when they came.
+    /// X_recv_set: values and their arrival times.
     recv_set: Vec<(Time, f64)>,
     /// tld: when X was last doubled.
     doubled: Time,
-    /// The nofeedback timer, and whether nothing was sent since it was set.
+    /// The nofeedback timer, and whether the sender has been idle since it was set.
     timer: Time,
     idle: bool,
     limited: Limited,
@@ -60,7 +60,7 @@ impl Sender {
         }
     }
 
-    /// X_Bps: what the equation allows.
+    /// X_Bps: the rate of the equation.
     fn fair(&self) -> f64 {
         let rto = self.options.rto(self.rtt, 0.0);
         self.options.equation.packets_per_second(self.p, self.rtt, rto) * self.options.packet

@@ -33,7 +33,7 @@ impl Scenario {
             last_waiting,
         });
     }
-    /// An RTT passes with sending in it, then a report comes.
+    /// The sender sends for an RTT, then a report arrives.
     fn report(&mut self, p: f64, recv: f64) {
         self.report_of(p, recv, false);
     }
@@ -141,7 +141,7 @@ fn silence_halves_the_rate() {
         s.silence();
         assert!(close(s.x(), before / 2.0));
     }
-    // After it what may be received: twice X_recv was allowed, now X_recv is.
+    // After it the limit is the receive rate: twice X_recv before, X_recv now.
     let mut s = scenario("tfrc");
     s.report(0.0, 0.0);
     for _ in 0..4 {
@@ -163,7 +163,7 @@ fn silence_halves_the_rate() {
     assert!(close(s.x(), 1000.0 / 64.0), "one packet in 64 s at least: {}", s.x());
 }
 
-/// Section 4.4: silence after idleness says nothing, down to the recover rate W_init/R.
+/// Section 4.4: without feedback after an idle time, the rate does not fall below the recover rate W_init/R.
 #[test]
 fn idleness_keeps_the_recover_rate() {
     for p in [0.0, 0.0001] {
@@ -202,7 +202,7 @@ fn a_data_limited_sender_keeps_its_rate() {
     assert!(close(s.x(), 2e3), "{}", s.x());
 }
 
-/// Section 4.3 step 4: a loss while data-limited halves what was known, and 0.85 of X_recv counts.
+/// Section 4.3 step 4: a loss while data-limited halves the kept values, and 0.85 of X_recv counts.
 #[test]
 fn a_loss_while_data_limited_is_heeded() {
     let mut s = scenario("tfrc");

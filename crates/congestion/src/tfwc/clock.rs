@@ -1,16 +1,16 @@
-//! Round-trip times, TFWC's timer, and the spacing of packets in rate mode (S1 sections 5.4.1, 5.5).
+//! Round-trip times, TFWC's timer, and the spacing of packets in rate mode (Choi 2006, sections 5.4.1, 5.5).
 //!
-//! S1 equation 5.8 adds `|R - SRTT|/4` to RTTVAR and takes nothing off, so that it could only grow;
-//! here it is the usual mean deviation, and both updates take the SRTT of before. S1's timeout is
-//! `SRTT + 4 RTTVAR` (equation 5.6) without a floor; on a path of constant RTT that is the RTT itself
-//! and the timer would run a race with every acknowledgement. As in the author's later code, 10 ms
-//! are the least that the timer adds to SRTT. What t0 is in equation 5.5 is a choice of its own.
+//! Equation 5.8 adds `|R - SRTT|/4` to RTTVAR and subtracts nothing, so RTTVAR could only grow. Here it is the usual
+//! mean deviation, and both updates use the SRTT of before. The paper's timeout is `SRTT + 4 RTTVAR` (equation 5.6)
+//! without a minimum. On a path of constant RTT that is the RTT itself, and the timer would compete with every
+//! acknowledgement. As in the author's later code, the timer adds at least 10 ms to SRTT. The definition of t0 in
+//! equation 5.5 is a separate choice.
 
 use super::equation;
 use crate::positive;
 use narrows_base::Duration;
 
-/// Before the first sample, in seconds (S1 ran ns-2, whose timers begin so).
+/// Before the first sample, in seconds (Choi used ns-2, with this initial timeout).
 const FIRST: f64 = 3.0;
 /// Longest back-off, in seconds.
 const MAX_RTT_S: f64 = 60.0;
@@ -28,7 +28,7 @@ const LATER_PACE: f64 = 0.8;
 /// How a timer that expires again backs off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backoff {
-    /// The timeout doubles (S1 section 5.5).
+    /// The timeout doubles (Choi 2006, section 5.5).
     Double,
     /// It becomes twice SRTT and stays there (the author's later code).
     TwoSrtt,
@@ -37,25 +37,25 @@ pub enum Backoff {
 /// How packets are spaced in rate mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RateStyle {
-    /// S1 equation 5.5.
+    /// Choi 2006, equation 5.5.
     S1,
     /// The author's later code: capped, times 0.8 and times sqrt(R)/mean sqrt(R), R the last
     /// sample.
     Later,
 }
 
-/// What t0 in equation 5.5 is.
+/// Definition of t0 in equation 5.5.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum T0 {
     /// SRTT + 4 RTTVAR by a clock of whole tenths of a second: TCP's timeout in ns-2 then.
     Ticks,
-    /// SRTT + 4 RTTVAR (S1 equation 5.6).
+    /// SRTT + 4 RTTVAR (Choi 2006, equation 5.6).
     Variance,
     /// Four round trips, as in equation 4.1, of which the window is made.
     FourRtt,
 }
 
-/// What is known of round-trip times, and the two timeouts made of it.
+/// RTT estimates, and the two timeouts computed from them.
 #[derive(Clone, Debug)]
 pub struct Clock {
     gain: f64,
@@ -95,7 +95,7 @@ impl Clock {
         self.last = r;
         self.doubled = 1.0;
         let srtt = match self.srtt {
-            // S1 does not say; RFC 6298 section 2.2.
+            // Choi 2006 leaves it open; RFC 6298 section 2.2.
             None => {
                 self.rttvar = r / 2.0;
                 self.root = r.sqrt();
@@ -153,7 +153,7 @@ impl Clock {
     pub fn backed_off(&self) -> f64 {
         self.doubled
     }
-    /// What is taken for t0.
+    /// The definition of t0 in use.
     pub fn kind_of_t0(&self) -> T0 {
         self.t0
     }
@@ -194,7 +194,7 @@ mod tests {
         Duration::from_millis(x)
     }
 
-    /// S1 equations 5.6 to 5.8, the last corrected.
+    /// Choi 2006, equations 5.6 to 5.8, the last corrected.
     #[test]
     fn deviation_falls_again() {
         let mut c = clock();

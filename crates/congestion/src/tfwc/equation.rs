@@ -1,27 +1,26 @@
-//! TCP's throughput equation as S1 uses it (equations 4.2, 4.4, 5.5), and back from a window.
+//! TCP's throughput equation as in Choi 2006 (equations 4.2, 4.4, 5.5), and its inverse for a window.
 
 use crate::positive;
 use narrows_base::Duration;
 
 /// Least loss event rate: intervals are at most 10^8 packets.
 pub const MIN_LOSS_RATE: f64 = 1e-8;
-/// The grid of S1's algorithm 1.
+/// The grid of Choi 2006, algorithm 1.
 const GRID: f64 = 1e-5;
 
-/// f(p): round trips per packet at loss event rate `p` (S1 equation 4.2).
+/// f(p): round trips per packet at loss event rate `p` (Choi 2006, equation 4.2).
 pub fn f(p: f64) -> f64 {
     let p = p.clamp(MIN_LOSS_RATE, 1.0);
     (2.0 * p / 3.0).sqrt() + 12.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p)
 }
 
-/// W: packets per round trip at loss event rate `p` (S1 equation 4.4; packets, not bytes as the
-/// text there says).
+/// W: packets per round trip at loss event rate `p` (Choi 2006, equation 4.4; packets, not bytes as in the text there).
 pub fn window(p: f64) -> f64 {
     1.0 / f(p)
 }
 
-/// The smallest `p` whose window is below `cwnd`, on a grid of 10^-5 (S1 algorithm 1). The grid
-/// ends at windows of 387; beyond, the exact root, or a fast path would begin too slowly.
+/// The smallest `p` with a window below `cwnd`, on a grid of 10^-5 (Choi 2006, algorithm 1). The grid ends at windows
+/// of 387. Beyond, the exact root is used; otherwise a fast path would begin too slowly.
 pub fn rate_for(cwnd: f64) -> f64 {
     let (mut low, mut high) = (MIN_LOSS_RATE, 1.0);
     // f rises with p. Halving 60 times leaves less than a float's precision.
@@ -40,8 +39,8 @@ pub fn rate_for(cwnd: f64) -> f64 {
     on_grid.clamp(GRID, 1.0)
 }
 
-/// The interval between packets in rate mode, in seconds (S1 equation 5.5): the denominator of
-/// TCP's equation. `capped` bounds `3 sqrt(3p/8)` at 1, as the author's later code does.
+/// The interval between packets in rate mode, in seconds (Choi 2006, equation 5.5): the denominator of TCP's equation.
+/// `capped` bounds `3 sqrt(3p/8)` at 1, as the author's later code does.
 pub fn dispersion(p: f64, rtt: Duration, t0: f64, capped: bool) -> f64 {
     let p = p.clamp(MIN_LOSS_RATE, 1.0);
     let timeouts = 3.0 * (3.0 * p / 8.0).sqrt();
@@ -86,7 +85,7 @@ mod tests {
             assert_eq!((1.0 / found).floor(), interval);
             assert!(window(found) < cwnd && window(found - GRID) >= cwnd);
         }
-        // Beyond the grid: S1 would take p = 10^-5, a window of 387, whatever the window was.
+        // Beyond the grid, Choi would use p = 10^-5, a window of 387, for any window.
         let p = rate_for(1000.0);
         assert!((window(p) / 1000.0 - 1.0).abs() < 1e-6, "{p}");
         assert!((rate_for(1e12) / MIN_LOSS_RATE - 1.0).abs() < 1e-6);

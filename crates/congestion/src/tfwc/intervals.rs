@@ -1,9 +1,8 @@
-//! Loss intervals and their weighted mean (S1 section 5.3).
+//! Loss intervals and their weighted mean (Choi 2006, section 5.3).
 //!
-//! The weights are printed as `1 - (1 - n/2)/(n/2 + 1)`, which is the constant 1.6 for n = 8; the
-//! values listed beside them follow from `1 - (i - n/2)/(n/2 + 1)`, which is used. While fewer
-//! intervals are known than there are weights, only the weights of those known count, in both
-//! means and in the divisor.
+//! The weights are printed as `1 - (1 - n/2)/(n/2 + 1)`, which is the constant 1.6 for n = 8. The values listed beside
+//! them follow from `1 - (i - n/2)/(n/2 + 1)`, which is used. With fewer intervals than weights, only the weights of
+//! the existing intervals count, in both means and in the divisor.
 
 /// Most closed intervals.
 const MAX_INTERVALS: usize = 16;
@@ -21,13 +20,13 @@ pub struct Intervals {
     known: usize,
     /// Weighted sum over the closed intervals.
     closed_sum: f64,
-    /// Weighted sum over the closed intervals when the open one takes the first weight.
+    /// Weighted sum over the closed intervals if the open one has the first weight.
     shifted_sum: f64,
     divisor: f64,
 }
 
 impl Intervals {
-    /// Eight intervals, the weights of TFRC (S1 section 5.3.1).
+    /// Eight intervals, the weights of TFRC (Choi 2006, section 5.3.1).
     pub fn eight() -> Intervals {
         let half = 4.0;
         Intervals::with(
@@ -58,7 +57,7 @@ impl Intervals {
         }
     }
 
-    /// Starts anew with one closed interval, at the first loss.
+    /// Starts again with one closed interval, at the first loss.
     pub fn begin(&mut self, interval: f64) {
         self.open = interval;
         self.known = 0;
@@ -72,8 +71,8 @@ impl Intervals {
         self.open += 1.0;
     }
 
-    /// A packet that begins a loss event: the open interval closes, and it is the first of the next
-    /// (S1 algorithm 2; section 6.1.3 says why not 0).
+    /// A packet that begins a loss event: the open interval closes, and the packet is the first of the next (Choi 2006,
+    /// algorithm 2; section 6.1.3 explains why not 0).
     pub fn event(&mut self) {
         self.closed.copy_within(..self.depth - 1, 1);
         self.closed[0] = self.open;
@@ -87,8 +86,8 @@ impl Intervals {
         self.divisor = self.weights[..self.known].iter().sum();
     }
 
-    /// The average loss interval: with the open one only if that makes it longer (S1 equations
-    /// 5.1 to 5.3). At least 1.
+    /// The average loss interval: with the open one only if that makes it longer (Choi 2006, equations 5.1 to 5.3). At
+    /// least 1.
     #[inline]
     pub fn average(&self) -> f64 {
         let with_open = self.weights[0] * self.open + self.shifted_sum;

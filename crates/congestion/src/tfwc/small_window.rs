@@ -1,23 +1,24 @@
-//! A window of a packet or two as TCP has it: ours, in the place of S1's rate mode.
+//! A TCP-like window of a packet or two: an addition of Narrows, in the place of Choi's rate mode.
 //!
-//! Where a flow has less than two packets per round trip, what TCP gets is decided by its timer and the timer's
-//! back-off, of which the equation knows only a mean. A rate that follows the equation, or the mean of such a TCP, is
-//! paced, and evenly spaced packets meet half the losses of TCP's at a full queue of few packets (0.19 and 0.39 with 16
-//! of each on 1 Mbit/s): TCP starves beside it whatever the rate is computed from. So the flow itself plays that TCP: its
-//! window grows and halves as TCP's, and silence for a timeout makes it one packet and doubles the timeout.
+//! If a flow has less than two packets per round trip, TCP's rate depends on its timer and the timer's back-off, of
+//! which the equation has only a mean. A rate by the equation, or by the mean of such a TCP, is paced. Evenly spaced
+//! packets have half the loss rate of TCP's at a full queue of few packets (0.19 and 0.39 with 16 flows of each on 1
+//! Mbit/s), so TCP starves beside any such rate. So the flow emulates such a TCP. Its window grows and halves as TCP's,
+//! and a timeout sets it to one packet and doubles the timeout.
 //!
-//! When the doubling ends matters most. TCP times no packet that it has sent twice (Karn), so its timeout stays doubled
-//! until what was lost has been sent again, and a new packet after it has been timed and acknowledged; a packet that is
-//! lost meanwhile is one more to send again. If the first acknowledgement ends it, TCP has 0.08 of the line beside 64 of
-//! these where it has 0.49 so. For the same reason a TCP that has timed no packet yet waits for 3 s, and again twice as
-//! long, until it has: on a line that drops half of what it is sent, that is most of its life. So a timer that expires
-//! before the first loss is known begins such a window, too, which lasts until a new packet has been timed.
+//! The end of the doubling matters most. TCP does not time retransmitted packets (Karn), so its timeout stays doubled
+//! until the lost packets have been sent again, and a new packet after them has been timed and acknowledged. A further
+//! lost packet in the meantime is one more to send again. If the first acknowledgement ended the doubling, TCP would
+//! have 0.08 of the link beside 64 of these flows rather than 0.49. For the same reason, a TCP without an RTT sample
+//! waits for 3 s, and twice as long each time, until it has one. At a loss rate of one half, that is most of its life.
+//! So a timer that expires before the first loss is detected also begins such a window, until a new packet has been
+//! timed.
 //!
-//! Losses in a window of four or more, rounded to the nearest, halve it, as TCP's third duplicate does; in a smaller one TCP
-//! waits for its timer. (With three, limited transmit brings the third duplicate where both of its packets arrive; whether
-//! a window halves from three, from three and a half, or from four on is worth a TCP 0.44, 0.50 and 0.56 of 1 Mbit/s with 16 of
-//! each.) TFWC repeats nothing, so the first packet after a halving stands for the one that TCP would repeat: if it is
-//! lost, TCP waits for its timer.
+//! Losses in a window of four or more, rounded to the nearest, halve it, as TCP's third duplicate does. In a smaller
+//! one TCP waits for its timer. (With three, limited transmit causes the third duplicate if both of its packets arrive.
+//! If windows are halved from three, from three and a half, or from four on, a TCP gets 0.44, 0.50 and 0.56 of 1 Mbit/s
+//! with 16 of each.) TFWC has no retransmissions, so the first packet after a halving stands for TCP's retransmission:
+//! if it is lost, TCP waits for its timer.
 
 use super::clock::T0;
 use crate::bounded;
@@ -33,7 +34,7 @@ const MAX_TIMEOUT: f64 = 60.0;
 const MAX_BACKOFF: f64 = 64.0;
 /// Acknowledgements of new packets until one has been timed.
 const TIMED: u32 = 2;
-/// Most acknowledgements to wait for, however many packets were lost.
+/// Most acknowledgements to wait for, for any number of lost packets.
 const MAX_UNTIMED: u32 = 8;
 /// Clock of the author's TCP, in seconds.
 const TICK: f64 = 0.1;
@@ -50,18 +51,18 @@ pub(super) struct SmallWindow {
     backoff: f64,
     estimate: Estimate,
     t0: T0,
-    /// Acknowledgements to come before the back-off ends.
+    /// Remaining acknowledgements before the back-off ends.
     untimed: u32,
-    /// Nothing is sent before.
+    /// No packets are sent before this time.
     silent_until: Option<Time>,
-    /// The next packet stands for one that TCP repeats.
+    /// The next packet stands for a retransmission of TCP.
     repeats: bool,
-    /// When that packet left.
+    /// Send time of that packet.
     repeated: Time,
 }
 
 impl SmallWindow {
-    /// It begins with this window, with what was timed before it, and with a timer that has doubled so far.
+    /// Begins with this window, the RTT estimate so far, and the timer's back-off so far.
     pub fn new(cwnd: f64, now: Time, timed: Estimate, backoff: f64, t0: T0) -> SmallWindow {
         SmallWindow {
             cwnd,
@@ -82,7 +83,7 @@ impl SmallWindow {
         self.backoff > 1.0
     }
 
-    /// A packet leaves.
+    /// A packet is sent.
     pub fn on_sent(&mut self, now: Time) {
         if std::mem::take(&mut self.repeats) {
             self.repeated = now;
@@ -92,11 +93,11 @@ impl SmallWindow {
     pub fn cwnd(&self) -> f64 {
         self.cwnd
     }
-    /// Until when nothing is sent.
+    /// Time until which no packets are sent.
     pub fn silent_until(&self) -> Option<Time> {
         self.silent_until
     }
-    /// Whether a silence is over, which was not a timeout of its own.
+    /// Whether a pause without sending is over. It was not a timeout of its own.
     pub fn ends_silence(&mut self) -> bool {
         self.silent_until.take().is_some()
     }
@@ -111,8 +112,8 @@ impl SmallWindow {
         Duration::from_secs_f64((base.max(MIN_TIMEOUT) * self.backoff).min(MAX_TIMEOUT))
     }
 
-    /// A packet sent then was lost or marked. With fewer than four packets TCP's third duplicate does not come, nor for what
-    /// it has repeated: it waits for its timer, which has run since then.
+    /// A packet sent then was lost or marked. With fewer than four packets, or for a retransmission, TCP gets no third
+    /// duplicate: it waits for its timer, which has run since then.
     pub fn on_loss(&mut self, sent: Time, now: Time, timeout: Duration) {
         if sent <= self.reduced {
             return;
@@ -145,7 +146,7 @@ impl SmallWindow {
         }
     }
 
-    /// Nothing came for a timeout.
+    /// The timeout expired without an acknowledgement.
     pub fn on_timeout(&mut self, now: Time) {
         self.untimed = (self.untimed + 1).max(self.cwnd as u32 + TIMED).min(MAX_UNTIMED);
         self.ssthresh = (self.cwnd / 2.0).floor().max(2.0);
@@ -188,7 +189,7 @@ mod tests {
         assert!(is(seconds(&w), 60.0), "at most a minute");
     }
 
-    /// Three packets are sent again, and the second new one is timed; what is lost meanwhile is one more.
+    /// Three packets are sent again, and the second new one is timed; each further loss adds one.
     #[test]
     fn the_doubling_ends_when_a_new_packet_has_been_timed() {
         let mut w = window(3.0);
@@ -208,7 +209,7 @@ mod tests {
         assert_eq!(w.untimed, MAX_UNTIMED);
     }
 
-    /// A TCP whose first packets were lost knows no round trip, whatever others have been acknowledged since.
+    /// A TCP with losses among its first packets has no RTT sample, even if other packets have been acknowledged since.
     #[test]
     fn only_packets_that_tcp_times_are_known_to_it() {
         let mut w = SmallWindow::new(1.0, at(0.0), None, 2.0, T0::Variance);
@@ -230,7 +231,7 @@ mod tests {
         }
     }
 
-    /// TCP's third duplicate does not come; what was sent before belongs to the same loss.
+    /// TCP's third duplicate does not arrive; losses of packets sent before belong to the same event.
     #[test]
     fn a_loss_in_a_window_below_four_is_a_timeout_and_silence() {
         let mut w = window(3.0);
@@ -246,7 +247,7 @@ mod tests {
         }
     }
 
-    /// The first packet after a halving stands for the one that TCP repeats.
+    /// The first packet after a halving stands for TCP's retransmission.
     #[test]
     fn a_repeated_packet_that_is_lost_is_a_timeout() {
         let halved = || {

@@ -10,26 +10,26 @@ use crate::stream::Session;
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::Dir;
 
-/// A file that is asked for: where it is to be, and what is there.
+/// A file to get: its local place, and the part of it that is there.
 pub(super) struct Wanted {
     place: TargetFile,
     found: Option<ExistingFile>,
-    /// Whether it may take a name that another file has.
+    /// Whether it may replace another file of that name.
     replace: bool,
 }
 
-/// What came of it.
+/// Outcome of receiving one file.
 pub(super) enum Got {
     Done(Summary),
-    /// A finished file that is there is not this one. So many bytes of this one still come.
+    /// The finished local file is a different one. The given number of bytes is still to be read from the stream.
     Differs(u64),
 }
 
-/// Gets the file `path` into `dir` under `name`, going on where an earlier attempt ended.
+/// Gets the file `path` into `dir` under `name`, resuming an earlier attempt.
 ///
 /// # Errors
-/// The server's, the connection's, the disk's; or another file has the name and is not to be replaced.
-/// Nothing is under the final name then that was not there before.
+/// The server's, the connection's or the disk's; or another file has the name and must not be replaced. On error the
+/// final name is as it was before.
 pub fn get(
     session: &dyn Session,
     path: &CleanPath,
@@ -54,7 +54,7 @@ pub(super) fn place(dir: &Dir, name: &str) -> Result<TargetFile, Error> {
 }
 
 impl Wanted {
-    /// What is at a place: a finished file, or else a partial one.
+    /// Looks for a finished file, else for a partial one.
     pub fn look(place: TargetFile, control: &TransferControl) -> Result<Wanted, Error> {
         let mut hash = |file: &mut _, most: u64, what: &str| {
             hash_front(file, most, what, &mut |_| control.check())
@@ -69,7 +69,7 @@ impl Wanted {
         }
     }
 
-    /// The same, of a file that is known to have this size there.
+    /// As [`Wanted::look`], with the file's size at the server.
     pub fn sized(place: TargetFile, size: u64, control: &TransferControl) -> Result<Wanted, Error> {
         if place.is_taken() && place.size()? != Some(size) {
             return Wanted::instead(place, control);
@@ -77,10 +77,10 @@ impl Wanted {
         Wanted::look(place, control)
     }
 
-    /// Another file is there: this one may take its name if the user wants that.
+    /// Another file has the name; it is replaced if the user permits that.
     ///
     /// # Errors
-    /// He does not.
+    /// The user does not permit it.
     pub fn instead(place: TargetFile, control: &TransferControl) -> Result<Wanted, Error> {
         if place.is_taken() && !control.may_replace(place.name()) {
             return Err(place.exists().and("--overwrite replaces it"));
@@ -92,12 +92,12 @@ impl Wanted {
         Ok(Wanted { place, found, replace: true })
     }
 
-    /// The request for it.
+    /// The GET request for `path`.
     pub fn request(&self, path: &CleanPath) -> Request {
         Request::Get { path: path.to_string(), held: self.found.as_ref().map(|f| f.held) }
     }
 
-    /// Takes the answer.
+    /// Reads the answer.
     ///
     /// # Errors
     /// As [`get`].

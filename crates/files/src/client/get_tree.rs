@@ -13,12 +13,12 @@ use crate::stream::Session;
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::{Dir, OpenOptions};
 
-/// Gets everything below the folder `path` into the folder that `open` opens, once it is known that
-/// there is something to get.
+/// Gets everything below the folder `path` into the folder that `open` opens. `open` is called only after the listing
+/// succeeded.
 ///
 /// # Errors
-/// The first that occurs; files that are whole by then stay. A file whose name another one has is left
-/// out, and said when all the others are there.
+/// The first that occurs; files that are complete by then stay. If another file has a file's name, that file is left
+/// out, and the error is returned after all other files.
 pub fn get_tree(
     session: &dyn Session,
     path: &CleanPath,
@@ -52,12 +52,12 @@ pub fn get_tree(
             one.map_err(|e| named(e, &file.path))
         },
     )?;
-    // It is complete: from now on it is a folder like any other.
+    // The folder is complete: from now on it is an ordinary one.
     let _ = dir.remove_file(UNFINISHED_FOLDER);
     Ok(done)
 }
 
-/// What there is below `path`; paths of the walk are relative to it.
+/// Lists everything below `path`; paths in the result are relative to it.
 fn walk(session: &dyn Session, path: &CleanPath, control: &TransferControl) -> Result<Walk, Error> {
     let mut walk = Walk { folders: vec![CleanPath::root()], ..Walk::default() };
     let mut ahead = Pipeline::new(session);
@@ -80,7 +80,7 @@ fn walk(session: &dyn Session, path: &CleanPath, control: &TransferControl) -> R
         walk.skipped = walk.skipped.saturating_add(unnamed);
         listing.left_out.iter().for_each(|line| walk.leave_out(control, &folder, line));
         for entry in &listing.entries {
-            // Its name is counted; kept is its path.
+            // `read_listing` has counted the name; count its folder's path as well.
             room.take(folder.as_str().len())?;
             match entry.kind {
                 EntryKind::File => {
@@ -99,7 +99,7 @@ fn walk(session: &dyn Session, path: &CleanPath, control: &TransferControl) -> R
     Ok(walk)
 }
 
-/// Whether nothing was in the folder before this transfer, or an earlier attempt of it.
+/// Whether the folder was empty before this transfer or an earlier attempt of it.
 fn is_ours(dir: &Dir) -> Result<bool, Error> {
     let failed = |e: std::io::Error| Error::file(".", &e);
     if dir.symlink_metadata(UNFINISHED_FOLDER).is_ok() {
@@ -113,8 +113,8 @@ fn is_ours(dir: &Dir) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Hidden files steer programs: into a folder that has a life of its own, a home say, no server brings
-/// new ones unasked.
+/// Leaves out hidden files and folders that the target does not have yet: hidden files configure programs, so no server
+/// may add them to an existing folder such as a home directory unless the user asks for it.
 fn leave_hidden(dir: &Dir, walk: &mut Walk, control: &TransferControl) -> u64 {
     let is_left = |path: &CleanPath| {
         let is_left = path.names().any(|n| n.starts_with('.'))
@@ -130,7 +130,7 @@ fn leave_hidden(dir: &Dir, walk: &mut Walk, control: &TransferControl) -> u64 {
     (before - walk.files.len() - walk.folders.len()) as u64
 }
 
-/// The error of a file, told where it is; of some the name is said already.
+/// Adds a file's place to its error. [`Kind::Exists`] already contains the file's name.
 fn named(e: Error, file: &CleanPath) -> Error {
     match (e.kind, file.split()) {
         (Kind::Exists, Some((folder, _))) if folder.is_root() => e,
@@ -139,10 +139,10 @@ fn named(e: Error, file: &CleanPath) -> Error {
     }
 }
 
-/// Bytes of a file that is not wanted after all which are read for the sake of what follows.
+/// Most bytes of an unwanted file that are read and dropped to reach the next answer on the stream.
 const MAX_SKIPPED: u64 = 256 << 10;
 
-/// Opens the folder of a file, and says its name in there.
+/// Opens a file's local folder; returns it and the file's name in it.
 type Inside<'i> = &'i (dyn Fn(&CleanPath) -> Result<(Dir, String), Error> + Sync);
 
 /// One stream's share of the files.
@@ -176,12 +176,12 @@ fn stream(
                 skip(frames, bytes)?;
                 work.again(file);
             }
-            // Too much to be read for nothing: another stream for what was asked for behind it.
+            // Too many bytes to read and drop: the requests behind this one move to another stream.
             Ok(Got::Differs(_)) => {
                 work.again(file);
                 ahead.close().into_iter().for_each(|(file, _)| work.again(file));
             }
-            // The answer was read to its end: those behind it come.
+            // The answer was read to its end: the next answers can be read.
             Err(e) if e.kind == Kind::Exists => work.failed(named(e, &file.path)),
             Err(e) => return Err(named(e, &file.path)),
         }
@@ -190,7 +190,7 @@ fn stream(
     Ok(())
 }
 
-/// Reads what was not wanted after all.
+/// Reads and drops the rest of an unwanted file.
 fn skip<R: std::io::Read>(frames: &mut Frames<R>, bytes: u64) -> Result<(), Error> {
     let mut left = bytes;
     loop {

@@ -7,18 +7,18 @@ use crate::message::{DirectoryEntry, EntryKind, Frame, Request};
 use crate::path::{CleanPath, check_name};
 use crate::stream::Session;
 
-/// Memory for what a server lists: one folder, or all of a walk. A folder of as many entries as our own
-/// server lists fits, whatever their names.
+/// Memory for one listing, or for all listings of a walk, in bytes. The largest folder that our own server lists fits,
+/// with names of any length.
 pub(super) const MAX_LISTED_BYTES: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 pub(super) const MAX_WALK_BYTES: usize = if cfg!(test) { 4 << 20 } else { 256 << 20 };
-/// What an entry takes beside its name, about; also counted for what is not kept, so that no listing goes
-/// on for ever.
+/// Approximate memory of an entry without its name. Also counted for entries that are not kept, so that every listing
+/// ends.
 const ENTRY_BYTES: usize = 64;
 
-/// Characters of a name that is left out, with its reason.
+/// Most characters of a left-out name with its reason.
 const MAX_LEFT_OUT_TEXT: usize = 400;
 
-/// Room for what a server lists.
+/// Memory that is left for listings, in bytes.
 pub(super) struct Room(usize);
 
 impl Room {
@@ -26,10 +26,10 @@ impl Room {
         Room(bytes)
     }
 
-    /// Takes room for an entry with so long a name or path.
+    /// Takes memory for an entry with a name or path of `text` bytes.
     ///
     /// # Errors
-    /// There is no more.
+    /// Too little is left.
     pub fn take(&mut self, text: usize) -> Result<(), Error> {
         let line = "the server lists more files and folders than can be kept: ask for parts of it";
         self.0 =
@@ -38,17 +38,17 @@ impl Room {
     }
 }
 
-/// What is at a path.
+/// The entries at a path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Listing {
-    /// Entries, sorted by name; of a file the file itself.
+    /// Entries sorted by name; of a file, the file itself.
     pub entries: Vec<DirectoryEntry>,
-    /// Whether it is a folder.
+    /// Whether the path is a folder.
     pub folder: bool,
-    /// Entries that the server left out, or whose names are refused here.
+    /// Number of entries left out by the server, or refused here for their names.
     pub hidden: u64,
-    /// The names of these and the reasons, as far as they are known.
+    /// Names of left-out entries with the reasons, as far as the server sent them.
     pub left_out: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn read_listing(frames: &mut Frames<Input>, room: &mut Room) -> Resul
                 room.take(0)?;
                 for entry in entries {
                     room.take(entry.name.len())?;
-                    // What a server calls its files shall lead nowhere here.
+                    // Names from a server must not lead out of the local folder.
                     if entry.kind != EntryKind::LeftOut && check_name(&entry.name).is_ok() {
                         listing.entries.push(entry);
                         continue;

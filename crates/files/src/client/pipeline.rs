@@ -1,5 +1,5 @@
 //! Several requests on one stream, sent ahead of their answers, so that many small files take hardly longer than one
-//! large one.
+//! large file.
 
 use super::Input;
 use super::stall::{self, Stall};
@@ -9,21 +9,21 @@ use crate::message::Request;
 use crate::stream::{Output, Session};
 use std::collections::VecDeque;
 
-/// Requests that wait for their answers, and their bytes: few enough for any buffer on the way, so that
-/// to send one never waits for an answer to be read.
+/// Most requests ahead of their answers. Together with their bytes they fit in any buffer of the path, so that sending
+/// never blocks until an answer is read.
 const MAX_AHEAD: usize = 64;
 const MAX_REQUEST_BYTES: usize = 6 * 1024;
-/// Bytes of files that may be on their way, before another stream does better.
+/// Most file bytes in flight on one stream; beyond it another stream is faster.
 const MAX_FILE_BYTES: u64 = 2 << 20;
 
-/// What was sent and not answered yet.
+/// A request without an answer yet.
 struct Sent<T> {
     what: T,
     request: usize,
     file: u64,
 }
 
-/// A stream of requests, each with what is to be done with its answer.
+/// A stream of requests, each with a value that its answer is matched with.
 pub(super) struct Pipeline<'s, T> {
     session: &'s dyn Session,
     stream: Option<(Frames<Input>, Box<dyn Output>, Stall)>,
@@ -35,7 +35,7 @@ impl<'s, T> Pipeline<'s, T> {
         Pipeline { session, stream: None, sent: VecDeque::new() }
     }
 
-    /// Whether another one may be sent before the first answer was read.
+    /// Whether another request may be sent before the first answer was read.
     pub fn has_room(&self) -> bool {
         let (mut requests, mut files) = (0, 0_u64);
         for sent in &self.sent {
@@ -45,7 +45,7 @@ impl<'s, T> Pipeline<'s, T> {
         self.sent.len() < MAX_AHEAD && requests < MAX_REQUEST_BYTES && files < MAX_FILE_BYTES
     }
 
-    /// Sends a request, and what `more` writes behind it; `bytes` are the file's.
+    /// Sends a request, followed by what `more` writes; `bytes` are the file's.
     ///
     /// # Errors
     /// The connection's.
@@ -67,7 +67,7 @@ impl<'s, T> Pipeline<'s, T> {
         more(output.as_mut())
     }
 
-    /// The oldest request without an answer, and where that comes; what was written is sent first.
+    /// The oldest request without an answer, and the frames of its answer. Sends buffered requests first.
     ///
     /// # Errors
     /// The connection's.
@@ -78,7 +78,7 @@ impl<'s, T> Pipeline<'s, T> {
         Ok(Some((sent.what, frames)))
     }
 
-    /// Ends the stream; what has no answer yet is given back.
+    /// Ends the stream; returns the requests that have no answer yet.
     pub fn close(&mut self) -> Vec<T> {
         if let Some((_, mut output, _)) = self.stream.take() {
             super::last_word(output.as_mut());

@@ -16,10 +16,10 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::Duration;
 
-/// Puts the file `from` of `dir` at `path`, going on where an earlier attempt ended.
+/// Puts the file `from` of `dir` at `path`, resuming an earlier attempt.
 ///
 /// # Errors
-/// The server's, the connection's, the disk's.
+/// The server's, the connection's or the disk's.
 pub fn put(
     session: &dyn Session,
     dir: &Dir,
@@ -43,10 +43,10 @@ pub fn put(
     control.tell(ProgressEvent::Begin(size));
     control.tell(ProgressEvent::Held(start));
     let mut done = Summary { files: 1, bytes: size, held: start, ..Summary::default() };
-    // Whether anything was to be written there at all.
+    // Whether the server already had this file complete.
     done.unchanged = u64::from(whole && start == size && held.bytes == size && size > 0);
 
-    // The server may refuse before everything is sent, a full disk for instance: somebody listens.
+    // The server may refuse before everything is sent (its disk is full, say), so another thread reads its answer.
     let answer = listen(frames)?;
     let sent =
         send(&mut file, &before, &mut hasher, &what, output.as_mut(), &answer, control, &mut done);
@@ -59,7 +59,7 @@ pub fn put(
             };
         }
         Err(e) if e.kind == Kind::Cut => {
-            // What it said before it hung up tells more.
+            // The server's last answer gives the better reason.
             let e = match answer.recv_timeout(Duration::from_secs(3)) {
                 Ok(Ok(())) => return Ok(done),
                 Ok(Err(told)) => told,
@@ -81,7 +81,7 @@ pub fn put(
     }
 }
 
-/// How much arrived is not known here.
+/// Adds that the upload can be resumed. The client cannot tell how much arrived.
 fn part_kept(e: Error) -> Error {
     match e.kind {
         Kind::Cut | Kind::Interrupted => {
@@ -94,7 +94,7 @@ fn part_kept(e: Error) -> Error {
     }
 }
 
-/// Where to begin: behind what the server holds, if our file begins with exactly that.
+/// Where to begin: after the bytes that the server holds, if the local file begins with exactly those.
 fn begin(
     file: &mut File,
     size: u64,
@@ -104,7 +104,7 @@ fn begin(
     output: &mut dyn Output,
     control: &TransferControl,
 ) -> Result<(u64, Hasher), Error> {
-    // A finished file there is of use only if it is this one.
+    // A finished file at the server is of use only if it is this one.
     let useful = held.bytes > 0 && if whole { held.bytes == size } else { held.bytes <= size };
     if useful {
         let mut waiting = Waiting::new();
@@ -120,7 +120,7 @@ fn begin(
     Ok((0, Hasher::new()))
 }
 
-/// What the server says at last.
+/// The server's final answer.
 type Answer = Result<(), Error>;
 
 fn listen(mut frames: Frames<Input>) -> Result<Receiver<Answer>, Error> {
@@ -131,7 +131,7 @@ fn listen(mut frames: Frames<Input>) -> Result<Receiver<Answer>, Error> {
             Ok(_) => Err(Error::protocol("an unexpected answer")),
             Err(e) => Err(e),
         };
-        // Nobody listens any more if the transfer ended otherwise.
+        // The receiver is gone if the transfer ended otherwise.
         let _ = tell.send(answer);
     });
     started.map_err(|e| Error::no_thread(&e))?;

@@ -1,5 +1,5 @@
-//! Puts whole folders: first lists both sides, then puts the files. Small files are sent without asking what the server
-//! already holds of them; of files that seem to be complete there only the hash is sent.
+//! Puts whole folders: first lists both sides, then puts the files. Small files are sent without a query of the
+//! server's state; of files that seem to be complete there, only the hash is sent.
 
 use super::Summary;
 use super::list::{MAX_WALK_BYTES, Room, read_listing};
@@ -19,11 +19,11 @@ use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::Dir;
 use std::collections::BTreeMap;
 
-/// Puts everything below `dir` into the folder `path`, which is made where it is missing.
+/// Puts everything below `dir` into the folder `path`; creates missing folders.
 ///
 /// # Errors
-/// The first that occurs; files that are whole by then stay. A file whose name another one has there is
-/// left out, and said when all the others are there.
+/// The first that occurs; files that are complete by then stay. If the server has another file of a file's name, that
+/// file is left out, and the error is returned after all other files.
 pub fn put_tree(
     session: &dyn Session,
     dir: &Dir,
@@ -47,7 +47,7 @@ pub fn put_tree(
     )
 }
 
-/// One local folder's entries, sorted.
+/// Adds the sorted entries of one local folder to the walk.
 fn look(
     dir: &Dir,
     folder: &CleanPath,
@@ -82,10 +82,10 @@ fn look(
     Ok(())
 }
 
-/// Sizes of the files that the server has, by their paths relative to where it all goes.
+/// Sizes of the server's files, by path relative to the target folder.
 type There = BTreeMap<CleanPath, u64>;
 
-/// Makes the folders, and asks what is in them.
+/// Creates the folders at the server and lists them.
 fn make_folders(
     session: &dyn Session,
     path: &CleanPath,
@@ -126,7 +126,7 @@ fn make_folders(
     Ok(there)
 }
 
-/// A file that was sent or claimed to be there, without asking.
+/// A small file that was sent, or a file that the server is claimed to have.
 struct Sent {
     file: File,
     hash: [u8; 32],
@@ -154,7 +154,7 @@ fn stream(
                 sent = send(&mut ahead, work, dir, path, file, claimed, control);
             }
         }
-        // Why the server listens no more, its answer says.
+        // If the server stopped reading, its answer has the reason.
         if let Err(e) = sent
             && e.kind != Kind::Cut
         {
@@ -182,7 +182,7 @@ fn stream(
                 }
                 work.done(done);
             }
-            // It is not what is there: then it has to be sent.
+            // The server's file is a different one: send this one.
             Err(e) if claimed && e.kind == Kind::Exists => work.again(file),
             Err(e) if claimed && e.kind == Kind::Protocol => {
                 work.again(file);
@@ -217,7 +217,7 @@ fn send(
     let mut open = open_regular(dir, &file.path.relative(), &what)?;
     let before = SourceStamp::of(&open, &what)?;
     if before.size != file.size && (claimed || before.size > UNASKED) {
-        // It has another size than a moment ago, and is looked at by itself.
+        // The size has changed since the walk: the file is put separately.
         work.again(file);
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! Detects requests that make no progress. A server that only sends WAIT, or a byte from time to time, is never silent;
-//! nevertheless a request is abandoned if it moves less than [`MIN_PROGRESS`] while its two ends wait for each other
+//! Detects requests that make no progress. A server that only sends WAIT, or a byte from time to time, is never silent.
+//! Nevertheless a request is abandoned if it moves less than [`MIN_PROGRESS`] while its two ends wait for each other
 //! for [`MAX_STALL`](crate::stream::MAX_STALL): 133 bit/s.
 
 use super::Input;
@@ -12,18 +12,18 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A server may wait longer if it has to read what it holds of a file: for a disk so fast.
+/// Assumed rate of the server's disk: the limit is longer where the server has to hash a held prefix first.
 const HASHED_BYTES_PER_S: u64 = 10_000_000;
 
-/// A stream that ends with an error when it does not come forward: what is read, what is written, and the watch.
+/// A stream that fails when it makes no progress: its frames, its output, and the detector.
 type Watched = (Frames<Input>, Box<dyn Output>, Stall);
 
-/// Opens a stream that is watched.
+/// Opens a stream with a stall detector.
 pub(super) fn open(session: &dyn Session) -> Result<Watched, Error> {
     Ok(watch(session, session.open()?))
 }
 
-/// The same; a request that may be done twice leaves on it as soon as can be.
+/// As [`open`], and sends a request. A repeatable request leaves with the connection's first packet where possible.
 pub(super) fn ask(session: &dyn Session, request: &Request) -> Result<Watched, Error> {
     let (frames, mut output, stall) = match request.is_repeatable() {
         true => watch(session, session.ask(&request.bytes())?),
@@ -44,18 +44,18 @@ fn watch(session: &dyn Session, Stream { input, output }: Stream) -> Watched {
     (Frames::new(input), Box::new(Writer { output, stall: writing }), stall)
 }
 
-/// Of one stream; clones are the same.
+/// The stall detector of one stream. Clones share their state.
 #[derive(Clone)]
 pub(super) struct Stall(Arc<Mutex<State>>);
 
 struct State {
     limit: Duration,
-    /// When something came forward last, and what was moved since.
+    /// Time of the last progress, and the bytes moved since.
     since: Instant,
     bytes: u64,
-    /// For how long the reading and the writing half have waited since.
+    /// Time for which the reading and the writing half have waited since.
     waited: [Duration; 2],
-    /// Whether WAIT has come since.
+    /// Whether a WAIT frame has arrived since.
     is_at_work: bool,
 }
 
@@ -71,7 +71,7 @@ impl Stall {
         Stall(Arc::new(Mutex::new(State { limit, since, bytes: 0, waited, is_at_work: false })))
     }
 
-    /// The server may have to read so many bytes before it answers this.
+    /// Extends the limit by the time that the server may need to hash a file before it answers.
     pub fn on_request(&self, request: &Request) {
         let bytes = match request {
             Request::Get { held: Some(held), .. } => held.bytes,
@@ -83,15 +83,15 @@ impl Stall {
         state.limit = state.limit.saturating_add(more);
     }
 
-    /// WAIT came.
+    /// A WAIT frame arrived.
     fn on_wait(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_at_work = true;
     }
 
-    /// One half waited for so long and moved so many bytes then.
+    /// One half waited for `took` and moved `bytes`.
     ///
     /// # Errors
-    /// The stream has not come forward for too long.
+    /// The stream made no progress for too long.
     fn moved(&self, half: Half, took: Duration, bytes: u64) -> Result<(), Error> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.bytes = state.bytes.saturating_add(bytes);
@@ -100,7 +100,7 @@ impl Stall {
             state.waited = [Duration::ZERO; 2];
             return Ok(());
         }
-        // The other half may have moved meanwhile.
+        // The other half may have made progress meanwhile.
         let took = took.min(state.since.elapsed());
         let (limit, bytes, is_at_work) = (state.limit, state.bytes, state.is_at_work);
         let Some(waited) = state.waited.get_mut(half as usize) else { return Ok(()) };
@@ -170,7 +170,7 @@ mod tests {
     use crate::message::HeldPrefix;
     use crate::stream::MAX_STALL;
 
-    /// A stream that has not moved for an hour, of which its halves have not yet waited.
+    /// A stream that has not moved for an hour, and whose halves have not waited yet.
     fn old() -> Stall {
         let stall = Stall::new(MAX_STALL);
         let mut state = stall.0.lock().unwrap();
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn who_comes_forward_however_slowly_goes_on() {
         assert_eq!(minutes(&old(), Half::Reading, 10_000), 100);
-        // A server that reads 12 GB of what it holds for a checksum.
+        // A server that reads 12 GB to compute a checksum.
         for request in [
             Request::Put { path: "f".into(), size: 12_000_000_000 },
             Request::Get {
@@ -215,7 +215,7 @@ mod tests {
             stall.on_request(&request);
             assert_eq!(minutes(&stall, Half::Reading, 0), 29);
         }
-        // Who sends hears nothing: what the other half moves counts, also in the middle of a wait.
+        // A sender receives nothing: progress of the other half counts, also during a wait.
         let upload = old();
         upload.moved(Half::Writing, MINUTE, 20_000).unwrap();
         upload.moved(Half::Reading, Duration::from_secs(3600), 4).unwrap();

@@ -1,5 +1,4 @@
-//! The common part of getting and putting whole folders: the list of files, and the assignment of
-//! files to workers.
+//! The common part of getting and putting whole folders: the list of files, and the assignment of files to threads.
 
 use super::Summary;
 use crate::error::{Error, Kind, shown};
@@ -8,22 +7,22 @@ use crate::transfer_control::TransferControl;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Streams at the same time, and files and bytes for which one is opened.
+/// Parallel streams, and the files and bytes that justify one more.
 const AT_ONCE: usize = 4;
 const FILES_EACH: usize = 48;
 const BYTES_EACH: u64 = 1 << 20;
-/// Files and folders of one walk.
+/// Most files and folders of one walk.
 const MAX_WALK: usize = 1_000_000;
 
 /// A file of a walk.
 #[derive(Clone)]
 pub(super) struct File {
-    /// Relative to where the walk began.
+    /// Relative to the folder where the walk began.
     pub path: CleanPath,
     pub size: u64,
 }
 
-/// A walk's result: folders from above to below, and files.
+/// Result of a walk: folders, each after its parent, and files.
 #[derive(Default)]
 pub(super) struct Walk {
     pub folders: Vec<CleanPath>,
@@ -32,7 +31,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// An entry of a folder is left out: `line` has its name there and the reason.
+    /// Leaves out an entry of a folder; `line` has its name and the reason.
     pub fn leave_out(&mut self, control: &TransferControl, folder: &CleanPath, line: &str) {
         self.skipped = self.skipped.saturating_add(1);
         if folder.is_root() {
@@ -50,7 +49,7 @@ impl Walk {
     }
 }
 
-/// What several streams share: the files to come, and what became of the others.
+/// State that several streams share: the files to come, and the results of the others.
 pub(super) struct Work {
     files: Mutex<VecDeque<File>>,
     all: usize,
@@ -61,9 +60,9 @@ pub(super) struct Work {
 struct Outcome {
     summary: Summary,
     failed: Option<Error>,
-    /// Files that were left as they are: the first, and how many.
+    /// The first error of a file that was left as it is, and the number of such files.
     left: Option<(Error, u64)>,
-    /// Files for which the short way did not do.
+    /// Files that need a request of their own.
     again: Vec<File>,
 }
 
@@ -81,7 +80,7 @@ impl Work {
         self.result.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next file, unless something has failed.
+    /// The next file; `None` also after a failure.
     pub fn next(&self, control: &TransferControl) -> Option<File> {
         if let Err(e) = control.check() {
             self.failed(e);
@@ -98,7 +97,7 @@ impl Work {
     pub fn done(&self, summary: Summary) {
         self.result().summary.add(summary);
     }
-    /// The first failure ends it; that another file has a name only leaves that one out.
+    /// The first failure ends the transfer. [`Kind::Exists`] only leaves out that file.
     pub fn failed(&self, e: Error) {
         let mut result = self.result();
         if e.kind == Kind::Exists {
@@ -109,12 +108,12 @@ impl Work {
             result.failed.get_or_insert(e);
         }
     }
-    /// To be done by itself when the others are done.
+    /// Transfers this file by a request of its own after the others.
     pub fn again(&self, file: File) {
         self.result().again.push(file);
     }
 
-    /// Does `stream` on a few threads, then `one` for each file that is left.
+    /// Runs `stream` on a few threads, then `one` for each remaining file.
     pub fn run(
         self,
         control: &TransferControl,
@@ -149,7 +148,7 @@ impl Work {
         }
     }
 
-    /// On this thread, and on others as far as the system has them.
+    /// Runs `work` on this thread, and on further ones as far as the system provides them.
     fn in_parallel(&self, threads: usize, work: impl Fn() + Sync) {
         std::thread::scope(|scope| {
             for _ in 1..threads {

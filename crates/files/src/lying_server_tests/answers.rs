@@ -1,8 +1,8 @@
-//! One answer that fits no request, ends early, is of another file, or claims what is not so.
+//! One answer that fits no request, ends early, belongs to another file, or makes a false claim.
 
 use super::*;
 
-/// Answers that fit no request at all.
+/// Answers that fit no request.
 fn nonsense() -> Vec<Vec<u8>> {
     let held = HeldPrefix { bytes: 1 << 63, hash: [0; 32] };
     let control = "\u{1b}]0;x\u{7}\r\n\u{202e}\u{e0041}".repeat(5000);
@@ -18,14 +18,15 @@ fn nonsense() -> Vec<Vec<u8>> {
         framed(&[Frame::Begin { start: 7, size: 9 }]),
         framed(&[Frame::Holding { held, whole: true }, Frame::Holding { held, whole: false }]),
         framed(&[Frame::Holding { held, whole: true }, Frame::Tuned(Tuning::default())]),
-        // Errors whose text is long, would drive a terminal, is no text, lies about its length, is none.
+        // ERROR frames with a long text, control characters, invalid UTF-8, a wrong length, and no text.
         framed(&[Frame::Error(Error::new(Kind::Remote, control.clone()))]),
         raw(1, &[&[0, 14, 0xea, 0x60][..], &control.as_bytes()[..60_000]].concat()),
         raw(1, &[0, 1, 0, 3, 0xff, 0xfe, 0xc0]),
         raw(1, &too_long),
         raw(1, &[]),
         raw(1, &[0xff, 0xff, 0, 0]),
-        // Entries of no kind, cut, with a name that is no text; kinds of no frame; a frame too long.
+        // Entries of an unknown kind, truncated, with a name that is not UTF-8; unknown frame kinds; a frame that is
+        // too long.
         raw(8, &[9; 40]),
         raw(8, &[1; 12]),
         raw(8, &[&[1; 17][..], &[0, 2, 0xff, 0xff]].concat()),
@@ -36,7 +37,7 @@ fn nonsense() -> Vec<Vec<u8>> {
     ]
 }
 
-/// To each command nonsense is an error, and leaves nothing.
+/// Each command fails on a malformed answer, and leaves no files.
 #[test]
 fn nonsense_of_a_server_is_one_clear_error_to_every_command() {
     for (i, lie) in nonsense().into_iter().enumerate() {
@@ -59,14 +60,14 @@ fn nonsense_of_a_server_is_one_clear_error_to_every_command() {
         assert!(!here.path().join("f").exists(), "lie {i}");
         assert_eq!(std::fs::read_dir(tree.path()).unwrap().count(), 0, "lie {i}");
         assert_eq!(std::fs::read(here.path().join("from/mine")).unwrap(), bytes(1, 3000));
-        // Of TUNE the answer may be true by chance, of nothing else here.
+        // A random answer may be a valid TUNED, but no other valid frame here.
         if let Err(e) = tune(&server, Tuning::default()) {
             clear(&e);
         }
     }
 }
 
-/// A server that ends its stream properly, but too early, at any byte of a true answer.
+/// A server that ends its stream properly but too early, at any byte of a valid answer.
 #[test]
 fn an_answer_that_ends_early_is_an_error_at_every_byte() {
     let content = bytes(2, 40);
@@ -91,7 +92,7 @@ fn an_answer_that_ends_early_is_an_error_at_every_byte() {
             match error {
                 Some(e) => {
                     clear(&e);
-                    // Of PUT both answers come before a byte was sent, which is none.
+                    // In PUT both answers arrive before the upload, so another error is possible.
                     assert!(e.kind == Kind::Cut || what == 2, "{what} cut at {end}: {e}");
                     assert!(!is_whole || what == 2, "{what}: {e}");
                 }
@@ -101,7 +102,7 @@ fn an_answer_that_ends_early_is_an_error_at_every_byte() {
     }
 }
 
-/// More bytes, fewer, huge sizes, other bytes; the right bytes of a file that was not asked for.
+/// More bytes, fewer, huge sizes, other bytes; the right bytes of a file that was not requested.
 #[test]
 fn wrong_lengths_and_hashes_never_get_a_name() {
     let (abc, end) = (&b"abc"[..], Frame::End(hash(b"abc")));
@@ -117,7 +118,7 @@ fn wrong_lengths_and_hashes_never_get_a_name() {
         vec![begin(3), Frame::Data(abc), Frame::Data(b""), Frame::Data(b"c"), end.clone()],
         vec![begin(3), begin(3), Frame::Data(abc), end.clone()],
         vec![begin(3), Frame::Data(abc), Frame::Done],
-        // It claims that what is held is the file's beginning, and more is held than there is.
+        // It claims that the held bytes are the file's beginning, although more is held than the file has.
         vec![Frame::Begin { start: 5, size: 3 }, end.clone()],
         vec![Frame::Begin { start: 4, size: 1 << 63 }, Frame::Data(abc), end.clone()],
     ]
@@ -135,7 +136,7 @@ fn wrong_lengths_and_hashes_never_get_a_name() {
         let kept = std::fs::metadata(here.path().join(&held)).map_or(0, |m| m.len());
         assert!(kept <= 5, "lie {i}: {kept} bytes kept of a lie");
     }
-    // What is never over is given up as soon as it is more than was said.
+    // An endless answer is abandoned as soon as it exceeds the announced size.
     let here = tempfile::tempdir().unwrap();
     let block = framed(&[Frame::Data(&[7; 4000])]);
     let endless = liar(move |_| Endless(framed(&[begin(50_000)]), block.clone()));
@@ -143,8 +144,8 @@ fn wrong_lengths_and_hashes_never_get_a_name() {
     assert!(e.kind == Kind::Protocol && endless.said() < 100_000, "{e}, {}", endless.said());
 }
 
-/// A server may claim to hold anything of an upload: the file is read, never changed, and sent whole if
-/// the claim is false.
+/// A server may claim to hold any part of an upload: the file is read, never changed, and sent whole if the claim is
+/// false.
 #[test]
 fn what_a_server_claims_to_hold_is_not_believed() {
     let here = tempfile::tempdir().unwrap();
@@ -162,13 +163,13 @@ fn what_a_server_claims_to_hold_is_not_believed() {
             let said = framed(&[held]);
             let server = liar(move |_| Say(said.clone()));
             let e = put(&server, &open(here.path()), Path::new("mine"), &path("f"), &control());
-            // Its stream ends without DONE, since it takes the rest for the next request.
+            // The stream ends without DONE, because the server parses the rest as the next request.
             clear(&e.unwrap_err());
             assert_eq!(server.started.load(Ordering::SeqCst), 0, "it is sent whole");
             assert_eq!(std::fs::read(here.path().join("mine")).unwrap(), content);
         }
     }
-    // DONE for what was not sent yet.
+    // DONE before the file was sent.
     let none = HeldPrefix { bytes: 0, hash: hash(b"") };
     let said = framed(&[Frame::Holding { held: none, whole: false }, Frame::Done]);
     let large = bytes(4, 3_000_000);

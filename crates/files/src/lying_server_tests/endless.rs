@@ -1,8 +1,8 @@
-//! Answers without end, and answers that never come.
+//! Endless answers, and answers that never come.
 
 use super::*;
 
-/// A listing without end, of names that are kept or left out or of none, and folders in folders for ever.
+/// An endless listing of valid, left-out or invalid names, and endlessly nested folders.
 #[test]
 fn endless_listings_are_given_up() {
     let small = |entries: Vec<DirectoryEntry>| framed(&[Frame::Listed(entries)]);
@@ -43,7 +43,7 @@ fn endless_listings_are_given_up() {
     }
 }
 
-/// Of a file of the right size, but with other bytes, little is read only to be thrown away.
+/// Of a file with the right size but other bytes, little is read only to be dropped.
 #[test]
 fn a_large_answer_that_is_not_wanted_is_not_read() {
     let here = tempfile::tempdir().unwrap();
@@ -64,14 +64,14 @@ fn a_large_answer_that_is_not_wanted_is_not_read() {
     assert_eq!(std::fs::read(here.path().join("f")).unwrap(), bytes(5, 3_000_000));
 }
 
-/// WAIT for ever, and a byte now and then of a true answer: neither keeps a client for ever, whatever it asks.
+/// Endless WAIT frames, or a byte of a valid answer now and then: no command waits forever.
 #[test]
 fn a_server_that_only_waits_or_trickles_is_given_up() {
     let none = HeldPrefix { bytes: 0, hash: hash(b"") };
     let holding = framed(&[Frame::Holding { held: none, whole: false }]);
     let begin = framed(&[Frame::Begin { start: 0, size: 9_000 }]);
     let waits = |_: &Request| Trickle(Vec::new(), framed(&[Frame::Wait]));
-    // A frame of 9000 bytes, of which some 150 come until the time is over.
+    // A frame of 9000 bytes, of which some 150 arrive before the limit.
     let trickles = move |request: &Request| {
         let (once, kind) = match request {
             Request::Get { .. } => (begin.clone(), 2),
@@ -103,7 +103,7 @@ fn a_server_that_only_waits_or_trickles_is_given_up() {
     for e in errors(&liar(trickles)) {
         assert!(e.kind == Kind::Cut && e.line.contains("moved only"), "{e}");
     }
-    // Of an upload that was sent whole the end is waited for.
+    // After a complete upload, the client waits for its result.
     let [upload, ..] = errors(&liar(waits_after));
     assert!(upload.kind == Kind::Cut && upload.line.contains("at work"), "{upload}");
 }

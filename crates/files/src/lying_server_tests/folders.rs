@@ -1,9 +1,9 @@
-//! What a server lists, and says of the files in there.
+//! Listings of a misbehaving server, and its answers for the files in them.
 
 use super::*;
 
-/// Names that lead out, that are none, or are kept for partial files are left out; what looks odd stays
-/// in its folder; of entries with one name there is one.
+/// Names that lead out, that are invalid, or that are reserved for partial files are left out. Unusual names stay in
+/// their folder; of entries with equal names one is kept.
 #[test]
 fn a_tree_with_false_names_stays_in_its_folder() {
     let above = tempfile::tempdir().unwrap();
@@ -39,7 +39,7 @@ fn a_tree_with_false_names_stays_in_its_folder() {
     assert_eq!(std::fs::read(here.join("twice")).unwrap(), b"abc");
 }
 
-/// Sums of what a server says have no end that a number has.
+/// Sums of a server's numbers may exceed 64 bits.
 #[test]
 fn huge_counts_and_sizes_do_no_harm() {
     let here = tempfile::tempdir().unwrap();
@@ -59,8 +59,8 @@ fn huge_counts_and_sizes_do_no_harm() {
     assert_eq!((done.files, done.skipped), (9, u64::MAX));
 }
 
-/// An ERROR that only says that a name is taken leaves the files behind it on the same stream alone; one
-/// of another kind ends the transfer, with what is whole.
+/// An ERROR that reports an existing name does not affect the files behind it on the same stream. An error of another
+/// kind ends the transfer; complete files stay.
 #[test]
 fn a_false_error_of_one_file_keeps_no_other_from_coming() {
     let entries = (0..40).map(|n| entry(EntryKind::File, 3, &format!("f{n:02}"))).collect();

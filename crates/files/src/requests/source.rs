@@ -5,18 +5,18 @@ use narrows_transport::endpoint::source::{Prefix, Source as Network};
 use narrows_wire::noise::PublicKey;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// What shares a limit.
+/// Groups of requests that share a limit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Scope {
     /// All requests of a server.
     All,
     /// An IPv4 address, or an IPv6 /48, /56 or /64.
     Network(Prefix),
-    /// A client's key.
+    /// A client's public key.
     Key(PublicKey),
 }
 
-/// Where a request comes from, as far as it is known.
+/// Origin of a request, as far as it is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Source {
     client: Client,
@@ -35,7 +35,7 @@ impl Source {
         Source { client, scopes }
     }
 
-    /// As those are compared who could give way.
+    /// The form that [`gives_way`](narrows_transport::endpoint::share::gives_way) compares.
     pub(super) fn client(&self) -> &Client {
         &self.client
     }
@@ -45,12 +45,12 @@ impl Source {
         &self.scopes
     }
 
-    /// Whether it goes before those that are not.
+    /// Whether the client is on the owner's list, and so preferred.
     pub fn is_listed(&self) -> bool {
         self.client.is_listed
     }
 
-    /// The first scopes of both that differ: there they compete.
+    /// The widest scopes in which the two differ, and so compete.
     pub(super) fn rivals(&self, other: &Source) -> Option<(Scope, Scope)> {
         self.scopes.iter().zip(&other.scopes).find(|(a, b)| a != b).map(|(a, b)| (*a, *b))
     }

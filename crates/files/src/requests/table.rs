@@ -2,7 +2,7 @@
 //! are milliseconds passed in by the caller.
 //!
 //! If a limit is reached, a newcomer is refused only if no request within that limit gives way. A request gives way if
-//! it moves nothing, or if its client's share is larger than the newcomer's would be; a client on the owner's list
+//! it moves no bytes, or if its client's share is larger than the newcomer's would be. A client on the owner's list
 //! never gives way to one that is not.
 
 use super::source::{Scope, Source};
@@ -10,14 +10,14 @@ use narrows_base::Time;
 use narrows_transport::endpoint::share::{Holder, gives_way};
 use std::collections::BTreeMap;
 
-/// Requests within one scope.
+/// Most requests within one scope.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Of a key.
+    /// Of one public key.
     pub key: usize,
-    /// Of an IPv4 address, or an IPv6 /48.
+    /// Of one IPv4 address, or of one IPv6 /48, /56 or /64.
     pub network: usize,
-    /// In all.
+    /// Of the whole server.
     pub all: usize,
 }
 
@@ -31,18 +31,18 @@ impl Limits {
     }
 }
 
-/// A request that moved less than this since it was looked at last did not move.
+/// A request must move this many bytes between two updates to count as moving.
 const MOVES: u64 = 1000;
-/// Requests that are told to end at the same time so that others can begin, at most.
+/// Most requests that are ending at the same time so that others can begin.
 const MAX_ENDING: usize = 16;
-/// How far a request is.
+/// Progress of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// It is being read.
+    /// The request is being read.
     Reading,
-    /// It is complete and waits for a thread.
+    /// The request is complete and waits for a thread.
     Waiting,
-    /// It is being answered.
+    /// The request is being answered.
     Running,
 }
 
@@ -51,10 +51,10 @@ struct RequestEntry {
     stage: Stage,
     /// When the stage began.
     since: u64,
-    /// When it moved last, and how much it had moved then.
+    /// Time of the last progress, and the bytes moved by then.
     moved_at: u64,
     moved: u64,
-    /// It was told to end.
+    /// The request was revoked and is ending.
     ending: bool,
 }
 
@@ -83,8 +83,8 @@ impl Counts {
     fn full(&self, source: &Source, limits: &Limits) -> Option<Scope> {
         source.scopes().iter().copied().find(|s| self.of(*s) >= limits.of(*s))
     }
-    /// How much more its part of the place holds than the other's would with one more; none where
-    /// both are of the same source.
+    /// By how much the holder's count exceeds the newcomer's with one more request, in the widest scope where they
+    /// differ; 0 if both have the same source.
     fn excess(&self, holder: &Source, newcomer: &Source) -> usize {
         holder.rivals(newcomer).map_or(0, |(h, n)| self.of(h).saturating_sub(self.of(n) + 1))
     }
@@ -98,31 +98,31 @@ pub struct Table {
     counts: Counts,
     busy: Counts,
     next: u64,
-    /// Turns that were had since nobody waited.
+    /// Turns taken per scope since the queue was last empty.
     had: Counts,
-    /// A request that did not move for so long gives way, ms.
+    /// A request that did not move for this time gives way, ms.
     idle: u64,
 }
 
 impl Table {
-    /// `held` bounds all requests, `running` those that are answered at the same time; one that moved
-    /// nothing for `idle` ms gives way.
+    /// `held` limits all requests, `running` those that are answered at the same time. A request that moved no bytes
+    /// for `idle` ms gives way.
     pub fn new(held: Limits, running: Limits, idle: u64) -> Table {
         let (counts, busy, had) = (Counts::default(), Counts::default(), Counts::default());
         Table { held, running, entries: BTreeMap::new(), counts, busy, had, next: 0, idle }
     }
 
-    /// How many there are.
+    /// Number of requests.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// How many of them are being answered.
+    /// Number of requests that are being answered.
     pub fn running(&self) -> usize {
         self.busy.of(Scope::All)
     }
 
-    /// A place for a request that begins, and who has to leave for it; `None` if there is no place.
+    /// Admits a new request: its id, and the ids of the requests that are removed for it. `None` if no slot is free.
     pub fn admit(&mut self, now: u64, source: Source) -> Option<(u64, Vec<u64>)> {
         let mut gone = Vec::new();
         while let Some(scope) = self.counts.full(&source, &self.held) {
@@ -139,9 +139,8 @@ impl Table {
         Some((id, gone))
     }
 
-    /// Who gives way in this scope to a newcomer ([`gives_way`]): one that moves nothing; else one whose
-    /// part of the place holds more than the newcomer's would, or that is not listed where the newcomer
-    /// is.
+    /// The request in this scope that gives way to a newcomer ([`gives_way`]): an idle one, else one whose scope holds
+    /// more than the newcomer's would, or an unlisted one if the newcomer is listed.
     fn victim(
         &self,
         now: u64,
@@ -182,11 +181,11 @@ impl Table {
         }
     }
 
-    /// The request whose turn it is: of those with the fewest running, and the fewest turns before, the oldest; and who must end
-    /// so that another can begin.
+    /// The next request in turn: among those with the fewest running and the fewest turns taken, the oldest.
+    /// Second, the request that must end so that another can begin.
     pub fn turn(&mut self, now: u64) -> (Option<u64>, Option<u64>) {
         let of = |counts: &Counts, source: &Source| -> Vec<usize> {
-            // The widest first: sites, then customers, then keys take turns.
+            // The widest scope first: sites, then customers, then keys take turns.
             source.scopes().iter().map(|s| counts.of(*s)).collect()
         };
         let rank = |(id, e): (&u64, &RequestEntry)| {
@@ -205,8 +204,8 @@ impl Table {
             let Some(scope) = self.busy.full(&e.source, &self.running) else {
                 return (Some(*id), None);
             };
-            // Of those that move, one after the other: the last one's thread is free a moment later. Who moves nothing
-            // may take longer to notice: in a wait of the kernel's.
+            // Moving requests end one at a time, because the thread of the last one is free a moment later. Idle ones
+            // may notice later, because their thread may be blocked in the kernel.
             let runs = |e: &RequestEntry| {
                 e.stage == Stage::Running && !e.ending && (ending == 0 || self.is_idle(now, e))
             };
@@ -231,7 +230,7 @@ impl Table {
         }
     }
 
-    /// So many bytes were moved for it in all.
+    /// Sets the total of bytes moved for a request.
     pub fn moved(&mut self, now: u64, id: u64, bytes: u64) {
         if let Some(e) = self.entries.get_mut(&id)
             && bytes >= e.moved.saturating_add(MOVES)
@@ -240,7 +239,7 @@ impl Table {
         }
     }
 
-    /// It is over, or gave way.
+    /// Removes a request that has ended or was revoked.
     pub fn remove(&mut self, id: u64) {
         if let Some(e) = self.entries.remove(&id) {
             self.counts.take(&e.source);
@@ -250,7 +249,7 @@ impl Table {
         }
     }
 
-    /// Requests that are too long in their stage, ms; answers that moved nothing for so long.
+    /// Requests that are in their stage for too long, and answers that moved no bytes for `idle`; all times in ms.
     pub fn late(&self, now: u64, reading: u64, waiting: u64, idle: u64) -> Vec<(u64, Stage)> {
         let late = |e: &RequestEntry| match e.stage {
             Stage::Reading => now.saturating_sub(e.since) >= reading,

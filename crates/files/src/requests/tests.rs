@@ -1,4 +1,4 @@
-//! Who gets a place and a turn, and who gives way.
+//! Admission, turns, and which requests give way.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ fn table() -> Table {
     Table::new(MAX_REQUESTS, MAX_RUNNING, IDLE.as_millis() as u64)
 }
 
-/// As many as it takes in, from one address, each with its own id.
+/// Admits as many requests as possible from one address, each with its own id.
 fn flood(
     table: &mut Table,
     now: u64,
@@ -33,17 +33,17 @@ fn nine_connections_of_128_streams_do_not_shut_others_out() {
     let mut t = table();
     let held = flood(&mut t, 0, "192.0.2.9", 0..9, 128);
     assert_eq!(t.len(), MAX_REQUESTS.network, "one address never has all places");
-    // From elsewhere at once, also when the rest is taken by others.
+    // A client elsewhere is admitted at once, also when the rest is taken by others.
     let (_, gone) = t.admit(0, source("198.51.100.1", 77)).unwrap();
     assert!(gone.is_empty());
     flood(&mut t, 0, "203.0.113.1", 10..19, 128);
     assert_eq!(t.len(), MAX_REQUESTS.all);
     let (_, gone) = t.admit(0, source("198.51.100.2", 78)).unwrap();
     assert_eq!(gone.len(), 1, "who holds most gives way, moving or not");
-    // Behind the attacker's own address: the key that holds most gives way.
+    // Behind the attacker's own address, the key with the most requests gives way.
     let (mine, gone) = t.admit(0, source("192.0.2.9", 99)).unwrap();
     assert!(gone.iter().all(|id| held.contains(id)) && !gone.is_empty(), "{gone:?}");
-    // And the attacker does not take it back.
+    // The attacker does not get the slot back.
     for now in [0, 500, 5000] {
         t.moved(now, mine, now * 100);
         for _ in 0..300 {
@@ -80,14 +80,14 @@ fn listed_clients_give_way_to_nobody_who_is_not() {
     }
     assert!(t.admit(60_000, source("198.51.100.1", 9)).is_none());
     assert!(t.admit(60_000, listed("198.51.100.1", 9)).is_some());
-    // The other way round at once, even if the other one moves.
+    // In the opposite case at once, even if the other request moves.
     let mut t = Table::new(Limits { key: 9, network: 9, all: 1 }, MAX_RUNNING, 1000);
     let (stranger, _) = t.admit(0, source("192.0.2.1", 1)).unwrap();
     t.moved(0, stranger, 1 << 20);
     assert_eq!(t.admit(1, listed("198.51.100.1", 9)).unwrap().1, [stranger]);
 }
 
-/// An IPv6 host has a /64, a customer a /56, a site a /48: none of them is worth more than an address.
+/// An IPv6 host has a /64, a customer a /56, a site a /48: none of them gets more than one IPv4 address.
 #[test]
 fn ipv6_addresses_are_counted_by_their_networks() {
     let mut t = table();
@@ -114,16 +114,16 @@ fn turns_go_to_who_has_the_fewest_and_idle_answers_end_for_those_who_wait() {
         t.run(0, id);
         running.push(id);
     }
-    // Key by key, and no more of one address than it may have.
+    // Key by key, and no more of one address than its limit.
     assert_eq!(running, [hostile[0], hostile[3], hostile[6]]);
     let honest = ask(&mut t, 0, "198.51.100.1", 50);
     assert_eq!(t.turn(0), (Some(honest), None), "before those who asked first");
     t.run(0, honest);
     t.moved(500, honest, 100_000);
-    // Behind the same address: nobody is idle, nobody holds more.
+    // Behind the same address: no request is idle, and no key holds more.
     let neighbour = ask(&mut t, 500, "192.0.2.9", 60);
     assert_eq!(t.turn(500), (None, None));
-    // Now they are: all three end, since more than three wait, and the honest one moves on.
+    // Now they are idle: all three end, since more than three wait, and the conforming client moves on.
     let victims: Vec<u64> = std::iter::from_fn(|| match t.turn(1000) {
         (None, victim) => victim,
         (Some(_), _) => panic!("nobody has left yet"),
@@ -134,7 +134,7 @@ fn turns_go_to_who_has_the_fewest_and_idle_answers_end_for_those_who_wait() {
     assert_eq!(t.turn(1002).0, Some(neighbour));
 }
 
-/// Answers that move end only as far as they have to: one, until its thread is free.
+/// Moving answers end only as far as necessary: one, until its thread is free.
 #[test]
 fn of_answers_that_move_one_after_the_other_ends() {
     let limits = Limits { key: 3, network: 3, all: 4 };
@@ -166,13 +166,13 @@ fn what_takes_too_long_is_named() {
     t.moved(100, running, 999);
     assert!(t.late(9, 10, 20, 30).is_empty());
     assert_eq!(t.late(10, 10, 20, 30), [(reading, Stage::Reading)]);
-    // A few bytes are no movement.
+    // A few bytes do not count as moving.
     let all = t.late(30, 10, 20, 30);
     assert_eq!(all.len(), 3);
     assert!(all.contains(&(running, Stage::Running)) && all.contains(&(waiting, Stage::Waiting)));
 }
 
-/// However many ask, the threads are those that may run, and everybody is answered or told why not.
+/// With any number of requests the threads stay within the limit, and each request is answered or refused.
 #[test]
 fn threads_are_bounded_and_nobody_is_left_without_an_answer() {
     let limits = Limits { key: 64, network: 64, all: 64 };
@@ -200,7 +200,7 @@ fn threads_are_bounded_and_nobody_is_left_without_an_answer() {
     }
 }
 
-/// A request that waits for its turn and loses its place is told so, and its place is free.
+/// A waiting request whose slot is revoked gets the error, and its slot is free.
 #[test]
 fn who_loses_a_place_while_waiting_is_told() {
     let two = Limits { key: 2, network: 2, all: 2 };
@@ -214,7 +214,7 @@ fn who_loses_a_place_while_waiting_is_told() {
     });
     let waits = requests.admit(source("192.0.2.1", 1)).unwrap();
     requests.run(waits, move |slot| tell.send(slot.err().map(|e| e.kind)).unwrap());
-    // Two clients of the owner's list take both places: of the one that runs, and of the one that waits.
+    // Two listed clients take both slots: that of the running request, and that of the waiting one.
     let newcomers: Vec<_> =
         (2..4).filter_map(|n| requests.admit(listed("198.51.100.1", n)).ok()).collect();
     assert_eq!(newcomers.len(), 2);

@@ -1,12 +1,11 @@
-//! A stream that reports its traffic to its slot, and whose reads and writes fail when the slot is
-//! revoked.
+//! A stream that reports its traffic to its slot, and whose reads and writes fail when the slot is revoked.
 
 use super::View;
 use crate::error::Error;
 use crate::stream::{Output, Stream};
 use std::io::{self, Read, Write};
 
-/// The same stream, seen by its slot.
+/// Wraps a stream so that its slot observes it.
 pub fn watched(stream: Stream, slot: &View) -> Stream {
     let Stream { input, output } = stream;
     Stream {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread without work waits so long for some.
+/// Time after which an idle thread ends.
 const REST: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Workers {
         Arc::new(Workers { most, state: Mutex::default(), more: Condvar::new() })
     }
 
-    /// Does it soon; gives it back if the system has no thread for it.
+    /// Queues the job; returns it if the system has no thread for it.
     pub fn run(self: &Arc<Workers>, job: Job) -> Option<Job> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.jobs.push_back(job);
@@ -36,7 +36,7 @@ impl Workers {
             return None;
         }
         if state.threads >= self.most {
-            // One of them is about to end its job.
+            // A running thread is about to become free.
             return None;
         }
         let workers = Arc::clone(self);
@@ -75,7 +75,7 @@ impl Workers {
     }
 }
 
-/// A thread less, also after a panic.
+/// Decrements the number of threads, also after a panic.
 struct OneLess<'w>(&'w Workers);
 
 impl Drop for OneLess<'_> {

@@ -30,9 +30,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// Connections of a server.
+/// Most connections of a server.
 const MAX_CONNECTIONS: usize = 512;
-/// How often deadlines are looked at, and deliveries measured.
+/// Interval of checking deadlines and measuring deliveries.
 const TICK: Duration = Duration::from_millis(250);
 
 /// A listening endpoint.
@@ -45,11 +45,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens here; connections behave as `config` says, but send with what the client asked for if
-    /// `permit` says so; `tap` watches.
+    /// Listens on `address`. Connections use `config`, but send with the controller that the client requested if
+    /// `permit` accepts it; `tap` observes the endpoint.
     ///
     /// # Errors
-    /// The address is not ours, taken, or not permitted.
+    /// The address is not local, in use, or not permitted.
     pub fn bind(
         address: SocketAddr,
         identity: &Identity,
@@ -67,7 +67,7 @@ impl Server {
             .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
         let mut options = Options::server(static_key(identity)?, clients, config)
             .tapped(tap)
-            // Only GET and LIST are answered then.
+            // Early data may only be GET and LIST.
             .accepting_early_data(true)
             .driven_by(Driver::Thread);
         options.permit = permit;
@@ -77,23 +77,23 @@ impl Server {
         Ok(Server { endpoint, service, label, ours, learned: None })
     }
 
-    /// Remembers there what the paths to clients are like, and begins with it when one comes again.
+    /// Stores measurements of the paths to clients, and uses them as hints for later connections.
     #[must_use]
     pub fn learning(self, learned: Learned) -> Server {
         Server { learned: Some(Arc::new(learned)), ..self }
     }
 
-    /// Where it listens.
+    /// Local address of the socket.
     pub fn address(&self) -> SocketAddr {
         self.endpoint.local_addr()
     }
 
-    /// What ends it.
+    /// A handle that ends the server.
     pub fn end(&self) -> End {
         End(self.endpoint.clone())
     }
 
-    /// Serves until it is ended: this thread accepts and reads requests, others answer them.
+    /// Serves until ended: this thread accepts and reads requests, others answer them.
     pub fn run(self) {
         let front = Rc::new(Front::new(self.service, self.label, self.ours, self.learned));
         let mut tasks = FuturesUnordered::new();
@@ -122,7 +122,7 @@ impl Server {
     }
 }
 
-/// What the tasks of the accepting thread share.
+/// State shared by the tasks of the accepting thread.
 struct Front {
     service: Arc<Service>,
     label: String,
@@ -134,7 +134,7 @@ struct Front {
     probes: ProbeGate,
 }
 
-/// A connection, and at what rate it delivered.
+/// A connection and its delivery rate.
 struct Measured {
     connection: Connection,
     delivered: RefCell<Delivered>,
@@ -188,7 +188,7 @@ async fn connected(front: Rc<Front>, connection: Connection) {
         front.measured.borrow_mut().push(Rc::downgrade(&measured));
     }
     while let Ok((send, receive)) = connection.accept_bi().await {
-        // A client may move: where it is now is where it is counted.
+        // A client may migrate: each request counts for its current address.
         let from = connection.remote();
         let caller = From { key, from, connection: connection.clone() };
         let source = front.service.source(from.map(|a| a.ip()), Some(key));
@@ -206,7 +206,7 @@ async fn connected(front: Rc<Front>, connection: Connection) {
     }
 }
 
-/// Whose a request is.
+/// The client of a request.
 struct From {
     key: PublicKey,
     from: Option<SocketAddr>,
@@ -219,7 +219,7 @@ impl From {
     }
 }
 
-/// Says an error on a stream whose request is not answered, as far as there is room for it.
+/// Sends an error on the stream of an unanswered request, as far as the stream accepts it.
 fn refuse(service: &Service, caller: &From, mut send: SendStream, e: Error) {
     let mut said = Vec::new();
     let _ = frames::send(&mut said, &Frame::Error(e.clone()));
@@ -228,7 +228,7 @@ fn refuse(service: &Service, caller: &From, mut send: SendStream, e: Error) {
     service.tell(&Event::refused(&caller.shown(), e));
 }
 
-/// Reads a request and hands it over.
+/// Reads a request and queues it.
 async fn requested(
     front: Rc<Front>,
     caller: From,
@@ -239,7 +239,7 @@ async fn requested(
 ) {
     let request = match read_request(&mut receive, &slot.view()).await {
         Ok(Some(request)) => request,
-        // Nobody has asked anything.
+        // The stream carries no request.
         Ok(None) => return,
         Err(e) if e.kind == Kind::Cut => return,
         Err(e) => return refuse(&front.service, &caller, send, e),
@@ -260,7 +260,7 @@ async fn requested(
     });
 }
 
-/// A request, read without a thread; `None` if the stream ends before one begins.
+/// Reads a request without a thread; `None` if the stream ends before its first byte.
 async fn read_request(receive: &mut ReceiveStream, slot: &View) -> Result<Option<Request>, Error> {
     let mut head = [0; frames::REQUEST_HEAD];
     if !fill(receive, slot, &mut head).await? {
@@ -295,36 +295,35 @@ async fn fill(receive: &mut ReceiveStream, slot: &View, into: &mut [u8]) -> Resu
     Ok(true)
 }
 
-/// Ends a server from elsewhere.
+/// Ends a server from another thread.
 pub struct End(Endpoint);
 
 impl End {
-    /// Tells all clients that it is over, so that none waits in vain.
+    /// Closes all connections, so that no client waits in vain.
     pub fn now(&self) {
         self.0.shut_down(256, "the server was stopped");
     }
 }
 
-/// Begins with what is known of the path, if this may be that path.
+/// Uses stored measurements as hints if the RTT fits.
 pub(crate) fn remember(connection: &Connection, learned: &Learned, place: &str) {
-    // A file that is broken was complained of when the server started.
+    // A broken file was reported when the server started.
     let Ok(Some(known)) = learned.get(place) else { return };
     if known.may_be(connection.stats().srtt) {
         let _ = connection.reconfigure(&known.path, HintSource::Stored);
     }
 }
 
-/// Keeps what a connection that is over has learned, as far as what was delivered bears it out.
+/// Stores the measurements of an ended connection, as far as the delivered bytes confirm them.
 fn keep(measured: &Measured, learned: Arc<Learned>, place: &str) {
     let (connection, delivered) = (&measured.connection, measured.delivered.borrow());
-    // A client that has moved was on two paths.
+    // A client that migrated was on two paths.
     let moved = connection.remote().zip(connection.peer_key());
     let here = moved.is_some_and(|(a, key)| client(&key, a.ip()) == place);
     let Some(found) = MeasuredPath::verified(&connection.learned(), &delivered) else { return };
     if here {
         let place = place.to_string();
-        // The disk is waited for elsewhere. One that takes nothing costs the next connection its head
-        // start, nothing else.
+        // Another thread waits for the disk. If the disk fails, the next connection begins without hints.
         let _ = std::thread::Builder::new().spawn(move || learned.keep(&place, found));
     }
 }
@@ -337,7 +336,7 @@ struct Remote {
 impl RequestChannel for Remote {
     fn tune(&self, tuning: &Tuning) -> Tuning {
         if tuning.path != PathHints::default() {
-            // A connection that is over has nothing to tune.
+            // Fails only if the connection has ended.
             let _ = self.connection.reconfigure(&tuning.path, HintSource::Peer);
         }
         let controller = self.connection.protocol().unwrap_or_else(|_| self.label.clone());

@@ -23,39 +23,39 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 use std::time::Instant;
 
-/// A client asks for a sign of life when nothing came for so long: a server at work says something
-/// every second, so by then it is away, or does not know where the client is now.
+/// Keep-alive interval of a client. A working server sends WAIT every second, so after this time it is gone, or does
+/// not have the client's current address.
 const ASK: Duration = Duration::from_secs(5);
 
-/// Whom a client expects.
+/// The server key that a client expects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expect {
-    /// This key.
+    /// Only this key.
     Key(PublicKey),
-    /// Somebody new: the key is judged by whoever connects.
+    /// Any key: the caller checks it.
     Anybody,
 }
 
-/// How a client connects.
+/// Options of a client's connections.
 pub struct Connect {
-    /// To whom.
+    /// The expected key.
     pub expect: Expect,
-    /// How its connections behave.
+    /// Configuration of the connections.
     pub config: ConnectionConfig,
-    /// Who watches them.
+    /// Observer of the endpoint.
     pub tap: Option<Arc<dyn Tap>>,
-    /// Address tokens of servers, for this connection and the next ones.
+    /// Address tokens of servers, for this connection and later ones.
     pub tokens: SavedTokens,
-    /// Set when the user has enough.
+    /// Set when the user stops the transfer.
     pub stop: &'static AtomicBool,
-    /// How long a server may say nothing to a request, although the connection lives.
+    /// Time for which a server may send no answer to a request, although the connection lives.
     pub silence: std::time::Duration,
-    /// Told a line when the server is busy and is asked again, once.
+    /// Receives one line, once, when the server is busy and the request is repeated.
     pub busy: fn(&str),
 }
 
 impl Connect {
-    /// To this server; nobody watches, nobody is told.
+    /// Without an observer, stored tokens or messages.
     pub fn new(expect: Expect, config: ConnectionConfig, stop: &'static AtomicBool) -> Connect {
         let tokens = SavedTokens::default();
         Connect { expect, config, tap: None, tokens, stop, silence: SILENCE, busy: |_| () }
@@ -69,15 +69,15 @@ pub struct RrtpSession {
     identity: Identity,
     how: Connect,
     patience: Mutex<Patience>,
-    /// None before the first stream of a session that begins with it. Held by whoever connects: the others wait.
+    /// `None` before the first connection. Locked during the first connection attempt: other threads wait.
     current: Mutex<Option<Arc<Current>>>,
     first: FirstConnection,
 }
 
-/// Whether there is a connection yet, for those who do not want to be the first to use it.
+/// Lets threads wait for a connection that another thread makes.
 #[derive(Default)]
 struct FirstConnection {
-    /// Whether there is one; none is to be waited for if this is false.
+    /// Whether there is a connection; false if there will be none.
     known: Mutex<Option<bool>>,
     changed: Condvar,
 }
@@ -104,11 +104,10 @@ struct Current {
 }
 
 impl RrtpSession {
-    /// Connects to `host:port`. A server that is busy is asked again until the patience ends that one
-    /// without an answer gets, too.
+    /// Connects to `host:port`. A busy server is retried for as long as one that does not answer.
     ///
     /// # Errors
-    /// The name leads nowhere, nobody answers, the server stays busy, the key is another one.
+    /// The name has no address, the server does not answer, stays busy, or has another key.
     pub fn connect(
         host: &str,
         port: u16,
@@ -120,8 +119,8 @@ impl RrtpSession {
         Ok(session)
     }
 
-    /// The same, but connects with the first stream, whose request ([`Session::ask`]) leaves with the first packet to
-    /// a server that is known.
+    /// As [`RrtpSession::connect`], but connects with the first stream. Its request ([`Session::ask`]) leaves with the
+    /// first packet if a token of the server is stored.
     pub fn with_first_request(
         host: &str,
         port: u16,
@@ -134,7 +133,7 @@ impl RrtpSession {
         RrtpSession { host, port, identity, how, patience, current, first }
     }
 
-    /// Connects, to the first of the server's addresses that answers.
+    /// Connects to the first of the server's addresses that answers.
     fn first_connection(&self, request: Option<&[u8]>) -> Result<Current, Error> {
         let host = &self.host;
         let addresses = (host.as_str(), self.port)
@@ -152,21 +151,20 @@ impl RrtpSession {
         Err(last)
     }
 
-    /// Waits until something else has connected; false if that will not happen.
+    /// Waits until another thread has connected; false if that will not happen.
     pub fn wait_connected(&self) -> bool {
         self.first.wait()
     }
-    /// Nothing else will connect, if nothing has.
+    /// Ends the waits of [`wait_connected`](RrtpSession::wait_connected) if there is no connection.
     pub fn give_up_waiting(&self) {
         self.first.set(false);
     }
 
-    /// Does `work`, and does it again when the server said that it is busy, or took this connection's place away: over
-    /// a new connection then. Not for longer than the patience lasts, which begins anew when `work` has come forward.
-    /// What `work` began, it must be able to go on with.
+    /// Runs `work`, and repeats it while the server is busy, over a new connection if the server closed this one. Ends
+    /// at the retry deadline, which progress of `work` restarts. `work` must be able to resume.
     ///
     /// # Errors
-    /// Those of the work.
+    /// Those of `work`.
     pub fn while_busy<T>(&self, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         loop {
             let e = match work() {
@@ -184,20 +182,20 @@ impl RrtpSession {
             if current.connection.silence().is_ok() {
                 continue;
             }
-            // Who was met at first, and nobody else.
+            // Expect the server's first key, and no other.
             let expect = self.peer_key().map_or(self.how.expect, Expect::Key);
             let (config, tap) = (self.how.config.clone(), self.how.tap.clone());
             let tokens = self.how.tokens.clone();
             let how = Connect { expect, config, tap, tokens, ..self.how };
             let opened = open(current.address, &self.identity, &how, &mut patience, None);
-            // What is left of the patience may be too short for an answer.
+            // The time until the deadline may be too short for an answer.
             let opened = opened.map_err(|new| if new.kind == Kind::Unreachable { e } else { new });
             let current = Arc::new(opened?);
             *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(current);
         }
     }
 
-    /// The connection, made now if there is none.
+    /// The connection, made now if necessary.
     fn current(&self) -> Result<Arc<Current>, Error> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(current) = &*current {
@@ -208,7 +206,7 @@ impl RrtpSession {
         self.first.set(true);
         Ok(made)
     }
-    /// The connection, if there is one. Waits for nobody who connects.
+    /// The connection, if there is one. Does not wait for an attempt under way.
     fn existing(&self) -> Option<Arc<Current>> {
         match self.current.try_lock() {
             Ok(current) => current.clone(),
@@ -217,48 +215,48 @@ impl RrtpSession {
         }
     }
 
-    /// The server's key.
+    /// The server's key; `None` without a connection.
     pub fn peer_key(&self) -> Option<PublicKey> {
         self.existing()?.connection.peer_key()
     }
 
-    /// What the server sends with, if it said so and is still there.
+    /// Label of the server's sender; `None` if it sent none or the connection has ended.
     pub fn peer_protocol(&self) -> Option<String> {
         let label = self.existing()?.connection.peer_protocol().ok()?;
         (!label.is_empty()).then(|| crate::error::shown(&label))
     }
 
-    /// Whether the server took the first request with the first packet.
+    /// Whether the server accepted the first request as early data.
     #[cfg(test)]
     pub(crate) fn went_early(&self) -> Option<bool> {
         self.existing()?.connection.early_data_accepted().ok()
     }
 
-    /// What this end has learned of the path.
+    /// This end's measurements of the path.
     pub fn learned(&self) -> PathHints {
         self.existing().map_or_else(PathHints::default, |current| current.connection.learned())
     }
 
-    /// Whether there is a connection, alive or over.
+    /// Whether there is a connection, open or ended.
     pub fn is_connected(&self) -> bool {
         self.existing().is_some()
     }
 
-    /// Says what is known of the path from now on; nothing happens where there is no connection yet, or no more.
+    /// Sets path hints from now on; does nothing without an open connection.
     pub fn reconfigure(&self, hints: &PathHints) {
         if let Some(current) = self.existing() {
             let _ = current.connection.reconfigure(hints, HintSource::User);
         }
     }
 
-    /// For how long nothing has come from the server, and after how much of it the connection is
-    /// given up; `None` when there is none, or it is over.
+    /// Time since the last packet of the server, and the idle timeout of the connection; `None` without an open
+    /// connection.
     pub fn silence(&self) -> Option<(Duration, Duration)> {
         self.existing()?.connection.silence().ok()
     }
 }
 
-/// Connects; a server that is busy is asked again.
+/// Connects; retries while the server is busy.
 fn open(
     address: SocketAddr,
     identity: &Identity,
@@ -270,7 +268,7 @@ fn open(
     loop {
         match attempt(address, identity, how, patience, request) {
             Err(e) if e.kind == Kind::Busy && patience.pause(&what, how.stop)? => busy = Some(e),
-            // What was left of the patience may have been too short for an answer.
+            // The time until the deadline may have been too short for an answer.
             Err(e) if e.kind == Kind::Unreachable => return Err(busy.unwrap_or(e)),
             other => return other,
         }
@@ -290,7 +288,7 @@ fn attempt(
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let config = super::for_files(ConnectionConfig { keep_alive: ASK, ..how.config.clone() })?;
-    // Whoever asks blocks a thread, which may be a runtime's.
+    // The calling thread blocks, and it may belong to an async runtime.
     let options = Options::client(static_key(identity)?, config.clone())
         .tapped(how.tap.clone())
         .with_token_store(Box::new(how.tokens.clone()))
@@ -305,7 +303,7 @@ fn attempt(
     options.suite = crate::key::suite();
     options.early_data = request.and_then(EarlyData::new);
     options.patience = Duration::from_secs_f64(patience.left(Instant::now()).as_secs_f64());
-    // An attempt that meets BUSY goes on: the user does not have to wait for its end to learn why.
+    // The attempt continues after BUSY: report it to the user now rather than at its end.
     let look = || {
         if endpoint.meets_busy() {
             patience.tell(&format!("{address} is busy"));
@@ -320,8 +318,8 @@ fn attempt(
 }
 
 impl Current {
-    /// Why the server is to be asked again, if it is, and how many bytes were moved. Of a CLOSE that got lost a RESET
-    /// tells, as it tells of a restart.
+    /// Why the request is to be repeated, if it is, and the bytes moved. If a CLOSE was lost, the server answers with a
+    /// RESET, as after a restart.
     fn why_busy(&self) -> (Option<&'static str>, u64) {
         let (is_busy, moved) = self.signals.take();
         let why = match self.connection.silence().err() {
@@ -335,7 +333,7 @@ impl Current {
 }
 
 impl Drop for Current {
-    /// The server shall not have to find out by silence.
+    /// Closes the connection, so that the server does not need its idle timeout.
     fn drop(&mut self) {
         self.endpoint.leave(0, "");
         self.tokens.save();
@@ -343,7 +341,7 @@ impl Drop for Current {
 }
 
 impl RrtpSession {
-    /// A stream for the session's user.
+    /// Wraps the halves of a stream for the session's user.
     fn watched(&self, current: &Current, halves: (SendStream, ReceiveStream)) -> Stream {
         let (until, silence) = (Until::Stopped(self.how.stop), Silence::new(self.how.silence));
         let ours = *self.identity.public();

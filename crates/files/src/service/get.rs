@@ -1,4 +1,4 @@
-//! GET.
+//! Answers GET.
 
 use super::{Caller, Service, named};
 use crate::error::{Error, Kind};
@@ -29,7 +29,7 @@ pub(super) fn answer(
     let (start, mut hasher) = begin(service, caller, &mut file, before.size, held, &what, output)?;
     frames::write(output, &Frame::Begin { start, size: before.size })?;
     if start == 0 && before.size > CHUNK as u64 {
-        // Who does not want it after all says so.
+        // Send BEGIN now: a client that does not want this file stops the stream.
         output.flush().map_err(Error::stream)?;
     }
     let room = usize::try_from(before.size - start).map_or(CHUNK, |n| n.min(CHUNK));
@@ -51,7 +51,7 @@ pub(super) fn answer(
     frames::send(output, &Frame::End(*hasher.finalize().as_bytes()))
 }
 
-/// Where to begin: behind what the client holds, if the file begins with exactly that.
+/// Where to begin: after the bytes that the client holds, if the file begins with exactly those.
 fn begin(
     service: &Service,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! LIST.
+//! Answers LIST.
 
 use super::{Caller, Service, named};
 use crate::entry;
@@ -13,39 +13,39 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Entries of one folder.
+/// Most entries of one folder.
 pub const MAX_ENTRIES: usize = if cfg!(test) { 2_000 } else { 200_000 };
 
-/// Entries of one folder that are left out and named; of others only the number is told.
+/// Most left-out entries of one folder that are named; the others are only counted.
 const MAX_NAMED: u64 = 1_000;
-/// Bytes of the name of such an entry, with the reason.
+/// Most bytes of such an entry's name with the reason.
 const MAX_LEFT_OUT_BYTES: usize = 480;
-/// Bytes of an entry in a LISTED frame at most: 17 and 2, and its name.
+/// Most bytes of an entry in a LISTED frame: 17 and 2, and its name.
 const MAX_ENTRY_BYTES: usize = 500;
 
-/// Entries of all listings that are made at the same time.
+/// Most entries of all concurrent listings.
 const MAX_LISTED: usize = 2 * MAX_ENTRIES;
 
-/// A listing that is sent moves so many bytes a second, or gives way when there is no room for another.
+/// A listing that is being sent must move this many bytes per second, or gives way when another needs its memory.
 const MIN_BYTES_PER_S: f64 = 1000.0;
 
-/// What listings under way hold.
+/// Entries of the concurrent listings.
 #[derive(Default)]
 pub(super) struct Listings {
     entries: AtomicUsize,
     sent: Mutex<Vec<Sent>>,
 }
 
-/// A listing that is complete and is sent.
+/// A complete listing that is being sent.
 struct Sent {
     view: View,
-    /// When it was looked at last, and what its request had moved by then.
+    /// Time of the last check, and the bytes moved by then.
     looked: Instant,
     moved: u64,
 }
 
 impl Sent {
-    /// Since it was looked at last, if that is long enough ago.
+    /// Whether the listing stalled since the last check; false if that was less than [`IDLE`] ago.
     fn stands_still(&mut self) -> bool {
         let (passed, moved) = (self.looked.elapsed(), self.view.bytes());
         if passed < IDLE {
@@ -59,7 +59,7 @@ impl Sent {
 }
 
 impl Listings {
-    /// How many entries they hold.
+    /// Number of entries that they hold.
     #[cfg(test)]
     pub fn entries(&self) -> usize {
         self.entries.load(Ordering::Relaxed)
@@ -69,7 +69,7 @@ impl Listings {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody keeps the room with a listing that he does not read: whoever asks again finds some.
+    /// Revokes the slots of stalled listings, so that a later request finds memory.
     fn make_room(&self) {
         let still = |sent: &mut Sent| sent.stands_still().then(|| sent.view.clone());
         let views: Vec<View> = self.sent().iter_mut().filter_map(still).collect();
@@ -77,7 +77,7 @@ impl Listings {
     }
 }
 
-/// Entries of a listing under way; gone with it.
+/// Entries of a concurrent listing; dropping it releases them.
 struct Listed<'s> {
     all: &'s Listings,
     ours: usize,
@@ -94,7 +94,7 @@ impl Listed<'_> {
         Err(crate::requests::busy())
     }
 
-    /// It is complete.
+    /// The listing is complete and is being sent.
     fn is_sent(&self) {
         let (view, moved) = (self.view.clone(), self.view.bytes());
         self.all.sent().push(Sent { view, looked: Instant::now(), moved });
@@ -147,7 +147,7 @@ pub(super) fn answer(
             listed.one_more()?;
             entries.push(one);
         }
-        // To look at an entry is work, as long as that of moving some bytes.
+        // Reading an entry takes about as long as moving this many bytes.
         caller.slot.moved(100);
         if let Some(e) = caller.slot.given_up() {
             return Err(e);

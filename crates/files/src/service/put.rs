@@ -1,6 +1,6 @@
 //! PUT. Every client has its own partial file, so no upload damages another's. Of two uploads of one path by the same
-//! client the newer one continues: the older usually belongs to a client that died and whose connection has not noticed
-//! it yet.
+//! client the newer one continues: the older usually belongs to a client that died, and its connection has not timed
+//! out yet.
 
 use super::quota::NAME_BYTES;
 use super::{Caller, Event, Service, named};
@@ -17,13 +17,12 @@ use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// While bytes of an upload come, others cannot put the same file; and for so long after the last.
+/// An upload keeps other clients from putting the same path until this time after its last byte.
 const CLAIM: Duration = Duration::from_secs(30);
-/// What is here already may be sent for comparison up to this size: who sends so little does not ask
-/// before ([`crate::client`]).
+/// Up to this size an upload may be sent without a query ([`crate::client`]), and is compared with an existing file.
 pub(crate) const UNASKED: u64 = 2 * CHUNK as u64;
 
-/// The partial file of a running upload; whoever takes it ends that upload.
+/// The partial file of a running upload; taking it ends that upload.
 type Slot = Arc<Mutex<Option<PartialFile>>>;
 
 struct Upload {
@@ -31,11 +30,11 @@ struct Upload {
     moved: Instant,
 }
 
-/// Uploads that are running, by path and client.
+/// Running uploads by path and client.
 #[derive(Default)]
 pub(super) struct Uploads(Mutex<BTreeMap<(CleanPath, PublicKey), Upload>>);
 
-/// Takes the upload off the list at its end.
+/// Removes the upload from the list at its end.
 struct Running<'u> {
     uploads: &'u Uploads,
     name: (CleanPath, PublicKey),
@@ -57,7 +56,7 @@ impl Uploads {
         let before = all.insert(name.clone(), upload);
         drop(all);
         if let Some(older) = before {
-            // Its file is closed with this, and so unlocked.
+            // Closes the older upload's file, and so unlocks it.
             drop(older.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
         }
         Ok(Running { uploads: self, name, slot })
@@ -65,7 +64,7 @@ impl Uploads {
 }
 
 impl Running<'_> {
-    /// Whether no newer one took over; if so, it is known to move.
+    /// Whether no newer upload took over; if so, records its progress.
     fn is_newest(&self) -> bool {
         let mut all = self.uploads.0.lock().unwrap_or_else(PoisonError::into_inner);
         let newest = all.get_mut(&self.name).filter(|u| Arc::ptr_eq(&u.slot, &self.slot));
@@ -95,7 +94,7 @@ impl Running<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // Under one lock: between two a newer one could come, which is not to be taken off.
+        // Check and remove under one lock: in between a newer upload could take the place.
         let mut all = self.uploads.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.get(&self.name).is_some_and(|u| Arc::ptr_eq(&u.slot, &self.slot)) {
             all.remove(&self.name);
@@ -109,7 +108,7 @@ fn superseded(path: &CleanPath) -> Error {
 
 type Input = Box<dyn Read + Send>;
 
-/// What is known of an upload before its bytes come.
+/// Parameters of an upload, before its bytes arrive.
 struct Begun {
     held: HeldPrefix,
     start: u64,
@@ -169,7 +168,7 @@ pub(super) fn answer(
     if whole && (start > 0 || size == held.bytes && size == 0 || taken) {
         return compare(&begun, &place, frames, output, event).map_err(at);
     }
-    // A partial file that is there has been counted.
+    // An existing partial file has been counted.
     let name = if found.as_ref().is_none_or(|f| f.whole) { NAME_BYTES } else { 0 };
     service.quota.check((size - start).saturating_add(name))?;
     service.quota.take(name)?;
@@ -188,7 +187,7 @@ pub(super) fn answer(
                     part.append(bytes)
                 })??;
                 event.bytes += n;
-                // A client that hears nothing for long gives up.
+                // A client that receives no WAIT for long gives up.
                 waiting.tell(output)?;
             }
             Frame::End(hash) => break hash,
@@ -205,7 +204,7 @@ pub(super) fn answer(
     frames::send(output, &Frame::Done)
 }
 
-/// The file is here already, whole: nothing is to be written, if it is the same.
+/// A finished file exists: checks that the upload is the same, and writes no bytes.
 fn compare(
     begun: &Begun,
     place: &TargetFile,

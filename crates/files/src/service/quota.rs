@@ -3,10 +3,10 @@
 use crate::error::{Error, Kind};
 use std::sync::{Mutex, PoisonError};
 
-/// What a file or folder counts beside its bytes: empty ones fill a disk, too.
+/// Bytes that a file or folder counts beside its content: empty ones fill a disk, too.
 pub(super) const NAME_BYTES: u64 = 1000;
 
-/// The bound, and what is counted against it: what was measured, and what came since.
+/// The limit, and the bytes counted against it: the last measurement, and all bytes since.
 pub(super) struct Quota {
     most: Option<u64>,
     used: Mutex<u64>,
@@ -17,22 +17,22 @@ impl Quota {
         Quota { most, used: Mutex::new(0) }
     }
 
-    /// What is counted now.
+    /// Bytes counted now.
     pub fn used(&self) -> u64 {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A walk that began when `before` was counted found so much. What came meanwhile it may have passed
-    /// by, so that is added.
+    /// Sets the result of a walk that began when `before` was counted. Bytes that arrived meanwhile are added, since
+    /// the walk may have missed them.
     pub fn measured(&self, found: u64, before: u64) {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         *used = found.saturating_add(used.saturating_sub(before));
     }
 
-    /// Whether a file of this size can come at all. Nothing is reserved.
+    /// Whether a file of this size fits now. Reserves no space.
     ///
     /// # Errors
-    /// It cannot.
+    /// It exceeds the quota.
     pub fn check(&self, bytes: u64) -> Result<(), Error> {
         let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
         match self.most {
@@ -41,10 +41,10 @@ impl Quota {
         }
     }
 
-    /// So many bytes came.
+    /// Counts bytes that arrived.
     ///
     /// # Errors
-    /// There is no room for them.
+    /// They exceed the quota.
     pub fn take(&self, bytes: u64) -> Result<(), Error> {
         let Some(most) = self.most else { return Ok(()) };
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);

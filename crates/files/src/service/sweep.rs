@@ -6,12 +6,12 @@ use cap_std::fs::{Dir, Metadata};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// A partial upload lasts for so long after its last byte.
+/// Age after the last write at which a partial upload is removed.
 pub(super) const LASTS: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Folders below one another that are looked into.
+/// Deepest level of folders that is walked.
 const DEPTH: usize = 128;
 
-/// Removes what is too old; returns what all others count. Links are not followed.
+/// Removes abandoned partial uploads; returns the bytes that everything else counts. Links are not followed.
 pub(super) fn sweep(root: &Dir, now: SystemTime) -> u64 {
     let mut bytes: u64 = 0;
     let mut folders = vec![(PathBuf::from("."), 0)];

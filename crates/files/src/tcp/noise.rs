@@ -8,7 +8,7 @@
 //!
 //! Message 3 carries the congestion control that the client requests. The server's first transport message names the
 //! one in use. All other transport messages contain the stream's bytes; an empty one is its end. After every 2^14
-//! messages a direction changes its key by Noise's own Rekey (1 GiB: far below where the ciphers' limits begin).
+//! messages a direction changes its key by Noise's own Rekey (1 GiB: far below the ciphers' limits).
 
 use crate::error::{Error, Kind};
 use crate::key::Identity;
@@ -25,13 +25,13 @@ use std::time::Instant;
 
 const MAGIC: [u8; 4] = *b"NRWT";
 const VERSION: u8 = 1;
-/// Bytes of a Noise message, and of what it carries.
+/// Most bytes of a Noise message, and of its payload.
 const MESSAGE: usize = 65535;
 const PLAIN: usize = MESSAGE - 16;
-/// Bytes of a message that are read at first.
+/// Bytes of a message that are allocated at first.
 const FIRST_STEP: usize = 4096;
 const REKEY: u64 = if cfg!(test) { 8 } else { 1 << 14 };
-/// Bytes of a handshake message: two keys, two seals, a name.
+/// Most bytes of a handshake message: two keys, two tags, a name.
 const MAX_HANDSHAKE: usize = 512;
 
 fn library(_: snow::Error) -> Error {
@@ -81,7 +81,7 @@ fn peer_key(state: &HandshakeState) -> Result<PublicKey, Error> {
     key.ok_or_else(|| Error::protocol("no key in the opening"))
 }
 
-/// Opens as the client.
+/// Performs the client's handshake.
 pub(super) fn client(
     mut socket: Socket,
     identity: &Identity,
@@ -123,7 +123,7 @@ pub(super) fn client(
     Ok(halves(socket, state.into_transport_mode().map_err(library)?, wanted))
 }
 
-/// Opens as the server: the stream, and the client's key, which nobody has judged yet.
+/// Performs the server's handshake. Returns the stream and the client's key, which the caller must check.
 pub(super) fn server(
     mut socket: Socket,
     identity: &Identity,
@@ -148,7 +148,7 @@ pub(super) fn server(
     socket.due(None);
     let wanted = std::str::from_utf8(&wanted).unwrap_or_default();
     if super::socket::check_congestion_name(wanted).is_ok() {
-        // What is in use is said below, whether it is this or not.
+        // If this fails, the first message below names the one in use.
         let _ = socket.set_congestion(wanted);
     }
     let mut hello = Vec::new();
@@ -160,7 +160,7 @@ pub(super) fn server(
 
 type Shared = Arc<Mutex<TransportState>>;
 
-/// `wanted`: of a client, whose first message is the server's hello.
+/// `wanted`: at a client, whose first message is the server's hello.
 fn halves(socket: Socket, state: TransportState, wanted: Option<Option<String>>) -> Stream {
     let shared: Shared = Arc::new(Mutex::new(state));
     let reader = Reader {
@@ -196,7 +196,7 @@ impl Reader {
         let mut head = [0; 2];
         self.socket.read_exact(&mut head)?;
         let length = usize::from(u16::from_be_bytes(head));
-        // Memory follows what came, not what was announced.
+        // The buffer grows with the bytes that arrive, not with the announced length.
         self.sealed.clear();
         while self.sealed.len() < length {
             let at = self.sealed.len();
@@ -310,7 +310,7 @@ impl Output for Writer {
         self.message()?;
         self.socket.shut()
     }
-    /// What is cut off here has no end, which the peer sees.
+    /// Without an end message, the peer detects the truncation.
     fn abort(&mut self, _: &Error) {
         self.over = true;
         self.socket.hang_up();

@@ -17,11 +17,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// Connections without a complete request at the same time; the oldest of whoever holds most gives way.
+/// Most connections without a complete request. Beyond it, the oldest connection of the client with the most is closed.
 const MAX_OPENINGS: Limits = Limits { key: 96, network: 96, all: 128 };
-/// Connections that are over but for their last words.
+/// Most ended connections that still wait for the peer to close.
 const MAX_LINGERING: usize = 64;
-/// How often deadlines are looked at.
+/// Interval of checking deadlines.
 const TICK: Duration = Duration::from_millis(250);
 
 /// A listening socket.
@@ -32,10 +32,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens here.
+    /// Listens on `address`.
     ///
     /// # Errors
-    /// The address is not ours, taken, or not permitted.
+    /// The address is not local, in use, or not permitted.
     pub fn bind(
         address: SocketAddr,
         identity: Identity,
@@ -57,7 +57,7 @@ impl Server {
         Ok(Server { listener, identity, service })
     }
 
-    /// Where it listens.
+    /// Local address of the socket.
     ///
     /// # Errors
     /// The system's.
@@ -65,11 +65,11 @@ impl Server {
         self.listener.local_addr().map_err(|e| Error::new(Kind::Local, e.to_string()))
     }
 
-    /// Serves for ever.
+    /// Serves until the process ends.
     pub fn run(self) {
         let openings = Requests::new(MAX_OPENINGS, MAX_OPENINGS, Duration::ZERO);
         let requests = Arc::downgrade(self.service.requests());
-        // Without this thread the deadlines are those of the sockets alone.
+        // Without this thread only the deadlines of the sockets remain.
         let _ = std::thread::Builder::new().spawn(move || {
             while let Some(requests) = requests.upgrade() {
                 requests.tick();
@@ -83,28 +83,28 @@ impl Server {
         });
         loop {
             let Ok((tcp, from)) = self.listener.accept() else {
-                // Out of file descriptors, say: others will end.
+                // File descriptors may be exhausted: wait until others are closed.
                 std::thread::sleep(Duration::from_millis(50));
                 continue;
             };
-            // Who is not known yet never takes the place of one whose request is being answered.
+            // An unauthenticated connection never takes the slot of a request that is being answered.
             let source = shared.service.source(Some(from.ip()), None);
             let Ok(slot) = openings.admit(source) else { continue };
             let shared = Arc::clone(&shared);
-            // Without a thread the connection is closed and its place is free again.
+            // If no thread can be started, the connection is closed and its slot is free.
             let _ = std::thread::Builder::new().spawn(move || open(&shared, tcp, from, slot));
         }
     }
 }
 
-/// What the threads of a server share.
+/// State shared by the threads of a server.
 struct Shared {
     identity: Identity,
     service: Arc<Service>,
     lingering: AtomicUsize,
 }
 
-/// Hangs up when the place of an opening is needed.
+/// Closes the connection when its slot is revoked.
 struct HangUp(Socket);
 
 impl Wake for HangUp {
@@ -113,13 +113,13 @@ impl Wake for HangUp {
     }
 }
 
-/// From a connection to its first complete request, which is then answered elsewhere.
+/// From a connection to its first complete request, which other threads answer.
 fn open(shared: &Arc<Shared>, tcp: TcpStream, from: SocketAddr, slot: Slot) {
     let Ok(socket) = Socket::new(tcp, Until::GivenUp(slot.view()), SILENCE) else { return };
     if slot.view().poll(&Waker::from(Arc::new(HangUp(socket.clone())))).is_some() {
         return;
     }
-    // Who does not even open gets no line in the log: anybody could fill it.
+    // Failed handshakes are not logged: anybody could fill the log.
     let Ok((stream, key)) = noise::server(socket.clone(), &shared.identity) else { return };
     let service = &shared.service;
     if !service.admits(&key) {
@@ -132,7 +132,7 @@ fn open(shared: &Arc<Shared>, tcp: TcpStream, from: SocketAddr, slot: Slot) {
     let mut stream = Stream { input, output };
     let request = match request {
         Ok(Some(request)) => request,
-        // Nothing was asked: the answer to that has an end, too.
+        // There was no request; end this direction properly, too.
         Ok(None) => return drop(stream.output.finish()),
         Err(e) if e.kind == Kind::Cut => return drop(stream.output.finish()),
         Err(e) => return refuse(shared, from, &socket, stream, e),
@@ -159,7 +159,7 @@ fn open(shared: &Arc<Shared>, tcp: TcpStream, from: SocketAddr, slot: Slot) {
     });
 }
 
-/// Says why a request is not answered.
+/// Sends the reason why a request is not answered.
 fn refuse(shared: &Arc<Shared>, from: SocketAddr, socket: &Socket, stream: Stream, e: Error) {
     let Stream { mut output, .. } = stream;
     socket.due(Some(Instant::now() + Duration::from_secs(1)));
@@ -169,7 +169,7 @@ fn refuse(shared: &Arc<Shared>, from: SocketAddr, socket: &Socket, stream: Strea
     linger(shared, socket.clone());
 }
 
-/// Lets the peer hear the end, for a moment, if not too many do so already.
+/// Waits a moment until the peer has read the end, unless too many connections do so.
 fn linger(shared: &Arc<Shared>, mut socket: Socket) {
     if shared.lingering.fetch_add(1, Ordering::Relaxed) >= MAX_LINGERING {
         shared.lingering.fetch_sub(1, Ordering::Relaxed);
@@ -182,7 +182,7 @@ fn linger(shared: &Arc<Shared>, mut socket: Socket) {
     });
 }
 
-/// One that lingers less, also where there was no thread for it.
+/// Decrements the number of lingering connections, also if no thread could be started.
 struct Lingering(Arc<Shared>);
 
 impl Drop for Lingering {
@@ -191,7 +191,7 @@ impl Drop for Lingering {
     }
 }
 
-/// The kernel's TCP can be told nothing.
+/// The kernel's TCP ignores hints.
 struct Kernel;
 
 impl RequestChannel for Kernel {

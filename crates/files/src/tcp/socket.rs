@@ -8,10 +8,10 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often a waiting call looks around.
+/// Interval at which a blocking call checks its deadlines.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long the peer's last words are read.
+/// Time for which the peer's last bytes are read.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Both directions of one connection; clones are the same connection.
@@ -22,10 +22,10 @@ pub(super) struct Socket {
     silence: Silence,
 }
 
-/// How long both directions may wait.
+/// Limits on the waits of both directions.
 struct Waits {
     until: Until,
-    /// By then it must be done, whatever comes: an opening, a first request.
+    /// Absolute deadline of the handshake or the first request.
     deadline: Option<Instant>,
 }
 
@@ -46,23 +46,23 @@ impl Socket {
         self.waits().deadline = deadline;
     }
 
-    /// Waits from now on until something else.
+    /// Replaces the condition that ends waits.
     pub(super) fn until(&self, until: Until) {
         self.waits().until = until;
     }
 
-    /// Ends both directions, whoever waits.
+    /// Shuts down both directions, also while threads wait in them.
     pub(super) fn hang_up(&self) {
         let _ = self.tcp.shutdown(Shutdown::Both);
     }
 
-    /// Ends our direction.
+    /// Shuts down the sending direction.
     pub(super) fn shut(&self) -> io::Result<()> {
         self.tcp.shutdown(Shutdown::Write)
     }
 
-    /// Reads what still comes and throws it away, so that the kernel does not answer it with a
-    /// reset that would destroy our last words.
+    /// Reads and drops incoming bytes. Otherwise the kernel would answer them with a reset that destroys the last bytes
+    /// sent.
     pub(super) fn linger(&mut self) {
         if self.shut().is_err() {
             return;
@@ -102,7 +102,7 @@ impl Socket {
         }
     }
 
-    /// Chooses the kernel's congestion control.
+    /// Sets the kernel's congestion control.
     #[cfg(target_os = "linux")]
     pub(super) fn set_congestion(&self, name: &str) -> Result<(), Error> {
         rustix::net::sockopt::set_tcp_congestion(&*self.tcp, name).map_err(|_| no_congestion(name))
@@ -112,7 +112,7 @@ impl Socket {
         Err(no_congestion(name))
     }
 
-    /// What the kernel uses.
+    /// Name of the kernel's congestion control.
     #[cfg(target_os = "linux")]
     pub(super) fn congestion(&self) -> String {
         rustix::net::sockopt::tcp_congestion(&*self.tcp).unwrap_or_default()
@@ -138,7 +138,7 @@ impl Write for Socket {
     }
 }
 
-/// As `tcp_allowed_congestion_control` has it; checked before it goes to a kernel.
+/// Checks a name before it is passed to a kernel; the form is that of `tcp_allowed_congestion_control`.
 pub(super) fn check_congestion_name(name: &str) -> Result<(), Error> {
     let fits = !name.is_empty()
         && name.len() < 16

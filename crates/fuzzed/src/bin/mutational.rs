@@ -1,6 +1,6 @@
-//! Fuzzing without a fuzzer, on any toolchain: `mutational SECONDS SEED [TARGET…]` gives each target inputs made
-//! of its seeds for so long. The same seed makes the same inputs in the same order. An input that breaks
-//! something is printed, to join `fuzz/seeds`.
+//! Fuzzing without a fuzzer, on any toolchain: `mutational SECONDS SEED [TARGET…]` runs each target with mutated seeds
+//! for this time. Equal seeds give equal inputs in the same order. An input that panics is printed, to be added to
+//! `fuzz/seeds`.
 
 use narrows_fuzzed::mutation::{RandomBytes, mutated, seeds, try_input};
 use narrows_fuzzed::{TARGETS, Target};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// A target and its name.
 type Named = (&'static str, Target);
 
-/// Seconds, seed and targets.
+/// Parses seconds, seed and targets.
 fn read(args: &[String]) -> Result<(u64, u64, Vec<Named>), String> {
     let usage = || "usage: mutational SECONDS SEED [TARGET…]".to_string();
     let number = |at: usize| {
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     for (name, target) in targets {
         let (seeds, mut random) = (seeds(name), RandomBytes::new(seed));
         let (begun, mut count) = (Instant::now(), 0u64);
-        // Found inputs are kept for a while, as seeds of others: changes add up.
+        // Inputs are kept for a while as seeds of others, so that changes accumulate.
         let mut pool = seeds.clone();
         while begun.elapsed() < Duration::from_secs(seconds) {
             let bytes = mutated(&pool, &mut random);

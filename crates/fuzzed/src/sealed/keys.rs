@@ -7,12 +7,12 @@ use narrows_wire::{
     Params, ServerHandshake, StaticKey, Suite,
 };
 
-/// What a client offers and a server speaks.
+/// Application protocol of the client and the server.
 pub fn application() -> ApplicationProtocols {
     ApplicationProtocols::new(["fuzzed"]).expect("a list")
 }
 
-/// What both ends permit.
+/// Transport parameters of both ends.
 pub fn permits() -> Params {
     Params {
         idle_timeout_ms: 30_000,
@@ -28,7 +28,7 @@ pub fn permits() -> Params {
     }
 }
 
-/// Both ends of a handshake; the end that is tried is on that side.
+/// Both ends after a handshake; the tested end has this side.
 pub fn handshake(side: Side, hello: &Params, label: &str) -> (Established, Peer) {
     let params = |is_tried| match is_tried {
         true => Params { controller: label.into(), ..hello.clone() },

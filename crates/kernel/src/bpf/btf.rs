@@ -21,14 +21,14 @@ pub struct Member {
     pub arguments: usize,
 }
 
-/// A congestion control as the kernel takes it.
+/// Layout of the kernel's `tcp_congestion_ops`.
 #[derive(Debug)]
 pub struct OpsLayout {
     /// Type number of `tcp_congestion_ops`.
     pub ops: u32,
     /// Type number of the value that registers it, its size, and where the ops are in it.
     pub value: u32,
-    /// Its size.
+    /// Size of that value in bytes.
     pub value_size: usize,
     /// Where the ops are in it.
     pub data: usize,
@@ -161,7 +161,7 @@ impl<'a> Types<'a> {
 mod tests {
     use super::*;
 
-    /// Protects against reading past the end, whatever is in the file.
+    /// Protects against reading past the end of any damaged file.
     #[test]
     fn what_is_no_btf_is_refused() {
         for bytes in [&b""[..], b"\x9f\xeb\x01\x00", &[0xff; 64]] {

@@ -1,7 +1,7 @@
-//! The compiled programs, and how they get into the kernel.
+//! The compiled programs, and their loading into the kernel.
 //!
-//! aya-obj reads the object and fits it to the running kernel (CO-RE). Registering a congestion control
-//! (`struct_ops`) is not among what it or aya can do, so that is done here, by bpf(2) itself.
+//! aya-obj reads the object and adapts it to the running kernel (CO-RE). Neither it nor aya can register a congestion
+//! control (`struct_ops`), so this module calls bpf(2) for that.
 
 use super::btf::{self, OpsLayout};
 use super::ring::Ring;
@@ -34,14 +34,14 @@ const OPERATIONS: [&str; 7] =
 /// Longest name, without its final zero.
 pub const MAX_NAME: usize = 15;
 
-/// What the kernel does with a program.
+/// Type of a program.
 #[derive(Clone, Copy, Debug)]
 enum Use {
     /// Member of the operations with that type number.
     Operation { ops: u32, member: u32 },
-    /// For a cgroup.
+    /// Attached to a cgroup.
     SockOps,
-    /// Called by bpf(2).
+    /// Run by bpf(2).
     #[cfg(test)]
     Test,
 }
@@ -55,7 +55,7 @@ pub struct TestProgram {
 
 #[cfg(test)]
 impl TestProgram {
-    /// Runs it with these bytes, which it may change.
+    /// Runs the program on these bytes, which it may change.
     pub fn run(&self, bytes: &mut [u8]) -> io::Result<()> {
         let mut attr = attributes();
         attr.test.prog_fd = number(&self.program);
@@ -65,7 +65,7 @@ impl TestProgram {
     }
 }
 
-/// What ties a congestion control to the kernel's list.
+/// Handle of a congestion control in the kernel's list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Registered {
     /// A descriptor: it vanishes with its last holder.
@@ -83,8 +83,8 @@ pub struct Programs {
     ring_bytes: usize,
 }
 
-/// A registered congestion control. Dropping it, or the end of the process, takes it from the list; connections
-/// that have it keep it.
+/// A registered congestion control. Dropping it, or the end of the process, removes it from the list. Connections that
+/// use it keep it.
 #[derive(Debug)]
 pub struct Loaded {
     /// Where records come from.
@@ -93,11 +93,11 @@ pub struct Loaded {
     pub ring_fd: OwnedFd,
     /// The connections' slots.
     pub slots: SharedMemory,
-    /// What is common.
+    /// State that all connections share.
     pub control: SharedMemory,
-    /// Numbers of the maps of slots and of what is common.
+    /// Ids of the maps of slots and of shared state.
     pub map_ids: [u32; 2],
-    /// The number by which [`unregister`] knows one that stays when this is dropped.
+    /// Id for [`unregister`], if the registration outlives this value.
     pub lasting: Option<u32>,
     _link: Option<OwnedFd>,
 }
@@ -124,7 +124,7 @@ impl Programs {
         Programs::prepare_with(RING_BYTES)
     }
 
-    /// … with a ring of so many bytes, a power of two of whole pages.
+    /// With a ring of `ring_bytes` bytes, a power of two of whole pages.
     pub(crate) fn prepare_with(ring_bytes: usize) -> Result<Programs, Error> {
         let bytes = std::fs::read(btf::PATH).map_err(|_| Error::NoBtf)?;
         let layout = OpsLayout::read(&bytes)?;
@@ -164,7 +164,7 @@ impl Programs {
         self.register_with(name, SLOTS as u32)
     }
 
-    /// … with fewer slots.
+    /// With `places` slots rather than the default number.
     pub(crate) fn register_with(&self, name: &str, places: u32) -> Result<Loaded, Error> {
         self.register_as(name, places, "nw", Registered::ByLink)
     }
@@ -193,7 +193,8 @@ impl Programs {
         Ok(())
     }
 
-    /// Of the programs whose names begin so, as far as there are some; the others are those of all.
+    /// Registers the programs whose names begin with `begin`. For operations without such a program, the common one is
+    /// used.
     fn register_as(
         &self,
         name: &str,
@@ -275,7 +276,7 @@ impl Programs {
         })
     }
 
-    /// A program that is run once at a time with bytes that it may change: `nw_stpd_step`.
+    /// A program that is called on bytes that it may change: `nw_stpd_step`.
     #[cfg(test)]
     pub(crate) fn test_program(&self, name: &str, native: &Native) -> Result<TestProgram, Error> {
         self.fill(native)?;
@@ -297,10 +298,10 @@ impl Programs {
     }
 }
 
-/// The shared memory of a congestion control that another process has loaded, by its maps' numbers.
+/// The shared memory of a congestion control that another process has loaded, by its maps' ids.
 ///
 /// # Errors
-/// Maps that are gone; missing rights.
+/// The maps no longer exist, or permission is missing.
 pub fn foreign(map_ids: [u32; 2]) -> Result<[SharedMemory; 2], Error> {
     let open = |id: u32, length: usize| {
         let mut attr = attributes();
@@ -364,7 +365,7 @@ fn create_map(name: &str, map: &Map, entries: u32) -> Result<OwnedFd, Error> {
         .map_err(|e| Error::from_kernel(&format!("making the map '{name}'"), &e))
 }
 
-/// The kernel wants to see some BTF of ours before it takes a value of a type of its own: one integer.
+/// The kernel requires BTF before it accepts a value of one of its types. This one has a single integer.
 fn any_btf() -> Result<OwnedFd, Error> {
     let mut btf = Btf::new();
     let name = btf.add_string("int");

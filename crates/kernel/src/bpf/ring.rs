@@ -16,7 +16,7 @@ const HEADER: usize = 8;
 #[derive(Debug)]
 pub struct Ring {
     consumer: SharedMemory,
-    /// The producer's page, and the data twice in a row, so that no record is cut at the end.
+    /// The producer's page, and the data mapped twice in a row, so that every record is contiguous.
     producer: SharedMemory,
     page: usize,
     mask: u64,
@@ -33,11 +33,11 @@ impl Ring {
             mask: bytes as u64 - 1,
         })
     }
-    /// Whether nothing has been reserved beyond what was read.
+    /// Whether all reserved records have been read.
     pub fn is_empty(&self) -> bool {
         self.producer.load(0) == self.consumer.load(0)
     }
-    /// Passes on what is there; the number of records.
+    /// Passes all available records on. Returns their number.
     pub fn drain(&self, mut take: impl FnMut(&Record)) -> u64 {
         let mut at = self.consumer.load(0);
         let mut taken = 0;

@@ -16,10 +16,11 @@ pub fn attributes() -> bpf_attr {
 
 /// bpf(2).
 ///
-/// The caller keeps alive what the attributes point to, and lets the kernel write only where it may.
+/// The caller must keep the memory alive that the attributes point to. The kernel may write to it only if it is
+/// mutable.
 pub fn bpf(command: bpf_cmd, attributes: &bpf_attr) -> io::Result<i64> {
-    // SAFETY: the size is that of what is passed; pointers within it are of the callers of this module, all of
-    // which pass slices that they hold over the call.
+    // SAFETY: the size is that of the attributes. Pointers within them are those of this module's callers, all of which
+    // pass slices that they hold over the call.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -34,7 +35,7 @@ pub fn bpf(command: bpf_cmd, attributes: &bpf_attr) -> io::Result<i64> {
 /// bpf(2) where its result is a new descriptor.
 pub fn bpf_fd(command: bpf_cmd, attributes: &bpf_attr) -> io::Result<OwnedFd> {
     let fd = bpf(command, attributes)?;
-    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+    // SAFETY: the kernel has just created this descriptor, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
@@ -52,10 +53,10 @@ pub fn real_time_priority(priority: libc::c_int) -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Bytes of `TCP_INFO` that are asked for: up to the timeouts' count and duration.
+/// Bytes of `TCP_INFO` to request: up to the timeouts' count and duration.
 pub const TCP_INFO_BYTES: usize = 248;
 
-/// getsockopt(2) with `TCP_INFO`; what an older kernel does not know stays 0.
+/// getsockopt(2) with `TCP_INFO`; fields that an older kernel lacks stay 0.
 pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<[u8; TCP_INFO_BYTES]> {
     let mut bytes = [0; TCP_INFO_BYTES];
     let mut length = TCP_INFO_BYTES as libc::socklen_t;
@@ -133,11 +134,11 @@ impl SharedMemory {
         unsafe { AtomicU32::from_ptr(self.at(offset)) }
     }
 
-    /// Eight bytes.
+    /// Loads eight bytes.
     pub fn load(&self, offset: usize) -> u64 {
         self.word(offset).load(Ordering::Acquire)
     }
-    /// Four bytes.
+    /// Loads four bytes.
     pub fn load_u32(&self, offset: usize) -> u32 {
         self.half(offset).load(Ordering::Acquire)
     }
@@ -151,7 +152,7 @@ impl SharedMemory {
         assert!(self.writable, "read-only mapping");
         self.half(offset).store(value, Ordering::Release);
     }
-    /// Stores eight bytes before anything is read that comes later in the program.
+    /// Stores eight bytes, before any later load of the program.
     pub fn store_then_fence(&self, offset: usize, value: u64) {
         self.store(offset, value);
         std::sync::atomic::fence(Ordering::SeqCst);
@@ -164,7 +165,7 @@ impl SharedMemory {
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
-        // SAFETY: mapped by us with this length; nothing borrowed from it outlives it. An error leaves it mapped.
+        // SAFETY: mapped here with this length; no borrow of it outlives it. An error leaves it mapped.
         let _ = unsafe { munmap(self.start.cast(), self.length) };
     }
 }

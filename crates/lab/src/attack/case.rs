@@ -1,4 +1,4 @@
-//! A case: what an attack does to a network, how it is drawn, changed and written.
+//! A case: a network with impairments, how it is drawn, changed and written.
 
 use narrows_base::{Duration, Rate, random::RandomStream};
 use narrows_link::Change;
@@ -6,55 +6,55 @@ use narrows_scenario::scenario::Scheduled;
 use narrows_scenario::values;
 use std::fmt::Write as _;
 
-/// Ranges from which cases are drawn, evenly in the logarithm.
+/// Ranges from which cases are drawn, uniformly in the logarithm.
 const RATE_BPS: (f64, f64) = (0.5e6, 200e6);
 const DELAY_S: (f64, f64) = (0.1e-3, 0.3);
-/// Buffer in bandwidth-delay products.
+/// Buffer in BDPs.
 const QUEUE_BDP: (f64, f64) = (0.02, 16.0);
 const LOSS: (f64, f64) = (0.0003, 0.3);
 const JITTER_S: (f64, f64) = (0.5e-3, 0.1);
 const REORDERED: (f64, f64) = (0.001, 0.3);
-/// The return path's rate over the rate.
+/// The return path's rate relative to the rate.
 const BACK: (f64, f64) = (0.003, 1.0);
 const STEP: (f64, f64) = (0.05, 20.0);
-/// Each impairment is there with this probability.
+/// Each impairment is present with this probability.
 const LIKELY: f64 = 0.3;
-/// Neighbours that are known well, and how many.
+/// Protocols of competitors and of reverse flows.
 const NEIGHBOURS: [&str; 3] = ["cubic", "reno", "bbr"];
 
-/// Something that happens at a third of the run.
+/// A change at a third of the run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Event {
     /// The rate is multiplied.
     RateStep(f64),
     /// The one-way delay is multiplied: a handover.
     DelayStep(f64),
-    /// Nothing passes for so many seconds.
+    /// No packet passes for this many seconds.
     Outage(f64),
 }
 
-/// One network.
+/// A network of one bottleneck.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
     /// Bit/s of the bottleneck.
     pub rate_bps: f64,
     /// Seconds, one way.
     pub delay_s: f64,
-    /// Buffer in bandwidth-delay products.
+    /// Buffer in BDPs.
     pub queue_bdp: f64,
     /// Share of packets lost after the queue, and the mean length of a burst.
     pub loss: Option<(f64, f64)>,
-    /// Seconds.
+    /// Jitter in seconds, as `jitter=` of a link.
     pub jitter_s: Option<f64>,
-    /// Share of packets held back, and by how many seconds.
+    /// Share of packets held back, and their additional delay in seconds.
     pub reorder: Option<(f64, f64)>,
     /// Rate of the return path over the rate.
     pub back: Option<f64>,
-    /// What happens in the course of the run.
+    /// A change during the run.
     pub event: Option<Event>,
-    /// Neighbours: name and flows.
+    /// Competitors: protocol and number of flows.
     pub against: Option<(&'static str, usize)>,
-    /// A neighbour whose data go the other way.
+    /// Protocol of a flow in the reverse direction.
     pub reverse: Option<&'static str>,
     /// Flows of the protocol under attack.
     pub flows: usize,
@@ -90,7 +90,7 @@ fn held_back(random: &mut RandomStream) -> (f64, f64) {
 }
 
 impl Case {
-    /// A clean link of 20 Mbit/s and 25 ms with a buffer of one product.
+    /// A clean link of 20 Mbit/s and 25 ms with a buffer of one BDP.
     pub fn plain() -> Case {
         Case {
             rate_bps: 20e6,
@@ -107,7 +107,7 @@ impl Case {
         }
     }
 
-    /// Any case.
+    /// A random case.
     pub fn draw(random: &mut RandomStream) -> Case {
         let case = Case {
             rate_bps: between(random, RATE_BPS),
@@ -125,7 +125,7 @@ impl Case {
         case.rounded()
     }
 
-    /// One or two things otherwise: a little, or drawn anew.
+    /// A copy with one or two changes: a value scaled a little, or drawn again.
     pub fn changed(&self, random: &mut RandomStream) -> Case {
         let mut case = self.clone();
         for _ in 0..=(random.bits() % 2) {
@@ -161,7 +161,7 @@ impl Case {
         case.rounded()
     }
 
-    /// Two figures say enough, and make a case that people can write.
+    /// Rounded to two significant figures, which is precise enough and readable.
     pub fn rounded(mut self) -> Case {
         let of = |x: &mut f64| *x = two_figures(*x);
         of(&mut self.rate_bps);
@@ -207,12 +207,12 @@ impl Case {
         text
     }
 
-    /// At least a packet: a queue of no packets has no meaning.
+    /// At least a packet: a queue for no packets is invalid.
     fn queue_text(&self) -> String {
         format!("max({}bdp,1p)", self.queue_bdp)
     }
 
-    /// What happens in the course of the run.
+    /// The scheduled changes of a run.
     pub fn changes(&self, duration: Duration) -> Vec<Scheduled> {
         let at = Duration::from_nanos(duration.as_nanos() / 3);
         let on = |link: &str, at: Duration, change: Change| Scheduled {
@@ -256,7 +256,7 @@ impl Case {
         }
     }
 
-    /// Share of the run's capacity that an outage leaves.
+    /// Share of the run's capacity without the outage.
     pub fn open_share(&self, duration_s: f64) -> f64 {
         match self.event {
             Some(Event::Outage(seconds)) => 1.0 - (seconds / duration_s).min(1.0),
@@ -264,7 +264,7 @@ impl Case {
         }
     }
 
-    /// Which impairments it has: cases of one kind are one finding.
+    /// Names of its impairments: cases of the same kind are one finding.
     pub fn kind(&self) -> Vec<&'static str> {
         let event = self.event.map(|e| match e {
             Event::RateStep(f) if f < 1.0 => "rate falls",
@@ -297,7 +297,7 @@ impl Case {
                 let _ = write!(text, "; delay x {f} at a third of the run");
             }
             Some(Event::Outage(s)) => {
-                let _ = write!(text, "; nothing passes for {s} s at a third of the run");
+                let _ = write!(text, "; an outage of {s} s at a third of the run");
             }
             None => {}
         }

@@ -1,25 +1,25 @@
-//! Scores of a case: how badly a protocol does.
+//! Badness of a case for a protocol.
 
 use super::case::Case;
 use crate::measure::MEASURES;
 use narrows_base::Duration;
 
-/// What counts as bad. Every measure is 1 where nothing could be better and grows as things get worse.
+/// The measure that the search maximizes. It is 1 at the best possible value and grows as it gets worse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hunt {
-    /// What an omniscient sender would deliver (the link's rate without random losses, an equal share
-    /// beside others) over what was delivered.
+    /// Goodput of an omniscient sender (the link's rate without random losses, an equal share with competitors) over
+    /// the goodput.
     Goodput,
-    /// Mean round-trip time over that of the empty path.
+    /// Mean RTT over that of the empty path.
     Delay,
-    /// Bytes sent per byte delivered, what random losses explain taken off.
+    /// Bytes sent per byte delivered, corrected for random losses.
     Waste,
-    /// What a neighbour's flow would have if all had the same, over what it has.
+    /// Goodput of a competitor's flow with equal shares, over its goodput.
     Harm,
 }
 
 impl Hunt {
-    /// As on the command line.
+    /// Names on the command line.
     pub const NAMES: [(&'static str, Hunt); 4] = [
         ("goodput", Hunt::Goodput),
         ("delay", Hunt::Delay),
@@ -27,7 +27,7 @@ impl Hunt {
         ("harm", Hunt::Harm),
     ];
 
-    /// What its figure says, for tables.
+    /// The meaning of its figure, for tables.
     pub fn means(self) -> &'static str {
         match self {
             Hunt::Goodput => "times less goodput than an omniscient sender",
@@ -37,7 +37,7 @@ impl Hunt {
         }
     }
 
-    /// Of one run; beside a rival's run of the same case, over the rival's.
+    /// Of one run; with a rival's run of the same case, relative to the rival's.
     pub fn badness(
         self,
         case: &Case,
@@ -64,7 +64,7 @@ impl Hunt {
         match self {
             Hunt::Goodput => {
                 let limit = of("goodput_limit_bps").unwrap_or(case.rate_bps);
-                // A share of the run of which nothing arrives is no smaller than a bit.
+                // The goodput counts as at least 1 bit/s.
                 let open = case.open_share(duration.as_secs_f64());
                 limit * open * passes * fair / goodput.max(1.0)
             }
@@ -74,7 +74,7 @@ impl Hunt {
             }
             Hunt::Waste => of("offered_over_delivered").map_or(1.0, |ratio| ratio * passes),
             Hunt::Harm => match of("share") {
-                // Nobody to harm.
+                // There is no competitor.
                 None => 0.0,
                 Some(share) => (1.0 - fair) / (1.0 - share).max(1e-3),
             },

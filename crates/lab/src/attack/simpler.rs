@@ -1,16 +1,16 @@
-//! Simplifies a case: removes what it does not need, and rounds its figures.
+//! Simplifies a case: removes impairments that it does not need, and rounds its figures.
 
 use super::case::Case;
 use super::{Attack, Found};
 use crate::execute::Control;
 
-/// A simpler case must be nearly as bad: this share of the badness above 1.
+/// A simpler case must keep this share of the badness above 1.
 const KEEPS: f64 = 0.85;
 
-/// Makes a case simpler as long as it stays nearly as bad; returns how many cases were run.
+/// Simplifies a case as long as it stays nearly as bad; returns the number of cases run.
 ///
 /// # Errors
-/// What the simulator refuses.
+/// An error of the simulator.
 pub fn simplify(
     a: &Attack,
     found: &mut Found,
@@ -23,7 +23,7 @@ pub fn simplify(
         let candidates = simpler(&found.case);
         let run = a.run_all(&candidates, seeds, control)?;
         cases += run.len();
-        // The first that will do: candidates are in order, the greatest simplification first.
+        // The first that is bad enough: candidates are in order, the greatest simplification first.
         match run.into_iter().find(|f| f.badness >= least) {
             Some(better) => *found = better,
             None => return Ok(cases),
@@ -31,7 +31,7 @@ pub fn simplify(
     }
 }
 
-/// Cases with one thing less.
+/// Simplifications by one step.
 fn simpler(case: &Case) -> Vec<Case> {
     let plain = Case::plain();
     let without: [fn(&mut Case, &Case); 11] = [

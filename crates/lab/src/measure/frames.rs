@@ -1,4 +1,4 @@
-//! Measures of frames: sums over the flows that have frames, NaN where none has.
+//! Measures of frames: sums over the flows that have frames, NaN without such flows.
 
 use super::{OneFlow, View};
 use narrows_sim::{FrameResult, Histogram};
@@ -8,7 +8,7 @@ pub(super) fn delay(delays: &Histogram, quantile: f64) -> f64 {
     delays.quantile(quantile).map_or(f64::NAN, |ns| ns as f64 * 1e-9)
 }
 
-/// Of one flow.
+/// For one flow.
 pub(super) fn of_one(flow: &OneFlow<'_>, of: fn(&FrameResult) -> f64) -> f64 {
     flow.frames.as_deref().map_or(f64::NAN, of)
 }
@@ -23,7 +23,7 @@ pub(super) fn share(
     super::ratio(frames().map(of).sum(), frames().map(over).sum())
 }
 
-/// A figure that a single layer does not have.
+/// NaN for a single layer.
 pub(super) fn layered(result: &FrameResult, value: f64) -> f64 {
     if result.most_layers > 1 { value } else { f64::NAN }
 }

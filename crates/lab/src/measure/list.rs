@@ -317,7 +317,7 @@ pub const MEASURES: &[Measure] = &[
         },
         per_flow: None,
     },
-    // Smoothness on the other time scales, and how fast goodput changes.
+    // Variation on the other time scales, and how fast goodput changes.
     roughness(
         ["cov_100ms", "Roughness over 0.1 s", "as cov_1s, over 0.1 s bins"],
         |v| mean_roughness(v, 0, |r| r.cov),
@@ -368,7 +368,7 @@ pub const MEASURES: &[Measure] = &[
         |v| mean_roughness(v, 6, |r| r.change),
         |f, _| one_roughness(f, 6, |r| r.change),
     ),
-    // Losses as the sender sees them.
+    // Losses as the sender counts them.
     Measure {
         name: "loss_event_rate",
         title: "Loss event rate",
@@ -396,7 +396,7 @@ pub const MEASURES: &[Measure] = &[
         },
         per_flow: Some(|f, _| ratio(f.lost_packets as f64, f.sent_packets as f64)),
     },
-    // Frames, of sources that write them: `frames` defines them.
+    // Frames of sources that write them: `frames` defines the measures.
     Measure {
         name: "cwnd_limited",
         title: "Window-limited",
@@ -526,7 +526,7 @@ pub const MEASURES: &[Measure] = &[
             frames::of_one(f, |r| ratio(frames::layered(r, r.layers as f64), r.due as f64))
         }),
     },
-    // Answers to change: `response` defines them.
+    // Responses to change: `response` defines the measures.
     Measure {
         name: "halving_s",
         title: "Time to halve",
@@ -563,7 +563,7 @@ pub const MEASURES: &[Measure] = &[
     },
 ];
 
-/// A measure of smoothness: name, title, what it is; of a group, and of a flow.
+/// A measure of variation: name, title, description; for a group and for a flow.
 const fn roughness(
     [name, title, doc]: [&'static str; 3],
     of: fn(&View<'_>) -> f64,

@@ -1,22 +1,22 @@
-//! The aims of a recommendation, and how each judges the measures.
+//! The aims of a recommendation, and how each rates the measures.
 
 use super::obtain::entry;
 use crate::outcome::ProtocolOutcome;
 use narrows_base::SpecError;
 use narrows_transport::protocol::Family;
 
-/// What the link is for.
+/// The use of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub enum Aim {
-    /// Much data, whole: goodput, then delay.
+    /// Complete transfer of much data: goodput, then delay.
     #[default]
     Bulk,
-    /// Talking: a steady rate at little delay with few losses.
+    /// Calls: a steady rate with little delay and few losses.
     Calls,
-    /// Watching what happens now: a steady rate, a second's delay is nothing.
+    /// Live video: a steady rate; a second's delay does not matter.
     Live,
-    /// Short transfers: how soon each is complete.
+    /// Short transfers: completion time.
     Web,
 }
 
@@ -24,37 +24,37 @@ pub enum Aim {
 pub const AIMS: [(&str, Aim); 4] =
     [("bulk", Aim::Bulk), ("calls", Aim::Calls), ("live", Aim::Live), ("web", Aim::Web)];
 
-/// Losses that speech and pictures bear, in a fraction of the packets: ITU-T G.1010 table I.1, conversational voice.
+/// Losses that voice and video tolerate, as a fraction of the packets: ITU-T G.1010 table I.1, conversational voice.
 const MAX_LOSS: f64 = 0.03;
-/// Losses above the least that any protocol has here.
+/// Losses above the lowest of all protocols.
 const MAX_MORE_LOSS: f64 = 0.02;
-/// Coefficient of variation that an encoder's rate bears: a rate that is often half of its mean. Where the link itself
-/// varies, [`MAX_MORE_VARIATION`] times the least that any protocol has.
+/// Coefficient of variation that an encoder tolerates: a rate that is often half of its mean. If the link itself
+/// varies, [`MAX_MORE_VARIATION`] times the lowest of all protocols.
 const MAX_VARIATION: f64 = 0.5;
 const MAX_MORE_VARIATION: f64 = 1.25;
-/// A mean RTT may be so many times the smallest, plus [`SLACK_S`], before it counts as bloat.
+/// A larger mean RTT is bufferbloat: this multiple of the smallest, plus [`SLACK_S`].
 const MAX_BLOAT: f64 = 2.0;
-/// Delay in seconds that no transfer minds, however short the path.
+/// Delay in seconds that does not matter to a transfer, on any path.
 const SLACK_S: f64 = 0.05;
-/// Queueing that a call bears, in seconds: with a path's own delay and the ends' it must stay within
-/// the 150 ms one way, 300 ms there and back, of ITU-T G.114.
+/// Queueing delay that a call tolerates, in seconds: with the delays of the path and the hosts it must stay within the
+/// 150 ms one way, 300 ms round trip, of ITU-T G.114.
 const MAX_CALL_QUEUEING_S: f64 = 0.15;
-/// Queueing that watching bears: a player's buffer of some seconds.
+/// Queueing delay that live video tolerates, in seconds: a player buffers some seconds.
 const MAX_LIVE_QUEUEING_S: f64 = 1.0;
-/// More bytes sent per byte delivered than this is waste.
+/// More bytes sent per byte delivered are waste.
 const MAX_WASTE: f64 = 1.5;
-/// A flow that gets so many times what each of the others gets starves them.
+/// A flow starves others if it gets this many times as much as each of them.
 const MAX_UNFAIR: f64 = 3.0;
 
-/// What the best of all reach: what each is held against.
+/// The best values of all protocols, for comparison.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Best {
-    /// Smallest RTT of all, in seconds.
+    /// Smallest RTT, in seconds.
     pub floor_s: f64,
-    /// Least loss of all.
+    /// Lowest loss.
     pub least_loss: f64,
-    /// Least variation of goodput over the aim's time scale.
+    /// Lowest variation of goodput on the aim's time scale.
     pub least_variation: f64,
 }
 
@@ -62,18 +62,18 @@ impl Aim {
     /// The aim of that name.
     ///
     /// # Errors
-    /// An unknown name, with those that there are.
+    /// An unknown name, with the known ones.
     pub fn parse(text: &str) -> Result<Aim, SpecError> {
         let found = AIMS.iter().find(|a| a.0 == text.trim()).map(|a| a.1);
         found.ok_or_else(|| SpecError::unknown("aim", text, &AIMS.map(|a| a.0)))
     }
 
-    /// Its name.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         AIMS.iter().find(|a| a.1 == self).map_or("", |a| a.0)
     }
 
-    /// Protocols that it makes sense to compare for this when nobody names any.
+    /// Default protocols to compare for this aim.
     pub fn protocols(self) -> &'static str {
         match self {
             Aim::Bulk | Aim::Web => "tcp,rrtp",
@@ -82,13 +82,13 @@ impl Aim {
         }
     }
 
-    /// What applications send when nobody says so.
+    /// Default traffic source for this aim.
     pub fn source(self) -> &'static str {
         if self == Aim::Web { "web" } else { "bulk" }
     }
 
-    /// Whether a protocol does what is wanted at all. Files and pages must be whole; a call does not
-    /// wait for what was lost.
+    /// Whether a protocol suits the aim at all. Files and pages must be complete; a call does not wait for
+    /// retransmissions.
     pub fn suits(self, r: &ProtocolOutcome) -> bool {
         let senses = entry(&r.protocol).and_then(|e| e.descriptor().ok()).map_or("", |c| c.senses);
         senses != "nothing"
@@ -99,7 +99,7 @@ impl Aim {
             }
     }
 
-    /// How good: more is better, and a ratio of two is how much.
+    /// Its value: more is better, and ratios are meaningful.
     pub fn value(self, r: &ProtocolOutcome) -> f64 {
         let steady = |scale| goodput(r) * (1.0 - or(mean(r, scale), 0.0)).max(0.0);
         match self {
@@ -107,14 +107,14 @@ impl Aim {
                 or(mean(r, "finished"), 1.0) / mean(r, "completion_s")
             }
             Aim::Bulk => goodput(r),
-            // Kleinrock's power: much for little delay.
+            // Kleinrock's power: high goodput at low delay.
             Aim::Web => goodput(r) / mean(r, "rtt_s_mean"),
             Aim::Calls => steady("cov_1s"),
             Aim::Live => steady("cov_5s"),
         }
     }
 
-    /// The measure by which it is told apart over seeds, and whether more of it is better.
+    /// The measure that is compared over seeds, and whether more of it is better.
     pub fn measure(self, r: &ProtocolOutcome) -> (&'static str, bool) {
         match self {
             Aim::Bulk | Aim::Web if completes(r) => ("completion_s", false),
@@ -122,7 +122,7 @@ impl Aim {
         }
     }
 
-    /// What a protocol must keep to, however good it is otherwise.
+    /// The limits of a protocol, for any value.
     pub fn bears(self) -> String {
         let ms = |s: f64| super::text::milliseconds(s);
         let queueing = |s: f64| {
@@ -142,7 +142,7 @@ impl Aim {
         }
     }
 
-    /// How much its goodput varies on the time scale that matters.
+    /// Its variation of goodput on the relevant time scale.
     pub fn variation(self, r: &ProtocolOutcome) -> f64 {
         match self {
             Aim::Bulk | Aim::Web => f64::NAN,
@@ -151,7 +151,7 @@ impl Aim {
         }
     }
 
-    /// What decides where that is nearly equal; less is better.
+    /// The measure that decides if values are nearly equal; less is better.
     pub fn tie_breaker(self) -> &'static str {
         match self {
             Aim::Bulk => "rtt_s_mean",
@@ -160,7 +160,7 @@ impl Aim {
         }
     }
 
-    /// Why it is no choice however good it is otherwise.
+    /// The limit that rules a protocol out, if any.
     pub fn why_not(self, r: &ProtocolOutcome, best: Best) -> Option<String> {
         let (rtt, p95) = (mean(r, "rtt_s_mean"), mean(r, "rtt_s_p95"));
         let waste = mean(r, "offered_over_delivered");
@@ -198,7 +198,7 @@ impl Aim {
     }
 }
 
-/// Whether it sends as it was told, whoever else there is.
+/// Whether it sends at a fixed rate regardless of competitors.
 fn unresponsive(r: &ProtocolOutcome) -> Option<String> {
     let controller = narrows_congestion::find(entry(&r.protocol)?.controller).ok()?;
     controller
@@ -206,7 +206,7 @@ fn unresponsive(r: &ProtocolOutcome) -> Option<String> {
         .then(|| "it keeps to the rate that it was told and gives way to nobody".to_string())
 }
 
-/// Whether it starves others: what one of its flows gets over what one of theirs gets.
+/// Whether it starves others: the goodput of one of its flows over that of one of theirs.
 fn unkind(r: &ProtocolOutcome) -> Option<String> {
     let share = mean(r, "share");
     let rivals = r.rivals;
@@ -221,22 +221,22 @@ fn unkind(r: &ProtocolOutcome) -> Option<String> {
     })
 }
 
-/// Its share if all flows got as much.
+/// Its share if all flows get the same.
 pub fn fair_share(r: &ProtocolOutcome, rivals: usize) -> f64 {
     r.flows as f64 / (r.flows + rivals) as f64
 }
 
-/// Losses that reach the application: what is repaired does not.
+/// Losses that reach the application, without repaired ones.
 pub fn loss(r: &ProtocolOutcome) -> f64 {
     if is_media(r) { or(mean(r, "loss_rate"), 0.0) } else { 0.0 }
 }
 
-/// Whether it leaves lost packets lost.
+/// Whether it does not retransmit.
 pub fn is_media(r: &ProtocolOutcome) -> bool {
     entry(&r.protocol).is_some_and(|e| e.family == Family::Media)
 }
 
-/// Whether its applications send files that come to an end.
+/// Whether its applications send files that end.
 pub fn completes(r: &ProtocolOutcome) -> bool {
     mean(r, "finished").is_finite()
 }

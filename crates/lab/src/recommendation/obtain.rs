@@ -1,4 +1,4 @@
-//! Where what was measured is available today, and the command that gives it.
+//! Where a simulated protocol is available today, and the command to use it.
 
 use crate::buffers;
 use narrows_base::{Settings, Spec};
@@ -10,20 +10,20 @@ use narrows_transport::{Preset, Protocol};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Obtain {
-    /// As Linux's congestion control of this name, with these settings of the system.
+    /// As Linux's congestion control of this name, with these sysctls.
     Linux(&'static str, Vec<String>),
-    /// In Linux's TCP by `narrows kernel run` with this controller, and these settings.
+    /// In Linux's TCP by `narrows kernel run` with this controller, and these sysctls.
     Kernel(String, Vec<String>),
     /// As a stream over UDP: `narrows serve` and `get`, or the library.
     Stream(String),
     /// As messages of the library, paced by this protocol over UDP.
     Messages(String),
-    /// Nowhere, for this reason.
+    /// Not available, for this reason.
     Nowhere(String),
 }
 
-/// What Linux calls the protocols of ours that it has. Not there: Tahoe, Reno without NewReno's repair, Westwood of 2001
-/// (its `westwood` is Westwood+).
+/// Linux's names of our protocols. Not in Linux: Tahoe, Reno without NewReno's recovery, Westwood of 2001 (its
+/// `westwood` is Westwood+).
 const LINUX: [(&str, &str); 8] = [
     ("sack", "reno"),
     ("newreno", "reno"),
@@ -35,14 +35,14 @@ const LINUX: [(&str, &str); 8] = [
     ("illinois", "illinois"),
 ];
 
-/// The protocol's entry in the list, whatever its parameters.
+/// The protocol's entry in the list, for any parameters.
 pub fn entry(label: &str) -> Option<&'static ProtocolEntry> {
     let name = label.split('(').next().unwrap_or(label);
     protocol::find(name).ok()
 }
 
 impl Obtain {
-    /// Of the protocol with this label, as this preset simulates it.
+    /// For the protocol with this label, as simulated in this preset.
     pub fn of(label: &str, preset: Preset) -> Obtain {
         let (Some(entry), Ok(spec)) = (entry(label), Spec::parse(label)) else {
             return Obtain::Nowhere("it is no listed protocol".into());
@@ -62,7 +62,7 @@ impl Obtain {
             Family::Media => stream(format!("{STREAM_PREFIX}{}", entry.controller))
                 .map_or_else(no_sockets, Obtain::Messages),
             Family::Tcp if preset != Preset::Linux => Obtain::Nowhere(format!(
-                "{} is simulated only; --preset linux measures what Linux has",
+                "{} is simulated only; --preset linux simulates Linux's TCP",
                 preset.describe()
             )),
             Family::Tcp => in_linux(entry, &spec).unwrap_or_else(Obtain::Nowhere),
@@ -74,7 +74,7 @@ impl Obtain {
         !matches!(self, Obtain::Nowhere(_))
     }
 
-    /// One sentence that says where and how.
+    /// One sentence with the place and the command.
     pub fn sentence(&self, label: &str) -> String {
         let with = |settings: &[String]| match settings {
             [] => String::new(),
@@ -105,7 +105,7 @@ impl Obtain {
     }
 }
 
-/// What gives a TCP of preset `linux` in Linux; an error says why nothing does.
+/// How Linux provides a TCP of preset `linux`; the error is the reason why it does not.
 fn in_linux(entry: &'static ProtocolEntry, spec: &Spec) -> Result<Obtain, String> {
     let controller = narrows_congestion::find(entry.controller).map_err(|e| e.to_string())?;
     let own_params = controller.descriptor.params;
@@ -126,7 +126,7 @@ fn in_linux(entry: &'static ProtocolEntry, spec: &Spec) -> Result<Obtain, String
     match recovery {
         "sack" | "vegas" if spec.args.iter().all(|a| a.0.as_deref() != Some("recovery")) => {}
         "rack" => {}
-        // Without SACK the kernel repairs as NewReno does.
+        // Without SACK the kernel recovers as NewReno does.
         "newreno" => settings.push("net.ipv4.tcp_sack=0".into()),
         other => return Err(format!("Linux has no loss recovery as {other}")),
     }
@@ -148,7 +148,7 @@ fn in_linux(entry: &'static ProtocolEntry, spec: &Spec) -> Result<Obtain, String
     Ok(Obtain::Kernel(own.to_string(), settings))
 }
 
-/// The setting of Linux that is this parameter of the TCP endpoint, if it needs one.
+/// The sysctl for this parameter of the TCP endpoint, if it needs one.
 fn setting(key: &str, value: &str) -> Result<Option<String>, String> {
     Ok(match (key, value) {
         (_, "preset") | ("timestamps", "on") => None,
@@ -184,7 +184,8 @@ mod tests {
         assert!(!Obtain::of("tahoe", Preset::Linux).is_deployable());
     }
 
-    /// What is printed is what was measured: parameters are in the command, in a setting, or nothing is printed.
+    /// The printed command equals the simulated protocol: each parameter is in the command or a sysctl, or no command
+    /// is printed.
     #[test]
     fn parameters_are_part_of_the_command() {
         let text = sentence("cubic(receive-window=20000)");
@@ -222,7 +223,7 @@ mod tests {
         assert!(sentence("newreno").contains("tcp_sack=0"));
     }
 
-    /// What is offered can be read as what the command takes.
+    /// The commands accept the names that sentences contain.
     #[test]
     fn every_name_that_a_sentence_gives_exists() {
         for p in PROTOCOLS.iter() {

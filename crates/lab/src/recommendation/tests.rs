@@ -16,7 +16,7 @@ const NAMES: [&str; 11] = [
     "share",
 ];
 
-/// A protocol with goodput in Mbit/s and mean RTT; all seeds scatter alike by a thousandth.
+/// A protocol with goodput in Mbit/s and mean RTT; all seeds vary alike by a thousandth.
 fn result(name: &str, goodput: f64, rtt: f64) -> ProtocolOutcome {
     let values = [goodput * 1e6, 0.9, 0.1, rtt, rtt * 1.2, 1.0, 0.0, 0.0, 0.0, 0.1, f64::NAN];
     let by_seed: Vec<SeedValues> = (0..SEEDS)
@@ -43,7 +43,7 @@ fn result(name: &str, goodput: f64, rtt: f64) -> ProtocolOutcome {
     r
 }
 
-/// Means and intervals from what each seed has.
+/// Computes means and intervals from each seed's values.
 fn settle(r: &mut ProtocolOutcome) {
     let all = Resamples::of(r.by_seed.len());
     let of = |i: usize| r.by_seed.iter().map(|s| s.values[i]).collect::<Vec<f64>>();
@@ -81,7 +81,7 @@ fn recommendation(aim: Aim, results: Vec<ProtocolOutcome>) -> String {
     recommend(&outcome(results), aim, Preset::Linux)
 }
 
-/// Told 19 of 20 Mbit/s it leads every table of a link of one's own; who follows the advice has neighbours.
+/// With a hint of 19 of 20 Mbit/s it leads every table of an otherwise empty link, but its users have competitors.
 #[test]
 fn who_gives_way_to_nobody_is_not_recommended() {
     let brutal = "rrtp+brutal(rate=19Mbit/s)";
@@ -99,13 +99,13 @@ fn within_five_percent_the_shorter_delay_wins() {
     let text =
         recommendation(Aim::Bulk, vec![result("veno", 1.38, 0.24), result("rrtp", 1.2, 0.11)]);
     assert!(text.starts_with("Use veno"), "{text}");
-    // A delay that is shorter by chance alone decides nothing.
+    // A delay that is shorter only by chance does not decide.
     let noisy = with(result("bbr", 9.5, 0.15), "rtt_s_mean", |s| 0.05 + 0.02 * s as f64);
     let text = recommendation(Aim::Bulk, vec![result("cubic", 9.6, 0.166), noisy]);
     assert!(text.starts_with("Use cubic"), "{text}");
 }
 
-/// Two seeds of 31.1 ± 19.3 cannot be told from 39.70 ± 0.22, and are not as good.
+/// 31.1 ± 19.3 and 39.70 ± 0.22 over two seeds do not differ significantly, but they are not equal.
 #[test]
 fn what_cannot_be_told_apart_is_not_equal() {
     let wide =
@@ -117,7 +117,7 @@ fn what_cannot_be_told_apart_is_not_equal() {
     );
 }
 
-/// Seeds scatter by 30%, and the same way for both: seed by seed one is always better.
+/// Seeds vary by 30%, in the same way for both: seed by seed one is always better.
 #[test]
 fn differences_are_paired_by_seed() {
     let of = |name, factor: f64| {
@@ -136,15 +136,15 @@ fn a_share_is_held_against_the_number_of_flows() {
         (r.flows, r.rivals) = (flows, rivals);
         recommendation(Aim::Bulk, vec![r])
     };
-    // One flow beside four: 20% would be equal.
+    // One flow with four others: 20% would be equal.
     let text = shared(1, 4, 0.71);
     assert!(text.starts_with("None of these") && text.contains("it takes 71%"), "{text}");
-    // Four beside one: 80% would be.
+    // Four flows with one other: 80% would be equal.
     assert!(shared(4, 1, 0.89).starts_with("Use rrtp"), "{}", shared(4, 1, 0.89));
     assert!(shared(1, 1, 0.8).contains("where 50% would be equal"), "{}", shared(1, 1, 0.8));
 }
 
-/// Losses, delay and variation that the aim does not bear are refused, however the others are.
+/// Losses, delay and variation beyond the aim's limits are refused, however the others perform.
 #[test]
 fn what_is_not_bearable_is_not_recommended() {
     let lossy = with(result("rap", 1.4, 0.12), "loss_rate", |_| 0.095);
@@ -160,7 +160,7 @@ fn what_is_not_bearable_is_not_recommended() {
     let rough = |name| with(result(name, 1.4, 0.12), "cov_1s", |_| 0.9);
     let text = recommendation(Aim::Calls, vec![rough("rap"), result("tfrc", 1.0, 0.12)]);
     assert!(text.starts_with("Use tfrc"), "{text}");
-    // Where everything varies, the link does.
+    // If all protocols vary, the link does.
     let text = recommendation(Aim::Calls, vec![rough("rap"), rough("tfrc")]);
     assert!(text.starts_with("Use "), "{text}");
 }
@@ -211,7 +211,7 @@ fn files_must_be_whole_and_calls_do_not_wait() {
     assert!(text.contains("None of these is made for bulk"), "{text}");
 }
 
-/// `narrows kernel run` counts; what nothing gives does not compete, and the reason stands beside it.
+/// `narrows kernel run` counts as available. Unavailable protocols do not compete, and the reason is given.
 #[test]
 fn only_what_can_be_had_competes() {
     let text =

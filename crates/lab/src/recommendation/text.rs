@@ -33,7 +33,7 @@ pub fn milliseconds(seconds: f64) -> String {
     if ms < 10.0 { format!("{ms:.1} ms") } else { format!("{ms:.0} ms") }
 }
 
-/// `99%`, `3.2%`, `0.01%`: never 0.0% of what is something.
+/// `99%`, `3.2%`, `0.01%`: a value above zero is never shown as 0.0%.
 pub fn percent(x: f64) -> String {
     let p = 100.0 * x;
     match p.abs() {

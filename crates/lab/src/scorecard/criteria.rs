@@ -32,27 +32,27 @@ pub const SECTIONS: [(&str, &str); 17] = [
     ("7.9", "Data centers"),
 ];
 
-/// Sections that no simulation answers, and what does.
+/// Sections that cannot be simulated, and where they are answered.
 pub const NOT_SIMULATED: [(&str, &str, &str); 5] = [
     ("5.3.1", "Differences with congestion control principles", "for the author to explain"),
     ("5.3.2", "Incremental deployment", "for the author to explain"),
-    ("6.2", "Tunnel behavior", "nothing here depends on signals of routers but ECN's"),
+    ("6.2", "Tunnel behavior", "ECN is the only signal of routers here"),
     ("7.5", "Misbehaving nodes", "depends on the transport; for rrtp see docs/security.md"),
     ("7.8", "Multipath transport", "one path only"),
 ];
 
-/// Something that is measured of a group of flows.
+/// A measure of a group of flows.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// What it says, for tables.
+    /// Description for tables.
     pub title: &'static str,
-    /// Whose: 0 is the controller's flows, 1 the others.
+    /// Group of flows: 0 is the controller's, 1 the others.
     pub group: usize,
-    /// A measure's name.
+    /// Name of the measure.
     pub measure: &'static str,
-    /// Divided by the measured time.
+    /// Whether it is divided by the measured time.
     pub per_second: bool,
-    /// If the measure itself has no better direction.
+    /// Whether less is better, if the measure itself has no direction.
     pub(super) less: bool,
 }
 
@@ -61,7 +61,7 @@ impl Figure {
     pub fn more_is_better(&self) -> bool {
         !self.less && measure::find(self.measure).is_none_or(|m| m.better != Better::Less)
     }
-    /// Whether it is a time until something happened.
+    /// Whether it is a time until an event.
     pub fn is_a_time(&self) -> bool {
         matches!(self.measure, "completion_s" | "takeup_s" | "halving_s")
     }
@@ -90,24 +90,24 @@ pub(super) const fn others(title: &'static str, measure: &'static str) -> Figure
     Figure { group: 1, ..own(title, measure) }
 }
 
-/// A network, and what is measured on it.
+/// A network, and its figures.
 #[derive(Clone, Debug)]
 pub struct Criterion {
     /// Section of RFC 9743.
     pub section: &'static str,
-    /// The network in words.
+    /// Description of the network.
     pub what: String,
-    /// What is measured.
+    /// The figures to measure on it.
     pub figures: Vec<Figure>,
     question: Question,
     changes: Vec<(Duration, Change, bool)>,
     second: Second,
 }
 
-/// What differs between the second group and the flows under test.
+/// The second group's differences from the flows under test.
 #[derive(Clone, Debug, Default)]
 struct Second {
-    /// Speaks what the flows under test speak.
+    /// Uses the protocol of the flows under test.
     same: bool,
     start: Duration,
     source: Option<SourceSpec>,
@@ -118,7 +118,7 @@ impl Criterion {
     /// Its scenario with these protocols in turn.
     ///
     /// # Errors
-    /// Protocols that do not exist.
+    /// Unknown protocols.
     pub fn scenario(
         &self,
         protocols: String,

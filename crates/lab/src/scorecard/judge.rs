@@ -2,10 +2,10 @@
 
 use crate::stats::estimate;
 
-/// Differences up to this part of the larger figure are none that a user would notice.
+/// Relative differences up to this would not be noticed by a user.
 const NEGLIGIBLE: f64 = 0.05;
 
-/// A figure's place among those of today's standards.
+/// A figure's rank among those of today's standards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Judgement {
@@ -15,12 +15,12 @@ pub enum Judgement {
     Alike,
     /// Worse than both.
     Worse,
-    /// Nothing could be measured.
+    /// There is no measured value.
     Unknown,
 }
 
 impl Judgement {
-    /// As in tables.
+    /// Text in tables.
     pub fn name(self) -> &'static str {
         match self {
             Judgement::Better => "better",
@@ -31,8 +31,8 @@ impl Judgement {
     }
 }
 
-/// Of values by protocol (the controller, Reno, CUBIC, …) and seed. Two differ if their differences seed by seed
-/// have a mean beyond its 95% interval, and by more than a twentieth.
+/// Compares values by protocol (the controller, Reno, CUBIC, …) and seed. Two protocols differ if their differences
+/// seed by seed have a mean beyond its 95% interval, and by more than a twentieth.
 pub fn judge(values: &[Vec<f64>; 4], more_is_better: bool) -> Judgement {
     let against = |other: usize| -> Option<i8> {
         let pairs = values[0].iter().zip(&values[other]);

@@ -1,4 +1,4 @@
-//! The networks of each section, and what is measured on them.
+//! The networks of each section, and their figures.
 
 use super::criteria::{Criterion, Figure, on, others, own};
 use crate::compare::source;
@@ -12,13 +12,13 @@ const THEIRS: Figure = others("the others' goodput", "goodput_bps");
 const THEIR_RTT: Figure = others("their mean RTT", "rtt_s_mean");
 const THEIR_DROPS: Figure = others("dropped of theirs", "queue_loss_rate");
 
-/// Where nothing else is said.
+/// The default link.
 const LINK: &str = "20Mbit/s,25ms,queue=1bdp";
 
-/// All of them, in the RFC's order.
+/// All criteria, in the RFC's order.
 ///
 /// # Errors
-/// A part of a specification that does not parse.
+/// A part of a specification that is invalid.
 pub fn all() -> Result<Vec<Criterion>, String> {
     let mut list = alone()?;
     list.extend(mixed()?);
@@ -34,7 +34,7 @@ fn alone() -> Result<Vec<Criterion>, String> {
     let file = |size: &str| source(&format!("transfer(size={size})")).map_err(|e| e.to_string());
     let completion = own("completion", "completion_s");
     let mut list = vec![
-        on("5.1.1", "nothing arrives any more: from 3 s after the path died", LINK, &[sent])
+        on("5.1.1", "a dead path: from 3 s after it died", LINK, &[sent])
             .change_both(10, Change::Loss(dead))
             .seconds(13, 43),
         on(
@@ -55,8 +55,8 @@ fn alone() -> Result<Vec<Criterion>, String> {
     }
     for (what, link, flows) in [
         ("one flow, a buffer of a tenth of the product", "20Mbit/s,25ms,queue=0.1bdp", 1),
-        ("10 flows, half a product", "50Mbit/s,25ms,queue=0.5bdp", 10),
-        ("50 flows, one product", "50Mbit/s,25ms,queue=1bdp", 50),
+        ("10 flows, 0.5 BDP", "50Mbit/s,25ms,queue=0.5bdp", 10),
+        ("50 flows, 1 BDP", "50Mbit/s,25ms,queue=1bdp", 50),
     ] {
         list.push(on("5.1.3", what, link, &[DROPS, GOODPUT]).flows(flows).seconds(5, 30));
     }
@@ -71,7 +71,7 @@ fn alone() -> Result<Vec<Criterion>, String> {
             .beside_itself(1, 20, None)
             .seconds(25, 30),
     );
-    // A product for the longer of the two.
+    // One BDP for the longer of the two.
     let far = others("part of the flow of 150 ms", "share");
     list.push(
         on(
@@ -144,14 +144,14 @@ fn mixed() -> Result<Vec<Criterion>, String> {
     Ok(list)
 }
 
-/// Sections 6 and 7 as far as they are about how a path is.
+/// Sections 6 and 7, as far as they concern properties of paths.
 fn paths() -> Result<Vec<Criterion>, String> {
     let mut list = Vec::new();
     for (what, link) in [
         ("1 Mbit/s, 100 ms RTT", "1Mbit/s,50ms,queue=1bdp"),
         ("10 Mbit/s, 20 ms RTT", "10Mbit/s,10ms,queue=1bdp"),
         ("100 Mbit/s, 100 ms RTT", "100Mbit/s,50ms,queue=1bdp"),
-        ("100 Mbit/s, 100 ms RTT, a quarter of the product", "100Mbit/s,50ms,queue=0.25bdp"),
+        ("100 Mbit/s, 100 ms RTT, 0.25 BDP", "100Mbit/s,50ms,queue=0.25bdp"),
     ] {
         list.push(on("6.1", what, link, &[GOODPUT, RTT, DROPS]));
     }

@@ -11,7 +11,7 @@ fn measure(scorecard: &Scorecard) -> Vec<Row> {
     scorecard.measure(&control).unwrap().unwrap()
 }
 
-/// Every criterion is of a section that the list names, every section has one, and every scenario can be built.
+/// Every criterion belongs to a listed section, every section has one, and every scenario can be built.
 #[test]
 fn every_section_has_a_criterion_that_can_be_run() {
     let criteria = networks::all().unwrap();
@@ -29,7 +29,7 @@ fn every_section_has_a_criterion_that_can_be_run() {
     }
 }
 
-/// A yardstick held against itself is alike in everything.
+/// A standard compared with itself is alike in all figures.
 #[test]
 fn cubic_is_like_cubic() {
     for row in measure(&scorecard("cubic", "5.1.5")) {
@@ -40,7 +40,7 @@ fn cubic_is_like_cubic() {
     }
 }
 
-/// Who keeps sending into a dead path is found out.
+/// A sender that does not back off on a dead path is detected.
 #[test]
 fn who_does_not_back_off_is_worse() {
     let rows = measure(&scorecard("fixed(rate=5Mbit/s)", "5.1.1"));

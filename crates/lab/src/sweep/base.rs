@@ -13,13 +13,13 @@ use narrows_scenario::timeline::Timeline;
 use narrows_scenario::values;
 use std::path::Path;
 
-/// Keys of a question beside the link's.
+/// Keys of a comparison, except those of its link.
 const QUESTION: &[&str] = &[
     "protocol", "source", "flows", "against", "reverse", "duration", "warmup", "stagger", "packet",
     "preset",
 ];
 
-/// What is varied.
+/// The scenario that is varied.
 #[derive(Clone)]
 pub enum Base {
     /// A scenario file.
@@ -28,19 +28,19 @@ pub enum Base {
     Link(Box<Question>),
 }
 
-/// A value of the base that can be given from outside.
+/// A value of the base that a sweep can set.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Knob {
-    /// In a file.
+    /// A value in a scenario file.
     File(Target),
-    /// A key of the link.
+    /// A key of the link, and a parameter in its value.
     Link(String, Option<String>),
-    /// A flag.
+    /// A flag of `compare`, and a parameter in its value.
     Question(&'static str, Option<String>),
 }
 
 impl Knob {
-    /// Whether only whole numbers make sense.
+    /// Whether the value must be a whole number.
     pub fn is_whole(&self) -> bool {
         match self {
             Knob::File(target) => target.is_whole(),
@@ -57,10 +57,10 @@ impl Knob {
 }
 
 impl Base {
-    /// A scenario file.
+    /// Reads a scenario file.
     ///
     /// # Errors
-    /// As [`Template::load`]; a variable that is called like a measure, whose column it would share.
+    /// As [`Template::load`]; a variable with the name of a measure, which is a column's name.
     pub fn load(path: &Path) -> Result<Base, SpecError> {
         let template = Template::load(path)?;
         if let Some(name) = template.variables().find(|name| measure::find(name).is_some()) {
@@ -69,7 +69,7 @@ impl Base {
         Ok(Base::File(Box::new(template)))
     }
 
-    /// The same, where this happens while each run goes on.
+    /// The same, with these changes and hints in each run.
     #[must_use]
     pub fn with_timeline(self, timeline: Timeline) -> Base {
         match self {
@@ -78,10 +78,10 @@ impl Base {
         }
     }
 
-    /// What a name means.
+    /// The value that a name refers to.
     ///
     /// # Errors
-    /// A name that means nothing here, with a suggestion and what there is.
+    /// An unknown name, with a suggestion and the known names.
     pub fn knob(&self, name: &str) -> Result<Knob, SpecError> {
         if let Base::File(template) = self {
             return template.target(name).map(Knob::File);
@@ -114,7 +114,7 @@ impl Base {
         )))
     }
 
-    /// What is varied although nobody said so: several protocols that take turns.
+    /// Protocols that take turns, if there are several: they are varied, too.
     pub fn turns(&self) -> Result<Option<(&'static str, Vec<String>)>, SpecError> {
         let (name, list) = match self {
             Base::File(template) => {
@@ -134,7 +134,7 @@ impl Base {
     /// The scenario with these values.
     ///
     /// # Errors
-    /// A value that its place cannot have.
+    /// An invalid value.
     pub fn scenario(&self, values: &[(&Knob, &str)]) -> Result<Scenario, SpecError> {
         match self {
             Base::File(template) => {
@@ -153,7 +153,7 @@ fn of_link(question: &Question, values: &[(&Knob, &str)]) -> Result<Scenario, Sp
     let folder = Path::new("");
     let mut q = question.clone();
     let mut keys: Vec<(String, String)> = Vec::new();
-    // A parameter goes into the value that is there in the end.
+    // A parameter is set in the final value of its key.
     for inside in [false, true] {
         for (knob, value) in values.iter().filter(|v| v.0.is_inside() == inside) {
             match knob {

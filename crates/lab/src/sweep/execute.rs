@@ -1,7 +1,7 @@
-//! Runs the points and seeds that are not in the journal, on as many cores as requested.
+//! Runs the points and seeds that are not in the journal, on several threads.
 //!
-//! The largest runs come first, so that all cores finish at about the same time; each run is a task
-//! of its own. Results do not depend on the number of jobs.
+//! The largest runs come first, so that all cores finish at about the same time; each run is a task of its own. Results
+//! do not depend on the number of jobs.
 
 use super::found::{Found, SUMMED, interval};
 use super::grid::{Grid, MAX_RUNS};
@@ -16,37 +16,37 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-/// Most points whose first seed is kept over time: a report holds no more.
+/// Limit on points with a time series of the first seed: a report can hold no more.
 pub const MAX_TRACES: usize = 1024;
-/// Most numbers of all traces together.
+/// Limit on the numbers of all traces together.
 const MAX_SAMPLES: usize = 1_100_000;
 
 /// A checked sweep.
 pub struct Sweep {
-    /// What is varied.
+    /// The parameters and their values.
     pub grid: Grid,
     /// First seed.
     pub seed: u64,
-    /// How many.
+    /// Number of seeds.
     pub seeds: u32,
-    /// The scenario at the first point; controllers that were lent may be gone by the time of a report.
+    /// The scenario at the first point; lent controllers may no longer exist when a report is made.
     pub first: Option<Scenario>,
-    /// Its points.
+    /// All points of the grid, in its order.
     pub points: Vec<Point>,
     /// Names of the groups of flows, the same at every point.
     pub groups: Vec<String>,
     /// Whether each group has competitors at its bottleneck at the first point.
     pub competes: Vec<bool>,
-    /// Whether first seeds are kept over time.
+    /// Whether first seeds have time series.
     pub traced: bool,
 }
 
-/// A point that has been checked.
+/// A checked point.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// What its runs are called, without the seed.
+    /// Key of its runs in the journal, without the seed.
     pub key: Key,
-    /// How much work a run is.
+    /// Amount of work of a run.
     pub work: f64,
     /// Per group: protocol and number of flows.
     pub groups: Vec<(String, usize)>,
@@ -55,15 +55,15 @@ pub struct Point {
 /// Finished runs: `runs[point][seed]` is `None` if it was interrupted.
 pub type Runs = Vec<Vec<Option<Found>>>;
 
-/// How a caller watches and stops the work.
+/// How a caller observes and stops the work.
 pub struct Control<'a> {
-    /// Set from anywhere: what runs stops soon, what is finished is kept.
+    /// Set from any thread: present runs are interrupted, finished ones are kept.
     pub stop: &'a AtomicBool,
-    /// Told the finished fraction and the number of finished points, from any thread.
+    /// Called with the finished fraction and the number of finished points, from any thread.
     pub progress: &'a (dyn Fn(f64, usize) + Sync),
-    /// How many threads.
+    /// Number of threads.
     pub jobs: usize,
-    /// Which of the runs, where several programs share them.
+    /// This program's part of the runs, if several programs share them.
     pub part: Option<Part>,
 }
 
@@ -71,7 +71,7 @@ impl Sweep {
     /// Checks every point.
     ///
     /// # Errors
-    /// The first point that cannot be run, and why; too many runs.
+    /// The first point that cannot be run, with the reason; too many runs.
     pub fn new(grid: Grid, seed: u64, seeds: u32) -> Result<Sweep, SpecError> {
         let runs = grid.points().saturating_mul(seeds as usize);
         if runs > MAX_RUNS {
@@ -104,26 +104,26 @@ impl Sweep {
         Ok(Sweep { grid, seed, seeds, first, points, groups, competes, traced })
     }
 
-    /// The group that tables show unless configured otherwise: the first that competes, or the first.
+    /// The default group of tables: the first that competes, or the first.
     pub fn usual_group(&self) -> usize {
         self.competes.iter().position(|c| *c).unwrap_or(0)
     }
-    /// The measure that tables show unless configured otherwise.
+    /// The default measure of tables.
     pub fn usual_measure(&self) -> usize {
         let competes = self.competes.iter().any(|c| *c);
         let name = if competes { "theta" } else { "utilisation" };
         MEASURES.iter().position(|m| m.name == name).unwrap_or(0)
     }
-    /// What a run is called in the journal.
+    /// A run's key in the journal.
     pub fn key(&self, point: usize, seed: usize) -> Key {
         self.points[point].key.with_seed(self.seed.wrapping_add(seed as u64))
     }
-    /// Whether a run is kept over time.
+    /// Whether a run has time series.
     pub fn wants_trace(&self, seed: usize) -> bool {
         self.traced && seed == 0
     }
 
-    /// What the journal already has.
+    /// The runs that are already in the journal.
     pub fn known(&self, mut journal: BTreeMap<Key, Found>) -> Runs {
         let groups = self.groups.len();
         let mut one = |point, seed| {
@@ -139,7 +139,7 @@ impl Sweep {
         (0..self.points.len()).map(|p| (0..seeds).map(|s| one(p, s)).collect()).collect()
     }
 
-    /// The runs that are missing, as points and numbers of seeds, those with the most work first.
+    /// The missing runs, as points and numbers of seeds, those with the most work first.
     pub fn missing(&self, runs: &Runs, part: Option<Part>) -> Vec<(usize, usize)> {
         let is_ours = |point: usize, seed: usize| {
             part.is_none_or(|part| part.has(point * self.seeds as usize + seed))
@@ -156,10 +156,10 @@ impl Sweep {
         tasks
     }
 
-    /// Runs what `runs` lacks, writing down each run when it is finished.
+    /// Runs the missing runs, and writes each to the journal when it is finished.
     ///
     /// # Errors
-    /// What the simulator refuses and what cannot be written. An interruption is not an error.
+    /// An error of the simulator or of the journal. An interruption is not an error.
     pub fn execute(
         &self,
         runs: &mut Runs,
@@ -169,7 +169,7 @@ impl Sweep {
         self.execute_told(runs, journal, control, &|_, _| ())
     }
 
-    /// The same; `found` is told each run when it is finished, with its point, from any thread.
+    /// The same; `found` is called with each run when it is finished, and its point, from any thread.
     ///
     /// # Errors
     /// As [`execute`](Sweep::execute).
@@ -223,7 +223,7 @@ impl Sweep {
         };
         std::thread::scope(|scope| {
             for _ in 1..control.jobs.min(tasks.len()) {
-                // Fewer threads do the same work.
+                // With fewer threads the rest do the same work.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
@@ -243,10 +243,10 @@ impl Sweep {
     }
 }
 
-/// Runs one point with one seed, and keeps what happened over time if it is `traced`.
+/// Runs one point with one seed, with time series if `traced`.
 ///
 /// # Errors
-/// What the simulator refuses, and an interruption.
+/// An error of the simulator, or an interruption.
 pub fn one(
     grid: &Grid,
     point: usize,
@@ -267,7 +267,7 @@ pub fn one(
     }
 }
 
-/// All flows of every group, coarsely.
+/// Records all flows of every group, at a coarse interval.
 fn watch(plan: &mut Plan) {
     let scenario = &mut plan.scenario;
     scenario.probe.interval = Some(interval(scenario.duration));
@@ -280,12 +280,12 @@ struct Kept {
     finished: Vec<(usize, usize, Found)>,
 }
 
-/// Why a run has no result.
+/// The reason why a run has no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Halt {
-    /// It was stopped.
+    /// The caller stopped it.
     Interrupted,
-    /// It cannot be run.
+    /// The simulator's error.
     Failed(String),
 }
 

@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 
 /// Samples of a trace.
 pub const SAMPLES: u64 = 200;
-/// Flows of a group that are added up for its trace; a larger group has no line.
+/// Limit on the flows of a group that are summed for its trace; a larger group has no line.
 pub const SUMMED: usize = 1000;
 
-/// What is kept of one run.
+/// The stored result of one run.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Found {
@@ -20,12 +20,12 @@ pub struct Found {
     pub digest: u64,
     /// Per group of the scenario: values of [`MEASURES`].
     pub groups: Vec<Vec<f64>>,
-    /// What happened over time.
+    /// Time series, for the first seed.
     pub trace: Option<Trace>,
 }
 
-/// Samples at equal distances: per group its throughput in bit/s, then the queue and its
-/// largest length in packets at the first group's bottleneck.
+/// Samples at equal distances: per group its throughput in bit/s, then the queue and its largest length in packets at
+/// the first group's bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// Seconds between samples; the first one is at this time.
@@ -40,7 +40,7 @@ pub fn interval(duration: Duration) -> Duration {
 }
 
 impl Found {
-    /// Of a result.
+    /// Extracts the stored result.
     pub fn keep(plan: &Plan, result: &RunResult, traced: bool) -> Found {
         let groups = (0..result.groups.len())
             .map(|group| {
@@ -55,7 +55,7 @@ impl Found {
         Found { digest: result.digest, groups, trace }
     }
 
-    /// As one line without spaces at its ends; it reads back to the last bit.
+    /// As one line without spaces at its ends; all bits can be read back.
     pub fn line(&self) -> String {
         let mut out = format!("{:016x}", self.digest);
         for group in &self.groups {
@@ -72,7 +72,7 @@ impl Found {
         out
     }
 
-    /// Reads [`Found::line`]; `None` if the text is none.
+    /// Reads the output of [`Found::line`]; `None` for another text.
     pub fn parse(text: &str) -> Option<Found> {
         let (run, trace) = match text.split_once(" | ") {
             Some((run, trace)) => (run, Some(trace)),
@@ -126,7 +126,7 @@ impl Trace {
         for group in &result.groups {
             let tables = flows(&group.name);
             let mut sum: Vec<f64> = Vec::new();
-            // Part of a group's flows would be a wrong line; a short-lived flow has its own times.
+            // A sum of some of a group's flows would be wrong; a short-lived flow has its own sample times.
             if tables.len() == group.flows.len() && tables.len() <= SUMMED {
                 for column in tables.iter().filter_map(|t| t.column("throughput_bps")) {
                     sum.resize(sum.len().max(column.len()), 0.0);
@@ -152,7 +152,7 @@ fn finite(x: f64) -> f64 {
     if x.is_finite() { x } else { 0.0 }
 }
 
-/// Four significant digits: a picture shows no more.
+/// Four significant digits, which suffice for a chart.
 fn short(x: f64) -> f64 {
     format!("{x:.3e}").parse().unwrap_or(x)
 }
@@ -176,7 +176,7 @@ mod tests {
         assert!(Found::parse(&found.line()).unwrap().groups[0][0].is_nan());
         let line = found.line();
         for end in 0..line.len() {
-            // A torn line is no run, or at least no panic: the journal's check sum tells them apart.
+            // An incomplete line must not panic; the journal's checksum detects it.
             let _ = Found::parse(&line[..end]);
         }
         assert_eq!(Found::parse("0 1,2"), None);

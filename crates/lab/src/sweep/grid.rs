@@ -6,34 +6,34 @@ use narrows_base::SpecError;
 use narrows_scenario::plan::Plan;
 use narrows_scenario::scenario::Scenario;
 
-/// Most points of a sweep.
+/// Limit on the points of a sweep.
 pub const MAX_POINTS: usize = 100_000;
-/// Most runs of a sweep: points times seeds.
+/// Limit on the runs of a sweep: points times seeds.
 pub const MAX_RUNS: usize = 1_000_000;
 
-/// What is varied, and over which values.
+/// A varied parameter and its values.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// As the user wrote it; several names joined by `=` vary together.
+    /// As given; several names joined by `=` vary together.
     pub name: String,
-    /// What it turns; each takes the same value.
+    /// The values of the base that it sets; all get the same value.
     pub knobs: Vec<Knob>,
-    /// As the user wrote them or as a range made them.
+    /// As given, or expanded from a range.
     pub values: Vec<String>,
-    /// The values as numbers in `unit`, if all of them are.
+    /// The values as numbers in `unit`, if all of them are numbers.
     pub numbers: Option<Vec<f64>>,
     /// Base unit of the numbers; may be empty.
     pub unit: &'static str,
-    /// Whether they are spaced by factors.
+    /// Whether the values are spaced by factors.
     pub log: bool,
 }
 
 /// All parameters; the first one varies slowest.
 #[derive(Clone)]
 pub struct Grid {
-    /// What is varied.
+    /// The scenario that is varied.
     pub base: Base,
-    /// Over what.
+    /// The varied parameters with their values.
     pub parameters: Vec<Parameter>,
 }
 
@@ -41,7 +41,7 @@ impl Parameter {
     /// Reads `NAME=VALUES` or `NAME=NAME=VALUES`.
     ///
     /// # Errors
-    /// A form, a name or a list that is wrong.
+    /// An invalid form, name or list.
     pub fn read(base: &Base, text: &str) -> Result<Parameter, SpecError> {
         let parts = split(text);
         let Some((list, names)) = parts.split_last().filter(|p| !p.1.is_empty()) else {
@@ -94,10 +94,10 @@ fn spaced_by_factors(numbers: &[f64]) -> bool {
 }
 
 impl Grid {
-    /// Of `--vary` texts.
+    /// Reads the arguments of `--vary`.
     ///
     /// # Errors
-    /// A text that cannot be read, a name varied twice, too many points.
+    /// An invalid text, a name varied twice, too many points.
     pub fn read(base: Base, vary: &[String]) -> Result<Grid, SpecError> {
         let mut parameters: Vec<Parameter> = Vec::new();
         for text in vary {
@@ -116,7 +116,7 @@ impl Grid {
             }
         }
         if parameters.is_empty() {
-            return Err(SpecError::new("nothing varies; give --vary NAME=VALUE,VALUE"));
+            return Err(SpecError::new("no parameter varies; give --vary NAME=VALUE,VALUE"));
         }
         let points = parameters.iter().fold(1usize, |n, p| n.saturating_mul(p.values.len()));
         if points > MAX_POINTS {
@@ -127,12 +127,12 @@ impl Grid {
         Ok(Grid { base, parameters })
     }
 
-    /// How many points there are.
+    /// Number of points.
     pub fn points(&self) -> usize {
         self.parameters.iter().map(|p| p.values.len()).product()
     }
 
-    /// Which value of each parameter a point has.
+    /// The index of each parameter's value at a point.
     pub fn indices(&self, point: usize) -> Vec<usize> {
         let mut rest = point;
         let mut out = vec![0; self.parameters.len()];
@@ -154,22 +154,22 @@ impl Grid {
     /// A point's scenario.
     ///
     /// # Errors
-    /// A value that its place cannot have, with the point.
+    /// An invalid value, with the point.
     pub fn scenario(&self, point: usize) -> Result<Scenario, SpecError> {
         let at = self.indices(point);
         let values: Vec<(&Knob, &str)> = (self.parameters.iter().zip(at))
             .flat_map(|(p, i)| p.knobs.iter().map(move |k| (k, p.values[i].as_str())))
             .collect();
         let mut scenario = self.base.scenario(&values).map_err(|e| e.at(&self.label(point)))?;
-        // What is watched over time is the sweep's own choice.
+        // The sweep selects the recorded time series itself.
         scenario.probe = narrows_scenario::scenario::Probe::default();
         Ok(scenario)
     }
 
-    /// A point, checked.
+    /// A checked point.
     ///
     /// # Errors
-    /// As [`Grid::scenario`], and what a plan refuses.
+    /// As [`Grid::scenario`], and errors of the plan.
     pub fn plan(&self, point: usize) -> Result<Plan, SpecError> {
         Plan::new(self.scenario(point)?).map_err(|e| e.at(&self.label(point)))
     }

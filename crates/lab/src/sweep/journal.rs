@@ -20,15 +20,15 @@ use std::time::{Duration, Instant};
 
 /// The journal's name in the output folder.
 pub const NAME: &str = "sweep.journal";
-/// No line is longer; what is, is not ours.
+/// Limit on a line's length; longer ones are ignored.
 const MAX_LINE_BYTES: u64 = 1 << 24;
-/// How often finished runs are forced to the disk. A process that is killed loses nothing even so.
+/// Interval at which the journal is forced to the disk. A killed process loses no finished run even without that.
 const SYNC: Duration = Duration::from_secs(2);
 
 /// A journal that is being written.
 #[derive(Debug)]
 pub struct Journal {
-    /// None for what is not kept.
+    /// `None` for [`Journal::nowhere`].
     file: Option<File>,
     synced: Instant,
 }
@@ -36,23 +36,23 @@ pub struct Journal {
 /// One of several programs that share the runs of a sweep: number `number`, counted from 1, of `of`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// Which.
+    /// Counted from 1.
     pub number: usize,
-    /// How many there are.
+    /// Number of programs.
     pub of: usize,
 }
 
 impl Part {
-    /// Whether a run is this one's: runs are dealt like cards, so that all have small ones and large ones.
+    /// Whether a run belongs to this part. Runs are assigned in turn, so that all parts have small and large ones.
     pub fn has(self, run: usize) -> bool {
         run % self.of == self.number - 1
     }
 }
 
-/// All runs in the file, and the file open for more. `fresh` forgets what is there.
+/// All runs in the file, and the file open for appending. `fresh` discards its contents.
 ///
 /// # Errors
-/// One line that names the file and what went wrong.
+/// One line that names the file and the error.
 pub fn open(folder: &Path, fresh: bool) -> Result<(BTreeMap<Key, Found>, Journal), String> {
     open_own(folder, NAME, fresh)
 }
@@ -103,7 +103,7 @@ fn journals(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
         let rest = name.to_str().and_then(|n| n.strip_prefix(NAME));
         let number =
             |rest: &str| rest.strip_prefix('.').is_some_and(|n| n.parse::<usize>().is_ok());
-        // Reading a pipe would wait for a writer, and a link leads elsewhere.
+        // Reading a pipe would wait for a writer, and a link may lead elsewhere.
         if rest.is_some_and(|rest| rest.is_empty() || number(rest)) && entry.file_type()?.is_file()
         {
             found.push(entry.path());
@@ -113,7 +113,7 @@ fn journals(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The runs, and whether the last line has no end.
+/// The runs, and whether the last line is incomplete.
 fn read(path: &Path) -> std::io::Result<(BTreeMap<Key, Found>, bool)> {
     let mut reader = BufReader::new(File::open(path)?);
     let mut runs = BTreeMap::new();
@@ -145,7 +145,7 @@ fn sum(text: &str) -> u64 {
 }
 
 impl Journal {
-    /// A journal that keeps nothing.
+    /// A journal that discards all runs.
     pub fn nowhere() -> Journal {
         Journal { file: None, synced: Instant::now() }
     }
@@ -153,7 +153,7 @@ impl Journal {
     /// Adds a run.
     ///
     /// # Errors
-    /// What the file system refuses.
+    /// An error of the file system.
     pub fn add(&mut self, key: Key, found: &Found) -> Result<(), String> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let body = format!("{key} {}", found.line());

@@ -11,9 +11,9 @@ use narrows_scenario::scenario_file;
 pub struct Key(pub u64, pub u64);
 
 impl Key {
-    /// The key of a point, whatever its seed.
+    /// The key of a point, for all seeds.
     pub fn of(plan: &Plan) -> Key {
-        // The file that a saved comparison is written to reads back to the same runs: it says all.
+        // A saved scenario file reads back to the same runs, so it contains all that they depend on.
         let bare = Scenario {
             name: String::new(),
             seed: 0,
@@ -27,13 +27,13 @@ impl Key {
             key.add(measure.name);
         }
         key.add(&scenario_file::text(&bare));
-        // A trace is named by its file, which may have changed.
+        // A trace is identified by its file name, so its contents are hashed, too.
         for way in plan.scenario.links.iter().flat_map(|l| [&l.there, &l.back]) {
             if let Some((_, trace)) = &way.trace {
                 key.add(&format!("{trace:?}"));
             }
         }
-        // A controller that is no part of the program is named by its class, which may have changed.
+        // A custom controller is identified by its class name, so its version is hashed, too.
         let groups = 0..plan.scenario.flows.len();
         let versions = groups.flat_map(|group| {
             (0..plan.scenario.variants())
@@ -50,7 +50,7 @@ impl Key {
         self
     }
 
-    /// The key that a text of 32 hexadecimal digits is.
+    /// Reads a key from 32 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Key> {
         let half = |t: Option<&str>| u64::from_str_radix(t?, 16).ok();
         (text.len() == 32).then_some(())?;
@@ -59,7 +59,7 @@ impl Key {
 
     fn word(&mut self, word: u64) {
         self.0 = mix(self.0 ^ word);
-        // The second half must not fail where the first one does.
+        // The second half must not collide where the first one does.
         self.1 = mix(self.1.rotate_left(23).wrapping_add(word).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     }
 

@@ -7,48 +7,47 @@ use crate::measure::MEASURES;
 use crate::outcome::Estimate;
 use narrows_base::random::mix;
 
-/// Everything that a sweep found.
+/// All results of a sweep.
 #[non_exhaustive]
 pub struct Outcome<'a> {
-    /// What was swept.
+    /// The sweep and its points.
     pub sweep: &'a Sweep,
-    /// Its runs.
+    /// The finished runs.
     pub runs: &'a Runs,
     /// The exact command line.
     pub command_line: String,
-    /// The command line without what varies, to draw a single point with.
+    /// The command line without the varied parameters, for plotting a single point.
     pub base_line: String,
     /// The scenario's or link's name.
     pub scenario: String,
     /// Simulated seconds and warm-up of the first point.
     pub span_s: (f64, f64),
-    /// Which of [`MEASURES`] tables show.
+    /// Index of the measure in tables, in [`MEASURES`].
     pub measure: usize,
-    /// Of which group.
+    /// Index of the group in tables.
     pub group: usize,
-    /// Things that a reader must know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
     /// `estimates[point][group][measure]`.
     pub estimates: Vec<Vec<Vec<Estimate>>>,
-    /// Per point, whether several seeds gave the same run, event for event: one trajectory, without
-    /// intervals.
+    /// Per point, whether several seeds gave the same run, event for event: one trajectory, without intervals.
     pub deterministic: Vec<bool>,
 }
 
-/// What an outcome says of itself besides the numbers.
+/// Metadata of an outcome.
 pub struct About {
     /// The exact command line.
     pub command_line: String,
-    /// The command line without what varies.
+    /// The command line without the varied parameters.
     pub base_line: String,
-    /// Which of [`MEASURES`] tables show.
+    /// Index of the measure in tables, in [`MEASURES`].
     pub measure: usize,
-    /// Of which group.
+    /// Index of the group in tables.
     pub group: usize,
 }
 
 impl<'a> Outcome<'a> {
-    /// Puts finished runs together.
+    /// Computes an outcome from finished runs.
     pub fn new(sweep: &'a Sweep, runs: &'a Runs, about: About) -> Outcome<'a> {
         let names: Vec<&'static str> = MEASURES.iter().map(|m| m.name).collect();
         let resamples = Resamples::of(sweep.seeds as usize);
@@ -57,7 +56,7 @@ impl<'a> Outcome<'a> {
         for seeds in runs {
             let mut done: Vec<&Found> = seeds.iter().flatten().collect();
             let repeats = done.len() > 1 && done.iter().all(|f| f.digest == done[0].digest);
-            // A run that repeats itself says nothing of how its measures scatter.
+            // Repetitions of the same run give no information about the variance of its measures.
             done.truncate(if repeats { 1 } else { done.len() });
             deterministic.push(repeats);
             let over = |group: usize| {
@@ -111,15 +110,15 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// Points of which at least one seed finished.
+    /// Points with at least one finished seed.
     pub fn finished(&self) -> impl Iterator<Item = usize> {
         (0..self.runs.len()).filter(|p| self.runs[*p].iter().any(Option::is_some))
     }
-    /// How many seeds of a point finished.
+    /// Number of finished seeds of a point.
     pub fn seeds(&self, point: usize) -> usize {
         self.runs[point].iter().flatten().count()
     }
-    /// One number over a point's runs.
+    /// A combined digest of a point's runs.
     pub fn digest(&self, point: usize) -> u64 {
         self.runs[point].iter().flatten().fold(0, |all, run| mix(all ^ run.digest))
     }

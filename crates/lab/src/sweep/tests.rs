@@ -1,4 +1,4 @@
-//! Whole sweeps, small ones: resuming, threads, keys.
+//! Small sweeps: resuming, threads, keys.
 
 use super::journal::Part;
 use super::{About, Base, Control, Grid, Outcome, Runs, Sweep, journal};
@@ -55,7 +55,7 @@ fn sweep(vary: &[&str]) -> Sweep {
     sweep_of(FILE, vary, 2)
 }
 
-/// A folder of the test's own, empty.
+/// An empty folder for this test.
 fn folder(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("narrows-sweep-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&path);
@@ -63,7 +63,7 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// Runs what is missing in a folder; tells how many runs that were.
+/// Runs the missing runs of a folder; returns their number.
 fn run(s: &Sweep, folder: &Path, jobs: usize) -> (Runs, usize) {
     let (known, journal) = journal::open(folder, false).unwrap();
     let mut runs = s.known(known);
@@ -94,7 +94,7 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_alike() {
     let s = sweep(&VARY);
     let (runs, ran) = run(&s, &whole, 1);
     assert_eq!(ran, 12);
-    // Five lines and a torn one are what a kill leaves.
+    // A kill leaves five lines and an incomplete one.
     let text = fs::read_to_string(whole.join(journal::NAME)).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 12);
@@ -103,9 +103,9 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_alike() {
     let (again, ran) = run(&s, &half, 2);
     assert_eq!(ran, 7);
     assert!(runs[0][0].as_ref().is_some_and(|f| f.trace.is_some()));
-    // As text, in which what is no number is equal to itself.
+    // As text, in which NaN equals itself.
     assert_eq!(format!("{again:?}"), format!("{runs:?}"), "traces are kept too");
-    // And now everything is there, in spite of the torn line.
+    // Now all runs are present, in spite of the incomplete line.
     assert_eq!(run(&s, &half, 1).1, 0);
     assert!(journal::open(&half, true).unwrap().0.is_empty(), "unless it is to be forgotten");
     for f in [whole, half] {
@@ -113,7 +113,7 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_alike() {
     }
 }
 
-/// Programs on several machines share a folder: none runs what is another's, and together they have everything.
+/// Programs on several machines share a folder: they run disjoint parts, and together all runs.
 #[test]
 fn parts_of_a_sweep_are_together_the_whole() {
     let (whole, shared) = (folder("undivided"), folder("shared"));
@@ -122,7 +122,7 @@ fn parts_of_a_sweep_are_together_the_whole() {
     let mut sizes = Vec::new();
     for number in 1..=5 {
         let part = Part { number, of: 5 };
-        // Nobody sees the journals of those that run at the same time.
+        // A program does not read the journals of those that run at the same time.
         let mut own: Runs = s.known(std::collections::BTreeMap::new());
         let (_, journal) = journal::open_part(&shared, part).unwrap();
         let stop = AtomicBool::new(false);
@@ -220,7 +220,7 @@ fn what_follows_from_a_value_follows() {
     };
     assert_eq!(room(0), QueueLimit::Either { packets: 5, bytes: 275 });
     assert_eq!(room(2), QueueLimit::Either { packets: 28, bytes: 27_500 }, "22 ms of 10 Mbit/s");
-    // Names, and with them random draws, do not follow a protocol.
+    // Names, and with them random draws, do not depend on the protocol.
     let s = sweep(&["flows.vegas.protocol=reno,cubic", "flows.vegas.count=flows.tcp.count=1,2"]);
     assert_eq!(s.groups, ["tcp", "vegas", "back"]);
     let last = s.grid.scenario(3).unwrap();
@@ -253,7 +253,7 @@ fn names_that_mean_nothing_get_a_suggestion() {
     assert!(Template::parse("[variables]\nseed = 1\n", Path::new("")).is_err());
 }
 
-/// A point where nothing is drawn says so and has no interval; a point that saw no events has a bound.
+/// A point without random draws is marked and has no interval; a point without events has a bound.
 #[test]
 fn one_trajectory_is_called_deterministic_and_no_events_are_a_bound() {
     let place = folder("deterministic");
@@ -272,7 +272,7 @@ fn one_trajectory_is_called_deterministic_and_no_events_are_a_bound() {
     );
     assert!(o.estimates[1][0][o.measure].ci95.is_some_and(|half| half > 0.0));
     assert!(o.notes.iter().any(|n| n.starts_with("deterministic") && n.contains("1 of 2 points")));
-    // Packets are lost at random, none by the full queue: at most 3 over all packets of three seeds.
+    // Packets are lost at random but not by the full queue: at most 3 over all packets of three seeds.
     let at = |name| MEASURES.iter().position(|m| m.name == name).unwrap();
     let drops = o.estimates[1][0][at("queue_loss_rate")];
     assert!(drops.mean == 0.0 && drops.ci95.is_some_and(|half| half > 0.0), "{drops:?}");
@@ -293,7 +293,7 @@ fn the_scenarios_at_hand_can_be_swept() {
     assert!(s.points[63].work > 100.0 * s.points[0].work, "the largest points come first");
 }
 
-/// A class of an interpreter keeps its name when its code changes: runs of the old code are not taken for the new one's.
+/// A class of an interpreter keeps its name when its code changes: runs of the old code are not used for the new code.
 #[test]
 fn keys_follow_the_version_of_a_lent_controller() {
     use narrows_congestion::{ControllerEntry, find};

@@ -1,16 +1,16 @@
-//! The values of a varied parameter: `a,b,c`, `a..b:n` and `a..b:log:n`, mixed as one likes.
+//! The values of a varied parameter: `a,b,c`, `a..b:n` and `a..b:log:n`, in any mixture.
 
 use narrows_base::units::{self, Unit};
 use narrows_base::{SpecError, math, spec};
 use narrows_scenario::access_link::AccessLink;
 
-/// Most values of one parameter.
+/// Limit on the values of one parameter.
 pub const MAX_VALUES: usize = 100_000;
 
 /// Values as texts, in their order, and whether a logarithmic range was among them.
 pub type Values = (Vec<String>, bool);
 
-/// Reads a list. `whole` rounds what a range makes; commas in parentheses do not split.
+/// Reads a list. `whole` rounds the values of a range; commas in parentheses do not split.
 ///
 /// # Errors
 /// An empty or malformed list, a range without a number of values, a value given twice.
@@ -39,7 +39,7 @@ pub fn parse(text: &str, whole: bool) -> Result<Values, SpecError> {
     Ok((out, log))
 }
 
-/// What every value is as a number, in which unit; `None` if one of them is no number.
+/// All values as numbers, and their unit; `None` if one of them is no number.
 pub fn numbers(values: &[String]) -> Option<(Vec<f64>, &'static str)> {
     const PRODUCT: &str = "bdp";
     let all = |read: &dyn Fn(&str) -> Option<f64>| values.iter().map(|v| read(v)).collect();
@@ -61,7 +61,7 @@ pub fn numbers(values: &[String]) -> Option<(Vec<f64>, &'static str)> {
     })
 }
 
-/// A range's values; `None` if the text is none.
+/// The values of a range; `None` for another text.
 fn range(text: &str, whole: bool) -> Result<Option<(Vec<String>, bool)>, SpecError> {
     let wrong = |what: &str| {
         SpecError::new(format!("'{text}': {what}; a range is written as 1..9:5 or 1..100:log:8"))
@@ -111,7 +111,7 @@ fn range(text: &str, whole: bool) -> Result<Option<(Vec<String>, bool)>, SpecErr
     Ok(Some((out, log)))
 }
 
-/// Four significant digits, so that an axis can be read.
+/// Four significant digits, for readable axes.
 fn tidy(x: f64) -> f64 {
     format!("{x:.3e}").parse().unwrap_or(x)
 }
@@ -199,7 +199,7 @@ mod tests {
             prop_assert_eq!(numbers[0], f64::from(low));
             prop_assert_eq!(numbers[numbers.len() - 1], f64::from(high));
             prop_assert!(numbers.len() <= n);
-            // Four digits can make neighbours of a narrow range meet or pass an end by a little.
+            // Rounding to four digits can make neighbours of a narrow range equal, or exceed an end by a little.
             let slack = 1e-3 * f64::from(high);
             prop_assert!(numbers.windows(2).all(|w| w[0] < w[1] + slack));
             let counts = parse(&format!("{low}..{high}:{spacing}{n}"), true).unwrap().0;

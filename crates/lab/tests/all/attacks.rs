@@ -1,4 +1,4 @@
-//! Networks that `narrows attack` found rrtp to be bad on, again: it must not get notably worse there.
+//! Networks on which `narrows attack` found rrtp to perform badly: it must not become notably worse there.
 
 use narrows_lab::execute::{Control, execute};
 use narrows_lab::measure::MEASURES;
@@ -13,7 +13,7 @@ enum Bound {
 }
 use Bound::{AtLeast, AtMost};
 
-/// Means over the file's seeds, with room for half as much again or so; what was measured stands beside.
+/// Means over the file's seeds, with a margin of about a half; the measured values are beside them.
 const BOUNDS: [(&str, &str, Bound); 7] = [
     ("jitter-then-a-longer-path", "goodput_bps", AtLeast(12e6)), // 23.6 Mbit/s
     ("bursts-and-jitter-on-a-fast-path", "goodput_bps", AtLeast(1.5e6)), // 5.56 Mbit/s

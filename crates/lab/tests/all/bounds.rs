@@ -1,5 +1,5 @@
-//! Measures that are fractions, and goodput, stay within what they can be: over all protocols, bad links,
-//! and rates that change.
+//! Measures that are fractions, and goodput, stay within their bounds: over all protocols, bad links, and rates that
+//! change.
 
 use narrows_base::RandomKey;
 use narrows_lab::measure::{MEASURES, OneFlow, View};
@@ -26,7 +26,7 @@ fn measure(plan: &Plan, run: &RunResult, group: usize, name: &str) -> f64 {
     (found.of)(&view)
 }
 
-/// A link of 1.5 Mbit/s whose rate falls to 200 kbit/s when measuring begins.
+/// A link of 1.5 Mbit/s; the rate falls to 200 kbit/s at the start of the measured span.
 fn falls(protocol: &str, second: &str) -> String {
     format!(
         "duration = \"34s\"\nwarmup = \"30s\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1.5Mbit/s\"\n\
@@ -44,7 +44,7 @@ fn goodput_after_a_drop_of_the_rate_is_within_its_limit() {
         let (plan, r) = run(&falls(protocol, SECOND), 1);
         let of = |name| measure(&plan, &r, 0, name);
         let (goodput, limit) = (of("goodput_bps"), of("goodput_limit_bps"));
-        // 120 ms of the old rate are behind the bottleneck when measuring begins.
+        // At the start of the measured span 120 ms of the old rate are behind the bottleneck.
         assert!((limit - (200e3 + 1.3e6 * 0.12 / 4.0)).abs() < 1.0, "{protocol}: {limit}");
         assert!(goodput <= limit, "{protocol}: {goodput} of {limit}");
         most = goodput.max(most);
@@ -86,7 +86,7 @@ fn fractions_are_fractions_whatever_the_link_and_the_protocol() {
             for m in MEASURES.iter().filter(|m| m.unit == "fraction") {
                 let x = measure(&plan, &r, 0, m.name);
                 let most = match m.name {
-                    // Of packets sent before measuring, many may count as lost in it.
+                    // Many packets sent before the measured span may be counted as lost in it.
                     "sender_loss_rate" => f64::INFINITY,
                     // A packet in transmission when the rate falls finishes at the old rate.
                     "utilisation" => 1.0 + 1500.0 * 8.0 / r.links[0].capacity_bits,
@@ -96,7 +96,7 @@ fn fractions_are_fractions_whatever_the_link_and_the_protocol() {
             }
             let (goodput, limit) =
                 (measure(&plan, &r, 0, "goodput_bps"), measure(&plan, &r, 0, "goodput_limit_bps"));
-            // But for the one packet in transmission when the rate fell.
+            // Except for the packet in transmission when the rate fell.
             let limit = limit + 1500.0 * 8.0 / r.span_s;
             assert!(goodput <= limit, "{goodput} of {limit}, {}", shown());
             let rate = MEASURES.iter().find(|m| m.name == "loss_event_rate").unwrap();
@@ -104,7 +104,7 @@ fn fractions_are_fractions_whatever_the_link_and_the_protocol() {
                 let one = (rate.per_flow.unwrap())(&OneFlow { result, convergence_s: 0.0 }, 1.0);
                 assert!(one.is_nan() || (0.0..=1.0).contains(&one), "{one}, {}", shown());
             }
-            // What controllers and receiver halves say of it themselves.
+            // Variables of controllers and receiver sides.
             for table in &r.series {
                 for name in ["loss_event_rate", "receiver_loss_event_rate", "loss_rate"] {
                     let values = table.column(name).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! How often 95% intervals of ten seeds hold the mean that a thousand or two have: by Student's t
-//! alone, and as they are now. `cargo test -p narrows-lab --test all coverage -- --nocapture` prints it
-//! (docs/scenarios.md has what it printed).
+//! The share of 95% intervals of ten seeds that contain the mean of a thousand or two: by Student's t alone, and by
+//! `interval`. `cargo test -p narrows-lab --test all coverage -- --nocapture` prints it (docs/scenarios.md has the
+//! output).
 
 use narrows_base::Duration;
 use narrows_lab::Question;
@@ -33,8 +33,8 @@ fn values(link: &str, protocols: &str, seeds: u32) -> Vec<Vec<Vec<f64>>> {
     runs.into_iter().map(|seeds| seeds.into_iter().flatten().map(of).collect()).collect()
 }
 
-/// How often the interval of so many seeds holds the mean of all: before, and now. An interval that
-/// does not exist promises nothing and is not counted.
+/// Shares of the intervals of `seeds` seeds that contain the mean of all: by Student's t, and by `interval`. Intervals
+/// that do not exist are not counted.
 fn coverage(runs: &[Vec<f64>], name: &str, seeds: usize) -> (f64, f64) {
     let at = |name: &str| MEASURES.iter().position(|m| m.name == name).unwrap();
     let of = |name: &str| runs.iter().map(|r| r[at(name)]).collect::<Vec<f64>>();
@@ -66,7 +66,7 @@ fn intervals_hold_as_often_as_they_say() {
         for name in names {
             let (before, now) = coverage(runs, name, SEEDS);
             println!("wireless {protocol:5} {name:16} {before:.3} {now:.3}");
-            // 200 intervals of 95% hold 0.92 or more of the time, 97 times in 100.
+            // 200 intervals of 95% hold 0.92 or more of the time, in 97 of 100 cases.
             assert!(now >= 0.92, "{protocol}, {name}: {now}");
             worst_before = worst_before.min(before);
         }
@@ -74,8 +74,8 @@ fn intervals_hold_as_often_as_they_say() {
     assert!(worst_before < 0.9, "Student's t alone would do: {worst_before}");
 }
 
-/// One loss in twenty thousand meets one run in ten of these, and Vegas has less in it: ten seeds that never met it cannot
-/// know of it; thirty do more often.
+/// One loss in twenty thousand occurs in one run in ten of these, and reduces Vegas' goodput. Ten seeds without such a
+/// run cannot reveal it; thirty do more often.
 #[test]
 fn what_rarely_happens_takes_more_than_ten_seeds() {
     let runs = &values("2Mbit/s,20ms,loss=0.005%", "vegas", 1000)[0];

@@ -1,5 +1,5 @@
-//! What a comparison draws so that no exact coincidence decides it, and what it says where nothing is
-//! drawn.
+//! Random draws of a comparison, which prevent exact coincidences from deciding it, and its notes if there are no
+//! draws.
 
 use narrows_base::Duration;
 use narrows_lab::collect::{About, collect};
@@ -35,14 +35,14 @@ fn beside_reno(link: &str, protocol: &str) -> Question {
         protocols: protocol.into(),
         against: Some("reno:1".into()),
         seeds: 6,
-        // An ACK for every packet: where phases matter most.
+        // An ACK for every packet, which is most sensitive to phases.
         preset: Preset::Rfc,
         ..Question::default()
     }
 }
 
-/// Exact to the nanosecond, this share was 0.55 at 20 ms and 0.90 at 21 ms: which packets a full queue
-/// dropped followed from the phase of the flows' packets, which no real network keeps.
+/// Exact to the nanosecond, this share was 0.55 at 20 ms and 0.90 at 21 ms: the packets that a full queue dropped
+/// depended on the phase of the flows' packets, which no real network keeps.
 #[test]
 fn a_millisecond_of_delay_does_not_decide_a_share() {
     let share = |link: &str| {
@@ -69,7 +69,7 @@ fn a_host_delays_packets_and_keeps_their_order() {
         (mean("sender_loss_rate"), mean("rtt_s_min"))
     };
     let (exact, late) = (of("0s"), of("40ms"));
-    // A packet that overtook three others would be taken for lost and sent again.
+    // A packet that overtook three others would be taken for lost and retransmitted.
     assert_eq!((exact.0, late.0), (0.0, 0.0));
     assert!(late.1 >= exact.1 && late.1 < exact.1 + 0.04, "{exact:?}, {late:?}");
 }
@@ -90,7 +90,7 @@ fn what_is_not_drawn_runs_once_and_has_no_interval() {
     }
     assert!(o.notes.iter().any(|n| n.starts_with("deterministic")), "{:?}", o.notes);
     assert!(!o.recommendation.contains("95%"), "{}", o.recommendation);
-    // What was drawn has seeds and intervals.
+    // With draws there are seeds and intervals.
     let o = ask(&Question { link: "10Mbit/s,20ms".into(), seeds: 5, ..exact });
     for r in &o.results {
         assert!(!r.one_trajectory && r.seeds == 5, "{}", r.protocol);
@@ -99,7 +99,7 @@ fn what_is_not_drawn_runs_once_and_has_no_interval() {
     assert!(!o.notes.iter().any(|n| n.starts_with("deterministic")), "{:?}", o.notes);
 }
 
-/// Scenario files that say nothing of hosts play as they always did, and so does ns-2's way.
+/// Scenario files without host delays run as before, and so does preset `ns2`.
 #[test]
 fn nothing_is_drawn_for_ns2_or_for_files_that_do_not_say_so() {
     let q = Question { preset: Preset::Ns2, ..beside_reno("10Mbit/s,20ms", "sack") };
@@ -110,7 +110,7 @@ fn nothing_is_drawn_for_ns2_or_for_files_that_do_not_say_so() {
     }
     assert_eq!(link.host_delay, None);
     assert!(answer(scenario).results[0].one_trajectory);
-    // Today's default says all that it draws, and reads back.
+    // Today's default writes all its draws, and reads back.
     let (scenario, _) = beside_reno("10Mbit/s,20ms", "sack").scenario(Path::new("")).unwrap();
     let text = scenario_file::text(&scenario);
     assert!(
@@ -129,7 +129,7 @@ fn nothing_is_drawn_for_ns2_or_for_files_that_do_not_say_so() {
 fn each_seed_enters_a_trace_elsewhere_unless_told() {
     let folder = std::env::temp_dir().join(format!("narrows-drawn-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    // Half a second of 12 Mbit/s, half a second of nothing.
+    // Half a second of 12 Mbit/s, half a second without opportunities.
     let lines: String = (1..=500).map(|ms| format!("{ms}\n")).collect();
     std::fs::write(folder.join("half.trace"), lines + "1000\n").unwrap();
     let of = |start: &str| {

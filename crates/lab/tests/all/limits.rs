@@ -1,4 +1,4 @@
-//! What a sender waited for, measured over whole simulations.
+//! The limits of a sender, measured over whole simulations.
 
 use narrows_base::{Duration, Spec};
 use narrows_lab::Question;
@@ -34,7 +34,7 @@ fn limits(link: &str, source: &str, protocols: &str) -> Vec<(&'static str, f64)>
     runs.iter().map(|seeds| of(&seeds[0].as_ref().unwrap().groups[0].measures)).collect()
 }
 
-/// 6 MB of path, of which Linux's send buffer holds 2.75 MB.
+/// A path of 6 MB, of which Linux's send buffer holds 2.75 MB.
 #[test]
 fn a_path_longer_than_the_send_buffer_is_limited_by_it() {
     let found = limits("200Mbit/s,125ms", "bulk", "cubic,cubic(receive-window=1000),rrtp");
@@ -52,7 +52,7 @@ fn window_rate_and_application_are_told_apart() {
     assert!(found.iter().all(|f| f.0 == "app_limited" && f.1 > 0.9), "{found:?}");
 }
 
-/// What a transfer waits for ends with it: an application that has written all is no limit afterwards.
+/// The limits of a transfer end with it: an application that has written all its data is no limit afterwards.
 #[test]
 fn time_after_a_transfer_does_not_count() {
     let found = limits("10Mbit/s,20ms", "transfer(size=5MB)", "sack");

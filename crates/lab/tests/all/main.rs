@@ -1,4 +1,4 @@
-//! The laboratory as a whole. One binary: each would link all of it again.
+//! Tests of the whole crate, in one binary to save link time.
 
 mod attacks;
 mod bounds;

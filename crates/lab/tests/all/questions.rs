@@ -1,4 +1,4 @@
-//! What users ask `compare`, and what is refused.
+//! Valid and invalid options of `compare`.
 
 use narrows_lab::{Question, collect};
 use narrows_scenario::scenario_file;
@@ -22,7 +22,7 @@ fn bad_questions_name_the_flag() {
     assert!(ask(&|q| q.packet = 40).starts_with("--packet: "));
 }
 
-/// A comparison simulates today's TCP and says so where it is saved; a file that says nothing keeps what it always meant.
+/// A comparison simulates today's TCP and saves that preset; a file without a preset keeps its earlier meaning.
 #[test]
 fn a_comparison_is_with_linux_unless_told_and_a_file_with_the_rfcs() {
     for (preset, name) in [(None, "linux"), (Some(Preset::Rfc), "rfc"), (Some(Preset::Ns2), "ns2")]
@@ -38,7 +38,7 @@ fn a_comparison_is_with_linux_unless_told_and_a_file_with_the_rfcs() {
     }
 }
 
-/// What was compared with the kernel was so in preset `linux` alone.
+/// Comparisons with the kernel count only in preset `linux`.
 #[test]
 fn who_is_validated_depends_on_the_preset() {
     let validated = |name, preset| collect::status(name, preset).starts_with("validated");

@@ -63,7 +63,7 @@ impl<P: LinkPacket + Copy> Held<P> {
     }
 }
 
-/// Passes on to a meter what a queue does to packets.
+/// Reports the queue's marks and drops to a meter.
 struct Tell<'a, P, M> {
     now: Time,
     held: &'a mut Held<P>,
@@ -87,11 +87,11 @@ impl<P: LinkPacket + Copy, M: Meter<P>> QueueObserver for Tell<'_, P, M> {
 
 impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
     pub(super) fn serve_arrival<M: Meter<P>>(&mut self, now: Time, packet: P, meter: &mut M) {
-        // Transmissions that ended by now free their room first: departures precede arrivals.
+        // Transmissions that ended by now free their queue space first: departures precede arrivals.
         self.finish_service(now, meter);
         let Some(served) = self.extra.as_mut().and_then(|e| e.served.as_mut()) else { return };
         let idle = served.current.is_none();
-        // An idle transmitter takes the packet at once, even if the queue may hold none.
+        // An idle transmitter takes the packet at once, even if the queue's limit is zero.
         let queued = served.held.put(packet);
         let (queue, held) = (&mut served.queue, &mut served.held);
         let mut observer = Tell { now, held, meter };

@@ -1,10 +1,9 @@
-//! Loss in bursts: Gilbert-Elliott, and two states with exponential durations, counted in packets
-//! (S0 figure 4.13) or in time.
+//! Loss in bursts: Gilbert-Elliott, and two states with exponential durations, counted in packets (the ST-PD thesis,
+//! figure 4.13) or in time.
 //!
-//! If durations are counted in packets, an idle sender freezes the channel: each retransmission
-//! after a timeout consumes one packet of the burst, so one burst can block a sender for minutes.
-//! Counted in time, the same burst is over in milliseconds. The two are separate processes with
-//! names of their own.
+//! If durations are counted in packets, an idle sender freezes the channel: each retransmission after a timeout
+//! consumes one packet of the burst, so one burst can block a sender for minutes. If durations are counted in time, the
+//! same burst is over in milliseconds. So these are two processes with separate names.
 
 use crate::LinkPacket;
 use crate::loss::{LossEntry, LossProcess};
@@ -20,14 +19,14 @@ pub(crate) const GILBERT_ELLIOTT: LossEntry =
 const GILBERT_ELLIOTT_CARD: Descriptor = Descriptor {
     name: "ge",
     summary: "Gilbert-Elliott: a good and a bad state, changed packet by packet",
-    source: "Gilbert 1960, Elliott 1963; S2 section 2",
+    source: "Gilbert 1960, Elliott 1963; Hu and Zha, section 2",
     senses: "packets",
     sets: "loss",
     params: &[
         probability("g", "from good to bad, per packet", 0.001_262_63, "1% loss in bursts of 8"),
         probability("h", "from bad to good, per packet", 0.125, "bursts of 8 packets"),
-        probability("bad", "loss in the bad state", 1.0, "S2: 1"),
-        probability("good", "loss in the good state", 0.0, "S2: 0"),
+        probability("bad", "loss in the bad state", 1.0, "Hu and Zha: 1"),
+        probability("good", "loss in the good state", 0.0, "Hu and Zha: 0"),
     ],
     status: Status::Validated("rate g/(g+h) and mean burst 1/h, by test"),
 };
@@ -52,11 +51,17 @@ pub(crate) const BURST: LossEntry =
 const BURST_CARD: Descriptor = Descriptor {
     name: "burst",
     summary: "two states with exponential lengths counted in packets",
-    source: "S0 section 4.5, figure 4.13",
+    source: "the ST-PD thesis, section 4.5, figure 4.13",
     senses: "packets: an idle sender freezes the channel",
     sets: "loss of every packet in the bad state",
     params: &[
-        length("bad", Unit::Packets, "mean length of the bad state", 8.0, "S0 section 4.5"),
+        length(
+            "bad",
+            Unit::Packets,
+            "mean length of the bad state",
+            8.0,
+            "the ST-PD thesis, section 4.5",
+        ),
         length("good", Unit::Packets, "mean length of the good state", 792.0, "8 x 0.99/0.01"),
     ],
     status: Status::Validated("rate and mean burst, by test"),

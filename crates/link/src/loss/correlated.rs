@@ -1,4 +1,4 @@
-//! Losses as Linux's netem has them and others do not: `loss random PERCENT CORRELATION` and `loss state`.
+//! Losses in the two forms of Linux's netem: `loss random PERCENT CORRELATION` and `loss state`.
 
 use crate::LinkPacket;
 use crate::correlated::Correlated;
@@ -17,7 +17,7 @@ const CORRELATED_CARD: Descriptor = Descriptor {
     senses: "packets",
     sets: "loss: with much correlation far fewer than p, since such numbers scatter less",
     params: &[
-        probability("p", "what the number is compared with", 0.01, "as uniform"),
+        probability("p", "threshold for the number", 0.01, "as uniform"),
         probability("correlation", "part of the number before in each", 0.0, "tc"),
     ],
     status: Status::Validated("equals uniform loss without correlation, by test"),

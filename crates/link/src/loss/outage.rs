@@ -12,7 +12,7 @@ pub(crate) const OUTAGE: LossEntry =
 const OUTAGE_CARD: Descriptor = Descriptor {
     name: "outage",
     summary: "everything is lost for a while: once, at fixed intervals or at random",
-    source: "S3 section 4.4 (handoffs); S4 figure 6.7",
+    source: "the RRTP thesis, section 4.4 (handoffs); Jayaram 2001, figure 6.7",
     senses: "time",
     sets: "loss of every packet",
     params: &[
@@ -45,8 +45,8 @@ struct Outage {
     random: Option<RandomStream>,
 }
 
-/// Limit on outages between two packets that are simulated one by one. After that many, the earlier state says nothing
-/// about the present one, and a packet must not cost a step for each of a million outages.
+/// Limit on outages between two packets that are simulated one by one. After that many, the present state no longer
+/// depends on the earlier one. The limit bounds the time per packet.
 const MAX_TURNS: u32 = 1_000;
 
 impl Outage {
@@ -74,7 +74,7 @@ impl Outage {
                 let gap = Duration::from_secs_f64(stream.exponential(self.every.as_secs_f64()));
                 self.start + gap.max(self.length).max(Duration::from_nanos(1))
             }
-            // Skip whole periods at once, because a long silence must not cost a step per period.
+            // Skip whole periods at once, so that a long idle time does not cost a step per period.
             None => {
                 let periods = now.since(self.start).as_nanos() / self.every.as_nanos();
                 self.start + self.every.saturating_mul(periods.max(1))

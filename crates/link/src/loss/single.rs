@@ -1,5 +1,4 @@
-//! Loss processes without bursts: none, independent losses, one in every N packets, and a list of
-//! packet numbers.
+//! Loss processes without bursts: no loss, independent losses, one in every N packets, and a list of packet numbers.
 
 use super::{LossEntry, LossProcess};
 use crate::LinkPacket;
@@ -31,14 +30,14 @@ const NONE_DESCRIPTOR: Descriptor = Descriptor {
 const UNIFORM_DESCRIPTOR: Descriptor = Descriptor {
     name: "uniform",
     summary: "each packet independently with probability p; also written 1% or 0.01",
-    source: "S0 section 4.4; ns-2 ErrorModel",
+    source: "the ST-PD thesis, section 4.4; ns-2 ErrorModel",
     senses: "seed, link, flow and packet number",
     sets: "loss",
     params: &[Param {
         name: "p",
         help: "probability of loss",
         kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default: 0.01 },
-        origin: "S0 section 4.4",
+        origin: "the ST-PD thesis, section 4.4",
     }],
     status: Status::Validated("binomial in its mean and runs, by test"),
 };
@@ -46,15 +45,15 @@ const UNIFORM_DESCRIPTOR: Descriptor = Descriptor {
 const PERIODIC_DESCRIPTOR: Descriptor = Descriptor {
     name: "periodic",
     summary: "every N-th data packet",
-    source: "S1 section 6.1",
+    source: "Choi 2006, section 6.1",
     senses: "data packets counted at the link, from 0 (the first SYN)",
     sets: "loss",
     params: &[
         Param {
             name: "period",
-            help: "N: one loss in so many packets",
+            help: "N: one loss in this many packets",
             kind: ParamKind::Number { unit: Unit::Packets, min: 1.0, max: 1e15, default: 100.0 },
-            origin: "S1 section 6.1",
+            origin: "Choi 2006, section 6.1",
         },
         Param {
             name: "offset",
@@ -64,9 +63,9 @@ const PERIODIC_DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: "place",
-            help: "in each block of N: at the offset, or drawn anew",
+            help: "in each block of N: at the offset, or at a random position",
             kind: ParamKind::Choice(&["fixed", "random"]),
-            origin: "S1 figure 6.2; random: figure 6.5",
+            origin: "Choi 2006, figure 6.2; random: figure 6.5",
         },
     ],
     status: Status::Validated("exact, by test"),
@@ -75,14 +74,14 @@ const PERIODIC_DESCRIPTOR: Descriptor = Descriptor {
 const LIST_DESCRIPTOR: Descriptor = Descriptor {
     name: "list",
     summary: "the listed data packets, as in list(2000,2001)",
-    source: "S0 section 4.6",
+    source: "the ST-PD thesis, section 4.6",
     senses: "data packets counted at the link, retransmissions included, from 0 (the first SYN)",
     sets: "loss",
     params: &[Param {
         name: "packets",
         help: "numbers of the packets to lose",
         kind: ParamKind::Integers,
-        origin: "S0 figure 4.18",
+        origin: "the ST-PD thesis, figure 4.18",
     }],
     status: Status::Validated("exact, by test"),
 };

@@ -20,7 +20,7 @@ fn listed_and_periodic_losses_are_exact() {
 fn one_packet_of_each_block_is_lost_anywhere_in_it() {
     let lost = run("periodic(10,place=random)", 10_000);
     let blocks: Vec<u32> = lost.iter().map(|n| n / 10).collect();
-    // The very first packet is spared, so the first block may have none.
+    // The very first packet is never lost, so the first block may have no loss.
     assert_eq!(blocks[1..], (blocks[1]..1000).collect::<Vec<_>>());
     for place in 0..10 {
         let hits = lost.iter().filter(|n| *n % 10 == place).count();
@@ -58,7 +58,7 @@ fn outages_lose_everything_for_a_while() {
     assert_eq!(lost.len(), 400);
 }
 
-/// Every process on the list, as it comes and with its choices, and one that must be given numbers.
+/// Every process on the list with its defaults and its choices, and one with required numbers.
 fn all() -> Vec<String> {
     let mut out = Vec::new();
     for entry in LOSSES.iter() {
@@ -77,8 +77,8 @@ fn all() -> Vec<String> {
     out
 }
 
-/// Whatever is offered and when, the same seed loses the same packets on any list entry, with parameters
-/// at the ends of their ranges as well; and a packet never takes long.
+/// Every list entry loses the same packets for the same seed and load, also with parameters at the ends of their
+/// ranges. A packet never takes long.
 #[test]
 fn every_process_repeats_and_survives_its_own_limits() {
     let mut specs = all();
@@ -108,7 +108,7 @@ fn every_process_repeats_and_survives_its_own_limits() {
     }
 }
 
-/// A process that is listed but does nothing would be a mistake in its entry.
+/// Detects a process that is listed but has no effect.
 #[test]
 fn every_process_but_none_loses_something_and_not_all() {
     for text in all() {

@@ -79,7 +79,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Takes out the head of the queue, and says whether it may be dropped.
+    /// Takes out the head of the queue. Also returns whether it may be dropped.
     fn head(
         &mut self,
         law: &Law,

@@ -28,9 +28,8 @@ fn take(codel: &mut CoDel, from_ms: u64, until_ms: u64) -> (Vec<u64>, Vec<u64>) 
     (drops, marks)
 }
 
-/// The law by hand: the first strike an interval after the target was passed, each next one an
-/// interval over the root of the strikes so far after the last was due; seen at whole
-/// milliseconds.
+/// The expected times of strikes, seen at whole milliseconds. The first strike follows an interval after the target was
+/// exceeded; each next one is due an interval over the root of the count after the one before.
 fn law(first_ms: u64, count: u32, n: u32) -> Vec<u64> {
     let mut due = first_ms as f64;
     let mut out = vec![first_ms];
@@ -79,7 +78,7 @@ fn a_short_burst_is_let_through() {
 fn behind_one_packet_there_is_no_queue() {
     let mut q = codel("codel");
     for ms in 0..50 {
-        // Two packets wait, each for 200 ms: one remains when the other leaves.
+        // Two packets wait, each for 200 ms: one remains after the departure of the other.
         fill(&mut q, ms * 200, 1, 0);
         if ms > 0 {
             let (drops, _) = take(&mut q, ms * 200, ms * 200 + 1);

@@ -1,10 +1,9 @@
 //! Congestion warning: the router of TCP Jersey, which marks every packet while the average queue
 //! exceeds one threshold.
 //!
-//! S2 names the scheme but not the threshold. Here it is a quarter of the queue limit, as the
-//! public ns-3 port of Jersey configures it (50 of 200 packets). The weight is 0.2 as in that port,
-//! and on an idle link the average decays as RED's does. Packets that are not ECN-capable pass;
-//! only a full queue drops.
+//! Hu and Zha name the scheme but not the threshold. Here it is a quarter of the queue limit, as the public ns-3 port
+//! of Jersey configures it (50 of 200 packets). The weight is 0.2 as in that port, and on an idle link the average
+//! decays as RED's does. Packets that are not ECN-capable pass; only a full queue drops.
 
 use super::average::Averaged;
 use super::fifo::Fifo;
@@ -14,22 +13,22 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Rate, Settings, Status, Time};
 
-/// The queue limit assumed for the threshold if the link has none.
+/// The queue limit in packets that the threshold is computed from on a link without a limit.
 const USUAL_ROOM: f64 = 200.0;
 
 /// The congestion-warning router's descriptor.
 const CW: Descriptor = Descriptor {
     name: "cw",
     summary: "marks every ECN-capable arrival while the average queue is above a threshold",
-    source: "S2; Xu, Tian, Ansari, TCP-Jersey, IEEE JSAC 22(4), 2004",
+    source: "Hu and Zha; Xu, Tian, Ansari, TCP-Jersey, IEEE JSAC 22(4), 2004",
     senses: "an average of the packets waiting, close to their number",
-    sets: "marks; drops only where there is no room",
+    sets: "marks; drops only if the queue is full",
     params: &[
         Param {
             name: "threshold",
-            help: "share of the room above which all are marked; of 200 packets without a limit",
+            help: "share of the queue limit above which all are marked; of 200 packets without a limit",
             kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default: 0.25 },
-            origin: "ns-3 port of TCP Jersey: 50 of 200 packets; S2 leaves it open",
+            origin: "ns-3 port of TCP Jersey: 50 of 200 packets; left open by Hu and Zha",
         },
         Param {
             name: "packets",
@@ -45,7 +44,7 @@ const CW: Descriptor = Descriptor {
         },
         Param {
             name: "mean-packet",
-            help: "size that counts as one packet where the room is in bytes, and when idle",
+            help: "size that counts as one packet if the limit is in bytes, and when idle",
             kind: ParamKind::Number { unit: Unit::Bytes, min: 1.0, max: 65_535.0, default: 1000.0 },
             origin: "ours",
         },

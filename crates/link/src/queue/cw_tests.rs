@@ -9,7 +9,7 @@ fn cw(text: &str, limit: QueueLimit) -> Cw {
     Cw::new(&settings, limit, LinkAhead::of(&config))
 }
 
-/// Marks and drops among 1000 arrivals while `hold` packets wait, once the average has settled.
+/// Marks and drops among 1000 arrivals at a queue of `hold` packets, once the average has settled.
 fn settled(cw: &mut Cw, hold: usize, flags: u8) -> (u32, u32) {
     for i in 0..hold as u32 {
         cw.line.fifo.push(Time::ZERO, queued(i, 1000, 0));

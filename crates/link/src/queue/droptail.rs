@@ -8,11 +8,11 @@ use narrows_base::{Descriptor, Status, Time};
 /// Drop-tail's descriptor.
 pub const DROP_TAIL: Descriptor = Descriptor {
     name: "droptail",
-    summary: "first in, first out; an arrival that finds no room is dropped",
+    summary: "first in, first out; an arrival at a full queue is dropped",
     source: "RFC 2309 section 2",
     senses: "packets or bytes waiting",
     sets: "drops",
-    params: &[limit_param(1e15, "no limit unless a link says so; ns-2's limit_ L is (L-1)p")],
+    params: &[limit_param(1e15, "no limit unless a link sets one; ns-2's limit_ L is (L-1)p")],
     status: Status::Validated(
         "ns-2.35 DropTail: one flow of four TCPs drops as many packets, within one (docs/validation.md)",
     ),

@@ -7,10 +7,10 @@
 //!                  p: a proportional integral controller holds the longer wait at its target
 //! ```
 //!
-//! The rate of a scalable sender (Prague) is proportional to 1/p, that of a Reno-like sender to 1/sqrt(p); squaring p
+//! The rate of a scalable sender (Prague) is proportional to 1/p, that of a Reno-like sender to 1/sqrt(p). Squaring p
 //! for the C queue makes them share the link equally. The L queue has priority; while the C queue has packets it gets
 //! at least a tenth of the bytes. If the C queue's probability exceeds a quarter, both are overloaded, and packets of
-//! the L queue are dropped like the others.
+//! the L queue are dropped like those of the C queue.
 //!
 //! As in the RFC's pseudocode, marks and drops are spaced evenly: each packet adds its probability to a sum, and a
 //! packet is marked when the sum reaches one. A queue's wait is that of its head.
@@ -145,7 +145,7 @@ impl DualPi2 {
             self.previous_s = delay;
             self.next_update += self.update;
             if before == (self.p, self.previous_s) && self.waiting() == 0 {
-                // Further updates would change nothing: skip to the last one that is due.
+                // Further updates would change no state: skip to the last one that is due.
                 let behind = now.since(self.next_update).as_nanos() / self.update.as_nanos().max(1);
                 self.next_update += self.update.saturating_mul(behind);
             }

@@ -13,7 +13,7 @@ fn l4s(number: u32) -> QueuedPacket {
     QueuedPacket { l4s: true, ..queued(number, 1000, ect()) }
 }
 
-/// Waiting at the head marks by a ramp from 0.8 ms to 1.2 ms, and a packet that nobody waits behind is not marked.
+/// The wait at the head marks by a ramp from 0.8 ms to 1.2 ms. A packet is not marked if the queue behind it is empty.
 #[test]
 fn the_low_delay_queue_marks_by_its_wait() {
     let q = |wait_us: u64, behind: bool| {
@@ -37,7 +37,7 @@ fn the_low_delay_queue_marks_by_its_wait() {
     assert_eq!(q(1300, false), 0);
 }
 
-/// What is marked in one queue is coupled to what is dropped in the other: k p beside p squared.
+/// The marks of the L queue are coupled to the drops of the C queue: k p beside p squared.
 #[test]
 fn marks_and_drops_are_coupled() {
     let mut q = dualpi2("dualpi2");
@@ -69,7 +69,7 @@ fn marks_and_drops_are_coupled() {
     assert!(other.dropped >= 24 && other.marked == 4, "{other:?}");
 }
 
-/// The low-delay queue goes first, and the other gets a tenth of the bytes all the same.
+/// The L queue goes first, and the C queue still gets a tenth of the bytes.
 #[test]
 fn a_full_low_delay_queue_leaves_a_tenth() {
     let mut q = dualpi2("dualpi2");

@@ -48,7 +48,7 @@ pub(super) const ENTRY: QueueEntry =
 struct Flow {
     fifo: Fifo,
     state: State,
-    /// Bytes that it may still send in this round; negative after a packet that exceeded the rest.
+    /// Bytes left to send in this round; negative after a packet that exceeded the rest.
     deficit: i64,
     /// Whether it is on one of the two lists.
     listed: bool,

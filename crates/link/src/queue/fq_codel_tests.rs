@@ -35,7 +35,7 @@ fn a_sparse_flow_does_not_wait_behind_a_bulk_flow() {
             bulk += 1;
         }
     }
-    // But for the first, which comes when the bulk flow too has just begun.
+    // Except for the first, which arrives when the bulk flow too has just begun.
     assert_eq!((sparse, late), (500, 1), "each goes first, in the very next turn");
     assert_eq!(bulk, 4500, "and the bulk flow has all the rest");
     assert!(!dropped.is_empty() && dropped.iter().all(|f| *f == 1), "only the fat flow loses");
@@ -97,7 +97,7 @@ fn a_flow_that_has_emptied_is_not_new_again_at_once() {
     for n in 0..100 {
         q.enqueue(Time::ZERO, of(1, n, 1000), false, &mut ());
     }
-    // Flow 2 sends one full packet whenever it has none: it gets its share and no more.
+    // Flow 2 sends one full packet whenever its queue is empty: it gets its share and no more.
     let mut served = [0; 3];
     for n in 0..60 {
         if q.flows[q.place(&of(2, 0, 0))].fifo.len() == 0 {
@@ -110,7 +110,7 @@ fn a_flow_that_has_emptied_is_not_new_again_at_once() {
 
 #[test]
 fn each_queue_obeys_codel() {
-    // Both are above the target; each is told so on its own.
+    // Both are above the target; each queue has its own CoDel state.
     let mut q = queue("fq-codel", QueueLimit::Unlimited);
     for n in 0..2000 {
         q.enqueue(Time::ZERO, of(u64::from(1 + n % 2), n, 1000), false, &mut ());

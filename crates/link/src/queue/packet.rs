@@ -1,7 +1,6 @@
 //! A packet as a queue discipline sees it.
 
-/// A waiting packet. The link stores the packet itself; this identifies it and has what disciplines
-/// need.
+/// A waiting packet. The link stores the packet itself; this identifies it and has the fields that disciplines use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueuedPacket {
     /// The link's slot for the packet.

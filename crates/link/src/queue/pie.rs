@@ -1,10 +1,9 @@
 //! PIE: a drop probability controlled by the queueing delay with a proportional-integral controller
 //! (RFC 8033).
 //!
-//! The delay is the queue over the link's rate, as in RFC 8034 where the rate is known. In front of
-//! a trace, whose rate is not known, it is the wait of the packet that left last (RFC 8033 section
-//! 4.2 allows both). The probability is updated lazily when a packet arrives or leaves, since
-//! nothing that it depends on changes in between.
+//! The delay is the queue over the link's rate, as in RFC 8034 for a known rate. In front of a trace, which has no
+//! constant rate, it is the wait of the packet that left last (RFC 8033 section 4.2 allows both). The probability is
+//! updated only when a packet arrives or leaves, since its inputs do not change in between.
 
 use super::fifo::Fifo;
 use super::{Discipline, ECN, LinkAhead, QueueEntry, QueueObserver, QueuedPacket};
@@ -86,7 +85,7 @@ pub(super) struct Pie {
     fifo: Fifo,
     /// Seconds per byte; `None` in front of a trace.
     byte_s: Option<f64>,
-    /// Seconds that the packet that left last had waited.
+    /// Waiting time of the last departed packet in seconds.
     last_wait_s: f64,
     mtu: u32,
     next_update: Time,
@@ -138,7 +137,7 @@ impl Pie {
             self.step(self.delay_s());
             self.next_update += self.update;
             if before == (self.p, self.delay_old_s, self.allowance_s) {
-                // Further updates would change nothing: skip to the last one that is due.
+                // Further updates would change no state: skip to the last one that is due.
                 let behind = now.since(self.next_update).as_nanos() / self.update.as_nanos().max(1);
                 self.next_update += self.update.saturating_mul(behind);
             }

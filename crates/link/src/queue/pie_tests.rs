@@ -150,7 +150,7 @@ fn the_delay_follows_the_rate_and_a_trace() {
     let t = overload(&slow, 60_000, 0, Some(Rate::from_bps(4_000_000)));
     assert!((t.wait_s / t.served - 0.015).abs() < 0.003, "{}", t.wait_s / t.served);
     assert!((t.dropped / t.offered - 0.6).abs() < 0.01, "{}", t.dropped / t.offered);
-    // 1500 B in every millisecond and a half: as fast as the plain one, told by waits alone.
+    // 1500 B in every millisecond and a half: as fast as the plain one, but the delay is measured by waits alone.
     let mut traced = link();
     let lines: String = (1..=1000).map(|i| format!("{}\n", i * 3 / 2)).collect();
     traced.trace = Some(Arc::new(Trace::parse(&lines).unwrap()));

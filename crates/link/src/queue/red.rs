@@ -1,10 +1,9 @@
 //! RED: early drops by the average queue (Floyd and Jacobson 1993), with ns-2's later additions.
 //!
-//! Averages, thresholds and counts are in packets, or with `mode=bytes` in bytes divided by the
-//! mean packet size. S1 (section 6.2.2) prints ns-2's rule for the weight without its lower bound
-//! of 100 ms on the RTT; ns-2 has the bound, and on S1's links it decides the weight.
-//! `rtt-floor=0s` is S1 as printed. After a change of the rate the weight stays, as in S1, and
-//! thresholds derived from a target delay follow the rate.
+//! Averages, thresholds and counts are in packets, or with `mode=bytes` in bytes divided by the mean packet size. Choi
+//! 2006 (section 6.2.2) prints ns-2's rule for the weight without its lower bound of 100 ms on the RTT. ns-2 has the
+//! bound, and on the links of that paper it decides the weight. `rtt-floor=0s` is the printed rule. After a change of
+//! the rate the weight stays, as in the paper, and thresholds derived from a target delay follow the rate.
 
 use super::average::Averaged;
 use super::fifo::Fifo;
@@ -75,7 +74,7 @@ impl Law {
     fn follow(&mut self, bps: f64) {
         self.packets_per_s = bps / (8.0 * self.mean_packet);
         if let Some(target_s) = self.target_s {
-            // S1 eqs. 6.5 and 6.6, with the minimum of 5 packets from its footnote 10.
+            // Choi 2006 eqs. 6.5 and 6.6, with the minimum of 5 packets from its footnote 10.
             self.min = (target_s * self.packets_per_s / 2.0).max(5.0);
             self.max = 3.0 * self.min;
         }
@@ -107,8 +106,8 @@ impl Law {
     }
 }
 
-/// The weight given by a number or by one of ns-2's conventions (RED in ns-2, 2001 and later; S1
-/// eqs. 6.2 to 6.4 are -1 without the lower bound).
+/// The weight given by a number or by one of ns-2's conventions (RED in ns-2, 2001 and later; Choi 2006 eqs. 6.2 to 6.4
+/// are -1 without the lower bound).
 fn weight(given: f64, floor_s: f64, delay_s: f64, packets_per_s: f64) -> f64 {
     let over = |packets: f64| 1.0 - math::exp(-1.0 / packets);
     if given > 0.0 {
@@ -183,8 +182,8 @@ impl Red {
         self.stream.chance(spread).then_some(p)
     }
 
-    /// Makes room for an arrival by dropping a random one of the waiting packets and the arrival;
-    /// false if the arrival itself is dropped.
+    /// Admits an arrival by dropping a random one of the waiting packets and the arrival. False if the arrival itself
+    /// is dropped.
     fn evict(&mut self, size: u32, observer: &mut dyn QueueObserver) -> bool {
         while !self.line.fifo.has_room(size) {
             let n = self.line.fifo.len();
@@ -211,8 +210,7 @@ impl Discipline for Red {
         let step = if self.law.in_bytes { share } else { 1.0 };
         self.count += step;
         let full = !idle && !self.line.fifo.has_room(size);
-        // ns-2: an arrival that finds at most one packet (in byte mode none) is never dropped
-        // early.
+        // ns-2: no early drop if an arrival finds at most one packet, or in byte mode an empty queue.
         let few =
             if self.law.in_bytes { self.line.fifo.len() == 0 } else { self.line.fifo.len() <= 1 };
         if self.line.average < self.law.min || few {

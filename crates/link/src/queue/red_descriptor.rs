@@ -31,7 +31,7 @@ const fn number(
 pub(super) const RED: Descriptor = Descriptor {
     name: "red",
     summary: "drops arrivals at random, the likelier the longer the average queue",
-    source: "Floyd and Jacobson 1993; ns-2.35 RED; S1 section 6.2.2",
+    source: "Floyd and Jacobson 1993; ns-2.35 RED; Choi 2006, section 6.2.2",
     senses: "an average of the packets waiting, taken at arrivals",
     sets: "the probability of drops or marks at the tail",
     params: &[
@@ -40,14 +40,14 @@ pub(super) const RED: Descriptor = Descriptor {
             "average above which it drops; 0: a third of max, or from target-delay",
             Unit::Packets,
             (0.0, 1e9, 0.0),
-            "S1 eq. 6.6; ns-2 thresh_",
+            "Choi 2006 eq. 6.6; ns-2 thresh_",
         ),
         number(
             "max",
             "average at which the probability is max-p; 0: three times min",
             Unit::Packets,
             (0.0, 1e9, 0.0),
-            "S1 eq. 6.5; ns-2 maxthresh_",
+            "Choi 2006 eq. 6.5; ns-2 maxthresh_",
         ),
         number("max-p", "probability at max", Unit::Fraction, (1e-6, 1.0, 0.1), "ns-2 linterm_ 10"),
         number(
@@ -56,11 +56,11 @@ pub(super) const RED: Descriptor = Descriptor {
              the link, -2: 100ms",
             Unit::None,
             (-2.0, 1.0, -1.0),
-            "S1 eqs. 6.2 to 6.4; ns-2 q_weight_",
+            "Choi 2006 eqs. 6.2 to 6.4; ns-2 q_weight_",
         ),
         number(
             "rtt-floor",
-            "least RTT that weight=-1 guesses; 0s is S1 eq. 6.2 as printed",
+            "smallest RTT that weight=-1 assumes; 0s is Choi 2006 eq. 6.2 as printed",
             Unit::Seconds,
             (0.0, 100.0, 0.1),
             "ns-2",
@@ -74,16 +74,16 @@ pub(super) const RED: Descriptor = Descriptor {
         ),
         number(
             "target-delay",
-            "without min and max: min is half of what passes in this time, at least 5 packets",
+            "without min and max: min is half of the packets that pass in this time, at least 5 packets",
             Unit::Seconds,
             (0.0, 100.0, 0.005),
-            "S1 eq. 6.6; ns-2 targetdelay_",
+            "Choi 2006 eq. 6.6; ns-2 targetdelay_",
         ),
         choice(
             "mode",
             "bytes: the average counts bytes, and large packets are dropped more often",
             &["packets", "bytes"],
-            "S1's scripts; ns-2 since October 2004: bytes",
+            "scripts of Choi 2006; ns-2 since October 2004: bytes",
         ),
         choice(
             "gentle",
@@ -100,7 +100,7 @@ pub(super) const RED: Descriptor = Descriptor {
         choice("wait", "never two drops close together", &["on", "off"], "ns-2 wait_"),
         choice(
             "victim",
-            "who goes when there is no room: the arrival, or any one",
+            "dropped packet at a full queue: the arrival, or a random one",
             &["tail", "random"],
             "ns-2: tail, unless drop_tail_ is off and drop_rand_ on",
         ),
@@ -108,7 +108,7 @@ pub(super) const RED: Descriptor = Descriptor {
             "cautious",
             "no early drop while the queue is far below its average",
             &["off", "on"],
-            "ns-2 cautious_; S1's scripts: on (1)",
+            "ns-2 cautious_; scripts of Choi 2006: on (1)",
         ),
         ECN,
         number(

@@ -5,7 +5,7 @@ use narrows_base::{Duration, RandomKey, Spec};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A link of S1's with 10 ms of delay.
+/// A link of Choi 2006 with 10 ms of delay.
 fn ahead(mbps: f64) -> LinkAhead {
     let rate = Rate::from_bps_f64(mbps * 1e6);
     LinkAhead::of(&LinkConfig::plain(rate, Duration::from_millis(10)))
@@ -18,8 +18,8 @@ fn red(text: &str, limit: QueueLimit, mbps: f64) -> Red {
     Red::new(&settings, limit, ahead(mbps), RandomKey::from_seed(3).stream())
 }
 
-/// Holds `hold` packets waiting under arrivals of `size` bytes for `n` arrivals, the average
-/// starting there; the distances between strikes in arrivals, the first few left out.
+/// Distances between strikes in arrivals, without the first few, over `n` arrivals of `size` bytes. `hold` packets
+/// wait, and the average starts there.
 fn distances(red: &mut Red, hold: usize, n: u32, size: u16, flags: u8) -> Vec<u32> {
     for i in 0..hold as u32 {
         red.line.fifo.push(Time::ZERO, queued(i, size, 0));
@@ -60,12 +60,12 @@ fn the_weight_follows_ns2_and_without_its_floor_s1() {
         assert!(near(w("red(mean-packet=1000B)"), floor), "{mbps}");
         assert!(near(w("red(mean-packet=1000B,rtt-floor=0s)"), none), "{mbps}");
     }
-    // S1's scripts left the mean packet at 500 B.
+    // The scripts of Choi 2006 left the mean packet at 500 B.
     for (mbps, w) in [(0.1, 0.0263), (1.0, 0.00399), (5.0, 0.00080), (20.0, 0.00020)] {
         let law = red("red", QueueLimit::Unlimited, mbps).law;
         assert!((law.weight / w - 1.0).abs() < 0.006, "{mbps}: {}", law.weight);
     }
-    // 1 Mbit/s is 125 packets per second; the others are time constants of 1 s and of 100 ms.
+    // 1 Mbit/s is 125 packets per second; the remaining cases are time constants of 1 s and of 100 ms.
     let w = |text| red(text, QueueLimit::Unlimited, 1.0).law.weight;
     assert!((w("red(weight=0,mean-packet=1000B)") - 0.007_968).abs() < 1e-6);
     assert!((w("red(weight=-2,mean-packet=1000B)") - 0.076_884).abs() < 1e-6);
@@ -149,8 +149,8 @@ fn gentle_rises_to_one_at_twice_the_maximum() {
 
 #[test]
 fn byte_mode_drops_by_size() {
-    // Half and double the mean packet; 40 kB wait either way: average 40 of 20..60, p_b = 1/20,
-    // counted in bytes, so that the distance in bytes is what it is for mean packets.
+    // Half and double the mean packet; 40 kB wait either way: average 40 of 20..60, p_b = 1/20, counted in bytes, so
+    // the distance in bytes is the same as for mean packets.
     let text = "red(min=20,max=60,mode=bytes,mean-packet=1000B,wait=off)";
     let d = |size: u16| {
         let mut red = red(text, QueueLimit::Unlimited, 8.0);
@@ -161,7 +161,7 @@ fn byte_mode_drops_by_size() {
     let (small, one, large) = (d(500), d(1000), d(2000));
     assert!((one * 10.0 - 1.0).abs() < 0.02, "uniform on 1..=19: {one}");
     assert!(small < 0.56 * one && large > 1.6 * one, "{small} {one} {large}");
-    // In packet mode the size changes nothing.
+    // In packet mode the size has no effect.
     let d = |size: u16| {
         let mut red = red("red(min=20,max=60,wait=off)", QueueLimit::Unlimited, 8.0);
         distances(&mut red, 40, 20_000, size, 0)
@@ -235,7 +235,7 @@ fn a_random_victim_is_any_of_those_who_wait_and_the_arrival() {
         red.enqueue(Time::ZERO, queued(i, 1000, 0), false, &mut count);
         assert!(red.waiting() <= 9);
     }
-    // Whoever is dropped, one goes for one; a tenth of them are arrivals.
+    // Each arrival drops exactly one packet; a tenth of the drops are arrivals.
     assert_eq!((count.dropped, red.waiting()), (9_991, 9));
     let last: Vec<u64> = (0..9)
         .filter_map(|_| red.dequeue(Time::ZERO, &mut ()))

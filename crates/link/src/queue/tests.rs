@@ -39,7 +39,7 @@ fn config(aqm: &str, limit: QueueLimit) -> LinkConfig {
     config
 }
 
-/// What happened, packet by packet.
+/// Outcome of each packet.
 #[derive(Default, PartialEq, Debug)]
 struct Record {
     dropped: Vec<u32>,
@@ -137,8 +137,8 @@ fn can_mark(aqm: &str) -> bool {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
-    /// Nothing is lost, doubled or overtaken by its own flow, marks go to those who understand
-    /// them, and the same arrivals meet the same observer.
+    /// No packet is lost, doubled or overtaken by its own flow. Only ECN-capable packets are marked. The same arrivals
+    /// produce the same reports.
     #[test]
     fn every_queue_keeps_account(
         steps in prop::collection::vec(

@@ -1,5 +1,5 @@
-//! What a browser lacks, as one JSON object: it says which run it looks at, and gets what is new since the last time. One
-//! that was too slow gets all that is kept in its present resolution instead of what it missed.
+//! The data that a browser lacks, as one JSON object. The browser selects a run and gets the changes since its last
+//! frame. A browser that is too slow gets all stored data in its current resolution instead of the missed frames.
 
 use super::packets::PacketKind;
 use super::{Column, Event, Feed, Kind, Mark, Phase, Run, State, Track};
@@ -8,43 +8,43 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What one browser looks at, and what it has been told.
+/// The selection of one browser, and its position in the data.
 #[derive(Debug, Default)]
 pub struct Cursor {
     wants: Wants,
-    /// The version of the list of runs.
+    /// Version of the list of runs.
     listed: Option<u64>,
-    /// The run, the number of the newest track that was described, and its version then.
+    /// The run, the number of the newest described track, and the version of the last frame.
     run: Option<u64>,
     described: u64,
     version: u64,
-    /// Of each track its number, and how many samples were told.
+    /// For each track its number, and the number of samples sent.
     rows: BTreeMap<usize, (u64, u64)>,
-    /// The number of the track whose packets were told, and how many.
+    /// Number of the track with single packets, and the points sent.
     packets: (u64, (u64, u64)),
     events: u64,
-    /// Changes of a sweep's points that were told.
+    /// Sent changes of a sweep's points.
     board: Option<u64>,
 }
 
-/// What a browser asks for.
+/// Selection of a browser.
 #[derive(Clone, Debug, Default)]
 pub struct Wants {
-    /// A run; else the first.
+    /// The run; the first if absent.
     pub run: Option<u64>,
-    /// The flows whose samples are wanted; all if absent. Links always come.
+    /// Flows with samples; all if absent. Links are always included.
     pub flows: Option<Vec<usize>>,
-    /// The flow whose single packets are wanted.
+    /// The flow with single packets.
     pub packets: Option<usize>,
 }
 
 impl Cursor {
-    /// Has been told nothing.
+    /// Before the first frame.
     pub fn new(wants: Wants) -> Cursor {
         Cursor { wants, ..Cursor::default() }
     }
 
-    /// What is new; `None` if nothing is.
+    /// The changes since the last frame; `None` without changes.
     pub fn frame(&mut self, feed: &Feed) -> Option<String> {
         let mut out = String::new();
         let version = feed.version();
@@ -86,7 +86,7 @@ impl Cursor {
         let _ = write!(out, ",\"run\":{},\"now\":{}", run.id, state.now_us);
         let _ = write!(out, ",\"phase\":{}", phase(&state.phase));
         if self.described != state.described {
-            // Those that are new, wherever they stand.
+            // New tracks may have any position.
             let all = state.tracks.iter().enumerate();
             let new = all.filter(|(_, t)| t.number > self.described).map(|(n, t)| described(n, t));
             let tracks: Vec<Value> = new.collect();
@@ -156,7 +156,7 @@ impl Cursor {
             return;
         }
         let skip = state.events.len().saturating_sub(new);
-        // Not those of tracks that are gone.
+        // Without events of removed tracks.
         let kept = |(number, e): &&(u64, Event)| {
             *number == state.tracks.get(e.track).map_or(0, |t| t.number)
         };
@@ -216,8 +216,8 @@ fn list<T>(out: &mut String, items: impl Iterator<Item = T>, one: impl Fn(&mut S
     }
 }
 
-/// With as many digits as a screen shows. This is most of what the server computes, so it does without the standard
-/// library's exact decimals.
+/// Writes a number with as many digits as a screen shows. This is most of the server's CPU time, so it avoids the
+/// standard library's exact decimals.
 fn number(out: &mut String, x: f32) {
     if !x.is_finite() {
         return out.push_str("null");
@@ -230,7 +230,7 @@ fn number(out: &mut String, x: f32) {
         _ => 6,
     };
     let scale = 10u64.pow(decimals);
-    // Saturates beyond 2^63, which nothing that is shown reaches.
+    // Saturates beyond 2^63, which no displayed value reaches.
     let all = (size * scale as f64).round() as u64;
     if x < 0.0 && all > 0 {
         out.push('-');

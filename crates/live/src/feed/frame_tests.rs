@@ -18,7 +18,7 @@ fn read(text: Option<String>) -> Value {
     serde_json::from_str(&text.unwrap()).unwrap()
 }
 
-/// The first frame says everything, the next ones only what came since, and nothing new is no frame.
+/// The first frame has all data, the next ones only the changes, and without changes there is no frame.
 #[test]
 fn each_frame_has_what_is_new() {
     let (feed, run) = run_of(2);
@@ -44,7 +44,7 @@ fn each_frame_has_what_is_new() {
     assert_eq!(read(cursor.frame(&feed))["phase"], "stopped: the peer vanished");
 }
 
-/// A browser that slept is not fed all that it missed, but what is kept, whose size is bounded.
+/// A browser that slept gets the stored data, whose size is bounded, instead of all missed frames.
 #[test]
 fn a_slow_browser_is_brought_to_the_newest() {
     let (feed, run) = run_of(1);
@@ -62,7 +62,7 @@ fn a_slow_browser_is_brought_to_the_newest() {
     assert_eq!(times.last().unwrap(), 100_000);
 }
 
-/// Of a hundred flows a browser gets those that it draws.
+/// Of a hundred flows a browser gets those that it selects.
 #[test]
 fn only_the_wanted_flows_are_sent() {
     let (feed, run) = run_of(100);
@@ -75,7 +75,7 @@ fn only_the_wanted_flows_are_sent() {
     assert_eq!(read(Cursor::new(unknown).frame(&feed))["run"], 0, "a run that is gone");
 }
 
-/// Numbers are JSON and as exact as a screen needs, whatever their size.
+/// Numbers of any size are valid JSON, and as exact as a screen needs.
 #[test]
 fn numbers_are_read_back() {
     for (x, text) in [

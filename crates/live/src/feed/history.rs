@@ -1,27 +1,27 @@
-//! Samples over time in bounded memory: the newest as they came, older ones merged in pairs, and those again.
+//! Samples over time in bounded memory: the newest unchanged, older ones merged in pairs, and those again.
 
 use std::collections::VecDeque;
 
-/// Rows of each level, where nothing else is said.
+/// Default number of rows of each level.
 pub const LEVEL_ROWS: usize = 1024;
-/// Levels: the oldest row of the last one stands for 2^19 samples.
+/// Most levels: the oldest row of the last one stands for 2^19 samples.
 const MAX_LEVELS: usize = 20;
 
-/// How two values of a column become one.
+/// How two values of a column are merged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Merge {
-    /// Their mean: of a level, such as cwnd.
+    /// Mean, for a level such as cwnd.
     Mean,
-    /// Their sum: of a count per sample, such as drops.
+    /// Sum, for a count per sample such as drops.
     Sum,
-    /// The later one: of a running count or a state.
+    /// The later value, for a running count or a state.
     Last,
-    /// The larger one.
+    /// The larger value.
     Max,
 }
 
 impl Merge {
-    /// NaN stands for no value.
+    /// NaN counts as absent.
     fn apply(self, a: f32, b: f32) -> f32 {
         match self {
             _ if a.is_nan() => b,
@@ -34,7 +34,7 @@ impl Merge {
     }
 }
 
-/// Rows of the same age, by time and then by column.
+/// Rows of the same age: times, and the values of each row in column order.
 #[derive(Debug, Default)]
 struct Level {
     times: VecDeque<i64>,
@@ -45,7 +45,7 @@ struct Level {
 #[derive(Debug)]
 pub struct History {
     merges: Vec<Merge>,
-    /// Rows of each level.
+    /// Most rows of each level.
     rows: usize,
     levels: Vec<Level>,
     pushed: u64,
@@ -57,23 +57,23 @@ impl History {
         History::with_rows(merges, LEVEL_ROWS)
     }
 
-    /// The same with so many rows of each level, at least 2.
+    /// As [`new`](History::new), with `rows` rows of each level, at least 2.
     pub fn with_rows(merges: Vec<Merge>, rows: usize) -> History {
         History { merges, rows: rows.max(2), levels: vec![Level::default()], pushed: 0 }
     }
 
-    /// Samples so far.
+    /// Number of samples so far.
     pub fn pushed(&self) -> u64 {
         self.pushed
     }
 
-    /// A sample at `time_us`, not before the last one. Columns that are missing in `row` have no value.
+    /// Adds a sample at `time_us`, not before the last one. Columns that `row` lacks are absent.
     pub fn push(&mut self, time_us: i64, row: &[f32]) {
         self.pushed += 1;
         let width = self.merges.len();
         let Some(first) = self.levels.first_mut() else { return };
         first.times.push_back(time_us);
-        // Slices are copied whole: this is done for every flow 60 times a second.
+        // Copies whole slices: this runs for every flow 60 times a second.
         first.values.extend(row.get(..width).unwrap_or(row));
         first.values.extend(std::iter::repeat_n(f32::NAN, width.saturating_sub(row.len())));
         if first.times.len() > self.rows {
@@ -81,7 +81,7 @@ impl History {
         }
     }
 
-    /// Makes one row of the two oldest ones of each level that is too long.
+    /// Merges the two oldest rows of each level that is too long.
     fn merge(&mut self) {
         let width = self.merges.len();
         for at in 0..MAX_LEVELS {
@@ -89,14 +89,14 @@ impl History {
                 return;
             };
             level.times.pop_front();
-            // The time of a merged row is the later one: counts cover the time up to it.
+            // A merged row has the later time: counts cover the time up to it.
             let Some(time_us) = level.times.pop_front() else { return };
             let both: Vec<f32> = level.values.drain(..2 * width).collect();
             let (older, later) = both.split_at(width);
             if at + 1 == self.levels.len() && at + 1 < MAX_LEVELS {
                 self.levels.push(Level::default());
             }
-            // What is older than the last level is forgotten.
+            // Rows older than the last level are dropped.
             let Some(next) = self.levels.get_mut(at + 1) else { return };
             next.times.push_back(time_us);
             let pairs = self.merges.iter().zip(older.iter().zip(later));
@@ -104,18 +104,18 @@ impl History {
         }
     }
 
-    /// Rows that are kept.
+    /// Number of stored rows.
     pub fn len(&self) -> usize {
         self.levels.iter().map(|l| l.times.len()).sum()
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.pushed == 0
     }
 
-    /// How many rows someone who has `seen` samples lacks at the end; `None` if older ones have been merged since,
-    /// so that all rows are needed.
+    /// Number of rows after the first `seen` samples; `None` if older rows have been merged since, so that all rows are
+    /// needed.
     pub fn missing(&self, seen: u64) -> Option<usize> {
         let lacking = usize::try_from(self.pushed.checked_sub(seen)?).ok()?;
         let newest = self.levels.first().map_or(0, |l| l.times.len());
@@ -136,8 +136,7 @@ impl History {
         })
     }
 
-    /// The levels in which the newest `n` rows are, and from which row on: most updates need one row of the first
-    /// level, and nothing else is touched.
+    /// The levels of the newest `n` rows, each with its first row. Most updates need one row of the first level.
     fn newest(&self, n: usize) -> impl Iterator<Item = (&Level, usize)> {
         let mut left = n;
         let mut needed = Vec::new();
@@ -166,7 +165,7 @@ mod tests {
         history
     }
 
-    /// An hour at 60 samples a second needs a few thousand rows, whatever happened in it.
+    /// An hour at 60 samples a second needs a few thousand rows, for any data.
     #[test]
     fn memory_is_bounded_over_216_000_samples() {
         let history = filled(216_000);
@@ -174,7 +173,7 @@ mod tests {
         assert_eq!(history.pushed(), 216_000);
     }
 
-    /// What is drawn from the merged rows is true: no drop is forgotten, no peak is lost, means and times stay.
+    /// Merged rows keep sums of drops, peaks, means and times.
     #[test]
     fn merging_keeps_sums_peaks_means_and_order() {
         let history = filled(100_000);
@@ -190,7 +189,7 @@ mod tests {
         );
     }
 
-    /// Who follows gets the rows that it lacks; who fell behind is told so and takes everything.
+    /// A reader gets the rows that it lacks; a slow one must read all rows.
     #[test]
     fn those_who_follow_get_what_is_new() {
         let history = filled(10_000);

@@ -2,21 +2,21 @@
 
 use std::collections::VecDeque;
 
-/// Packets of a flow that were sent or acknowledged without incident, the newest.
+/// Most points of packets that were sent or acknowledged without incident; the newest are kept.
 const MAX_ORDINARY: usize = 16_384;
-/// Lost and retransmitted ones, which are what one looks for.
+/// Most points of lost and retransmitted packets, the interesting ones.
 const MAX_NOTABLE: usize = 8_192;
-/// Ordinary packets of one update that are kept; of more, every second or third.
+/// Ordinary points per update; of more, every second or third is kept.
 const MAX_PER_UPDATE: usize = 128;
 
-/// What happened to a packet.
+/// Events of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketKind {
     /// Sent for the first time.
     Sent,
-    /// Acknowledged.
+    /// Acknowledged by the receiver.
     Acknowledged,
-    /// Sent again.
+    /// Sent again after a loss.
     Retransmitted,
     /// Dropped by a queue.
     Dropped,
@@ -27,11 +27,11 @@ pub enum PacketKind {
 /// A point of the plot.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PacketPoint {
-    /// When.
+    /// Time of the event, us.
     pub time_us: i64,
     /// Sequence or packet number.
     pub number: u64,
-    /// What.
+    /// Event.
     pub kind: PacketKind,
 }
 
@@ -41,12 +41,12 @@ pub struct Packets {
     ordinary: VecDeque<PacketPoint>,
     notable: VecDeque<PacketPoint>,
     update: Vec<PacketPoint>,
-    /// Points kept so far of each kind of ring.
+    /// Points so far, ordinary and notable.
     pushed: (u64, u64),
 }
 
 impl Packets {
-    /// One more point of the present update.
+    /// Adds a point of the current update.
     pub fn push(&mut self, point: PacketPoint) {
         if matches!(point.kind, PacketKind::Sent | PacketKind::Acknowledged) {
             self.update.push(point);
@@ -56,7 +56,7 @@ impl Packets {
         }
     }
 
-    /// The update is complete.
+    /// Completes the update.
     pub fn end_update(&mut self) {
         let step = self.update.len().div_ceil(MAX_PER_UPDATE).max(1);
         for point in self.update.drain(..).step_by(step) {
@@ -65,12 +65,12 @@ impl Packets {
         }
     }
 
-    /// Points so far, ordinary and notable: where who has seen all of them stands.
+    /// Number of points so far, ordinary and notable.
     pub fn pushed(&self) -> (u64, u64) {
         self.pushed
     }
 
-    /// The kept points that came after `seen`.
+    /// The stored points after `seen`.
     pub fn since(&self, seen: (u64, u64)) -> impl Iterator<Item = &PacketPoint> {
         let new = |pushed: u64, seen, ring: &VecDeque<PacketPoint>| {
             let lacking = usize::try_from(pushed.saturating_sub(seen)).unwrap_or(usize::MAX);
@@ -93,7 +93,7 @@ fn bounded(ring: &mut VecDeque<PacketPoint>, point: PacketPoint, most: usize) {
 mod tests {
     use super::*;
 
-    /// However fast a flow is, its points are bounded, and no loss gives way to ordinary packets.
+    /// Points are bounded at any rate, and ordinary packets never replace losses.
     #[test]
     fn a_fast_flow_is_thinned_and_its_losses_stay() {
         let mut packets = Packets::default();

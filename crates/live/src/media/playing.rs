@@ -1,4 +1,4 @@
-//! The end that receives: how long frames took, which were late, and when the picture stood.
+//! The receiver: delays of frames, late frames, and pauses of the picture.
 
 use super::{Columns, Counts, Shown, bits, mbit, ms, number, tell};
 use crate::feed::history::Merge;
@@ -7,65 +7,65 @@ use narrows_net::Clock;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What caused a late frame happened within the latency and so long before.
+/// Causes of a late frame are searched within the latency and this time before it.
 const BEFORE_US: i64 = 1_000_000;
-/// Looks that are kept for that, at most.
+/// Most samples that are kept for that.
 const MAX_RECENT: usize = 1024;
-/// Nothing for so long is worth a sentence, s.
+/// A longer time without a packet is mentioned, s.
 const LONG_QUIET_S: f64 = 0.1;
 
 const COLUMNS: Columns<'static> = &[
     (
         "frame_delay_s",
         "s",
-        "longest delay of a frame since the sample before, beyond the path's shortest time",
+        "longest delay of a frame since the last sample, beyond the path's shortest delay",
         Merge::Max,
     ),
-    ("latency_s", "s", "the latency that is allowed", Merge::Last),
-    ("late_frames", "frames", "frames of which something was not there in time", Merge::Sum),
-    ("missed", "packets", "packets that were not there in time", Merge::Sum),
-    ("repaired", "packets", "packets that were asked for and came in time", Merge::Sum),
-    ("delayed", "packets", "packets handed out after their time", Merge::Sum),
+    ("latency_s", "s", "permitted latency", Merge::Last),
+    ("late_frames", "frames", "frames with a packet that missed its deadline", Merge::Sum),
+    ("missed", "packets", "packets that missed their deadline", Merge::Sum),
+    ("repaired", "packets", "packets that were requested again and met their deadline", Merge::Sum),
+    ("delayed", "packets", "packets delivered after their time", Merge::Sum),
     ("stalls", "", "times that the picture stood", Merge::Sum),
     ("played_bps", "bit/s", "media handed out", Merge::Mean),
-    ("layers", "", "layers that are there", Merge::Last),
-    ("tear_bps", "bit/s", "the rate by which groups are joined and left", Merge::Mean),
+    ("layers", "", "layers that are received", Merge::Last),
+    ("tear_bps", "bit/s", "rate for joining and leaving groups", Merge::Mean),
 ];
 
-/// What a receiver knows of its stream. Counters are those since the stream began.
+/// Statistics of a receiver. Counters start at the beginning of the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Playing {
-    /// Which stream.
+    /// Number of the stream.
     pub stream: u64,
-    /// The latency that is allowed, s.
+    /// Permitted latency, s.
     pub latency_s: f64,
-    /// Longest delay of a frame since the figures before, s; NaN if none became whole.
+    /// Longest delay of a frame since the last sample, s; NaN if no frame was completed.
     pub frame_delay_s: f64,
-    /// Frames of which something was not there in time.
+    /// Frames of which at least one packet missed its deadline.
     pub late_frames: u64,
-    /// Packets that were not there in time.
+    /// Packets that missed their deadline.
     pub missed: u64,
-    /// Of them those that came afterwards.
+    /// Those of `missed` that arrived later.
     pub came_late: u64,
-    /// Packets that were asked for and came in time.
+    /// Packets that were requested again and met their deadline.
     pub repaired: u64,
-    /// Packets handed out after their time.
+    /// Packets delivered after their time.
     pub delayed: u64,
-    /// How often the picture stood, and for how many seconds in all.
+    /// Number of pauses of the picture.
     pub stalls: u64,
-    /// ... seconds.
+    /// Total length of the pauses, s.
     pub frozen_s: f64,
-    /// Bytes handed out.
+    /// Bytes delivered.
     pub bytes: u64,
-    /// The longest time without a packet since the figures before, s.
+    /// Longest time without a packet since the last sample, s.
     pub quiet_s: f64,
-    /// Round-trip time, s; zero if it is not known.
+    /// Round-trip time, s; zero if unknown.
     pub rtt_s: f64,
-    /// Layers that are there, of how many.
+    /// Layers that are received.
     pub layers: usize,
-    /// ... of so many.
+    /// Number of layers of the stream.
     pub of: usize,
-    /// The rate by which groups are joined and left, bit/s; NaN where there are none.
+    /// Rate for joining and leaving groups, bit/s; NaN without groups.
     pub tear_bps: f64,
 }
 
@@ -77,18 +77,18 @@ pub struct PlayingLive {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// The last figures of this stream, the oldest first.
+    /// The last samples of this stream, the oldest first.
     recent: VecDeque<(i64, Playing)>,
     counts: Counts,
 }
 
 impl PlayingLive {
-    /// In this run, by its clock.
+    /// Shown in this run, with this clock.
     pub fn new(run: Arc<Run>, clock: Clock) -> PlayingLive {
         PlayingLive { shown: Shown::new(run, clock, COLUMNS) }
     }
 
-    /// The figures of now.
+    /// Adds a sample.
     pub fn show(&self, now: &Playing) {
         self.show_at(self.shown.now_us(), now);
     }
@@ -139,7 +139,8 @@ impl PlayingLive {
             if let Some((n, more)) = counts.count("delayed", now_us, since(|p| p.delayed)) {
                 let title = format!("{} handed out after their time", number(n, "packet", more));
                 let mut why = vec![
-                    "All that was sent before came as late, so it still goes out, in order.".into(),
+                    "Everything sent before was as late, so it is still delivered, in order."
+                        .into(),
                 ];
                 why.extend(quiet(recent));
                 tell(update, track, Mark::Frames, title, why);
@@ -154,28 +155,25 @@ impl PlayingLive {
 
 fn why_layers(before: &Playing, now: &Playing) -> Vec<String> {
     let mut why = vec![match now.layers {
-        0 => "Nothing has come for a second.".into(),
-        n if n < before.layers => format!("Nothing of layer {} has come for a second.", n + 1),
-        n => format!("Layer {n} comes."),
+        0 => "No packet has arrived for a second.".into(),
+        n if n < before.layers => format!("No packet of layer {} has arrived for a second.", n + 1),
+        n => format!("Layer {n} arrives."),
     }];
     if now.tear_bps.is_finite() {
-        why.push(format!(
-            "The rate by which groups are joined and left is {}.",
-            mbit(now.tear_bps)
-        ));
+        why.push(format!("The rate for joining and leaving groups is {}.", mbit(now.tear_bps)));
     }
     why
 }
 
-/// A pause in which nothing came, if there was a long one.
+/// Mentions the longest pause without packets, if it was long.
 fn quiet(recent: &VecDeque<(i64, Playing)>) -> Option<String> {
     let longest = recent.iter().map(|(_, p)| p.quiet_s).fold(0.0, f64::max);
     (longest >= LONG_QUIET_S).then(|| {
-        format!("Nothing at all arrived for {}: the path, or the sender, stood still.", ms(longest))
+        format!("No packet arrived for {}: the path or the sender had an outage.", ms(longest))
     })
 }
 
-/// What is known of why frames were late, the cause first.
+/// Explains why frames were late, the cause first.
 fn why_late(recent: &VecDeque<(i64, Playing)>) -> Vec<String> {
     let (Some((from_us, first)), Some((to_us, last))) = (recent.front(), recent.back()) else {
         return Vec::new();
@@ -194,7 +192,7 @@ fn why_late(recent: &VecDeque<(i64, Playing)>) -> Vec<String> {
         ),
     });
     if repaired > 0 {
-        why.push(format!("{repaired} more were asked for again and came in time."));
+        why.push(format!("{repaired} more were requested again and met their deadline."));
     }
     if last.rtt_s > 0.0 {
         let fit = (last.latency_s / last.rtt_s).floor();

@@ -1,4 +1,4 @@
-//! The end that sends: the encoder's rate beside what the controller permits, what waits, and why packets were dropped.
+//! The sender: the encoder's rate beside the controller's limit, the queue, and why packets were dropped.
 
 use super::{Columns, Counts, Shown, mbit, ms, number, tell};
 use crate::feed::history::Merge;
@@ -10,50 +10,55 @@ use std::sync::Arc;
 /// A rate below this part of its highest of the last second is an event.
 const FALL: f64 = 0.8;
 const FALL_US: i64 = 1_000_000;
-/// Rates that are kept for that, at most.
+/// Most rates that are kept for that.
 const MAX_RECENT: usize = 64;
-/// What has waited for this part of the time that it may makes the encoder's rate fall.
+/// If the oldest packet has waited for this part of its time limit, the encoder's rate is reduced.
 const QUEUE: f64 = 0.25;
 
-const WHY_MORE: &str = "The rate that media may have has sufficed for one more for a second; or nothing has waited for long, and one more is tried.";
+const WHY_MORE: &str = "The media's share of the rate has sufficed for one more layer for a second; or no packet has waited for long, and one more layer is tried.";
 
 const COLUMNS: Columns<'static> = &[
-    ("told_bps", "bit/s", "what the encoder is told to send", Merge::Last),
+    ("told_bps", "bit/s", "target rate of the encoder", Merge::Last),
     ("source_bps", "bit/s", "what the encoder sends", Merge::Mean),
-    ("waiting_s", "s", "how long the oldest packet waits here", Merge::Max),
-    ("longest_wait_s", "s", "how long one may wait before it is dropped", Merge::Last),
+    ("waiting_s", "s", "wait of the oldest packet", Merge::Max),
+    ("longest_wait_s", "s", "longest wait before a packet is dropped", Merge::Last),
     ("dropped", "packets", "packets dropped before their deadline", Merge::Sum),
     ("repeated", "packets", "packets sent again", Merge::Sum),
-    ("late", "packets", "packets that were not there in time, as the receiver says", Merge::Sum),
+    (
+        "late",
+        "packets",
+        "packets that missed their deadline, as reported by the receiver",
+        Merge::Sum,
+    ),
     ("layers", "", "layers that are sent", Merge::Last),
 ];
 
-/// What a sender knows. Counters are those since it is connected.
+/// Statistics of a sender. Counters start with the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sending {
-    /// Whether there is a connection; without one nothing is shown.
+    /// Whether there is a connection; without one no sample is shown.
     pub connected: bool,
-    /// What the encoder is told, bit/s.
+    /// Target rate of the encoder, bit/s.
     pub told_bps: f64,
-    /// What it sends, bit/s.
+    /// Actual rate of the encoder, bit/s.
     pub source_bps: f64,
-    /// What the controller permits, headers included, bit/s; zero if that is not known.
+    /// Rate that the controller permits, headers included, bit/s; zero if unknown.
     pub permitted_bps: f64,
-    /// How long the oldest packet waits here, s.
+    /// Wait of the oldest packet in the queue, s.
     pub waiting_s: f64,
-    /// How long one may wait, s.
+    /// Time limit of the wait, s.
     pub longest_wait_s: f64,
-    /// Packets dropped since the controller's rate did not suffice,
+    /// Packets dropped because the pacing rate was too low.
     pub dropped_by_rate: u64,
-    /// since its window did not,
+    /// Packets dropped because the window was too small.
     pub dropped_by_window: u64,
-    /// since nothing was heard of the other end,
+    /// Packets dropped because no packet arrived from the receiver.
     pub dropped_by_silence: u64,
-    /// since this end did not run.
+    /// Packets dropped because this process was suspended.
     pub dropped_by_suspension: u64,
-    /// Packets sent again.
+    /// Repeated packets.
     pub repeated: u64,
-    /// Packets that were not there in time, as the receiver says.
+    /// Packets that missed their deadline, as reported by the receiver.
     pub late: u64,
     /// Layers that are sent.
     pub layers: usize,
@@ -77,20 +82,20 @@ pub struct SendingLive {
 #[derive(Debug, Default)]
 struct Known {
     before: Option<Sending>,
-    /// The figures when packets that were dropped were told of last.
+    /// The sample at the last report of dropped packets.
     told: Sending,
-    /// The rates that the encoder was told within the last second.
+    /// Target rates of the last second.
     rates: VecDeque<(i64, f64)>,
     counts: Counts,
 }
 
 impl SendingLive {
-    /// In this run, by its clock.
+    /// Shown in this run, with this clock.
     pub fn new(run: Arc<Run>, clock: Clock) -> SendingLive {
         SendingLive { shown: Shown::new(run, clock, COLUMNS) }
     }
 
-    /// The figures of now.
+    /// Adds a sample.
     pub fn show(&self, now: &Sending) {
         self.show_at(self.shown.now_us(), now);
     }
@@ -103,7 +108,7 @@ impl SendingLive {
             return;
         }
         self.shown.update(now_us, |known, update, track| {
-            // Counters begin anew with each connection.
+            // Counters restart with each connection.
             let before = known.before.replace(*now).unwrap_or_default();
             let since = |of: fn(&Sending) -> u64| of(now).saturating_sub(of(&before));
             let row = [
@@ -138,7 +143,7 @@ impl SendingLive {
             if let Some((n, more)) = known.counts.count("late", now_us, since(|s| s.late)) {
                 let title = format!("{} late at the receiver", number(n, "packet", more));
                 let why = vec![
-                    "So it says, once a second; its own page (media receive --live) shows the frames."
+                    "The receiver reports them once a second; its own page (media receive --live) shows the frames."
                         .into(),
                     format!("Since the beginning {} were dropped here.", now.dropped()),
                 ];
@@ -156,17 +161,17 @@ impl SendingLive {
     }
 }
 
-/// What decides on the encoder's rate, and on layers.
+/// The inputs that determine the encoder's rate, and layers.
 fn why_slower(now: &Sending) -> Vec<String> {
     let mut why = Vec::new();
     let waits = format!(
-        "The oldest packet waits {} here, of {} that it may.",
+        "The oldest packet has waited {} here, of at most {}.",
         ms(now.waiting_s),
         ms(now.longest_wait_s)
     );
     let is_queue = now.waiting_s > QUEUE * now.longest_wait_s;
     if is_queue {
-        why.push(format!("{waits} So less is to come."));
+        why.push(format!("{waits} So the encoder's rate is reduced."));
     }
     if now.permitted_bps > 0.0 {
         why.push(format!(
@@ -181,7 +186,7 @@ fn why_slower(now: &Sending) -> Vec<String> {
     why
 }
 
-/// Why packets were dropped since `told`: the main cause, and what was the rate then.
+/// Explains why packets were dropped since `told`: the main cause first, then the rates.
 fn why_dropped(told: &Sending, now: &Sending) -> Vec<String> {
     let since = |of: fn(&Sending) -> u64| of(now).saturating_sub(of(told));
     let causes = [
@@ -266,7 +271,7 @@ mod tests {
     fn drops_are_told_with_their_main_cause_first() {
         let after = Sending { dropped_by_rate: 1, dropped_by_silence: 5, layers: 2, ..sending() };
         let lost = Sending::default();
-        // A connection that begins anew counts from nothing.
+        // A new connection counts from zero.
         let events = shown([sending(), after, lost, sending(), sending()]);
         let titles: Vec<_> = events.iter().map(|e| e.1.as_str()).collect();
         assert_eq!(titles, ["6 packets dropped before their deadline", "layers 3 → 2"]);

@@ -1,4 +1,4 @@
-//! What is answered: a text, or a stream of events that goes on until the browser leaves.
+//! Bodies of responses: a text, or a stream of events that lasts until the browser disconnects.
 
 use crate::controls::Controls;
 use crate::feed::Feed;
@@ -13,12 +13,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Between two updates of a page: 60 a second.
+/// Interval of a page's updates: 60 a second.
 const UPDATE: Duration = Duration::from_micros(16_667);
-/// A line that keeps the connection alive where nothing happens.
+/// Interval of keep-alive comments without events.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// The body of an answer.
+/// The body of a response.
 pub enum Body {
     Text(Option<Bytes>),
     Events(Box<EventStream>),
@@ -30,12 +30,12 @@ impl Body {
     }
 }
 
-/// Server-sent events: each is what the browser lacks when the socket has room for it. So a browser that does not read
-/// costs its place and one frame, and no run waits for it.
+/// Server-sent events: each has the data that the browser lacks when the socket has space. So a browser that does not
+/// read uses its place and one frame, and no run waits for it.
 pub struct EventStream {
     feed: Arc<Feed>,
     controls: Option<Arc<dyn Controls>>,
-    /// The version of the links' state that was told.
+    /// Version of the links' state in the last event.
     links: Option<u64>,
     cursor: Cursor,
     next: Pin<Box<Sleep>>,
@@ -44,7 +44,7 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// `None` if there are `most` already.
+    /// `None` if `most` streams are open already.
     pub fn open(
         feed: &Arc<Feed>,
         controls: Option<Arc<dyn Controls>>,

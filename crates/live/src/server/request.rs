@@ -1,4 +1,5 @@
-//! Who may ask what: the host that a browser believes to talk to, the page that the request comes from, the token.
+//! Access control of requests: the host that the browser connected to, the page that the request comes from, and the
+//! token.
 
 use crate::feed::frame::Wants;
 use hyper::http::request::Parts;
@@ -6,10 +7,10 @@ use hyper::{Method, StatusCode};
 use std::net::{IpAddr, Ipv6Addr};
 use subtle::ConstantTimeEq as _;
 
-/// Flows that one page can ask for.
+/// Most flows that one page can select.
 const MAX_FLOWS: usize = 160;
 
-/// What a permitted request asks for.
+/// Kinds of permitted requests.
 #[derive(Debug)]
 pub enum Asked {
     Page,
@@ -18,7 +19,7 @@ pub enum Asked {
     Change,
 }
 
-/// An answer without what was asked for.
+/// A refusal with its status and reason.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Refusal {
     pub status: StatusCode,
@@ -40,11 +41,11 @@ impl Refusal {
     }
 }
 
-/// Whether a request may be answered.
+/// Checks whether a request is permitted.
 ///
 /// The host must be an address or `localhost`: a page of another site whose name was made to resolve to this machine
-/// ("DNS rebinding") sends its own name. A request from a script of another site has that site's origin. Neither
-/// knows the token.
+/// ("DNS rebinding") sends its own name. A request from a script of another site has that site's origin. Neither has
+/// the token.
 pub fn check(head: &Parts, token: &str, port: u16) -> Result<Asked, Refusal> {
     let forbidden = |why| Refusal::new(StatusCode::FORBIDDEN, why);
     let header = |name: &str| head.headers.get(name).map(|v| v.to_str().unwrap_or("\u{0}"));
@@ -63,7 +64,7 @@ pub fn check(head: &Parts, token: &str, port: u16) -> Result<Asked, Refusal> {
     }
     let query = head.uri.query().unwrap_or("");
     let given = match head.method {
-        // What changes something needs the token where no link and no form can put it.
+        // Changes need the token in a header, which no link or form can set.
         Method::POST => header("x-narrows-token"),
         _ => parameter(query, "token"),
     };
@@ -76,17 +77,17 @@ pub fn check(head: &Parts, token: &str, port: u16) -> Result<Asked, Refusal> {
         (&Method::GET, "/scenario.toml") => Ok(Asked::Scenario),
         (&Method::POST, "/link") => Ok(Asked::Change),
         (_, "/" | "/events" | "/scenario.toml" | "/link") => {
-            Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "that is not asked for in this way"))
+            Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "the method is not allowed here"))
         }
         _ => Err(Refusal::new(StatusCode::NOT_FOUND, "there is no such page")),
     }
 }
 
-/// Whether this is how the page's own address is written.
+/// Whether this is the host of the page's own address.
 fn is_here(host: &str, port: u16) -> bool {
     let (name, given) = match host.rsplit_once(':') {
         Some((name, given)) if !given.ends_with(']') => (name, given),
-        // A browser leaves out the port that http has by default.
+        // A browser leaves out HTTP's default port.
         _ => (host, "80"),
     };
     let plain = given.bytes().all(|b| b.is_ascii_digit());
@@ -103,7 +104,7 @@ fn is_here(host: &str, port: u16) -> bool {
     }
 }
 
-/// The first value of a query's parameter. Nothing that is asked for needs escapes.
+/// The first value of a query's parameter. No permitted value needs escapes.
 fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
     query.split('&').find_map(|pair| pair.split_once('=').filter(|(n, _)| *n == name)).map(|p| p.1)
 }

@@ -15,7 +15,7 @@ fn asked(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<Asked, 
 
 const HERE: (&str, &str) = ("host", "127.0.0.1:4600");
 
-/// Nothing is answered without the whole token, whatever else is right.
+/// Without the complete token every request is refused.
 #[test]
 fn nothing_without_the_token() {
     let page = format!("/?token={TOKEN}");
@@ -27,7 +27,7 @@ fn nothing_without_the_token() {
     assert_eq!(asked("GET", &longer, &[HERE]).unwrap_err(), 403);
 }
 
-/// A name that was made to resolve to this machine is not this page's, nor is another port.
+/// A foreign name that resolves to this machine is refused, and another port is, too.
 #[test]
 fn other_hosts_are_refused() {
     let page = format!("/?token={TOKEN}");
@@ -56,7 +56,7 @@ fn other_hosts_are_refused() {
     assert_eq!(asked("GET", &page, &[HERE, HERE]).unwrap_err(), 403, "two");
 }
 
-/// Scripts of other sites are refused even if they know the token.
+/// Scripts of other sites are refused even with the token.
 #[test]
 fn other_sites_are_refused() {
     let token = ("x-narrows-token", TOKEN);
@@ -74,7 +74,7 @@ fn other_sites_are_refused() {
     assert_eq!(asked("POST", "/link", &[HERE, token, own, cross]).unwrap_err(), 403);
 }
 
-/// A link changes by POST with the token in its own header alone: no link, image or form can do that.
+/// A link changes only by POST with the token in its own header, which links, images and forms cannot send.
 #[test]
 fn a_change_takes_a_post_with_the_tokens_header() {
     let token = ("x-narrows-token", TOKEN);
@@ -99,7 +99,7 @@ fn what_is_wanted_is_read_and_bounded() {
 }
 
 proptest! {
-    /// Whatever a stranger sends: no panic, and without the token nothing.
+    /// Any request without the token is refused without a panic.
     #[test]
     fn strangers_get_nothing(
         method in "[A-Z]{1,7}",
@@ -115,7 +115,7 @@ proptest! {
         }
     }
 
-    /// With the token, any query is read or refused.
+    /// With the token, any query is parsed or refused.
     #[test]
     fn any_query_is_read_or_refused(rest in "[!-~]{0,200}") {
         let uri = format!("/events?token={TOKEN}&{rest}");

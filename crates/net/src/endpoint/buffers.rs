@@ -1,5 +1,4 @@
-//! What a driver keeps between turns: received datagrams, and those that wait for room in the
-//! socket.
+//! Buffers of a driver between turns: received datagrams, and datagrams that wait for space in the socket.
 
 use crate::socket::{Batch, MAX_DATAGRAM, Socket};
 use narrows_base::Time;
@@ -8,13 +7,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// Buffers of 64 KB that one receive fills at most. Each holds what one connection sent in a row: with
-/// eight, a hundred connections kept 20 ms of packets waiting in the socket.
+/// Most 64 KB buffers that one receive fills. Each holds consecutive datagrams of one connection: with eight, a hundred
+/// connections kept 20 ms of packets waiting in the socket.
 pub(super) const RECEIVED: usize = 32;
 /// Buffers that are sent in a row.
 const SENT: usize = 8;
 
-/// What waits for room in the socket.
+/// Datagrams that wait for space in the socket.
 pub(super) struct Outbox {
     pub buffers: Vec<Vec<u8>>,
     pub free: Vec<usize>,
@@ -31,7 +30,7 @@ impl Outbox {
     }
 }
 
-/// What a driver needs from turn to turn.
+/// A driver's state between turns.
 pub(super) struct Turn {
     pub socket: Arc<Socket>,
     pub batch: Batch,
@@ -42,9 +41,9 @@ pub(super) struct Turn {
     pub latest: Time,
     /// Whether the last receive emptied the socket.
     pub is_drained: bool,
-    /// Until when the driver sleeps.
+    /// When the driver's sleep ends.
     pub due: Time,
-    /// Tasks ran since `latest`.
+    /// Whether tasks ran since `latest`.
     #[cfg(feature = "runtime-tokio")]
     pub has_paused: bool,
 }

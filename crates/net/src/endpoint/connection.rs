@@ -15,9 +15,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// A connection. Clones refer to the same connection. When the last clone and the last of its
-/// streams are dropped, it is closed, as soon as everything finished has arrived, but after 30 s at
-/// the latest.
+/// A connection. Clones refer to the same connection. After the last clone and the last of its streams are dropped, it
+/// is closed as soon as all finished streams have arrived, but after 30 s at the latest.
 #[derive(Clone, Debug)]
 pub struct Connection {
     hold: Arc<ConnectionRef>,
@@ -89,7 +88,7 @@ impl Connection {
         let handle = self.hold.handle;
         let kind = if one_way { Kind::OneWay } else { Kind::Both };
         let take = move |core: &mut Core| {
-            // What came before the connection's end can still be read after it.
+            // Data that arrived before the connection's end can still be read after it.
             let state = core.any_life(handle)?;
             let id = state.came[usize::from(one_way)].pop_front()?;
             state.streams.begin_reading(id);
@@ -107,7 +106,7 @@ impl Connection {
     /// [`MessagesFull`](Error::MessagesFull), or the connection is over.
     pub fn send_message(&self, message: &[u8], expiry: Duration) -> Result<(), Error> {
         let sent = if expiry == Duration::ZERO {
-            // The time of the last turn is exact enough for what never expires, and the clock is not free.
+            // For a message that never expires, the time of the last turn is exact enough and saves a system call.
             self.hold.with_latest(|m, latest| m.send_message(latest, message, expiry))?
         } else {
             self.hold.with_now(|m, now| m.send_message(now, message, expiry))?
@@ -115,8 +114,8 @@ impl Connection {
         sent.map_err(Error::from)
     }
 
-    /// Length in bytes of the longest message that can be sent now: what the peer accepts and the path is known to
-    /// carry. It changes with the path.
+    /// Length in bytes of the longest message that can be sent now: limited by the peer and by the path's validated
+    /// packet size. It changes with the path.
     ///
     /// # Errors
     /// The connection is over.
@@ -124,8 +123,8 @@ impl Connection {
         self.hold.look(|machine, _| machine.max_message_len())
     }
 
-    /// Number of messages that wait to be sent. Once it is zero, and nothing is in flight
-    /// ([`Stats::flight`]), each has arrived or is lost.
+    /// Number of messages that wait to be sent. At zero with no bytes in flight ([`Stats::flight`]), each message has
+    /// arrived or is lost.
     ///
     /// # Errors
     /// The connection is over.
@@ -133,7 +132,7 @@ impl Connection {
         self.hold.look(|machine, _| machine.messages_waiting())
     }
 
-    /// If several messages wait, whether the newest is sent first.
+    /// Sets whether the newest of several waiting messages is sent first.
     ///
     /// # Errors
     /// The connection is over.
@@ -141,7 +140,7 @@ impl Connection {
         self.hold.with(|m, _| m.newest_first(on))
     }
 
-    /// Sets the ECN field of the packets that carry data from now on, whatever the protocol would have.
+    /// Sets the ECN field of later packets with data, regardless of the protocol.
     ///
     /// # Errors
     /// The connection is over.
@@ -173,8 +172,8 @@ impl Connection {
         message.map_or(Poll::Pending, |m| Poll::Ready(Ok(m)))
     }
 
-    /// As [`poll_message`](Connection::poll_message), with the ECN field of the packet and the time at which it
-    /// arrived by [`now`](Connection::now): the system's time stamp of it, where there is one.
+    /// As [`poll_message`](Connection::poll_message), with the packet's ECN field and its arrival time on the clock of
+    /// [`now`](Connection::now): the system's time stamp, if it has one.
     pub fn poll_whole_message(
         &self,
         context: &mut Context<'_>,
@@ -215,7 +214,7 @@ impl Connection {
         all.into_iter().for_each(|(name, value)| put(name, value));
     }
 
-    /// The path has changed, or more is known about it.
+    /// Sets hints about the path, for instance after it has changed.
     ///
     /// # Errors
     /// The connection is over.
@@ -223,7 +222,7 @@ impl Connection {
         self.hold.with_now(|m, now| m.reconfigure(now, hints, source))
     }
 
-    /// Limits the sending rate, whatever the controller says.
+    /// Limits the sending rate in addition to the controller.
     ///
     /// # Errors
     /// The connection is over.
@@ -231,8 +230,8 @@ impl Connection {
         self.hold.with(|m, _| m.limit_rate(most))
     }
 
-    /// What it measured of the path, as hints for the next connection to the same peer. Available
-    /// after its end, too.
+    /// Measurements of the path, as hints for the next connection to the same peer. Also available after the
+    /// connection's end.
     pub fn learned(&self) -> PathHints {
         self.hold.look(|m, _| m.learned()).unwrap_or_else(|_| {
             let mut core = self.hold.shared().lock();
@@ -248,8 +247,8 @@ impl Connection {
         self.hold.with_now(|m, now| (now.since(m.last_received()), m.idle_timeout()))
     }
 
-    /// The protocol of this end's sending: on a server, the one that the client announced, if that
-    /// is permitted ([`Options::permit`](super::Options::permit)).
+    /// The protocol of this end's sender. A server uses the one that the client announced if
+    /// [`Options::permit`](super::Options::permit) allows it.
     ///
     /// # Errors
     /// The connection is over.
@@ -257,7 +256,7 @@ impl Connection {
         self.hold.look(|m, _| m.protocol().to_string())
     }
 
-    /// The protocol of the peer's sending, as it announced it: printable ASCII, empty if it announced nothing.
+    /// The protocol of the peer's sender, as announced: printable ASCII, empty if the peer announced none.
     ///
     /// # Errors
     /// The connection is over.
@@ -266,9 +265,9 @@ impl Connection {
     }
 
     /// The agreed application protocol
-    /// ([`ConnectionConfig::applications`](narrows_transport::connection::ConnectionConfig::applications)), if any. A
-    /// client that offers several waits for the server's choice; one that offers a single one knows it at once, and the
-    /// connection ends if the server refuses it.
+    /// ([`ConnectionConfig::applications`](narrows_transport::connection::ConnectionConfig::applications)), if any. If
+    /// the client offers several, this waits for the server's choice. If it offers one, the result is available at
+    /// once, and the connection ends if the server refuses it.
     ///
     /// ```no_run
     /// # use narrows_net::{ApplicationProtocols, ConnectOptions, Endpoint, Error};
@@ -302,15 +301,15 @@ impl Connection {
         .await
     }
 
-    /// The peer's static key; `None` if the connection ended before it was known.
+    /// The peer's static key; `None` if the connection ended before the key arrived.
     pub fn peer_key(&self) -> Option<[u8; 32]> {
         let mut core = self.hold.shared().lock();
         core.any_life(self.hold.handle).and_then(|l| l.key)
     }
 
-    /// What the endpoint knows about a client: its network, its key, whether that is listed, and the bytes moved. For
-    /// servers that share other resources among clients ([`share`](narrows_transport::endpoint::share)). `None` if this
-    /// end opened the connection, or if it is over.
+    /// A client's network, key, whether the key is listed, and the bytes moved. For servers that share other resources
+    /// among clients ([`share`](narrows_transport::endpoint::share)). `None` if this end opened the connection, or if
+    /// it is over.
     pub fn facts(&self) -> Option<Facts> {
         let shared = self.hold.shared();
         let now = shared.clock.now();
@@ -351,7 +350,7 @@ impl Connection {
         }
     }
 
-    /// Whether it is over.
+    /// Whether the connection has ended.
     pub fn is_closed(&self) -> bool {
         self.hold.shared().lock().state(self.hold.handle).is_err()
     }

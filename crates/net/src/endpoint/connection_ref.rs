@@ -9,7 +9,7 @@ use narrows_transport::connection::Connection as Machine;
 use narrows_transport::endpoint::Handle;
 use std::sync::Arc;
 
-/// One of them; with the last, the connection is closed.
+/// One reference; dropping the last one closes the connection.
 #[derive(Debug)]
 pub(super) struct ConnectionRef {
     owner: Arc<Owner>,
@@ -48,7 +48,7 @@ impl ConnectionRef {
         })
     }
 
-    /// Reads a connection that is open, without changing anything that concerns the driver.
+    /// Reads an open connection without a wake-up of the driver.
     pub fn look<R>(
         &self,
         act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,

@@ -1,4 +1,4 @@
-//! Early data at a client: the stream whose first data leave with the first packet.
+//! Early data at a client: the stream with data in the first packet.
 
 use super::connection::Connection;
 use super::receive_stream::ReceiveStream;
@@ -8,10 +8,10 @@ use crate::error::Error;
 use narrows_transport::endpoint::EarlyData;
 
 impl ConnectionState {
-    /// The first stream has data before there is a connection.
+    /// The first stream has data before the connection is established.
     pub(super) fn begin_early(&mut self, is_finished: bool) {
         self.early = Some(is_finished);
-        // Its answer may come, and the connection end, before anybody asks for it.
+        // The answer may arrive, and the connection end, before the application takes the stream.
         self.streams.begin_reading(EarlyData::STREAM);
         if is_finished {
             self.streams.on_finished(EarlyData::STREAM);
@@ -20,14 +20,14 @@ impl ConnectionState {
 }
 
 impl Connection {
-    /// The stream of the early data given to [`ConnectOptions`](super::ConnectOptions), once. It is the same whether
-    /// the server accepted them, or they were sent after the handshake since it is not known or refused them. `None`
-    /// without early data, or if the server permits no stream.
+    /// The stream of the early data given to [`ConnectOptions`](super::ConnectOptions), once. It is the same stream
+    /// whether the server accepted early data, or the data was sent after the handshake (the server is new or refused
+    /// early data). `None` without early data, or if the server permits no stream.
     ///
     /// ```no_run
     /// # use narrows_net::{ConnectOptions, EarlyData, Endpoint, Error};
     /// # use std::net::SocketAddr;
-    /// // What may be done twice, such as a request that changes nothing, need not wait for the handshake.
+    /// // A repeatable request, such as one that only reads, need not wait for the handshake.
     /// async fn get(client: &Endpoint, server: SocketAddr, to: ConnectOptions) -> Result<Vec<u8>, Error> {
     ///     let request = EarlyData::new(*b"GET /news").expect("at most 512 bytes").finished();
     ///     let connection = client.connect(server, to.with_early_data(request)).await?;
@@ -41,7 +41,7 @@ impl Connection {
             let mut core = hold.shared().lock();
             core.any_life(hold.handle)?.early.take()?
         };
-        // Of one that is over there may still be something to read.
+        // An ended connection may still hold unread data of the stream.
         if self.hold().look(|machine, _| machine.early_stream()).is_ok_and(|id| id.is_none()) {
             return None;
         }

@@ -1,8 +1,8 @@
 //! An endpoint: one socket, its connections, their driver ([`Driver`]), and the API for applications.
 //!
 //! Every call takes a lock while it copies bytes, and leaves the rest to the driver, which is woken only if it sleeps.
-//! Waiting calls are futures that store a waker: they run under any runtime or, with [`block_on`](crate::block_on) and
-//! [`SendStream::blocking`], under none.
+//! Waiting calls are futures that store a waker. They run under any runtime. Without a runtime, use
+//! [`block_on`](crate::block_on) and [`SendStream::blocking`].
 
 mod blocking;
 mod buffers;
@@ -56,7 +56,7 @@ pub struct Endpoint {
     listener: Arc<Listener>,
 }
 
-/// All copies of an endpoint.
+/// All clones of an endpoint share one; it stops accepting when dropped.
 #[derive(Debug)]
 struct Listener {
     owner: Arc<Owner>,
@@ -73,7 +73,7 @@ impl Drop for Listener {
     }
 }
 
-/// Everybody who may still want something of the driver.
+/// Shared by all handles that may still need the driver.
 pub(crate) struct Owner {
     pub(self) shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -87,7 +87,7 @@ impl fmt::Debug for Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // The driver goes by itself, after what lingers.
+        // The driver ends by itself after the lingering connections.
         self.shared.with_now(|core, now| {
             core.leaving.get_or_insert(now);
         });
@@ -189,7 +189,7 @@ impl Endpoint {
     /// Connects to a server.
     ///
     /// # Errors
-    /// There is no answer, the server has another key, or it refuses; see [`Error`].
+    /// The server does not answer, has another key, or refuses; see [`Error`].
     pub async fn connect(
         &self,
         remote: SocketAddr,
@@ -298,7 +298,7 @@ impl Endpoint {
             let _ = thread.join();
             return;
         }
-        // The task that drives may be one of this thread's, which waits here: so it is driven from here.
+        // The driving task may belong to this thread, which blocks here: so drive the endpoint from here.
         loop {
             let is_over = {
                 let mut turn = self.shared().turn();
@@ -331,7 +331,7 @@ impl Endpoint {
     }
 }
 
-/// A socket that the caller has bound.
+/// Takes over a socket that the caller has bound.
 fn bound(socket: UdpSocket) -> Result<Socket, Error> {
     let socket = Socket::of(socket).map_err(|e| Error::system(&e))?;
     if socket.local().port() == 0 {

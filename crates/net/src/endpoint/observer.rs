@@ -1,4 +1,4 @@
-//! Reads the connections of an endpoint without holding any of them.
+//! Reads the connections of an endpoint without keeping any of them alive.
 
 use crate::clock::Clock;
 use narrows_base::Time;
@@ -41,11 +41,11 @@ impl ConnectionView<'_> {
     }
 }
 
-/// What an observer looks at: an endpoint, which may be gone.
+/// The endpoint of an observer; it may have ended.
 pub(super) trait Observed: Send + Sync {
-    /// Shows each open connection; false once the endpoint has ended.
+    /// Calls `look` for each open connection; false once the endpoint has ended.
     fn each_open(&self, look: &mut dyn FnMut(Time, Handle, &Machine)) -> bool;
-    /// Shows those of these that are open; false once the endpoint has ended.
+    /// Calls `look` for those of these connections that are open; false once the endpoint has ended.
     fn open_of(&self, handles: &[Handle], look: &mut dyn FnMut(Time, Handle, &Machine)) -> bool;
 }
 
@@ -73,7 +73,8 @@ impl Observer {
             })
         })
     }
-    /// The same for those of these connections that are open: it costs nothing for the endpoint's others.
+    /// As [`each`](Observer::each), for those of these connections that are open. The endpoint's other connections cost
+    /// no time.
     pub fn these(
         &self,
         handles: &[Handle],

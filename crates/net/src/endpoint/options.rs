@@ -13,24 +13,24 @@ use narrows_transport::streams::Limits;
 use narrows_wire::{StaticKey, Suite};
 use std::sync::Arc;
 
-/// Connections of an endpoint at most, unless configured otherwise.
+/// Default limit on an endpoint's connections.
 const CONNECTIONS: usize = 16_384;
 
-/// What drives an endpoint, that is, receives and sends at the right time.
+/// The driver of an endpoint: receives and sends at the right time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Driver {
-    /// A task of the tokio runtime, if the endpoint is bound within one and the feature `runtime-tokio` is on: then no
-    /// other thread has to be woken for a packet. Otherwise a thread of its own.
+    /// A task of the tokio runtime, if the endpoint is bound within one and the feature `runtime-tokio` is on: then a
+    /// packet wakes no other thread. Otherwise a thread of its own.
     #[default]
     Auto,
-    /// A thread of its own. Its timers are exact to microseconds whatever the application does, and it seals and
-    /// opens packets while the application computes: for large transfers, for programs without a runtime, and for tasks
-    /// that block their runtime's threads (as [`Blocking`](super::Blocking) streams do).
+    /// A thread of its own. Its timers are exact to microseconds regardless of the application, and it seals and opens
+    /// packets while the application computes. For large transfers, for programs without a runtime, and for tasks that
+    /// block their runtime's threads (as [`Blocking`](super::Blocking) streams do).
     Thread,
-    /// A task of the tokio runtime in which the endpoint is bound, which must have its I/O and time enabled. No other
-    /// thread has to be woken for a packet, so a small request costs a third. A task of the application that does not
-    /// yield delays all connections, unless the runtime has other threads.
+    /// A task of the tokio runtime in which the endpoint is bound, with I/O and time enabled. A packet wakes no other
+    /// thread, so a small request costs a third of that with a thread. An application task that does not yield delays
+    /// all connections, unless the runtime has other threads.
     #[cfg(feature = "runtime-tokio")]
     Tokio,
 }
@@ -39,14 +39,13 @@ pub enum Driver {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Its identity.
+    /// Key pair of this endpoint.
     pub key: StaticKey,
-    /// Which clients may connect.
+    /// Admission of clients by their keys.
     pub clients: Clients,
     /// Configuration of accepted connections.
     pub connection: ConnectionConfig,
-    /// Whether a client's choice of protocol is used for sending to it. By default listed protocols
-    /// are permitted.
+    /// Whether a server's sender uses the protocol that the client requests. By default listed protocols are permitted.
     pub permit: Permit,
     /// The application's filter, applied to clients that `clients` permits; by default it accepts
     /// all.
@@ -68,15 +67,15 @@ pub struct Options {
     /// Limits on connections and handshakes, in total and per network. When all places are taken, idle connections give
     /// way ([`share`](narrows_transport::endpoint::share)).
     pub limits: EndpointLimits,
-    /// What drives the endpoint.
+    /// Receives and sends at the right time.
     pub driver: Driver,
-    /// Observes all datagrams and connections; by default none.
+    /// Observes all datagrams and connections; absent by default.
     pub tap: Option<Arc<dyn Tap>>,
-    /// Where the address tokens are kept by which known servers are spoken to after one round trip; usually in memory,
-    /// for as long as the endpoint lives.
+    /// Stores address tokens, with which a connection to a known server needs one round trip. By default in memory, for
+    /// the endpoint's lifetime.
     pub token_store: Box<dyn TokenStore>,
-    /// A server: whether early data of known clients are accepted; by default not. The application must then do only
-    /// what may be done twice with the data of a stream that [was early](super::ReceiveStream::is_early).
+    /// Whether a server accepts early data of known clients; by default not. For a stream that [was
+    /// early](super::ReceiveStream::is_early), the application must then do only repeatable work.
     pub early_data: bool,
 }
 
@@ -104,22 +103,22 @@ impl Options {
     pub fn server(key: StaticKey, clients: Clients, connection: ConnectionConfig) -> Options {
         Options { clients, ..Options::client(key, connection) }
     }
-    /// With this driver.
+    /// Sets the driver.
     #[must_use]
     pub fn driven_by(self, driver: Driver) -> Options {
         Options { driver, ..self }
     }
-    /// With an observer.
+    /// Sets an observer.
     #[must_use]
     pub fn tapped(self, tap: Option<Arc<dyn Tap>>) -> Options {
         Options { tap, ..self }
     }
-    /// The same, with address tokens kept there.
+    /// Sets the store of address tokens.
     #[must_use]
     pub fn with_token_store(self, token_store: Box<dyn TokenStore>) -> Options {
         Options { token_store, ..self }
     }
-    /// A server that accepts early data, or not.
+    /// Sets whether a server accepts early data.
     #[must_use]
     pub fn accepting_early_data(self, early_data: bool) -> Options {
         Options { early_data, ..self }
@@ -142,27 +141,27 @@ impl Options {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// The key that the server must have.
+    /// Expected key of the server.
     pub server_key: ServerKey,
-    /// The cipher suite.
+    /// Cipher suite that the client chooses.
     pub suite: Suite,
-    /// Configuration of the connection.
+    /// Timeouts, buffers, protocol and more.
     pub connection: ConnectionConfig,
     /// The attempt fails after this long without an answer.
     pub patience: Duration,
-    /// Data of the first stream, [`Connection::early_stream`](super::Connection::early_stream), which leave with the
-    /// first packet if the server is known: its key is [`ServerKey::Is`], and the token that it gave permits that.
+    /// Data of the first stream, [`Connection::early_stream`](super::Connection::early_stream). It leaves with the
+    /// first packet if the server is known ([`ServerKey::Is`]) and its stored token permits early data.
     pub early_data: Option<EarlyData>,
 }
 
 impl ConnectOptions {
-    /// For a server with this key: AES-256-GCM, a patience of ten seconds.
+    /// For a server with this key: AES-256-GCM, and ten seconds of patience.
     pub fn new(server_key: ServerKey, connection: ConnectionConfig) -> ConnectOptions {
         let suite = Suite::Aes256Gcm;
         let patience = Duration::from_secs(10);
         ConnectOptions { server_key, suite, connection, patience, early_data: None }
     }
-    /// With early data: **only what may be done twice**.
+    /// Adds early data, **which must be a repeatable request**.
     #[must_use]
     pub fn with_early_data(self, early_data: EarlyData) -> ConnectOptions {
         ConnectOptions { early_data: Some(early_data), ..self }
@@ -193,22 +192,22 @@ pub fn connection(protocol: Protocol) -> ConnectionConfig {
     }
 }
 
-/// Random bytes of the system.
+/// The system's random number generator.
 pub(super) struct System;
 
 impl Entropy for System {
     fn fill(&mut self, bytes: &mut [u8]) {
-        // Nothing secret must ever be made of bytes that were not drawn: it waits rather.
+        // Secrets must never be made from undrawn bytes: wait instead.
         while getrandom::fill(bytes).is_err() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
 }
 
-/// A new identity from the system's random bytes.
+/// A new random identity.
 ///
 /// # Errors
-/// The system provides none.
+/// The system provides no random bytes.
 pub fn new_key() -> Result<StaticKey, crate::Error> {
     let mut private = [0; 32];
     getrandom::fill(&mut private).map_err(|e| crate::Error::system(&std::io::Error::other(e)))?;

@@ -23,7 +23,7 @@ pub struct ReceiveStream {
 }
 
 impl ReceiveStream {
-    /// Of a stream that has its place among the connection's readers.
+    /// For a stream that has an entry in the connection's stream table.
     pub(super) fn new(hold: Arc<ConnectionRef>, id: u64) -> ReceiveStream {
         ReceiveStream { hold, id, over: false }
     }
@@ -33,10 +33,10 @@ impl ReceiveStream {
         self.id
     }
 
-    /// At a server that accepts early data: whether this stream's data came with the client's first packet. Nobody who
-    /// copied that packet can have it accepted again; but a client that heard no answer sends the request again, in
-    /// another connection, and it is then answered twice. So only what may be done twice should be done for such a
-    /// stream. True also if that is not known any more, since the connection is over.
+    /// At a server that accepts early data: whether this stream's data came with the client's first packet. A copy of
+    /// that packet is not accepted again. However, a client without an answer repeats the request on another
+    /// connection, where it is executed a second time. So the application should do only repeatable work for such a
+    /// stream. Also true if the connection has ended, so that this is unknown.
     pub fn is_early(&self) -> bool {
         let id = self.id;
         self.hold.look(|machine, _| machine.is_early(id)).unwrap_or(true)
@@ -60,7 +60,7 @@ impl ReceiveStream {
         })
     }
 
-    /// Hands what there is to `put`, at least one byte and at most `most`; 0 is the stream's end.
+    /// Passes available data to `put`, at least one byte and at most `most`; 0 is the stream's end.
     fn poll_with(
         &mut self,
         context: &mut Context<'_>,
@@ -88,7 +88,7 @@ impl ReceiveStream {
         };
         match read {
             Read::Bytes(count) => {
-                // The peer may get leave to send more.
+                // The peer's flow control limit may rise.
                 self.hold.shared().kick();
                 Poll::Ready(Ok(count))
             }
@@ -131,7 +131,7 @@ impl ReceiveStream {
     pub async fn receive_all(&mut self, most: usize) -> Result<Vec<u8>, Error> {
         let mut all = Vec::new();
         loop {
-            // One byte more than may come shows that there is more.
+            // One byte more than permitted detects a longer stream.
             let room = (most - all.len()).saturating_add(1).min(MAX_LOCKED);
             let count = poll_fn(|context| {
                 self.poll_with(context, room, &mut |piece| all.extend_from_slice(piece))
@@ -147,7 +147,7 @@ impl ReceiveStream {
         }
     }
 
-    /// Stops the stream: the peer is asked to send no more.
+    /// Stops the stream: requests the peer to send no more (STOP).
     ///
     /// # Errors
     /// The stream or the connection is over.
@@ -158,14 +158,14 @@ impl ReceiveStream {
         Ok(())
     }
 
-    /// The blocking form.
+    /// Converts into the blocking form.
     pub fn blocking(self) -> Blocking<ReceiveStream> {
         Blocking(self)
     }
 }
 
-/// Reads what an ended connection left of a stream: `None` if there is none, or if all of it was
-/// read and the end never came.
+/// Reads the data that an ended connection kept for a stream: `None` if there was no such data, or if all of it was
+/// read and the stream's end never arrived.
 fn left(
     state: &mut ConnectionState,
     id: u64,

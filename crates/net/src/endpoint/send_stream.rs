@@ -18,11 +18,11 @@ use tokio::io::AsyncWrite;
 pub struct SendStream {
     hold: Arc<ConnectionRef>,
     id: u64,
-    /// Finished or reset.
+    /// Whether it was finished or reset.
     over: bool,
-    /// Its end will leave, or has left.
+    /// Whether its end will leave, or has left.
     is_finished: bool,
-    /// Somebody may be known to wait for it.
+    /// Whether a waker of this half may be stored.
     has_waited: bool,
 }
 
@@ -31,7 +31,7 @@ impl SendStream {
         SendStream { hold, id, over: false, is_finished: false, has_waited: false }
     }
 
-    /// One whose end was given with its first data.
+    /// A stream that was finished with its first data.
     pub(super) fn finished(hold: Arc<ConnectionRef>, id: u64) -> SendStream {
         SendStream { hold, id, over: true, is_finished: true, has_waited: false }
     }
@@ -45,7 +45,7 @@ impl SendStream {
     /// go first; within a priority they take turns packet by packet. New streams have priority 0. A change applies to
     /// data that has not been sent yet. The peer does not see priorities, and messages go before all streams.
     ///
-    /// A stream with a lower priority gets **nothing** as long as those above it can fill all that the connection may
+    /// A stream with a lower priority sends **no** data as long as those above it can fill all that the connection may
     /// send. A stream that is blocked by its own flow control limit, or has no data, blocks no other.
     ///
     /// ```no_run
@@ -75,7 +75,7 @@ impl SendStream {
         Ok(self.hold.look(|machine, _| machine.priority(id))??)
     }
 
-    /// Accepts as much of `data` as there is room for, at least one byte and at most 64 KB.
+    /// Accepts as much of `data` as fits in the send buffer, at least one byte and at most 64 KB.
     ///
     /// # Errors
     /// The peer stopped the stream, the stream is finished, or the connection is over.
@@ -112,7 +112,7 @@ impl SendStream {
         Ok(())
     }
 
-    /// Sends all of `data` and finishes the stream. If there is room for all of it at once, data and end are sent
+    /// Sends all of `data` and finishes the stream. If all of it fits in the send buffer at once, data and end are sent
     /// together with either driver; after [`send_all`](SendStream::send_all) and [`finish`](SendStream::finish) a
     /// driver thread may send them in separate packets.
     ///
@@ -128,7 +128,7 @@ impl SendStream {
         }
     }
 
-    /// Takes as much as there is room for; with the last of it the stream is finished.
+    /// Accepts as much as fits in the send buffer; the last byte finishes the stream.
     fn poll_send_last(
         &mut self,
         context: &mut Context<'_>,
@@ -155,7 +155,7 @@ impl SendStream {
     /// Finishes the stream: no more data will be sent.
     ///
     /// # Errors
-    /// It was finished before, the peer stopped the stream, or the connection is over.
+    /// The stream was finished before, the peer stopped it, or the connection is over.
     pub fn finish(&mut self) -> Result<(), Error> {
         let id = self.id;
         self.over = true;
@@ -197,7 +197,7 @@ impl SendStream {
     /// Resets the stream: data that has not arrived is not sent again.
     ///
     /// # Errors
-    /// It has arrived completely, or the connection is over.
+    /// All data has arrived, or the connection is over.
     pub fn reset(&mut self, code: u64) -> Result<(), Error> {
         let id = self.id;
         (self.over, self.is_finished) = (true, false);
@@ -208,7 +208,7 @@ impl SendStream {
         Ok(())
     }
 
-    /// The blocking form.
+    /// Converts into the blocking form.
     pub fn blocking(self) -> Blocking<SendStream> {
         Blocking(self)
     }
@@ -237,7 +237,7 @@ impl AsyncWrite for SendStream {
     ) -> Poll<io::Result<usize>> {
         Poll::Ready(Ok(ready!(self.poll_send(context, data))?))
     }
-    /// What was written leaves by itself.
+    /// Written data is sent without a flush.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -254,7 +254,7 @@ impl io::Write for Blocking<SendStream> {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         Ok(block_on(poll_fn(|context| self.0.poll_send(context, data)))?)
     }
-    /// What was written leaves by itself.
+    /// Written data is sent without a flush.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! State shared by the driver and the application's calls, with the tasks that wait.
+//! State shared by the driver, the application's calls, and the tasks that wait.
 
 use super::buffers::Turn;
 use super::observer::Observed;
@@ -17,19 +17,18 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::Waker;
 
-/// The most bytes that are copied under the endpoint's lock at once: meanwhile nothing is sent or received.
+/// The most bytes that are copied under the endpoint's lock at once: meanwhile the driver is blocked.
 pub const MAX_LOCKED: usize = 64 << 10;
 
-/// A connection that nobody holds any more but that has finished streams under way lives on for
-/// so long.
+/// Time for which a connection without handles stays open until its finished streams have arrived.
 const LINGER: Duration = Duration::from_secs(30);
-/// One that nobody holds and that has none lives on for so long: whoever read a stream's end and goes
-/// has not yet told the peer that all arrived, and reports wait a little.
+/// Time for which a connection without handles or unfinished data stays open. An application that has read a stream's
+/// end and leaves has not acknowledged it yet, because reports are delayed a little.
 const PARTING: Duration = Duration::from_millis(50);
-/// After so long an endpoint that is closed ends, whatever its peers have heard of it.
+/// Time after which a closed endpoint ends even if peers have not acknowledged the close.
 const LEAVING: Duration = Duration::from_secs(3);
 
-/// What the driver does, as the application's calls see it.
+/// States of the driver, for the application's calls.
 const AWAKE: u8 = 0;
 const ASLEEP: u8 = 1;
 /// Awake, and the application has called since.
@@ -44,18 +43,18 @@ pub(super) enum DriverWaker {
 
 pub(super) struct Shared {
     pub core: Mutex<Core>,
-    /// Locked before the core, if both are.
+    /// Lock order: `turn` before `core`.
     turn: Mutex<Turn>,
-    /// The turn's own, for whoever does not hold the turn.
+    /// A copy of the turn's, for callers without the turn.
     socket: RwLock<Arc<Socket>>,
-    /// How often the socket was replaced, and the errors of those before.
+    /// Number of socket replacements, and the errors of former sockets.
     rebound: AtomicU64,
     past_errors: AtomicU64,
     pub clock: Clock,
-    /// The core's own, for what happens without its lock.
+    /// A copy of the core's, for use without its lock.
     pub tap: Option<Arc<dyn Tap>>,
     waker: DriverWaker,
-    /// `ASLEEP` is set while the driver holds the core, so that whoever changes something afterwards sees it.
+    /// `ASLEEP` is set while the driver holds the core, so that later callers see it.
     state: AtomicU8,
 }
 
@@ -90,20 +89,20 @@ impl Shared {
         Shared { core, turn, socket, rebound, past_errors, clock, tap, waker, state }
     }
 
-    /// The socket of now.
+    /// The current socket.
     pub fn socket(&self) -> Arc<Socket> {
         self.socket.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
-    /// Sends and receives that failed, of all sockets.
+    /// Failed sends and receives, of all sockets.
     pub fn errors(&self) -> u64 {
         self.past_errors.load(Ordering::Relaxed) + self.socket().errors()
     }
-    /// How often the socket was replaced.
+    /// Number of socket replacements.
     #[cfg(feature = "runtime-tokio")]
     pub fn rebound(&self) -> u64 {
         self.rebound.load(Ordering::Acquire)
     }
-    /// Goes on with another socket. What waits in the old one is taken in before.
+    /// Replaces the socket, after a last receive from the old one.
     pub fn rebind(&self, socket: Arc<Socket>) {
         let mut turn = self.turn();
         turn.receive();
@@ -113,37 +112,36 @@ impl Shared {
         *self.socket.write().unwrap_or_else(PoisonError::into_inner) = socket;
         self.rebound.fetch_add(1, Ordering::Release);
         drop(turn);
-        // The driver, which may wait for the old one, is woken.
+        // Wakes the driver, which may wait for the old socket.
         self.with(Core::on_local_address_change);
     }
 
-    /// The core, for as short a time as can be. A panic of another thread leaves it usable enough
-    /// to say that all is over.
+    /// Locks the core, to be held briefly. After a panic of another thread the core is usable enough to report the end.
     pub fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a driver works with.
+    /// Locks the state that a driver needs.
     pub fn turn(&self) -> MutexGuard<'_, Turn> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with the core and lets the driver see to it.
+    /// Changes the core and notifies the driver.
     pub fn with<R>(&self, act: impl FnOnce(&mut Core) -> R) -> R {
         let result = act(&mut self.lock());
         self.kick();
         result
     }
-    /// The same, with the time.
+    /// As [`with`](Self::with), with the current time.
     pub fn with_now<R>(&self, act: impl FnOnce(&mut Core, Time) -> R) -> R {
         let now = self.clock.now();
         self.with(|core| act(core, now))
     }
 
-    /// The application has called: lets the driver see to it, if it sleeps. For a thread that drives, the first thing
-    /// that is to be sent after a pause is sent here, because to wake another thread takes longer.
+    /// Notifies the driver of an application's call, if it sleeps. Instead of waking a driver thread, which takes
+    /// longer, this thread sends the first packets after a pause itself.
     pub fn kick(&self) {
-        // Whoever has called since the driver awoke has woken it, or it will look.
+        // An earlier caller since the driver awoke has woken it, or the driver will check.
         if self.state.load(Ordering::Acquire) == CALLED
             || self.state.swap(CALLED, Ordering::AcqRel) != ASLEEP
         {
@@ -164,12 +162,12 @@ impl Shared {
         }
     }
 
-    /// The driver will sleep. To be called with the core locked.
+    /// Marks the driver as asleep. To be called with the core locked.
     pub fn will_sleep(&self) {
         self.state.store(ASLEEP, Ordering::Release);
     }
 
-    /// Sleeps until something is to be done: the thread that drives.
+    /// Blocks the driver thread until `due`, a packet, a wake-up, or with `room` until the socket is writable.
     pub fn sleep(&self, due: Time, room: bool) {
         #[cfg_attr(not(feature = "runtime-tokio"), expect(irrefutable_let_patterns))]
         let DriverWaker::Thread(waker) = &self.waker else { return };
@@ -177,17 +175,17 @@ impl Shared {
         let wish = [wait::Interest { socket: &socket, room }];
         let now = self.clock.now();
         if wait::wait(wish.into_iter(), waker, now, due).is_err() {
-            // A system that does not let us wait must not make us spin.
+            // If the system refuses to wait, avoid spinning.
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         self.state.store(AWAKE, Ordering::Release);
     }
 }
 
-/// What only a task needs.
+/// Used by a driving task only.
 #[cfg(feature = "runtime-tokio")]
 impl Shared {
-    /// Whom to wake: the task that drives.
+    /// Stores the waker of the driving task.
     pub fn set_driver(&self, waker: &Waker) {
         let DriverWaker::Task(driver) = &self.waker else { return };
         let mut driver = driver.lock().unwrap_or_else(PoisonError::into_inner);
@@ -198,7 +196,7 @@ impl Shared {
     pub fn is_asleep(&self) -> bool {
         self.state.load(Ordering::Acquire) == ASLEEP
     }
-    /// The driver works again; it is not known that the application has called.
+    /// Marks the driver as awake, with no call since.
     pub fn wake_up(&self) {
         self.state.store(AWAKE, Ordering::Release);
     }
@@ -208,25 +206,25 @@ impl Shared {
     }
 }
 
-/// The endpoint and who waits for what in it.
+/// The endpoint, and the tasks that wait for its events.
 pub(super) struct Core {
     pub endpoint: TransportEndpoint,
     pub tap: Option<Arc<dyn Tap>>,
     states: BTreeMap<Handle, Box<ConnectionState>>,
-    /// Connected by others and not yet accepted.
+    /// Connections opened by peers and not yet accepted.
     pub incoming: VecDeque<Handle>,
     pub accepting: Waiting,
-    /// Nobody accepts any more.
+    /// Whether no more connections are accepted.
     pub closed_to_peers: bool,
     /// The time of the driver's last turn.
     pub latest: Time,
-    /// Everything is to end: since when.
+    /// When the endpoint was closed, if it was.
     pub leaving: Option<Time>,
-    /// The driver's thread has ended.
+    /// Whether the driver has ended.
     pub ended: bool,
-    /// Whom to wake once the core is unlocked.
+    /// Wakers to call once the core is unlocked.
     woken: Vec<Waker>,
-    /// Connections that nobody holds, and when they end at the latest.
+    /// Connections without handles, with the latest time of their end.
     lingering: BTreeSet<(Time, Handle)>,
 }
 
@@ -251,12 +249,12 @@ impl Core {
         self.states.insert(handle, Box::new(state));
     }
 
-    /// A connection that is not over.
+    /// The state of a connection that is not over.
     pub fn state(&mut self, handle: Handle) -> Result<&mut ConnectionState, Error> {
         self.parts(handle).map(|p| p.1)
     }
 
-    /// The endpoint and a connection in it that is not over.
+    /// The endpoint and the state of a connection that is not over.
     pub fn parts(
         &mut self,
         handle: Handle,
@@ -268,31 +266,30 @@ impl Core {
         state.over().map_or(Ok((&mut self.endpoint, state)), Err)
     }
 
-    /// A connection, over or not.
+    /// The state of a connection, over or not.
     pub fn any_life(&mut self, handle: Handle) -> Option<&mut ConnectionState> {
         self.states.get_mut(&handle).map(|state| &mut **state)
     }
 
-    /// The next thing that the driver must see to by itself.
+    /// Time of the next event that needs the driver.
     pub fn next_timeout(&self) -> Time {
         let lingering = self.lingering.first().map_or(Time::NEVER, |l| l.0);
-        // An endpoint that leaves is looked at again even if nothing comes.
+        // A closed endpoint is checked again even if no packet arrives.
         let leaving = self.leaving.map_or(Time::NEVER, |t| t + self.patience());
         self.endpoint.next_timeout().min(lingering).min(leaving)
     }
 
-    /// How long a closed endpoint waits for its connections' ends to be heard.
+    /// How long a closed endpoint waits until its peers acknowledge the close.
     fn patience(&self) -> Duration {
         if self.lingering.is_empty() { LEAVING } else { LINGER }
     }
 
-    /// Whether an endpoint closed at `since` is done.
+    /// Whether an endpoint closed at `since` has ended.
     pub fn has_left(&self, now: Time, since: Time) -> bool {
         self.endpoint.is_empty() || now >= since + self.patience()
     }
 
-    /// Tells the waiting tasks what happened in the endpoint. The wakers are to be woken when the core
-    /// is unlocked.
+    /// Collects the wakers of tasks that the endpoint's events concern. They are called after the core is unlocked.
     pub fn dispatch(&mut self, now: Time) {
         while let Some(&(due, handle)) = self.lingering.first() {
             if due > now {
@@ -356,7 +353,7 @@ impl Core {
             StreamEvent::Opened => {
                 self.endpoint.inspect(handle, |connection| {
                     while let Some(id) = connection.accept() {
-                        // Bit 1 of an id: only its opener sends.
+                        // Bit 1 of an id: unidirectional.
                         let one_way = usize::from(id & 2 != 0);
                         state.came[one_way].push_back(id);
                         state.accepting[one_way].release(1, woken);
@@ -407,8 +404,7 @@ impl Core {
         }
     }
 
-    /// The application holds this connection no more: it is closed soon, or when what was finished
-    /// has arrived.
+    /// The last handle of a connection was dropped: close it soon, or when its finished streams have arrived.
     pub fn abandon(&mut self, now: Time, handle: Handle) {
         let Some(state) = self.states.get_mut(&handle) else { return };
         if matches!(state.stage, Stage::Over(_)) {
@@ -433,7 +429,7 @@ impl Core {
         }
     }
 
-    /// All peers are to learn this end's new address.
+    /// Announces this end's new address to all peers.
     fn on_local_address_change(&mut self) {
         for (handle, state) in &self.states {
             if state.stage == Stage::Open {
@@ -442,7 +438,7 @@ impl Core {
         }
     }
 
-    /// Every open connection.
+    /// Calls `look` for every open connection.
     pub fn each_open(&mut self, mut look: impl FnMut(Handle, &Machine)) {
         for (handle, state) in &self.states {
             if state.stage == Stage::Open {
@@ -451,7 +447,7 @@ impl Core {
         }
     }
 
-    /// The same for those of these that are open.
+    /// As [`each_open`](Self::each_open), for those of these that are open.
     pub fn open_of(&mut self, handles: &[Handle], mut look: impl FnMut(Handle, &Machine)) {
         for handle in handles {
             if self.states.get(handle).is_some_and(|state| state.stage == Stage::Open) {
@@ -460,12 +456,12 @@ impl Core {
         }
     }
 
-    /// Connections that are not over.
+    /// Number of connections that are not over.
     pub fn alive(&self) -> usize {
         self.states.values().filter(|l| !matches!(l.stage, Stage::Over(_))).count()
     }
 
-    /// The driver's thread has ended: nothing will happen any more.
+    /// The driver has ended: wakes all tasks.
     pub fn end(&mut self) {
         self.ended = true;
         self.accepting.release(&mut self.woken);
@@ -474,7 +470,7 @@ impl Core {
         }
     }
 
-    /// Whom to wake now that the core will be unlocked.
+    /// Moves out the wakers to call after the core is unlocked.
     pub fn woken(&mut self, into: &mut Vec<Waker>) {
         into.append(&mut self.woken);
     }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::task::Waker;
 
-/// Tasks that wait for one thing.
+/// Tasks that wait for one event.
 #[derive(Debug, Default)]
 pub(super) struct Waiting(Vec<Waker>);
 
@@ -22,13 +22,13 @@ impl Waiting {
             self.0.push(waker.clone());
         }
     }
-    /// All of them are to be woken.
+    /// Moves all wakers to `woken`.
     pub fn release(&mut self, woken: &mut Vec<Waker>) {
         woken.append(&mut self.0);
     }
 }
 
-/// Where a connection is.
+/// Stages of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     Opening,
@@ -42,45 +42,45 @@ pub(super) struct ConnectionState {
     pub stage: Stage,
     pub remote: SocketAddr,
     pub wanted: ServerKey,
-    /// The peer's.
+    /// The peer's static key.
     pub key: Option<[u8; 32]>,
-    /// Streams that the peer opened, not yet accepted: of both directions, of one.
+    /// Streams that the peer opened, not yet accepted: bidirectional, unidirectional.
     pub came: [VecDeque<u64>; 2],
-    /// What can be asked when it has ended; none before it was asked or has ended.
+    /// Statistics after the end; absent before the first query or the end.
     pub last: Option<Box<LastFigures>>,
-    /// For being connected, and for the end.
+    /// Tasks that wait for the handshake, or for the end.
     pub stages: Waiting,
-    /// For streams of the peer, of both directions and of one.
+    /// Tasks that accept streams: bidirectional, unidirectional.
     pub accepting: [WaitQueue; 2],
-    /// For leave to open one.
+    /// Tasks that wait until the peer permits another stream.
     pub opening: Waiting,
     pub messages: WaitQueue,
-    /// For messages, by `poll_message`: who polls may stop at any time, so all of them are woken.
+    /// Tasks of `poll_message`. A polling task may stop at any time, so all are woken.
     pub polling: Waiting,
     pub streams: StreamStates,
-    /// What an ended connection's streams still hold.
+    /// Unread data of an ended connection's streams.
     pub unread: BTreeMap<u64, UnreadBytes>,
-    /// The stream of early data waits to be taken; whether it is finished.
+    /// Whether the stream of early data is finished; `None` after it was taken.
     pub early: Option<bool>,
-    /// Nobody holds it any more.
+    /// Whether all handles were dropped.
     pub abandoned: bool,
-    /// Then it is closed at this time at the latest.
+    /// After that, the latest time of the close.
     pub until: Option<Time>,
 }
 
-/// Figures of a connection, kept beyond its end.
+/// Statistics of a connection, kept beyond its end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LastFigures {
     pub stats: Stats,
-    /// What it had learned of the path.
+    /// Measurements of the path.
     pub learned: PathHints,
 }
 
-/// What came on a stream and was not read when its connection ended.
+/// Data of a stream that was unread when the connection ended.
 #[derive(Debug, Default)]
 pub(super) struct UnreadBytes {
     pub bytes: VecDeque<u8>,
-    /// Whether the stream's end had come too.
+    /// Whether the stream's end had arrived too.
     pub whole: bool,
 }
 
@@ -106,12 +106,12 @@ impl ConnectionState {
         }
     }
 
-    /// Its figures when they were last asked for, or at its end.
+    /// Statistics at the last query, or at the end.
     pub fn last_figures(&self) -> LastFigures {
         self.last.as_deref().copied().unwrap_or_default()
     }
 
-    /// Why nothing more can be done with it, if so.
+    /// The error of further calls, if the connection is over.
     pub fn over(&self) -> Option<Error> {
         match &self.stage {
             Stage::Over(why) => Some(Error::closed(why, self.remote, self.wanted)),
@@ -120,7 +120,7 @@ impl ConnectionState {
     }
 }
 
-/// All that can still be read of a stream: at most what flow control let the peer send.
+/// Reads all data of a stream that has arrived, which flow control limits.
 fn rest(connection: &mut Connection, id: u64) -> UnreadBytes {
     let (mut rest, mut piece) = (UnreadBytes::default(), [0; 4096]);
     loop {
@@ -136,7 +136,7 @@ fn rest(connection: &mut Connection, id: u64) -> UnreadBytes {
 }
 
 impl ConnectionState {
-    /// Whatever is waited for here has come, or never will.
+    /// Wakes all waiting tasks: their events have occurred, or never will.
     pub fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         self.stages.release(woken);
         self.accepting.iter_mut().for_each(|a| a.release(usize::MAX, woken));
@@ -146,8 +146,7 @@ impl ConnectionState {
         self.streams.wake_all(woken);
     }
 
-    /// Its connection ends: what can still be read is kept, so that a peer that closes as soon as all
-    /// has arrived does not take it back.
+    /// Keeps the unread data of an ending connection: a peer may close as soon as all has arrived.
     pub fn keep(&mut self, connection: &mut Connection) {
         let figures = LastFigures { stats: connection.stats(), learned: connection.learned() };
         self.last = Some(Box::new(figures));

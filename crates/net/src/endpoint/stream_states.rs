@@ -1,23 +1,23 @@
-//! The streams of a connection as its application sees them: who waits for which, which are read, and which were finished
-//! and have not arrived.
+//! The streams of a connection as its application sees them: which tasks wait, which streams are read, and which were
+//! finished and have not arrived.
 
 use narrows_transport::streams::StreamMap;
 use std::task::Waker;
 
-/// One stream. Each half has one owner, so one task at most waits for it: the last that asked.
+/// One stream. Each half has one owner, so at most one task waits for it: the last that polled.
 #[derive(Debug, Default)]
 struct StreamState {
-    /// Somebody can read it.
+    /// Whether the application may read it.
     is_read: bool,
-    /// Finished by this end and not known to have arrived.
+    /// Whether it was finished by this end and not all data is acknowledged.
     is_under_way: bool,
     /// Waits for data.
     reader: Option<Waker>,
-    /// Waits for room, or until all has arrived.
+    /// Waits for space in the send buffer, or until all data has arrived.
     writer: Option<Waker>,
 }
 
-/// Those of a connection that somebody reads, waits for or has finished.
+/// Streams that the application reads, waits for or has finished.
 #[derive(Debug, Default)]
 pub(super) struct StreamStates {
     map: StreamMap<StreamState>,
@@ -32,7 +32,7 @@ fn wait(place: &mut Option<Waker>, waker: &Waker) {
 }
 
 impl StreamStates {
-    /// Forgets a stream of which nothing is to be known.
+    /// Removes a stream that no task needs.
     fn settle(&mut self, id: u64) {
         let is_over = |s: &StreamState| !s.is_read && !s.is_under_way && s.writer.is_none();
         if self.map.get(id).is_some_and(is_over) {
@@ -40,41 +40,41 @@ impl StreamStates {
         }
     }
 
-    /// Somebody can read it from now on.
+    /// The application may read the stream from now on.
     pub fn begin_reading(&mut self, id: u64) {
         if let Some(stream) = self.map.get_or_insert_default(id) {
             stream.is_read = true;
         }
     }
-    /// Its reader waits for data.
+    /// The reader waits for data.
     pub fn wait_for_data(&mut self, id: u64, waker: &Waker) {
         if let Some(stream) = self.map.get_mut(id) {
             wait(&mut stream.reader, waker);
         }
     }
-    /// There is something to read.
+    /// Data or the end has arrived.
     pub fn on_readable(&mut self, id: u64, woken: &mut Vec<Waker>) {
         woken.extend(self.map.get_mut(id).and_then(|stream| stream.reader.take()));
     }
-    /// Nobody reads it any more.
+    /// The reader was dropped.
     pub fn end_reading(&mut self, id: u64) {
         if let Some(stream) = self.map.get_mut(id) {
             (stream.is_read, stream.reader) = (false, None);
             self.settle(id);
         }
     }
-    /// The streams that somebody can read.
+    /// The streams that the application may read.
     pub fn read(&self) -> impl Iterator<Item = u64> {
         self.map.ids().filter(|id| self.map.get(*id).is_some_and(|stream| stream.is_read))
     }
 
-    /// Its writer waits for room, or until all has arrived.
+    /// The writer waits for space, or until all data has arrived.
     pub fn wait_to_write(&mut self, id: u64, waker: &Waker) {
         if let Some(stream) = self.map.get_or_insert_default(id) {
             wait(&mut stream.writer, waker);
         }
     }
-    /// There is room, or the peer wants no more.
+    /// There is space, or the peer stopped the stream.
     pub fn on_writable(&mut self, id: u64, woken: &mut Vec<Waker>) {
         let Some(stream) = self.map.get_mut(id) else { return };
         if let Some(writer) = stream.writer.take() {
@@ -82,7 +82,7 @@ impl StreamStates {
             self.settle(id);
         }
     }
-    /// Nobody writes on it any more.
+    /// The writer was dropped.
     pub fn end_writing(&mut self, id: u64) {
         if let Some(stream) = self.map.get_mut(id) {
             stream.writer = None;
@@ -90,14 +90,14 @@ impl StreamStates {
         }
     }
 
-    /// Its end was written.
+    /// The stream was finished.
     pub fn on_finished(&mut self, id: u64) {
         if let Some(stream) = self.map.get_or_insert_default(id) {
             self.under_way += usize::from(!stream.is_under_way);
             stream.is_under_way = true;
         }
     }
-    /// All of it has arrived, or it was reset: nothing more is awaited.
+    /// All data has arrived, or the stream was reset.
     pub fn on_arrived(&mut self, id: u64, woken: &mut Vec<Waker>) {
         let Some(stream) = self.map.get_mut(id) else { return };
         woken.extend(stream.writer.take());
@@ -106,7 +106,7 @@ impl StreamStates {
         }
         self.settle(id);
     }
-    /// Whether its end was written and is not known to have arrived.
+    /// Whether the stream was finished and not all of it is acknowledged.
     pub fn is_under_way(&self, id: u64) -> bool {
         self.map.get(id).is_some_and(|stream| stream.is_under_way)
     }
@@ -115,7 +115,7 @@ impl StreamStates {
         self.under_way == 0
     }
 
-    /// Whatever is waited for has come, or never will.
+    /// Wakes all waiting tasks: their events have occurred, or never will.
     pub fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         for stream in self.map.values_mut() {
             woken.extend(stream.reader.take());
@@ -128,7 +128,7 @@ impl StreamStates {
 mod tests {
     use super::*;
 
-    /// A server's connection serves requests for days: of a stream that is over nothing must stay.
+    /// A server's connection serves requests for days: ended streams must use no memory.
     #[test]
     fn of_streams_that_are_over_nothing_stays() {
         let (mut streams, mut woken) = (StreamStates::default(), Vec::new());
@@ -144,7 +144,7 @@ mod tests {
         }
         assert_eq!((woken.len(), streams.read().count()), (200, 100));
         for id in (0..400).step_by(4) {
-            // Half of them are dropped by their reader first, half arrive first.
+            // In half of them the reader ends first, in half the arrival.
             if id % 8 == 0 {
                 streams.end_reading(id);
                 streams.on_arrived(id, &mut woken);

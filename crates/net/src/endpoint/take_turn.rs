@@ -9,11 +9,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-/// What is waited for.
+/// Kinds of items.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Message,
-    /// Streams of both directions, and of one.
+    /// Bidirectional streams; `OneWay` are unidirectional ones.
     Both,
     OneWay,
 }
@@ -28,7 +28,7 @@ impl Kind {
     }
 }
 
-/// Takes the next one when there is one; `take` does so.
+/// A future of the next item, which `take` removes from the core.
 pub(super) struct Turn<'a, T, F: FnMut(&mut Core) -> Option<T>> {
     hold: &'a ConnectionRef,
     kind: Kind,
@@ -61,7 +61,7 @@ impl<T, F: FnMut(&mut Core) -> Option<T> + Unpin> Future for Turn<'_, T, F> {
     }
 }
 
-/// Whoever was woken and does not come leaves what there is to the next.
+/// A woken task that is dropped passes the item to the next task.
 impl<T, F: FnMut(&mut Core) -> Option<T>> Drop for Turn<'_, T, F> {
     fn drop(&mut self) {
         if self.ticket.is_unused() {

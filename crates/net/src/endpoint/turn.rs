@@ -1,4 +1,4 @@
-//! One turn of driving an endpoint: receive, run timers, send. Whoever holds the turn drives the endpoint: a thread, a
+//! One turn of driving an endpoint: receive, run timers, send. The holder of the turn drives the endpoint: a thread, a
 //! task, or briefly the application's own call.
 
 use super::buffers::{Outbox, RECEIVED, Turn};
@@ -8,11 +8,11 @@ use narrows_base::Time;
 use narrows_transport::connection::Transmit;
 use std::task::Waker;
 
-/// Datagrams in one send at most: the kernel's limit.
+/// Most datagrams in one send: the kernel's limit.
 const SEGMENTS: usize = 64;
 
 impl Outbox {
-    /// Takes what the endpoint wants to send, as long as there are buffers.
+    /// Takes packets from the endpoint as long as there are free buffers.
     fn fill(&mut self, core: &mut Core, now: Time, segments: usize) {
         while let Some(index) = self.free.pop() {
             let Some(buffer) = self.buffers.get_mut(index) else { continue };
@@ -26,7 +26,7 @@ impl Outbox {
         }
     }
 
-    /// Sends what it holds; false if the socket is full.
+    /// Sends the filled buffers; false if the socket is full.
     fn flush(&mut self, shared: &Shared, socket: &Socket) -> bool {
         while let Some((index, transmit)) = self.ready.front() {
             let bytes = self.buffers.get(*index).and_then(|b| b.get(..transmit.size));
@@ -45,30 +45,30 @@ impl Outbox {
     }
 }
 
-/// What is left to do after a turn.
+/// Work that is left after a turn.
 pub(super) struct Next {
-    /// When that was found.
+    /// Time of the turn.
     #[cfg_attr(not(feature = "runtime-tokio"), expect(dead_code))]
     pub now: Time,
-    /// Nothing before this time, unless something comes or the application calls.
+    /// Time of the next turn, unless a packet arrives or the application calls.
     pub due: Time,
-    /// More may wait to be sent or received: no sleep.
+    /// More packets may wait to be sent or received: no sleep.
     pub is_busy: bool,
-    /// The socket is full: room is awaited.
+    /// The socket is full: wait until it is writable.
     pub is_full: bool,
-    /// The endpoint is closed, and its peers know.
+    /// The endpoint is closed, and its peers are informed.
     pub is_over: bool,
 }
 
 impl Turn {
-    /// Receives what there is, at most a batch. False if nothing is left in the socket: with room left in the
-    /// batch it is empty, or says so at the next wait.
+    /// Receives at most a batch. False if the socket is drained: a batch that is not full either emptied it, or the
+    /// next wait returns at once.
     pub fn receive(&mut self) -> bool {
         self.is_drained = self.socket.receive(&mut self.batch) < RECEIVED;
         !self.is_drained
     }
 
-    /// Hands what came to the endpoint, and calls what is due.
+    /// Passes received datagrams to the endpoint, and runs its timers.
     fn take_in(&mut self, shared: &Shared, core: &mut Core) {
         let latest = &mut self.latest;
         self.batch.each(&shared.clock, true, |came| {
@@ -85,17 +85,17 @@ impl Turn {
         core.dispatch(self.latest);
     }
 
-    /// Takes what is to leave; what remains to be done. With nothing more to do before a time, the driver
-    /// counts as asleep from here on.
+    /// Takes the packets to send; returns the remaining work. If that has to wait, the driver counts as asleep from
+    /// here on.
     fn put_out(&mut self, shared: &Shared, core: &mut Core) -> Next {
         let now = self.latest;
         core.latest = now;
-        // What tasks have closed: its last figures are taken before what says that it is over.
+        // Keep the last statistics of connections that tasks have closed, before the endpoint reports their end.
         core.dispatch(now);
         self.outbox.fill(core, now, self.socket.segments().min(SEGMENTS));
         core.dispatch(now);
         let is_left = core.leaving.is_some_and(|since| core.has_left(now, since));
-        // With all buffers taken there may be more to send.
+        // If all buffers are used, there may be more to send.
         let is_busy = !self.is_drained || self.outbox.free.is_empty();
         let due = core.next_timeout();
         if !is_busy {
@@ -111,7 +111,7 @@ impl Turn {
         any
     }
 
-    /// A whole turn behind [`receive`](Turn::receive).
+    /// Completes a turn after [`receive`](Turn::receive).
     pub fn run(&mut self, shared: &Shared) -> Next {
         let mut next = {
             let mut core = shared.lock();
@@ -125,8 +125,7 @@ impl Turn {
         next
     }
 
-    /// Sends what an application's call has left, in that call, if that is all there is to do; false if the driver must
-    /// see to the rest. `drivers_due` is until when the driver sleeps.
+    /// Sends the packets of an application's call within that call. Returns false if the driver must do the rest.
     pub fn run_in_call(&mut self, shared: &Shared) -> bool {
         let drivers_due = self.due;
         let mut next = {
@@ -145,7 +144,7 @@ impl Turn {
         next.due >= drivers_due && !next.is_busy && !next.is_full && !next.is_over
     }
 
-    /// The first half: whether somebody was woken by what came. Their answers may leave with the second half.
+    /// First half of a turn; returns whether tasks were woken. Their data may leave with the second half.
     #[cfg(feature = "runtime-tokio")]
     pub fn begin(&mut self, shared: &Shared) -> bool {
         {
@@ -157,7 +156,7 @@ impl Turn {
         self.has_paused
     }
 
-    /// The second half, up to the sending.
+    /// Second half of a turn, without sending.
     #[cfg(feature = "runtime-tokio")]
     pub fn end(&mut self, shared: &Shared) -> Next {
         if std::mem::take(&mut self.has_paused) {
@@ -173,13 +172,13 @@ impl Turn {
         next
     }
 
-    /// Whether something waits for [`flush`](Turn::flush).
+    /// Whether packets wait for [`flush`](Turn::flush).
     #[cfg(feature = "runtime-tokio")]
     pub fn has_more(&self) -> bool {
         !self.outbox.ready.is_empty()
     }
 
-    /// Sends; false if the socket is full.
+    /// Sends the filled buffers; false if the socket is full.
     #[cfg(feature = "runtime-tokio")]
     pub fn flush(&mut self, shared: &Shared) -> bool {
         self.outbox.flush(shared, &self.socket)

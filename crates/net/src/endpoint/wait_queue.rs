@@ -1,15 +1,15 @@
 //! A FIFO of tasks that wait for one item each: a message, a stream opened by the peer. As many tasks are woken as
-//! there are items, the longest-waiting first, because waking all would be in vain for most.
+//! there are items, the longest-waiting first; waking all would be in vain for most.
 //!
 //! If the future of a woken task is dropped, its turn passes to the next task: [`Ticket::leave`].
 
 use std::collections::VecDeque;
 use std::task::Waker;
 
-/// Whoever waits.
+/// The waiting tasks.
 #[derive(Debug, Default)]
 pub(super) struct WaitQueue {
-    /// By rising tickets.
+    /// In order of tickets.
     waiting: VecDeque<(u64, Waker)>,
     next: u64,
 }
@@ -20,14 +20,14 @@ pub(super) struct Ticket(Option<u64>);
 
 impl WaitQueue {
     fn find(&self, ticket: u64) -> Option<usize> {
-        // Who was woken is no longer there, and had a lower ticket than all who are.
+        // Woken tasks were removed, and their tickets are lower than all others.
         if self.waiting.front().is_none_or(|first| ticket < first.0) {
             return None;
         }
         self.waiting.binary_search_by_key(&ticket, |waiting| waiting.0).ok()
     }
 
-    /// Waits, or goes on waiting in its place.
+    /// Joins the queue, or updates the waker and keeps the place.
     pub fn wait(&mut self, ticket: &mut Ticket, waker: &Waker) {
         let place = ticket.0.and_then(|number| self.find(number));
         if let Some((_, known)) = place.and_then(|place| self.waiting.get_mut(place)) {
@@ -41,7 +41,7 @@ impl WaitQueue {
         self.next += 1;
     }
 
-    /// So many are to be woken.
+    /// Removes the first `most` tasks and adds their wakers to `woken`.
     pub fn release(&mut self, most: usize, woken: &mut Vec<Waker>) {
         let count = most.min(self.waiting.len());
         woken.extend(self.waiting.drain(..count).map(|waiting| waiting.1));
@@ -49,7 +49,7 @@ impl WaitQueue {
 }
 
 impl Ticket {
-    /// Waits no more. True if it had been woken: what it was woken for is another's now, if it was not taken.
+    /// Leaves the queue. True if the task had been woken: if it took no item, the next task must be woken.
     pub fn leave(&mut self, queue: &mut WaitQueue) -> bool {
         let Some(number) = self.0.take() else { return false };
         match queue.find(number) {
@@ -61,7 +61,7 @@ impl Ticket {
         }
     }
 
-    /// Whether it was never needed, or was given up.
+    /// Whether it has no place in the queue.
     pub fn is_unused(&self) -> bool {
         self.0.is_none()
     }
@@ -89,7 +89,7 @@ mod tests {
         let mut tickets: [Ticket; 3] = Default::default();
         let mut queue = WaitQueue::default();
         for _ in 0..2 {
-            // Asked twice, it waits once and keeps its place.
+            // A second poll keeps the place.
             for (ticket, task) in tickets.iter_mut().zip(&tasks) {
                 queue.wait(ticket, &task.clone().into());
             }
@@ -98,7 +98,7 @@ mod tests {
         queue.release(1, &mut list);
         list.drain(..).for_each(Waker::wake);
         assert_eq!([woken(0), woken(1), woken(2)], [1, 0, 0]);
-        // The second gives up while it waits, the first although it was woken.
+        // The second task leaves while it waits, the first after it was woken.
         assert!(!tickets[1].leave(&mut queue));
         assert!(tickets[0].leave(&mut queue));
         assert!(tickets[0].is_unused() && !tickets[0].leave(&mut queue));

@@ -1,4 +1,4 @@
-//! The prober: asks [`Probe`] what comes next, and sees to it.
+//! The probing client: runs the steps that [`Probe`] requests.
 
 use super::peer::{Event, Peer};
 use super::server::LATE;
@@ -14,39 +14,40 @@ use narrows_transport::endpoint::ServerKey;
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
 
-/// How long a handshake may take.
+/// Time limit of the handshake.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How much longer than it should an answer may take.
+/// Time limit of an answer beyond its expected duration.
 const ANSWER: Duration = Duration::from_secs(4);
 
-/// Whom to ask, and how.
+/// Server and options of a probe.
 #[derive(Clone, Debug)]
 pub struct ProbeOptions {
-    /// The server.
+    /// UDP address.
     pub server: SocketAddr,
-    /// The key that it must have.
+    /// Expected key of the server.
     pub server_key: ServerKey,
-    /// This end's.
+    /// Key pair of this end.
     pub key: StaticKey,
-    /// Whether a queue may be made to overflow, once in each direction.
+    /// Whether the probe may overflow a queue, once in each direction.
     pub fill: bool,
 }
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Clone, Debug)]
 pub struct Probed {
-    /// What the path is like.
+    /// Estimates of the path's properties.
     pub estimate: Estimate,
     /// Seconds from the first packet to the last answer.
     pub seconds: f64,
-    /// The server's key.
+    /// Key of the server; `None` if it did not arrive.
     pub server_key: Option<[u8; 32]>,
 }
 
-/// Probes the path to a server, on this thread; `tell` hears how far it is, from 0 to 1, and says whether to go on.
+/// Probes the path to a server, on this thread. `tell` receives the progress, from 0 to 1, and returns whether to
+/// continue.
 ///
 /// # Errors
-/// Whatever keeps it from an estimate.
+/// See [`ProbeError`].
 pub fn probe(
     options: ProbeOptions,
     tell: &mut dyn FnMut(f64) -> bool,
@@ -67,7 +68,7 @@ pub fn probe(
     let handshake = clock.now();
     let stream = block_on_for(most, connection.open_bi()).ok_or(ProbeError::Silent)??;
     let server_key = connection.peer_key();
-    // Of a handshake of two round trips.
+    // The handshake takes two round trips.
     let measured = connection.stats().min_rtt;
     let halved = Duration::from_nanos(handshake.as_nanos() / 2);
     let rtt = if measured > Duration::ZERO && measured < halved { measured } else { halved };
@@ -116,10 +117,10 @@ impl Prober {
         }
     }
 
-    /// This end sends.
+    /// Sends a train to the server.
     fn up(&mut self, train: &TrainFrame) -> Result<Observed, ProbeError> {
         self.peer.say(&Frame::Up(*train))?;
-        // The schedule is this end's own: it is what is known of the path.
+        // The train's own rate is the hint, so that its schedule is kept.
         let bits = (u64::from(train.bytes) + u64::from(OVERHEAD)) * 8;
         if let Some(bps) = (bits * 1_000_000_000).checked_div(train.gap_ns) {
             let hints = PathHints { rate: Some(Rate::from_bps(bps)), ..PathHints::default() };
@@ -145,9 +146,9 @@ impl Prober {
         }
     }
 
-    /// The server sends.
+    /// Receives a train from the server.
     fn down(&mut self, train: &TrainFrame) -> Result<Observed, ProbeError> {
-        // The server has said so by now: trains went there before.
+        // The server's announcement has arrived, because trains went to it before.
         if self.peer.connection.peer_protocol()? != CONTROLLER {
             return Err(ProbeError::OwnProtocol);
         }
@@ -190,7 +191,7 @@ impl Prober {
     }
 }
 
-/// When packets left of which nothing came: between their neighbours.
+/// Interpolates the send times of lost packets between their neighbours'.
 fn between(stamps: &[Option<u64>], gap_ns: u64) -> Vec<u64> {
     let known: Vec<(usize, u64)> =
         stamps.iter().enumerate().filter_map(|(i, s)| Some((i, (*s)?))).collect();

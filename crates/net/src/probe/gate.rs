@@ -1,9 +1,9 @@
-//! Who is being probed for: one probe of a network at a time.
+//! Admission of probes: one per network at a time.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Probes that a server answers at a time.
+/// Most concurrent probes of a server.
 const MAX_PROBES: usize = 8;
 
 /// The places of a server's probes.
@@ -23,7 +23,7 @@ impl ProbeGate {
     /// Takes a place for a client.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason for a refusal, as sent to the client.
     pub(super) fn enter(&self, client: IpAddr) -> Result<Place, &'static str> {
         let network = network(client);
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +49,7 @@ impl Drop for Place {
     }
 }
 
-/// An IPv4 address, or an IPv6 /48.
+/// The IPv4 address, or the IPv6 /48 prefix.
 fn network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V4(v4) => IpAddr::V4(v4),

@@ -1,10 +1,10 @@
-//! Probes over real sockets: what a path to one of our servers is like.
+//! Probes over real sockets: measure the path to a server.
 //!
-//! A connection of its own, with the application protocol `narrows-probe`: the packets of a train are its messages,
-//! what the ends say of them goes over its first stream ([`narrows_probe::frames`]). Its controller is a rate that no
-//! path has, so that each packet leaves when the schedule says; what bounds the sender is what bounds every sender of
-//! rrtp: ten packets at first, then no more than twice what the path is shown to deliver. A server answers one probe
-//! of an address at a time, and sends [`narrows_probe::MAX_BYTES`] at most.
+//! A probe uses its own connection with the application protocol `narrows-probe`. The packets of a train are messages;
+//! the ends exchange control frames on the first stream ([`narrows_probe::frames`]). The controller has a rate far
+//! above any path's, so that each packet leaves on schedule. The sender is limited like every rrtp sender: ten packets
+//! at first, then at most twice the path's measured delivery rate. A server answers one probe per address at a time,
+//! and sends at most [`narrows_probe::MAX_BYTES`].
 
 mod client;
 mod gate;
@@ -25,45 +25,44 @@ use narrows_wire::ApplicationProtocols;
 use std::fmt;
 use std::sync::Arc;
 
-/// The application protocol.
+/// Name of the application protocol.
 pub const APPLICATION: &str = "narrows-probe";
 
-/// The controller: it holds nothing back, and nothing is rebuilt of what the path lost.
+/// The controller: does not limit the rate, and lost packets are not repaired.
 const CONTROLLER: &str = "rrtp+fixed(rate=10Gbit/s,repair=off)";
-/// A message of a train is so much shorter than its packet: IP and UDP 28, a packet's header and seal 25, its prelude 4,
-/// the frame's head 3.
+/// Bytes of a train's packet beyond its message: IP and UDP 28, packet header and tag 25, prelude 4, frame header 3.
 const OVERHEAD: u32 = 28 + 25 + 4 + 3;
-/// Datagrams that every path carries: none is tried that is longer.
+/// Datagram size that every path carries; probes send no longer ones.
 const DATAGRAM: u16 = 1200;
-/// Close codes.
+/// CLOSE codes.
 const BUSY: u64 = 258;
 const REFUSED: u64 = 259;
 
-/// Why there is no estimate.
+/// Reasons for a probe without an estimate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ProbeError {
     /// The connection failed.
     Connection(Error),
-    /// The server answers another probe.
+    /// The server is answering other probes.
     Busy {
-        /// Its words.
+        /// Text from the server.
         reason: String,
     },
-    /// The server does not do that.
+    /// The server does not answer probes, or not this one.
     Refused {
-        /// Its words.
+        /// Text from the server.
         reason: String,
     },
-    /// The server sends with a protocol of its own, which is not the probe's schedule.
+    /// The server's sender uses another protocol, and so does not follow the probe's schedule.
     OwnProtocol,
-    /// The other end says what is no frame.
+    /// The peer sent a malformed frame.
     BadFrame,
-    /// Nothing was heard for too long.
+    /// No packet arrived within the time limit.
     Silent,
-    /// Too few packets arrived to say anything.
+    /// Too few packets arrived for an estimate.
     TooLittle,
-    /// The user stopped it.
+    /// The user stopped the probe.
     Stopped,
 }
 
@@ -110,8 +109,8 @@ fn protocol() -> Result<Protocol, SpecError> {
     Protocol::read(&Spec::parse(CONTROLLER)?, Preset::Rfc, 1500)
 }
 
-/// A server's configuration, so that it also answers probes. Connections of other applications must not send with the
-/// probe's controller: see [`is_misused`].
+/// Extends a server's configuration so that it also answers probes. Connections of other applications must not send
+/// with the probe's controller: see [`is_misused`].
 ///
 /// # Errors
 /// Never, with this crate's own names.
@@ -124,7 +123,7 @@ pub fn answering(config: ConnectionConfig) -> Result<ConnectionConfig, SpecError
     Ok(ConnectionConfig { custom, applications, ..config })
 }
 
-/// Whether a connection that is no probe would send with the probe's controller.
+/// Whether a connection other than a probe would send with the probe's controller.
 pub fn is_misused(connection: &crate::Connection) -> bool {
     connection.protocol().is_ok_and(|label| label == CONTROLLER)
 }

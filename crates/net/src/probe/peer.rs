@@ -1,4 +1,4 @@
-//! One end of a probe: sends trains when their packets are due, and hears what the other end sends.
+//! One end of a probe: sends the packets of trains on schedule, and receives packets and frames.
 
 use super::ProbeError;
 use crate::{Connection, ReceiveStream, SendStream, block_on_for};
@@ -9,21 +9,21 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::{Context, Poll};
 
-/// How long frames may wait to be sent.
+/// Time limit for sending a frame.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
-/// A host that was away for more packets than this does not send them all at once.
+/// A sender that is late by more packets than this does not catch up.
 const MOST_TOGETHER: u64 = 8;
-/// How long it waits for a packet to leave before it looks again.
+/// Interval of checking whether a packet has left.
 const LOOK: Duration = Duration::from_micros(200);
-/// A train that takes so much longer than it should is ended.
+/// A train that exceeds its duration by this time is ended.
 const MAX_DELAY: Duration = Duration::from_millis(250);
 const CHUNK: usize = 16 << 10;
 
-/// What has come.
+/// Received items.
 #[derive(Debug)]
 pub(super) enum Event {
     Frame(Frame),
-    /// A packet of a train, when it arrived, and its ECN field.
+    /// A packet of a train, its arrival time, and its ECN field.
     Packet(Time, u8, Header),
 }
 
@@ -44,7 +44,8 @@ impl Peer {
         Ok(sent.ok_or(ProbeError::Silent)??)
     }
 
-    /// The next event, if one comes in time. Packets before frames: what says that a train is over came behind it.
+    /// The next event, or `None` after `most`. Packets come before frames, because a train's end was sent after its
+    /// packets.
     pub fn wait(&mut self, most: Duration) -> Result<Option<Event>, ProbeError> {
         let most = std::time::Duration::from_nanos(most.as_nanos());
         let came = block_on_for(most, pin!(poll_fn(|context| self.poll(context))));
@@ -72,7 +73,7 @@ impl Peer {
         }
     }
 
-    /// Sends a train until it is over or the other end stops it. When each packet left.
+    /// Sends a train until it is complete or the peer stops it. Returns the send time of each packet.
     pub fn send_train(&mut self, train: &TrainFrame) -> Result<Vec<u64>, ProbeError> {
         let mut message = vec![0x5a; usize::from(train.bytes).max(HEADER)];
         let gap = Duration::from_nanos(train.gap_ns);
@@ -87,7 +88,7 @@ impl Peer {
             if now > over {
                 break;
             }
-            // Those of the opening leave together; else each leaves before the next one is stamped.
+            // A train without gaps leaves at once; otherwise each packet leaves before the next one is stamped.
             let held = gap > Duration::ZERO && self.connection.messages_waiting()? > 0;
             if now < due || held {
                 let wait = if held { LOOK } else { due.since(now) };
@@ -117,7 +118,7 @@ impl Peer {
                 due = now;
             }
         }
-        // What the ends say to each other is not marked, and the last packet has left by then.
+        // Let the last packet leave before the ECN field changes: control frames are not marked.
         while self.connection.messages_waiting()? > 0 && self.connection.now() < over {
             self.wait(LOOK)?;
         }

@@ -1,4 +1,4 @@
-//! The server's side: sends the trains that it is asked for, and reports what arrives.
+//! The server's side: sends the requested trains, and reports arrivals.
 
 use super::peer::{Event, Peer};
 use super::{APPLICATION, BUSY, OVERHEAD, ProbeError, ProbeGate, REFUSED};
@@ -7,14 +7,14 @@ use narrows_base::{Duration, Time};
 use narrows_probe::frames::{Frame, HEADER, Header, MAX_PACKETS, TrainFrame};
 use narrows_probe::{Arrival, Budget, MAX_TIME, OverflowWatch};
 
-/// The longest a probe may take, with what a loaded host adds.
+/// Time limit of a probe, including delays of a loaded host.
 const LONGEST: Duration = Duration::from_secs(20);
-/// How long the first request may take, and how long packets may be late behind the word that all have left.
+/// Time limit of the first request, and of packets that arrive after the train's end was announced.
 const FIRST: std::time::Duration = std::time::Duration::from_secs(5);
 pub(super) const LATE: Duration = Duration::from_millis(30);
 
-/// Answers a probe on a thread of its own, if `gate` has a place for this client; else closes the connection and says
-/// why.
+/// Answers a probe on a thread of its own if `gate` has a place for this client; else closes the connection with the
+/// reason.
 pub fn answer(connection: Connection, gate: &ProbeGate) {
     let Some(remote) = connection.remote() else { return };
     let place = match gate.enter(remote.ip()) {
@@ -30,7 +30,7 @@ pub fn answer(connection: Connection, gate: &ProbeGate) {
         let done = answering.run();
         let connection = &answering.peer.connection;
         match done {
-            // The prober adds that it was refused.
+            // The client adds that it was refused.
             Err(ProbeError::Refused { reason }) => connection.close(REFUSED, &reason),
             Err(e @ ProbeError::BadFrame) => connection.close(REFUSED, &e.to_string()),
             _ => connection.close(0, ""),
@@ -59,7 +59,7 @@ impl Answering {
         Answering { peer, began, budget: Budget::default(), received: Received::default() }
     }
 
-    /// Until the prober ends it, or it has taken too long.
+    /// Runs until the client ends the probe, or until the time limit.
     fn run(&mut self) -> Result<(), ProbeError> {
         loop {
             let passed = self.peer.connection.now().since(self.began);
@@ -78,7 +78,7 @@ impl Answering {
                     self.report(train, packets)?
                 }
                 Some(Event::Frame(Frame::Down(train))) => self.send(&train)?,
-                // A train may be over before its receiver has stopped it.
+                // A train may end before the receiver's stop arrives.
                 Some(Event::Frame(Frame::Stop { .. })) => {}
                 Some(Event::Frame(Frame::Report { .. } | Frame::Refused { .. })) => {
                     return Err(ProbeError::BadFrame);
@@ -106,7 +106,7 @@ impl Answering {
         self.peer.say(&Frame::Sent { train: train.train, packets: sent.len() as u32 })
     }
 
-    /// Waits a moment for those that are late, and says what has arrived.
+    /// Waits a moment for late packets, and reports the arrivals.
     fn report(&mut self, train: u32, packets: u32) -> Result<(), ProbeError> {
         let until = self.peer.connection.now() + LATE;
         while !self.received.has_all(train, packets) {
@@ -124,7 +124,7 @@ impl Answering {
     }
 }
 
-/// What has arrived of the train that is under way.
+/// Arrivals of the current train.
 #[derive(Default)]
 struct Received {
     train: u32,
@@ -147,10 +147,10 @@ impl Received {
         self.watch = Some(OverflowWatch::new(train.stop_at));
         Ok(())
     }
-    /// Whether it is time to stop the train; once.
+    /// Records a packet. Returns true once, when the train is to be stopped.
     fn on_packet(&mut self, at: Time, ecn: u8, header: &Header) -> bool {
         let Header { train, index, .. } = *header;
-        // Packets of an older train are too late.
+        // Ignore packets of an older train.
         if train < self.train || index >= MAX_PACKETS {
             return false;
         }

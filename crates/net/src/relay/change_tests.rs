@@ -20,8 +20,8 @@ impl RelayTap for Seen {
     }
 }
 
-/// A link that is changed while it runs loses what it was told to lose, says whose it was, and is as before when it is
-/// changed back.
+/// A link that is changed while it runs loses the scheduled packets and reports their clients; after the change is
+/// undone it works as before.
 #[test]
 fn a_running_relay_takes_changes_and_names_what_it_loses() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// One of them.
+/// A client and its socket.
 #[derive(Debug)]
 pub(super) struct Client {
     pub address: SocketAddr,
-    /// Towards B.
+    /// Connected to B.
     pub socket: Socket,
     pub there: LossNumbers,
     pub back: LossNumbers,
     last_received: Time,
 }
 
-/// All of them, by a number that is never used again.
+/// All clients, by a number that is never reused.
 #[derive(Debug)]
 pub(super) struct Clients {
     list: BTreeMap<u32, Client>,
@@ -26,17 +26,17 @@ pub(super) struct Clients {
     seen: u32,
     most: usize,
     idle: Duration,
-    /// Failures on sockets that were closed since.
+    /// Errors of sockets that have been closed.
     errors: u64,
 }
 
 impl Clients {
-    /// At most `most` at once; one is forgotten after `idle` without a datagram of either side.
+    /// At most `most` clients. A client is removed after `idle` without a datagram in either direction.
     pub fn new(most: usize, idle: Duration) -> Clients {
         Clients { list: BTreeMap::new(), numbers: BTreeMap::new(), seen: 0, most, idle, errors: 0 }
     }
 
-    /// The client at this address, new or not; `None` if there is no room for one more.
+    /// The client at this address, created if necessary; `None` if the limit is reached.
     pub fn from(
         &mut self,
         now: Time,
@@ -69,7 +69,7 @@ impl Clients {
         Some(number)
     }
 
-    /// Forgets the idle ones.
+    /// Removes idle clients.
     pub fn forget(&mut self, now: Time) {
         let (idle, errors) = (self.idle, &mut self.errors);
         self.list.retain(|_, c| {
@@ -104,13 +104,13 @@ impl Clients {
 }
 
 impl Client {
-    /// Something came for it.
+    /// Records that B sent a datagram to this client.
     pub fn hear(&mut self, now: Time) {
         self.last_received = now;
     }
 }
 
-/// A socket of any port from which `to` can be reached.
+/// A socket on any port, of the address family of `to`.
 pub(super) fn towards(to: SocketAddr) -> io::Result<Socket> {
     let any: IpAddr = match to {
         SocketAddr::V4(a) if a.ip().is_loopback() => Ipv4Addr::LOCALHOST.into(),

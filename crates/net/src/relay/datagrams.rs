@@ -1,23 +1,23 @@
-//! The real datagrams of a relay, stored while its links carry their tickets.
+//! The real datagrams of a relay, stored while the links carry references to them.
 
 use narrows_base::RandomKey;
 use narrows_base::random::mix;
 use narrows_link::LinkPacket;
 
-/// Bytes of IP and UDP headers that each datagram has on the link.
+/// IP and UDP header bytes of each datagram on the link.
 pub const HEADERS: u32 = 28;
 
-/// A datagram's ticket.
+/// A reference to a stored datagram.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DatagramRef {
-    /// Where its bytes are.
+    /// Index of its bytes.
     pub slot: u32,
-    /// Whose it is: a relay's client.
+    /// Number of the relay's client.
     pub flow: u32,
     pub random_key: u32,
-    /// On the link, headers included.
+    /// Bytes on the link, headers included.
     pub size: u32,
-    /// The two bits of its IP header.
+    /// The two ECN bits.
     pub ecn: u8,
     pub corrupt: bool,
 }
@@ -29,7 +29,7 @@ impl LinkPacket for DatagramRef {
     fn random_key(&self) -> u64 {
         u64::from(self.random_key)
     }
-    // What a datagram is, only its ends know: listed and periodic losses count all.
+    // The relay cannot distinguish data from acknowledgements: listed and periodic losses count all datagrams.
     fn is_data(&self) -> bool {
         true
     }
@@ -53,9 +53,8 @@ impl LinkPacket for DatagramRef {
     }
 }
 
-/// What the datagrams of one client in one direction contribute to losses: the same numbers as the
-/// packets of that flow of the group `main` in a simulation with this seed, so that the two lose
-/// the same packets.
+/// Random numbers for the losses of one client's datagrams in one direction. They equal those of a flow of the group
+/// `main` in a simulation with this seed, so that the two lose the same packets.
 #[derive(Clone, Copy, Debug)]
 pub struct LossNumbers {
     key: u64,
@@ -63,11 +62,11 @@ pub struct LossNumbers {
 }
 
 impl LossNumbers {
-    /// Towards B, the way of data.
+    /// Towards B, the direction of data.
     pub fn there(seed: u64, client: u32) -> LossNumbers {
         LossNumbers { key: LossNumbers::flow(seed, client).named("data").bits(), count: 0 }
     }
-    /// From B, the way of acknowledgements.
+    /// From B, the direction of acknowledgements.
     pub fn back(seed: u64, client: u32) -> LossNumbers {
         LossNumbers {
             key: LossNumbers::flow(seed, client).named("acks").bits() ^ 0xAC0_AC0,
@@ -77,7 +76,7 @@ impl LossNumbers {
     fn flow(seed: u64, client: u32) -> RandomKey {
         RandomKey::from_seed(seed).named("flow").named("main").numbered(u64::from(client))
     }
-    /// The next datagram's.
+    /// The number of the next datagram.
     #[allow(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> u32 {
         let draw = mix(self.key.wrapping_add(self.count)) as u32;
@@ -86,7 +85,7 @@ impl LossNumbers {
     }
 }
 
-/// Datagrams on the way, in places that are used again.
+/// Stored datagrams, in slots that are reused.
 #[derive(Debug, Default)]
 pub(super) struct Slab {
     places: Vec<Vec<u8>>,
@@ -95,9 +94,9 @@ pub(super) struct Slab {
 }
 
 impl Slab {
-    /// Keeps a datagram, unless more than `most` bytes would be kept.
+    /// Stores a datagram, unless more than `most` bytes would be stored.
     pub fn put(&mut self, bytes: &[u8], most: usize) -> Option<u32> {
-        // Empty datagrams take a place too.
+        // Empty datagrams use memory too.
         let cost = bytes.len() + 64;
         if self.held.saturating_add(cost) > most {
             return None;
@@ -116,16 +115,16 @@ impl Slab {
         Some(slot)
     }
 
-    /// Its bytes.
+    /// Bytes of the datagram in this slot.
     pub fn get(&mut self, slot: u32) -> &mut [u8] {
         self.places.get_mut(slot as usize).map_or(&mut [], |p| p.as_mut_slice())
     }
 
-    /// Its place can be used again.
+    /// Frees the slot.
     pub fn free(&mut self, slot: u32) {
         let Some(place) = self.places.get_mut(slot as usize) else { return };
         self.held = self.held.saturating_sub(place.len() + 64);
-        // A place that a rare large datagram made big would stay so for ever.
+        // A slot that grew for a rare large datagram would keep its memory forever.
         if place.capacity() > 4096 {
             *place = Vec::new();
         }
@@ -160,7 +159,7 @@ mod tests {
 
     #[test]
     fn datagrams_draw_the_numbers_of_a_simulated_flows_packets() {
-        // As transport/src/datagram makes them for flow 2 of `main`: the definition, written out.
+        // Flow 2 of `main`, as defined in transport/src/datagram.
         let key = RandomKey::from_seed(9).named("flow").named("main").numbered(2);
         let mut there = LossNumbers::there(9, 2);
         let mut back = LossNumbers::back(9, 2);

@@ -1,4 +1,4 @@
-//! One direction of an emulated link: the link, the packets on it, and what is counted.
+//! One direction of an emulated link: the link, the packets on it, and its counters.
 
 use super::datagrams::{DatagramRef, Slab};
 use super::stats::DirectionStats;
@@ -6,27 +6,27 @@ use narrows_base::random::mix;
 use narrows_base::{RandomKey, SpecError, Time};
 use narrows_link::{Change, Link, LinkConfig, Meter};
 
-/// Bytes of packets that one direction keeps at most, whatever the link's queue would hold.
+/// Most bytes that one direction stores, regardless of the link's queue limit.
 pub(super) const MAX_HELD: usize = 256 << 20;
-/// Packets that were not delivered and that nobody has taken yet.
+/// Most undelivered packets that are kept for the observer.
 const MAX_MISSED: usize = 4096;
 
-/// A link in virtual time with the bytes of what it carries.
+/// A link in virtual time, with the bytes of the packets on it.
 #[derive(Debug)]
 pub struct Direction {
     link: Link<DatagramRef>,
     slab: Slab,
-    /// What is counted.
+    /// Counters of this direction.
     pub stats: DirectionStats,
-    /// The latest time that the link was told.
+    /// The latest time passed to the link.
     latest: Time,
-    /// The most that waited since that was asked.
+    /// Longest queue since the last query, in packets.
     most: usize,
-    /// What the link did not deliver, for those who watch: when, whose, whether the queue dropped it.
+    /// Undelivered packets, for an observer: time, flow, whether the queue dropped it.
     missed: Option<Vec<(Time, u32, bool)>>,
 }
 
-/// What the link tells: counted, and the places of what was dropped or lost are freed.
+/// Counts the link's events, and frees the slots of dropped or lost packets.
 struct Tally<'a> {
     slab: &'a mut Slab,
     stats: &'a mut DirectionStats,
@@ -68,35 +68,36 @@ impl Meter<DatagramRef> for Tally<'_> {
     }
 }
 
-/// A packet that comes to the link.
+/// A packet that arrives at the link.
 #[derive(Clone, Copy, Debug)]
 pub struct Arriving<'a> {
-    /// When; the link is told of times in order only.
+    /// Arrival time. An earlier time than the link's latest counts as that one.
     pub at: Time,
-    /// Whose it is, for queues that tell flows apart.
+    /// Flow number, for queues that distinguish flows.
     pub flow: u32,
-    /// Its random bits, for losses drawn per packet.
+    /// Random bits for this packet's losses.
     pub random_key: u32,
     /// Bytes on the link, headers included.
     pub size: u32,
-    /// The two bits of its IP header.
+    /// The two ECN bits.
     pub ecn: u8,
-    /// What is handed over at the far end.
+    /// Payload that is delivered at the far end.
     pub bytes: &'a [u8],
 }
 
 /// A packet at the far end.
 #[derive(Debug)]
 pub struct Out<'a> {
-    /// Whose it is.
+    /// Flow number.
     pub flow: u32,
-    /// As it came.
+    /// Payload, unchanged.
     pub bytes: &'a mut [u8],
-    /// The two bits of its IP header, as they are now.
+    /// The two ECN bits after the queue.
     pub ecn: u8,
-    /// When it should have left.
+    /// Exact departure time.
     pub due: Time,
-    /// Corrupted: what [`damage`] is given. The second copy of a duplicate shares the bytes, damaged already.
+    /// For a corrupted packet, the argument of [`damage`]. The second copy of a duplicate shares the bytes, which are
+    /// damaged already.
     pub corrupt: Option<u32>,
 }
 
@@ -112,12 +113,12 @@ impl Direction {
         Ok(Direction { link, slab, stats, latest: Time::ZERO, most: 0, missed: None })
     }
 
-    /// The latest time that the link was told.
+    /// The latest time passed to the link.
     pub fn latest(&self) -> Time {
         self.latest
     }
 
-    /// A packet came to the link.
+    /// A packet arrives at the link.
     pub fn accept(&mut self, packet: Arriving<'_>) {
         let Some(slot) = self.slab.put(packet.bytes, MAX_HELD) else {
             self.stats.overflowed += 1;
@@ -131,36 +132,36 @@ impl Direction {
         link.accept(self.latest, datagram, &mut tally);
     }
 
-    /// Applies a scheduled change; what was due before must have been handed over. Only links configured
-    /// with `changes` have one.
+    /// Applies a scheduled change. Packets that are due before must have been delivered. The link must be configured
+    /// with `changes`.
     pub fn change(&mut self, at: Time, change: &Change) {
         self.latest = self.latest.max(at);
         self.link.change(self.latest, change);
     }
 
-    /// From now on keeps what is not delivered, for [`missed`](Direction::missed).
+    /// Records undelivered packets from now on, for [`missed`](Direction::missed).
     pub fn keep_missed(&mut self) {
         self.missed = Some(Vec::new());
     }
 
-    /// Packets that the link dropped or lost since the last call: when, whose, whether the queue dropped it.
+    /// Packets that the link dropped or lost since the last call: time, flow, whether the queue dropped it.
     pub fn missed(&mut self) -> impl Iterator<Item = (Time, u32, bool)> + '_ {
         self.missed.iter_mut().flat_map(|missed| missed.drain(..))
     }
 
-    /// When something leaves the link.
+    /// Time of the link's next event.
     pub fn next_timeout(&self) -> Time {
         self.link.next_timeout()
     }
 
-    /// Packets that wait at `now`, and the most since this was asked.
+    /// Packets in the queue at `now`, and the most since the last call.
     pub fn waiting(&mut self, now: Time) -> (usize, usize) {
         let waiting = self.link.waiting(now);
         (waiting, std::mem::replace(&mut self.most, waiting).max(waiting))
     }
 
-    /// Hands over what is due by `until`. The link is taken from one due time to the next, so that
-    /// what it serves begins when it can and not when somebody woke up.
+    /// Delivers the packets that are due by `until`. The link advances from one event to the next, so that each
+    /// transmission begins at its exact time, regardless of the time of the call.
     pub fn deliver(&mut self, until: Time, mut out: impl FnMut(Out<'_>)) {
         let mut last: Option<u32> = None;
         loop {
@@ -172,7 +173,7 @@ impl Direction {
             let Direction { link, slab, stats, most, missed, .. } = &mut *self;
             let mut tally = Tally { slab, stats, most, missed };
             let Some(datagram) = link.poll(due, &mut tally) else { continue };
-            // A duplicate shares its datagram's place and due time: it follows at once.
+            // A duplicate shares its datagram's slot and due time: it follows at once.
             let again = last == Some(datagram.slot);
             if let Some(slot) = last.filter(|_| !again) {
                 self.slab.free(slot);
@@ -189,14 +190,14 @@ impl Direction {
         }
     }
 
-    /// Datagrams that the link holds.
+    /// Number of stored datagrams.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.slab.held()
     }
 }
 
-/// Turns one bit round, which one is the packet's random draws.
+/// Inverts one bit, which the packet's random bits select.
 pub fn damage(bytes: &mut [u8], random_key: u32) {
     let draw = mix(u64::from(random_key) ^ 0xBAD);
     let place = draw % (bytes.len() as u64).max(1);

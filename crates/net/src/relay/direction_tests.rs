@@ -10,7 +10,7 @@ fn direction(config: &LinkConfig) -> Direction {
     Direction::new(config, 1, "bottleneck").unwrap()
 }
 
-/// A datagram with so many bytes that 28 bytes of headers come on top.
+/// A datagram whose size includes 28 bytes of headers.
 fn datagram(at: Time, random_key: u32, bytes: &[u8], ecn: u8) -> Arriving<'_> {
     Arriving { at, flow: 0, random_key, size: bytes.len() as u32 + 28, ecn, bytes }
 }
@@ -21,8 +21,8 @@ fn config() -> LinkConfig {
 
 #[test]
 fn a_late_wake_up_costs_no_capacity() {
-    // 10 datagrams of 1000 B at 1 ms each came at once; somebody looks 100 ms later: each was due
-    // in its own time, and the next datagram finds the link free.
+    // 10 datagrams of 1000 B at 1 ms each arrive at once and are delivered 100 ms later: each was due at its own time,
+    // and the next datagram finds the link free.
     for managed in [false, true] {
         let mut direction = direction(&LinkConfig { changes: managed, ..config() });
         for n in 0..10u32 {

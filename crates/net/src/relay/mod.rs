@@ -1,15 +1,15 @@
-//! A link emulator for UDP that needs no privilege: clients send to A; the relay passes their datagrams in real time
-//! through the simulator's links, and sends them to B, and likewise in the other direction.
+//! A link emulator for UDP that needs no privilege. Clients send to A; the relay passes their datagrams in real time
+//! through the simulator's links to B, and likewise in the other direction.
 //!
 //! The links run in virtual time: their inputs are the kernel's receive times, and their outputs have exact departure
-//! times, so a late wake-up delays a datagram a little ([`RelayStats::lateness`] says how much) but never costs
-//! capacity. A datagram's size on the link is its payload and 28 bytes of IP and UDP headers. Each direction has a link
-//! of its own, which all clients share.
+//! times. So a late wake-up delays a datagram a little ([`RelayStats::lateness`]) but never costs capacity. A
+//! datagram's size on the link is its payload and 28 bytes of IP and UDP headers. Each direction has a link of its own,
+//! which all clients share.
 //!
-//! **Random draws.** Losses follow the seed as in a simulation: the links are `bottleneck` and `bottleneck.back`, the
-//! clients are the flows of group `main` in the order of their first datagrams, and a flow's packets are numbered in
-//! the order in which they come: its data towards B, its acknowledgements from B. Data that flow from B to a client use
-//! the random draws of acknowledgements.
+//! **Random draws.** Losses follow the seed as in a simulation: the links are `bottleneck` and `bottleneck.back`, and
+//! the clients are the flows of group `main` in the order of their first datagrams. A flow's packets are numbered in
+//! order of arrival: its data towards B, its acknowledgements from B. Data from B to a client uses the random draws of
+//! acknowledgements.
 
 mod clients;
 mod datagrams;
@@ -40,9 +40,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Clients at once; each needs a socket.
+/// Most clients at once; each needs a socket.
 const MAX_CLIENTS: usize = 512;
-/// A client that neither sent nor got anything for so long is forgotten.
+/// A client without a datagram in either direction for this time is removed.
 const IDLE: Duration = Duration::from_secs(300);
 
 /// A running relay. Dropping it stops the relay.

@@ -1,4 +1,4 @@
-//! A relay's loop: receive, deliver what is due, wait.
+//! A relay's loop: receive, deliver due packets, wait.
 
 use super::clients::Clients;
 use super::datagrams::HEADERS;
@@ -15,9 +15,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Receives of one socket in a row, before what is due gets its turn.
+/// Most consecutive receives of one socket before due packets are delivered.
 const BATCHES: usize = 4;
-/// Datagrams that wait for room in a socket at most; then they are lost there.
+/// Most datagrams that wait for space in a socket; further ones are lost.
 const STUCK: usize = 1024;
 
 pub(super) struct Runner {
@@ -30,11 +30,11 @@ pub(super) struct Runner {
     pub there: Direction,
     pub back: Direction,
     pub clients: Clients,
-    /// Changes of the links that are still to come, the next one last.
+    /// Pending changes of the links, the next one last.
     pub changes: Vec<(Time, usize, Change)>,
 }
 
-/// Datagrams for which a socket had no room, in order: for B or for the client.
+/// Datagrams that wait for space in a socket, in order.
 type Stuck = VecDeque<(u32, Vec<u8>, u8)>;
 
 impl Runner {
@@ -45,8 +45,8 @@ impl Runner {
         let (mut stuck_there, mut stuck_back) = (Stuck::new(), Stuck::new());
         let mut swept = self.clock.now();
         while !self.shared.stop.load(Ordering::Acquire) {
-            // Taken before the sockets are emptied: whatever came before it is on the links then,
-            // and the links can be taken there.
+            // Read before the sockets are emptied: all earlier datagrams are on the links then, and the links can
+            // advance to this time.
             let now = self.clock.now();
             let (mut all_there, mut all_back) = (false, true);
             for _ in 0..BATCHES {
@@ -66,7 +66,7 @@ impl Runner {
                     let (to, back, watch) = (self.to, &mut self.back, &self.watch);
                     let local = client.socket.local();
                     batch.each(&self.clock, true, |came| {
-                        // Others than B have no business there.
+                        // Ignore datagrams that are not from B.
                         if came.from == to {
                             if let Some(watch) = watch {
                                 watch.passed(&arrived(&came, RelaySide::Server, local, number));
@@ -92,7 +92,7 @@ impl Runner {
         self.shared.over.store(true, Ordering::Release);
     }
 
-    /// What clients sent goes to the link towards B.
+    /// Passes the clients' datagrams to the link towards B.
     fn take_there(&mut self, batch: &mut Batch) {
         let mut refused = 0;
         let (clients, there) = (&mut self.clients, &mut self.there);
@@ -112,8 +112,8 @@ impl Runner {
         }
     }
 
-    /// Sends what is due. A link is taken to `now` only where its socket was emptied, else to the
-    /// last arrival: what came before would come too late for it.
+    /// Sends due packets. A link advances to `now` only if its socket was emptied, else to the last arrival, because
+    /// the socket may hold earlier datagrams.
     fn hand_over(
         &mut self,
         now: Time,
@@ -193,7 +193,7 @@ impl Runner {
         counts.stats.errors = self.clients.errors() + self.front.errors();
     }
 
-    /// Applies the changes whose time has come, after what was due before them was handed over.
+    /// Applies due changes, after the packets due before them were delivered.
     fn change_links(&mut self, now: Time) {
         let new = std::mem::take(&mut *lock(&self.shared.changes));
         if !new.is_empty() {
@@ -213,21 +213,21 @@ impl Runner {
         let room = !stuck_there.is_empty();
         let clients = self.clients.iter().map(|c| Interest { socket: &c.socket, room });
         let now = self.clock.now();
-        // A system that does not let us wait must not make us spin.
+        // If the system refuses to wait, avoid spinning.
         if wait([front].into_iter().chain(clients), &self.shared.waker, now, due).is_err() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
 }
 
-/// A datagram that came, as its link takes it.
+/// Converts a received datagram for its link.
 fn arriving<'a>(came: &'a Arrival<'_>, client: u32, random_key: u32) -> Arriving<'a> {
-    // A datagram's length fits: UDP's does.
+    // A UDP datagram's length always fits.
     let size = u32::try_from(came.bytes.len()).unwrap_or(u32::MAX - HEADERS) + HEADERS;
     Arriving { at: came.at, flow: client, random_key, size, ecn: came.ecn, bytes: came.bytes }
 }
 
-/// A datagram that came, as a watch is told.
+/// Converts a received datagram for an observer.
 fn arrived<'a>(
     came: &'a Arrival<'_>,
     side: RelaySide,

@@ -1,4 +1,4 @@
-//! What the relay's thread and those who look at it share.
+//! State shared by the relay's thread, its owner and observers.
 
 use super::stats::{LatenessCounter, RelayStats};
 use crate::wait::Waker;
@@ -7,30 +7,30 @@ use narrows_link::Change;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
-/// What the relay's thread and its owner share.
+/// State shared by the relay's thread and its owner.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub stop: AtomicBool,
-    /// The thread has ended.
+    /// Whether the thread has ended.
     pub over: AtomicBool,
     pub waker: Waker,
     pub counts: Mutex<Counts>,
-    /// Changes that the thread has not taken yet: when, which direction, what.
+    /// Changes for the thread: time, direction, change.
     pub changes: Mutex<Vec<(Time, usize, Change)>>,
 }
 
-/// What is counted.
+/// Counters of the relay.
 #[derive(Debug)]
 pub(super) struct Counts {
     pub stats: RelayStats,
     pub late: LatenessCounter,
     /// Datagrams in the two queues.
     pub waiting: [usize; 2],
-    /// The most of them since somebody looked.
+    /// The largest numbers since the last query.
     pub most: [usize; 2],
 }
 
-/// What a panic elsewhere left behind is still counted right enough.
+/// Counters stay usable after a panic of another thread.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

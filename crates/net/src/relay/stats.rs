@@ -56,11 +56,11 @@ impl DirectionStats {
     }
 }
 
-/// How late datagrams were sent after they were due at the far end: the relay's own error.
+/// Delay between a datagram's exact departure time and its sending: the relay's own error.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct Lateness {
-    /// Mean, s.
+    /// Arithmetic mean, s.
     pub mean_s: f64,
     /// Median, s.
     pub p50_s: f64,
@@ -74,17 +74,17 @@ pub struct Lateness {
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct RelayStats {
-    /// Towards B.
+    /// Direction towards B.
     pub there: DirectionStats,
-    /// From B.
+    /// Direction from B.
     pub back: DirectionStats,
-    /// Both directions' lateness.
+    /// Lateness over both directions.
     pub lateness: Lateness,
     /// Number of clients at present.
     pub clients: usize,
     /// Number of clients so far.
     pub clients_seen: u32,
-    /// Datagrams of clients for which there was no room.
+    /// Datagrams of clients beyond the limit.
     pub refused: u64,
     /// Failed sends and receives, including ICMP errors.
     pub errors: u64,
@@ -99,15 +99,15 @@ pub struct LatenessCounter {
 }
 
 impl LatenessCounter {
-    /// Without any.
+    /// Empty.
     #[allow(clippy::new_without_default, reason = "kilobytes are allocated")]
     pub fn new() -> LatenessCounter {
-        // Two digits up to a minute; what is later counts as a minute.
+        // Two significant digits up to a minute; later packets count as a minute.
         let counts = hdrhistogram::Histogram::new_with_bounds(1_000, 60_000_000_000, 2).ok();
         LatenessCounter { counts, sum: 0.0, max: Duration::ZERO, count: 0 }
     }
 
-    /// One packet left so late.
+    /// Records one packet's lateness.
     pub fn record(&mut self, late: Duration) {
         if let Some(counts) = &mut self.counts {
             counts.saturating_record(late.as_nanos());
@@ -117,12 +117,12 @@ impl LatenessCounter {
         self.count += 1;
     }
 
-    /// How many there were.
+    /// Number of recorded packets.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// What they amount to.
+    /// Mean and percentiles so far.
     pub fn read(&self) -> Lateness {
         let at = |q| self.counts.as_ref().map_or(0, |c| c.value_at_quantile(q)) as f64 * 1e-9;
         Lateness {

@@ -36,9 +36,9 @@ pub struct RelayedDatagram<'a> {
     pub local: SocketAddr,
     /// The client's address, or B's.
     pub peer: SocketAddr,
-    /// The client whose it is, numbered in the order in which they came.
+    /// Number of the client, in the order of their first datagrams.
     pub client: u32,
-    /// The two bits of its IP header.
+    /// The two ECN bits.
     pub ecn: u8,
     /// Its payload.
     pub bytes: &'a [u8],
@@ -48,7 +48,7 @@ pub struct RelayedDatagram<'a> {
 pub trait RelayTap: Send + Sync + fmt::Debug {
     /// The relay exists; no other call comes before this one has returned.
     fn bound(&self, observer: RelayObserver);
-    /// A datagram came, or was handed over.
+    /// A datagram was received, or sent by the relay.
     fn passed(&self, datagram: &RelayedDatagram<'_>);
     /// A link dropped or lost a datagram.
     fn missed(&self, _datagram: &MissedDatagram) {}
@@ -62,7 +62,7 @@ pub struct MissedDatagram {
     pub at: Time,
     /// The link's direction: 0 towards B, 1 from B.
     pub direction: usize,
-    /// The number of the client whose it was, in the order in which they came.
+    /// Number of the client, in the order of their first datagrams.
     pub client: u32,
     /// Whether the queue dropped it; otherwise it was lost after its transmission.
     pub dropped: bool,
@@ -116,13 +116,13 @@ impl RelayObserver {
     pub fn is_over(&self) -> bool {
         self.shared.over.load(Ordering::Acquire)
     }
-    /// Changes a direction's link, 0 there or 1 back, at this time of the relay's clock or as soon as that has passed.
-    /// The link must be configured with `changes`.
+    /// Schedules a change of a direction's link, 0 towards B or 1 from B, at this time of the relay's clock, or at once
+    /// if it has passed. The link must be configured with `changes`.
     pub fn change(&self, at: Time, direction: usize, change: Change) {
         lock(&self.shared.changes).push((at, direction, change));
         self.shared.waker.wake();
     }
-    /// The present state.
+    /// The current state; resets [`RelaySnapshot::most`].
     pub fn look(&self) -> RelaySnapshot {
         let counts = &mut *lock(&self.shared.counts);
         let most = std::mem::replace(&mut counts.most, counts.waiting);

@@ -15,10 +15,10 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// A test that waits so long waits for ever.
+/// A test that takes longer hangs.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
 
-/// Waits, but not for ever.
+/// Waits with the time limit of a test.
 fn wait<F: Future>(future: F) -> F::Output {
     block_on_for(PATIENCE, future).expect("it never ended")
 }
@@ -55,14 +55,14 @@ fn pair() -> (Endpoint, Connection, Endpoint, Connection) {
     (client, there, server, here)
 }
 
-/// Bytes that show where they belong.
+/// Bytes that depend on their position.
 fn bytes(seed: u64, count: usize) -> Vec<u8> {
     (0..count as u64)
         .map(|i| narrows_base::random::mix(seed ^ (i / 8)).to_le_bytes()[i as usize % 8])
         .collect()
 }
 
-/// Answers every stream with what it carried.
+/// Echoes every stream.
 fn echo(connection: Connection) -> std::thread::JoinHandle<Error> {
     std::thread::spawn(move || {
         wait(async {
@@ -128,7 +128,7 @@ fn tokio_and_blocking_faces_carry_the_same() {
         send.write_all(&copy).await.unwrap();
         send.shutdown().await.unwrap();
         let mut back = Vec::new();
-        // The peer closes as soon as all has arrived: that takes nothing back.
+        // The peer closes as soon as all has arrived; the data stays readable.
         there.closed().await;
         receive.read_to_end(&mut back).await.unwrap();
         assert!(back == sent, "other bytes came back");
@@ -208,7 +208,7 @@ fn messages_arrive_whole_or_not_at_all() {
     assert_eq!(wait(here.receive_message()).unwrap(), b"first");
     let refused = there.send_message(&[0; 5000], Duration::ZERO);
     assert_eq!(refused, Err(Error::MessageTooLong { most: 1400 }));
-    // Larger than every path is assumed to carry: it is found out that this one does.
+    // Larger than the assumed packet size: the sender discovers that this path carries it.
     let message = [7; 1316];
     if there.max_message_len().unwrap() < message.len() {
         let refused = there.send_message(&message, Duration::ZERO);
@@ -230,7 +230,7 @@ fn a_wrong_key_is_refused_and_shown() {
     let Error::WrongKey { wanted, found, .. } = &why else { panic!("{why}") };
     assert_eq!((*wanted, *found), (Some(other), key));
     assert!(!why.to_string().contains('\n'));
-    // Any key is learned.
+    // Any key is accepted and learned.
     let any = ConnectOptions::new(ServerKey::Any, config());
     let connection = wait(client.connect(server.local_addr(), any)).unwrap();
     assert_eq!(connection.peer_key(), Some(key));
@@ -247,7 +247,7 @@ fn only_listed_clients_are_served() {
     assert!(!connection.is_closed());
     let stranger = client();
     let connected = wait(stranger.connect(server.local_addr(), to(public)));
-    // The refusal comes instead of, or right after, the connection.
+    // The refusal arrives instead of the connection, or right after it.
     let why = match connected {
         Ok(connection) => wait(connection.closed()),
         Err(why) => why,
@@ -299,7 +299,7 @@ fn what_nobody_holds_is_closed_after_its_streams_have_arrived() {
     let sent = bytes(4, 2 << 20);
     let mut send = wait(there.open_uni()).unwrap();
     wait(send.send_all(&sent)).unwrap();
-    // Finished by being dropped; the connection has no holder then, and neither has the endpoint.
+    // Dropping finishes the stream; connection and endpoint have no handle then.
     drop((send, there, client));
     let mut receive = wait(here.accept_uni()).unwrap();
     assert!(wait(receive.receive_all(8 << 20)).unwrap() == sent);
@@ -312,7 +312,7 @@ fn who_reads_the_end_and_goes_takes_no_arrival_back() {
     let reader = std::thread::spawn(move || {
         let mut receive = wait(here.accept_uni()).unwrap();
         wait(receive.receive_all(8 << 20)).unwrap().len()
-        // Nobody holds the connection or its endpoint now.
+        // Connection and endpoint have no handle now.
     });
     drop(server);
     let mut send = wait(there.open_uni()).unwrap();

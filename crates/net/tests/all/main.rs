@@ -1,4 +1,4 @@
-//! Endpoints and the relay over real sockets. One binary: each would link all of it again.
+//! Endpoints and the relay over real sockets. One binary, because each binary links everything again.
 
 mod endpoint;
 mod probe;

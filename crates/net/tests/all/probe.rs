@@ -1,5 +1,5 @@
-//! Probes over loopback, through the relay. What they find is judged in `narrows-probe`, in simulation; here only
-//! what a busy machine cannot spoil.
+//! Probes over loopback, through the relay. `narrows-probe` tests the estimates in simulation; here only results that a
+//! busy machine cannot spoil.
 
 use narrows_base::{Duration, Rate, Spec};
 use narrows_link::{LinkConfig, LossSpec};
@@ -89,7 +89,7 @@ fn a_path_through_the_relay_is_known_and_a_second_probe_is_told_busy() {
     .unwrap();
     assert!(matches!(refused, Some(Err(ProbeError::Busy { .. }))), "{refused:?}");
     let e = &probed.estimate;
-    // A machine that is busy elsewhere adds milliseconds, and takes none away.
+    // A busy machine adds milliseconds, and never removes any.
     assert!((0.029..0.060).contains(&e.base_rtt.value), "{:?}", e.base_rtt);
     for (way, truth) in [(&e.up, 5e6), (&e.down, 2e6)] {
         assert!((0.7 * truth..1.15 * truth).contains(&way.rate.value), "{:?}", way.rate);
@@ -97,13 +97,13 @@ fn a_path_through_the_relay_is_known_and_a_second_probe_is_told_busy() {
     let loss = e.up.loss.unwrap();
     assert!(loss.share.low < 0.035 && loss.share.high > 0.025, "{loss:?}");
     assert!(e.down.loss.unwrap().share.value < 0.01, "{:?}", e.down.loss);
-    // The relay hands ECN fields on, and so does loopback.
+    // The relay and loopback preserve ECN fields.
     for way in [&e.up, &e.down] {
         assert_eq!(way.ecn.verdict(), EcnVerdict::Passes, "{:?}", way.ecn);
         assert_eq!((way.ecn.cleared, way.ecn.marked), (0, 0), "{:?}", way.ecn);
     }
     assert!(probed.seconds < 11.0, "{}", probed.seconds);
-    // Packets are as long as the schedule says, with the headers of IP and UDP.
+    // Packets have the scheduled length, including the headers of IP and UDP.
     let lengths = lengths.0.lock().unwrap();
     let of = |bytes: usize| lengths.get(&(bytes - 28)).copied().unwrap_or(0);
     assert!(of(200) >= 30, "{lengths:?}");
@@ -115,7 +115,7 @@ fn a_path_through_the_relay_is_known_and_a_second_probe_is_told_busy() {
     endpoint.close(0, "");
 }
 
-/// A client that says what it likes.
+/// A misbehaving client.
 fn stranger(server: &Endpoint, key: [u8; 32], name: &str) -> (Connection, SendStream) {
     let client = Endpoint::bind(local(), Options::client(new_key().unwrap(), config())).unwrap();
     let applications = ApplicationProtocols::new([name]).unwrap();
@@ -143,7 +143,7 @@ fn what_a_stranger_asks_for_beyond_a_probe_is_refused() {
         // 27 MB.
         Frame::Down(train(24_000, 1_080, 0)).bytes(),
         Frame::Down(train(u32::MAX, 16, 0)).bytes(),
-        // Every twenty seconds a packet, for ever.
+        // A packet every twenty seconds, forever.
         Frame::Down(train(1_000, 100, 20_000_000_000)).bytes(),
         Frame::Down(train(10, 1_500, 0)).bytes(),
         Frame::Down(train(10, 3, 0)).bytes(),

@@ -1,4 +1,4 @@
-//! The relay over loopback, judged by what it counted in its links' own time.
+//! The relay over loopback, checked by its counters in the links' own time.
 
 use narrows_base::{Duration, Rate, Spec};
 use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
@@ -16,7 +16,7 @@ fn mbit(rate: u64, delay_ms: u64) -> LinkConfig {
     LinkConfig::plain(Rate::from_bps(rate * 1_000_000), Duration::from_millis(delay_ms))
 }
 
-/// Asks again and again until the answer is yes; a test that waits for ever is stopped.
+/// Polls until `done`; a test that hangs is stopped.
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !done() {
@@ -25,7 +25,7 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// What has come at a socket: payload, from where, ECN bits.
+/// A datagram received at a socket: payload, source, ECN bits.
 type Came = (Vec<u8>, SocketAddr, u8);
 
 fn collect(socket: &Socket, clock: &Clock, into: &mut Vec<Came>) {
@@ -35,8 +35,8 @@ fn collect(socket: &Socket, clock: &Clock, into: &mut Vec<Came>) {
     }
 }
 
-/// Sends `count` datagrams of `size` bytes through a relay, a burst of ten now and then, and waits
-/// until every one of them came out or was dropped or lost.
+/// Sends `count` datagrams of `size` bytes through a relay, a burst of ten now and then, and waits until every one of
+/// them was delivered, dropped or lost.
 fn flood(link: &LinkConfig, count: u64, size: usize) -> (RelayStats, Vec<Came>) {
     let clock = Clock::new();
     let b = Socket::bind(local()).unwrap();
@@ -65,15 +65,15 @@ fn flood(link: &LinkConfig, count: u64, size: usize) -> (RelayStats, Vec<Came>) 
 
 #[test]
 fn the_rate_is_the_links_whatever_wake_ups_do() {
-    // 1500 datagrams of 1250 B on the link at 12 Mbit/s: 1.25 s. They come far faster, so the
-    // transmitter is never idle: its time in the link's clock is exact.
+    // 1500 datagrams of 1250 B on the link at 12 Mbit/s: 1.25 s. They arrive far faster, so the transmitter is never
+    // idle: its time in the link's clock is exact.
     let (stats, came) = flood(&mbit(12, 5), 1500, 1222);
     let s = stats.there;
     assert_eq!((s.offered_packets, s.offered_bytes), (1500, 1500 * 1250));
     assert_eq!((s.delivered_packets, s.dropped, s.lost), (1500, 0, 0));
     let rate = (s.served_bytes * 8) as f64 / (s.last_s - s.first_s);
     assert!((rate / 12e6 - 1.0).abs() < 0.02, "{rate}");
-    // In order, with their ECN bits, and nothing else.
+    // In order, with their ECN bits, and no other datagrams.
     for (n, (bytes, _, ecn)) in came.iter().enumerate() {
         assert_eq!((bytes.len(), &bytes[..8]), (1222, &(n as u64).to_le_bytes()[..]));
         assert_eq!(*ecn, (n % 4) as u8);
@@ -101,7 +101,7 @@ fn a_full_queue_drops_and_its_room_bounds_the_wait() {
     let (stats, _) = flood(&LinkConfig { queue, ..mbit(8, 0) }, 600, 972);
     let s = stats.there;
     assert!(s.dropped > 0);
-    // Ten packets of 1 ms wait before one, and the rest of the one in transmission.
+    // Ten packets of 1 ms in front, and the rest of the one in transmission.
     assert!(s.longest_wait_s <= 0.011 + 1e-9, "{}", s.longest_wait_s);
 }
 
@@ -111,7 +111,7 @@ fn managed_queues_mark_what_understands_it() {
     let queue = QueueConfig { limit: QueueLimit::Packets(1000), aqm };
     let (stats, came) = flood(&LinkConfig { queue, ..mbit(10, 0) }, 1000, 1222);
     assert!(stats.there.marked > 0);
-    // Of four datagrams one was marked at its sender.
+    // One of four datagrams was marked at its sender.
     let ce = came.iter().filter(|c| c.2 == 3).count() as u64;
     let sent = came.iter().filter(|c| u64::from_le_bytes(c.0[..8].try_into().unwrap()) % 4 == 3);
     assert!(ce > sent.count() as u64);
@@ -244,7 +244,7 @@ fn a_wait_ends_when_somebody_wakes() {
         scope.spawn(|| waker.wake());
         wait([Interest { socket: &socket, room: false }].into_iter(), &waker, begin, far).unwrap();
     });
-    // Whether it came before or during the wait, it ended it; the next wait is a new one.
+    // A wake-up before or during the wait ends it; the next wait is a new one.
     assert!(clock.now() < far);
     let soon = clock.now() + Duration::from_millis(3);
     wait([Interest { socket: &socket, room: false }].into_iter(), &waker, clock.now(), soon)

@@ -10,7 +10,7 @@ use narrows_transport::{Preset, Protocol};
 use std::future::Future;
 use std::net::SocketAddr;
 
-/// A test that waits so long waits for ever.
+/// A test that takes longer hangs.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
 /// Places of the server.
 const PLACES: usize = 24;
@@ -31,7 +31,7 @@ fn client() -> Endpoint {
     Endpoint::bind(local(), Options::client(new_key().unwrap(), config())).unwrap()
 }
 
-/// A server that answers every stream with what it carried, and keeps what connects.
+/// A server that echoes every stream, and keeps all connections.
 fn echo() -> (Endpoint, SocketAddr, ConnectOptions) {
     let key = new_key().unwrap();
     let public = *key.public();
@@ -55,7 +55,7 @@ fn echo() -> (Endpoint, SocketAddr, ConnectOptions) {
     (server, address, ConnectOptions::new(ServerKey::Is(public), config()))
 }
 
-/// Sends bytes to and fro.
+/// Sends bytes in both directions.
 fn exchange(connection: &Connection, bytes: usize) -> Result<(), Error> {
     wait(async {
         let (mut send, mut receive) = connection.open_bi().await?;
@@ -67,9 +67,8 @@ fn exchange(connection: &Connection, bytes: usize) -> Result<(), Error> {
     })
 }
 
-/// Three times as many connections as there are places, from the address of everybody here, each with a
-/// key of its own. Who moves data does not notice, a newcomer behind the same address gets in and is
-/// served, and those that give way are told.
+/// Three times as many connections as places, from one address, each with a key of its own. Connections that move data
+/// stay, a newcomer from the same address is served, and those that give way get an error.
 #[test]
 fn idle_connections_give_way_and_are_told_and_others_are_served() {
     let (server, address, to) = echo();
@@ -90,7 +89,7 @@ fn idle_connections_give_way_and_are_told_and_others_are_served() {
     let newcomer = wait(newcomer.connect(address, to)).unwrap();
     exchange(&newcomer, 100_000).unwrap();
     exchange(&talker, 100_000).unwrap();
-    // The network has half of the places, and two of these talk.
+    // The network has half of the places, and two of its connections move data.
     let gone = idle.len() - (PLACES / 2 - 2);
     for (_, connection) in idle.iter().take(gone) {
         assert_eq!(wait(connection.closed()), Error::Busy { address });
@@ -114,7 +113,7 @@ impl Controller for Faulty {
 
 #[test]
 fn a_controller_that_panics_ends_its_connection_and_not_the_endpoint() {
-    // Not on this test's terminal.
+    // Keep the panic off this test's output.
     std::panic::set_hook(Box::new(|_| {}));
     let (_server, address, to) = echo();
     let endpoint = client();
@@ -134,7 +133,7 @@ fn a_controller_that_panics_ends_its_connection_and_not_the_endpoint() {
     let _ = std::panic::take_hook();
 }
 
-/// A server without room says so; without this it would be "no answer".
+/// A full server answers BUSY; otherwise the client would report "no answer".
 #[test]
 fn a_client_that_finds_no_room_is_told_that_the_server_is_busy() {
     let key = new_key().unwrap();

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-/// A test that waits so long waits for ever.
+/// A test that takes longer hangs.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
 
 fn runtime() -> Runtime {
@@ -46,7 +46,7 @@ async fn pair() -> (Endpoint, Connection, Endpoint, Connection) {
     (client, there, server, here)
 }
 
-/// Answers every stream with what it carried, until the connection is over.
+/// Echoes every stream, until the connection is over.
 async fn echo(connection: Connection) -> Error {
     loop {
         let (mut send, mut receive) = match connection.accept_bi().await {
@@ -66,8 +66,8 @@ async fn request(connection: &Connection, data: &[u8]) -> Vec<u8> {
     soon(receive.receive_all(64 << 20)).await.unwrap()
 }
 
-/// The answer to whatever came leaves in the datagram that reports it, and data with its end: a request and its
-/// answer are two datagrams, whether a task asks or the runtime's outermost future.
+/// An answer leaves in the datagram that acknowledges the request, and data with its end: a request and its answer are
+/// two datagrams, for a task and for the runtime's outermost future.
 #[test]
 fn a_small_request_is_one_datagram_and_so_is_its_answer() {
     const REQUESTS: u64 = 400;
@@ -88,7 +88,7 @@ fn a_small_request_is_one_datagram_and_so_is_its_answer() {
         task.await.unwrap();
         let asked = there.stats().datagrams_sent - before.0;
         let answered = here.stats().datagrams_sent - before.1;
-        // Probes of the path's MTU, and of a machine that is too busy, come on top.
+        // Additionally there are MTU probes, and PTO probes of a machine that is too busy.
         assert!(asked < REQUESTS * 11 / 10, "{asked} datagrams of the client");
         assert!(answered < REQUESTS * 11 / 10, "{answered} datagrams of the server");
         there.close(300, "thanks");
@@ -118,7 +118,7 @@ fn without_a_runtime_there_is_no_task() {
     assert!(!why.to_string().contains('\n'));
 }
 
-/// Where nothing is said, the runtime in which an endpoint is bound drives it, if there is one.
+/// By default, the runtime in which an endpoint is bound drives it, if there is one.
 #[test]
 fn an_endpoint_that_is_bound_in_a_runtime_is_a_task_of_it() {
     let bind = |driver: Option<Driver>| {
@@ -140,8 +140,7 @@ fn an_endpoint_that_is_bound_in_a_runtime_is_a_task_of_it() {
     });
 }
 
-/// Of tasks that wait for messages as many are woken as there are, and whoever is woken and does not come leaves its
-/// message to the next.
+/// As many waiting tasks are woken as there are messages; a woken task that is dropped leaves its message to the next.
 #[test]
 fn a_message_whose_receiver_gave_up_goes_to_the_next_one() {
     runtime().block_on(async {
@@ -179,8 +178,8 @@ fn a_message_whose_receiver_gave_up_goes_to_the_next_one() {
     });
 }
 
-/// The peer of an endpoint that is shut down or left by the only thread of its runtime learns of it, although
-/// that thread runs no task meanwhile.
+/// If the only thread of a runtime shuts down or leaves an endpoint, its peer is informed, although that thread runs no
+/// task meanwhile.
 #[test]
 fn an_endpoint_that_is_shut_down_in_its_runtime_says_so() {
     for how in [Endpoint::shut_down, Endpoint::leave] {
@@ -209,7 +208,7 @@ fn an_endpoint_that_is_shut_down_in_its_runtime_says_so() {
     }
 }
 
-/// Closing can be awaited, and what waits in a runtime that ends is told so.
+/// Closing can be awaited, and tasks that wait in a runtime that ends get an error.
 #[test]
 fn a_closed_endpoint_and_one_whose_runtime_ended_are_over() {
     let runtime = runtime();
@@ -253,8 +252,8 @@ fn an_application_protocol_is_agreed_or_the_client_learns_both_lists() {
     });
 }
 
-/// The client goes on from another socket: both directions work at once, whoever speaks first, and the server knows
-/// the new address.
+/// The client continues from another socket: both directions work at once, whichever end sends first, and the server
+/// has the new address.
 #[test]
 fn connections_go_on_from_another_socket() {
     for driver in [Driver::Tokio, Driver::Thread] {
@@ -275,7 +274,7 @@ fn connections_go_on_from_another_socket() {
                 let before = client.local_addr();
                 client.rebind(std::net::UdpSocket::bind(at).unwrap()).unwrap();
                 assert_ne!(client.local_addr(), before);
-                // The server speaks first: without a packet of the client's it would not know where to.
+                // The server sends first: without a packet from the client it would not have the new address.
                 soon(async {
                     while here.remote() != Some(client.local_addr()) {
                         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
@@ -295,7 +294,7 @@ fn connections_go_on_from_another_socket() {
     }
 }
 
-/// What an application keeps, and what it gave back.
+/// Tokens that the application keeps, and those it returned.
 #[derive(Clone, Debug, Default)]
 struct Kept(Arc<Mutex<Tokens>>);
 
@@ -317,8 +316,8 @@ impl TokenStore for Kept {
     }
 }
 
-/// An application's own store gets every server's token and is asked for it at the next connection, which another
-/// endpoint of the same address may make.
+/// An application's own store gets every server's token and is asked for it at the next connection, also of another
+/// endpoint with the same address.
 #[test]
 fn address_tokens_are_kept_where_the_application_says() {
     runtime().block_on(async {
@@ -344,8 +343,8 @@ fn address_tokens_are_kept_where_the_application_says() {
     });
 }
 
-/// A request that may be done twice leaves with the first packet to a server that is known and accepts that; both
-/// applications can ask. A server that does not gets it after the handshake, on the same stream.
+/// A repeatable request leaves with the first packet to a known server that accepts early data; both applications can
+/// query that. Another server gets it after the handshake, on the same stream.
 #[test]
 fn early_data_are_a_request_without_a_handshake() {
     runtime().block_on(async {

@@ -7,7 +7,7 @@ use narrows_lab::stats::estimate;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Ours, in the order of the reference's columns; the window is taken from the series.
+/// The simulator's results, in the order of the reference's columns; the window is from the series.
 const MEASURES: [&str; 5] =
     ["goodput_bps", "retransmissions", "timeouts", "rtt_s_mean", "queue_packets_mean"];
 const SEEDS: u64 = 10;

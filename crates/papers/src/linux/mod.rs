@@ -1,8 +1,8 @@
-//! Beside the Linux kernel: what its TCP did in virtual time (`experiments/linux/reference.json`), our runs in preset `linux`
-//! and in preset `rfc`, and how far apart.
+//! Comparison with the Linux kernel: results of its TCP in virtual time (`experiments/linux/reference.json`), results
+//! of the simulator with presets `linux` and `rfc`, and their difference.
 //!
-//! Goodput must agree within 5% or the joint 95% interval of the means, completion times within 10% or theirs, shares
-//! beside others within 0.05. What does not is named.
+//! Goodput must agree within 5% or the joint 95% interval of the means, completion times within 10% or their joint
+//! interval, shares beside other flows within 0.05. Rows outside these limits are named.
 
 mod cells;
 mod reference;
@@ -40,7 +40,7 @@ pub fn section(folder: &Path, jobs: usize) -> Result<String, String> {
     Ok(out)
 }
 
-/// What one run of ours gave, by the names of measures.
+/// Results of one simulation, by the names of measures.
 fn run(
     (folder, file): (&Path, &str),
     link: &Link,

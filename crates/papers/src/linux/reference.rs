@@ -28,7 +28,7 @@ pub struct Link {
 #[derive(Deserialize, Debug)]
 pub struct Cell {
     pub link: String,
-    /// The kernel's name of the algorithm, and ours.
+    /// Names of the algorithm: the kernel's, and the simulator's.
     pub kernel: String,
     pub ours: String,
     pub loss: String,

@@ -1,4 +1,4 @@
-//! Two flows on one link: whose it is, their windows, and the queue.
+//! Two flows on one link: their shares, their windows, and the queue.
 
 use super::reference::{Link, Reference, SHARE_COLUMNS, Share};
 use super::{PRESETS, mean, over_time, verdict};

@@ -26,7 +26,7 @@ impl Page {
             let result = narrows_sim::run(&network, &mut |_| true).map_err(|e| e.to_string())?;
             let flows = &result.groups[0].flows;
             let sum = |f: fn(&narrows_sim::FlowResult) -> u64| flows.iter().map(f).sum::<u64>();
-            // ns-2 counts what its senders have seen acknowledged.
+            // ns-2 counts the packets whose acknowledgements its senders have received.
             Ok([sum(|f| f.acknowledged), sum(|f| f.sent_packets), sum(|f| f.retransmissions)])
         })?;
         let mut notes = Vec::new();

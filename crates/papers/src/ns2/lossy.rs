@@ -56,7 +56,7 @@ impl Page {
         let plans: Vec<Plan> = (rows.iter())
             .map(|r| plan(folder, &file, &[("link.bottleneck.loss", &r.p)]))
             .collect::<Result<_, _>>()?;
-        // Every row has as many seeds as its plan; nothing is random without loss.
+        // Every row has as many seeds as its plan; runs without loss are deterministic.
         let seeds = |i: usize| if rows[i].p == "0" { 1 } else { plans[i].scenario.seeds as usize };
         let tasks: Vec<(usize, u64)> =
             (0..rows.len()).flat_map(|i| (0..seeds(i)).map(move |s| (i, s as u64))).collect();

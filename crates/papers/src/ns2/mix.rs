@@ -10,11 +10,11 @@ use narrows_report::figure::{Figure, lines};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// TCP's share may differ by so much, or by the joint interval if that is more.
+/// Accepted difference of TCP's share, or the joint interval if that is larger.
 const NEAR: f64 = 0.05;
 
 impl Page {
-    /// The section's text goes to the page; the figure is returned.
+    /// Adds the section's text to the page, and returns the figure.
     pub(super) fn mix(&mut self, folder: &Path, mix: &Mix, jobs: usize) -> Result<String, String> {
         let ours = [mix.ours.as_str(), mix.beside.as_str()];
         let _ = write!(
@@ -78,7 +78,7 @@ fn measure(
     };
     let plans = rows.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
     let mut tasks = Vec::new();
-    // The longest first: a thread that gets one of them last would keep the others waiting.
+    // The longest first, so that no thread begins one of them last.
     for (i, plan) in plans.iter().enumerate().rev() {
         for (k, protocol) in ours.iter().enumerate() {
             let variant = variant(plan, protocol)?;
@@ -88,7 +88,7 @@ fn measure(
     }
     let taken = parallel(tasks.len(), jobs, |t| {
         let (i, _, variant, seed) = tasks[t];
-        // Of the media group: what the others' departures, TCP's, are of all.
+        // For the media group, theta is the other flows' (TCP's) share of all departures.
         Ok(Sample::take(&plans[i], variant, seed)?.measure(Some("tfrc"), "theta"))
     })?;
     let of = |i: usize, k: usize| {

@@ -1,8 +1,9 @@
-//! Comparison with ns-2: the reference measurements in `experiments/ns2/`, our runs, and their difference.
+//! Comparison with ns-2: the reference measurements in `experiments/ns2/`, the simulator's results, and their
+//! difference.
 //!
-//! Goodput must agree within 2% where nothing is random; where loss is random, means must agree within their joint 95%
-//! interval or within 5%, and TCP's share beside TFRC within 0.05. Whatever does not is explained in the reference
-//! file, and an explanation of something that agrees is an error.
+//! Without random draws, goodput must agree within 2%. With random loss, means must agree within their joint 95%
+//! interval or within 5%, and TCP's share beside TFRC within 0.05. The reference file must explain each difference
+//! beyond that, and an explanation of an agreeing result is an error.
 
 mod dumbbells;
 mod lossy;
@@ -18,7 +19,7 @@ use reference::{Reference, Why};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What is written about ns-2.
+/// The part of the page about ns-2.
 pub struct Section {
     /// The page's section.
     pub text: String,
@@ -52,7 +53,7 @@ pub fn section(folder: &Path, jobs: usize) -> Result<Section, String> {
     if page.faults.is_empty() {
         return Ok(Section { text: page.out, figure });
     }
-    // The tables tell more than the faults.
+    // The tables have more detail than the faults.
     Err(format!("{}\n{}", page.out, page.faults.join("\n")))
 }
 
@@ -64,7 +65,7 @@ struct Page {
 }
 
 impl Page {
-    /// A row's verdict; an explanation goes to `notes`.
+    /// Checks a row; an explanation goes to `notes`.
     fn verdict(
         &mut self,
         agrees: bool,
@@ -86,7 +87,7 @@ impl Page {
                 format!("differs ({})", n + 1)
             }
             None => {
-                self.faults.push(format!("{table} {variant} {at}: differs and nobody says why"));
+                self.faults.push(format!("{table} {variant} {at}: differs without a reason"));
                 "differs".into()
             }
         }
@@ -100,7 +101,7 @@ impl Page {
     }
 }
 
-/// ns-2 counts packet 0, the SYN's stand-in, as one packet of goodput: its share of the capacity in bit/s.
+/// ns-2 counts packet 0, which stands for the SYN, as one packet of goodput: its share of the capacity in bit/s.
 fn first_packet(seconds: f64, capacity: f64) -> f64 {
     8000.0 / seconds / capacity
 }
@@ -120,7 +121,7 @@ fn share(x: Estimate) -> String {
     x.ci95.map_or_else(|| format!("{:.4}", x.mean), |half| format!("{:.4} ± {half:.4}", x.mean))
 }
 
-/// Half of the 95% interval of a mean over so many seeds.
+/// Half of the 95% interval of a mean over `seeds` seeds.
 fn half(sd: f64, seeds: u32) -> f64 {
     student_t975(seeds.saturating_sub(1) as usize) * sd / f64::from(seeds).sqrt()
 }

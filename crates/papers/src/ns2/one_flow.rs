@@ -1,4 +1,4 @@
-//! N1: one flow, nothing random.
+//! N1: one flow, without random draws.
 
 use super::reference::OneFlow;
 use super::{Page, first_packet, plan, variant};

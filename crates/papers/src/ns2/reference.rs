@@ -13,12 +13,12 @@ pub struct Reference {
     pub n3: Vec<Lossy>,
     pub n4: Mix,
     pub dumbbells: Vec<Dumbbell>,
-    /// What is not to be compared: what depends on the order of simultaneous events.
+    /// Results that depend on the order of simultaneous events, and so are not compared.
     pub ties: String,
     pub why: Vec<Why>,
 }
 
-/// One flow, nothing random.
+/// One flow, without random draws.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OneFlow {
@@ -51,9 +51,9 @@ pub struct Lossy {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
-    /// Of each kind, and so many TCP flows the other way.
+    /// Number of flows of each kind, and of TCP flows in the reverse direction.
     pub flows: u32,
-    /// The TCP that is judged, and the one beside it.
+    /// The TCP that is compared, and the one beside it.
     pub ours: String,
     pub beside: String,
     pub rows: Vec<MixRow>,

@@ -1,29 +1,30 @@
-//! How far an estimate is from the links that it is of.
+//! Distance of an estimate from the true properties of the links.
 
 use crate::probe::{Estimate, WayEstimate};
 use crate::statistics::Interval;
 use narrows_link::{LinkConfig, QueueLimit};
 
-/// Losses are to be known to a fifth where so many packets were counted, unless they come in bursts.
+/// With this many counted packets, the loss rate must be within a fifth of the truth, unless losses come in bursts.
 pub const ENOUGH: u32 = 10_000;
 
 /// One estimated value beside the truth.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Judged {
-    /// Of what: `rate`, `rtt`, `loss`, `policer`, `buffer`.
+    /// The quantity: `rate`, `rtt`, `loss`, `policer`, `buffer`.
     pub what: &'static str,
-    /// As it is.
+    /// The true value.
     pub truth: f64,
     /// As it was estimated.
     pub found: Interval,
-    /// Whether it is as near as it is to be; a value that is only to be known to an interval always is.
+    /// Whether the estimate is within the required distance of the truth. Always true for a value that is estimated
+    /// only as an interval.
     pub near: bool,
-    /// Whether the interval holds the truth.
+    /// Whether the truth lies in the interval.
     pub held: bool,
 }
 
-/// All that can be judged. Rates in bits per second, times in seconds, a buffer in packets; `loss` is what the links
-/// lose on average, each way.
+/// Compares the estimates with the links. Rates in bits per second, times in seconds, a buffer in packets; `loss` is
+/// the links' mean loss rate in each direction.
 pub fn judge([up, down]: [&LinkConfig; 2], loss: [f64; 2], estimate: &Estimate) -> Vec<Judged> {
     let rtt = up.delay.as_secs_f64() + down.delay.as_secs_f64();
     let mut out = Vec::new();
@@ -50,7 +51,7 @@ fn judge_way(out: &mut Vec<Judged>, link: &LinkConfig, lost: f64, way: &WayEstim
     if let Some(loss) = &way.loss {
         let truth = lost;
         let off = (loss.share.value - truth).abs();
-        // Losses in bursts are so many fewer independent ones.
+        // Losses in bursts count as fewer independent ones.
         let few = loss.packets < ENOUGH || loss.burst.is_some();
         let near = few || off <= (0.2 * truth).max(0.002);
         let held = loss.share.holds(truth);

@@ -1,11 +1,11 @@
-//! Twelve links on which the estimates are judged.
+//! Twelve links for tests of the estimates.
 
-/// A link.
+/// A link with a known truth.
 #[derive(Clone, Copy, Debug)]
 pub struct JudgedLink {
     /// In short.
     pub name: &'static str,
-    /// Its specification.
+    /// Text of `--link`.
     pub link: &'static str,
     /// The shares of packets that it loses there and back, on average.
     pub loss: [f64; 2],

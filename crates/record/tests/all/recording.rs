@@ -10,8 +10,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Counts what a capture of one end holds, by kind of packet (handshake or data): datagrams, payload bytes.
-/// There is one interface, and times do not run backwards.
+/// Counts datagrams and payload bytes in a capture of one end, by kind of packet (handshake or data). There is one
+/// interface, and times do not run backwards.
 pub fn captured(file: &[u8]) -> [(u64, u64); 2] {
     let (mut out, mut interfaces, mut before) = ([(0, 0); 2], 0, 0);
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
@@ -45,7 +45,7 @@ fn records(path: &Path) -> Vec<Value> {
     records
 }
 
-/// What the captures of both ends hold: the client's, the server's. Each names its interface after its end.
+/// Counts of both captures: the client's, the server's. Each names its interface after its end.
 fn captures(folder: &Path) -> [[(u64, u64); 2]; 2] {
     let files = ["packets.pcapng", "packets-client.pcapng", "packets-server.pcapng"];
     let read = |name: &&str| std::fs::read(folder.join(name)).ok();
@@ -61,7 +61,7 @@ fn named<'a>(events: &'a [Value], name: &'a str) -> impl Iterator<Item = &'a Val
     events.iter().filter(move |e| e["name"] == name)
 }
 
-/// So many bytes upwards over so many connections.
+/// `bytes` bytes from client to server over `connections` connections.
 pub fn speed(bytes: u64, connections: usize, recorder: Arc<Recorder>) -> Speed {
     Speed {
         protocol: Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap(),
@@ -131,7 +131,7 @@ fn a_recording_has_every_packet_that_the_figures_count() {
     }
     assert_eq!(recording.datagrams, datagrams);
 
-    // The figures agree with it, but for what a connection sends to say that it is over.
+    // The figures agree with it, except for the packets by which a connection closes.
     for (number, figures) in recording.figures.iter().enumerate() {
         let events = records(&folder.join(format!("connection-{}.sqlog", number + 1)));
         let client = events[0]["trace"]["vantage_point"]["type"] == "client";
@@ -142,9 +142,9 @@ fn a_recording_has_every_packet_that_the_figures_count() {
             lengths.sum::<u64>()
         };
         assert_eq!(figures.bytes_sent, bytes("transport:packet_sent"));
-        // What comes between the application's close and the endpoint's next look is not opened.
+        // Packets that arrive between the application's close and the endpoint's next run are not opened.
         assert!(figures.bytes_received <= bytes("transport:packet_received"));
-        // The request is 17 bytes. A client that was told the end closes before every report came.
+        // The request is 17 bytes. A client closes after the last tally, before every report has arrived.
         if client {
             assert!(figures.bytes_arrived <= 2_000_017, "{figures:?}");
         } else {

@@ -1,4 +1,4 @@
-//! A relay's recording, beside what the relay counted; and all captures beside what tshark makes of them.
+//! A relay's recording, compared with the relay's counts; and all captures, compared with tshark's output.
 
 use super::recording::{captured, speed};
 use narrows_base::{Duration, Rate};
@@ -19,8 +19,8 @@ fn about(ways: &[&str]) -> About {
     }
 }
 
-/// What tshark says of every packet: interface, and whether the checksums of IP and UDP are good;
-/// `None`, and why, where there is no tshark.
+/// tshark's output for every packet: interface, and whether the checksums of IP and UDP are good; `None` after a
+/// message if tshark is not installed.
 fn tshark(capture: &Path) -> Option<Vec<String>> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"]);
@@ -37,9 +37,9 @@ fn tshark(capture: &Path) -> Option<Vec<String>> {
     Some(String::from_utf8_lossy(&out.stdout).lines().map(str::to_string).collect())
 }
 
-/// How many packets tcpdump reads, that is libpcap; `None`, and why, where there is no tcpdump.
+/// Number of packets that tcpdump (libpcap) reads; `None` after a message if tcpdump is not installed.
 fn tcpdump(capture: &Path) -> Option<u64> {
-    // Without a user to become: it may not read the folder of this one.
+    // Without a change of user: tcpdump's own user may not read this folder.
     let out = match Command::new("tcpdump").args(["-Z", "root", "-nr"]).arg(capture).output() {
         Ok(out) => out,
         Err(e) => {
@@ -51,7 +51,7 @@ fn tcpdump(capture: &Path) -> Option<u64> {
     Some(String::from_utf8_lossy(&out.stdout).lines().filter(|l| l.contains(" IP")).count() as u64)
 }
 
-/// Every packet of the captures is whole and of its end; there are so many in all.
+/// Every packet of the captures is complete and belongs to its end; there are `datagrams` in all.
 fn opens(folder: &Path, ends: &[&str; 2], datagrams: u64) {
     let files = [folder.join("packets.pcapng"), folder.join(format!("packets-{}.pcapng", ends[1]))];
     if let Some(read) = files.iter().map(|file| tcpdump(file)).sum::<Option<u64>>() {
@@ -84,7 +84,7 @@ fn a_relays_recording_has_what_came_and_what_went_on_both_sides() {
     let (_, from) = server.recv_from(&mut buffer).unwrap();
     server.send_to(&[7; 100], from).unwrap();
     client.recv_from(&mut buffer).unwrap();
-    // All is over when nothing more is on the links.
+    // The relay is done when its links are empty.
     let begun = std::time::Instant::now();
     while {
         let s = relay.stats().there;
@@ -98,7 +98,7 @@ fn a_relays_recording_has_what_came_and_what_went_on_both_sides() {
     let gone = stats.there.delivered_packets;
     assert!((20..80).contains(&gone), "{stats:?}");
 
-    // 100 came, what was not lost went on; one came back.
+    // 100 arrived; those that were not lost went on; one returned.
     assert_eq!(recording.datagrams, 100 + gone + 2);
     let of = |name: &str| {
         let capture = captured(&std::fs::read(folder.join(name)).unwrap());
@@ -139,7 +139,7 @@ fn tcpdump_and_tshark_open_the_captures_of_both_ends_of_a_connection() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A received packet is told when it was read, though its time is when it came.
+/// A received packet is reported when it is read, but its time is that of its arrival.
 #[test]
 fn packets_told_out_of_order_are_recorded_in_the_order_of_their_times() {
     let folder = std::env::temp_dir().join(format!("narrows-record-order-{}", std::process::id()));
@@ -159,7 +159,7 @@ fn packets_told_out_of_order_are_recorded_in_the_order_of_their_times() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// What somebody planted in the folder is not written through.
+/// A link that another user planted in the folder is not followed.
 #[cfg(unix)]
 #[test]
 fn a_recording_writes_through_no_link() {

@@ -76,13 +76,13 @@ impl Scale {
         Scale { log: true, low, high, ticks, decimals: 0 }
     }
 
-    /// The coordinate of a value; `None` if it has none.
+    /// The coordinate of a value; `None` if it is not finite, or not positive on a logarithmic axis.
     pub fn at(&self, value: f64) -> Option<f64> {
         let coordinate = if self.log { value.log10() } else { value };
         coordinate.is_finite().then_some(coordinate)
     }
 
-    /// What stands at a tick.
+    /// Text at a tick.
     pub fn label(&self, coordinate: f64) -> String {
         if self.log {
             let exponent = coordinate.floor();
@@ -108,7 +108,7 @@ impl Scale {
     }
 }
 
-/// Plotters takes the coordinates, the ticks and their labels from here.
+/// Plotters reads the coordinates, the ticks and their labels from here.
 impl Ranged for Scale {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;

@@ -68,7 +68,7 @@ pub(super) fn svg(figure: &Figure) -> String {
     shown(&out, figure, (width, height))
 }
 
-/// Shows the drawing at its size in pixels, and says in words what it is.
+/// Shows the drawing at its size in pixels, with a description as text.
 fn shown(drawing: &str, figure: &Figure, (width, height): (i32, i32)) -> String {
     let escape = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let titles: Vec<&str> = figure.panels.iter().map(|p| p.title.as_str()).collect();
@@ -85,11 +85,11 @@ fn shown(drawing: &str, figure: &Figure, (width, height): (i32, i32)) -> String 
         dark_style()
     );
     out.push_str(body);
-    // Names in it may be those of a file.
+    // Names in it may come from a file.
     narrows_base::text::escaped_lines(&out).into_owned()
 }
 
-/// Colours for readers whose system is dark; programs that know no style sheets draw it light.
+/// Colours for systems in dark mode. Viewers without support for style sheets draw the light colours.
 fn dark_style() -> String {
     let palette = palette::LIGHT.iter().zip(palette::DARK);
     let palette = palette.map(|(light, dark)| (light.to_uppercase(), dark));

@@ -21,7 +21,7 @@ pub(super) struct Colours(Vec<String>);
 
 impl Colours {
     pub fn of(figure: &Figure) -> Self {
-        // Bars have the first colour; what marks them must not.
+        // Bars have the first colour, so their marks must have a different one.
         let only_bars = figure.panels.iter().all(|p| p.kind == Kind::Bars);
         let mut names = if only_bars { vec![String::new()] } else { Vec::new() };
         for panel in &figure.panels {
@@ -41,7 +41,7 @@ impl Colours {
     }
 }
 
-/// The keys of a panel, each name once per look.
+/// The keys of a panel, without repetition.
 pub(super) fn keys(panel: &Panel, colours: &Colours) -> Vec<Key> {
     let series = panel.series.iter().map(|s| (&s.name, s.look));
     let marks = panel.marks.iter().map(|m| (&m.0, Look::Points));
@@ -59,14 +59,14 @@ pub(super) fn keys(panel: &Panel, colours: &Colours) -> Vec<Key> {
     keys
 }
 
-/// The keys of all panels if they are the same and stand once for the whole figure.
+/// The keys of all panels, if they are the same and are drawn once for the whole figure.
 pub(super) fn common(figure: &Figure, colours: &Colours) -> Option<Vec<Key>> {
     let mut all = figure.panels.iter().map(|p| keys(p, colours));
     let first = all.next()?;
     (figure.panels.len() > 1 && !first.is_empty() && all.all(|k| k == first)).then_some(first)
 }
 
-/// Where each key stands, in a width in pixels, and the height of all lines.
+/// Position of each key, in a width in pixels, and the height of all lines.
 fn places(keys: &[Key], width: i32) -> (Vec<(i32, i32)>, i32) {
     let (mut x, mut y) = (0, 0);
     let mut places = Vec::new();

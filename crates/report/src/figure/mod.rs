@@ -52,7 +52,7 @@ impl Figure {
         self
     }
 
-    /// How many panels stand in a row: 1 for one panel, else 2 if nothing is said.
+    /// Number of panels in a row. Default: 1 for one panel, else 2.
     pub fn columns(mut self, columns: usize) -> Self {
         self.columns = Some(columns.max(1));
         self
@@ -76,14 +76,14 @@ impl Figure {
     }
 }
 
-/// What a panel shows.
+/// Kind of a panel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Lines,
     Bars,
 }
 
-/// One pair of axes and what is drawn on it.
+/// One pair of axes with its contents.
 #[derive(Clone, Debug)]
 pub struct Panel {
     kind: Kind,
@@ -95,7 +95,7 @@ pub struct Panel {
     marks: Vec<(String, String, f64)>,
 }
 
-/// An axis: what it shows, in which unit and range.
+/// An axis: label, unit and range.
 #[derive(Clone, Debug, Default)]
 struct Axis {
     label: String,
@@ -142,13 +142,13 @@ impl Panel {
         Panel { kind, title, x, y, series: Vec::new(), bars: Vec::new(), marks: Vec::new() }
     }
 
-    /// What the x axis shows; the unit may be empty.
+    /// Label of the x axis; the unit may be empty.
     pub fn x(mut self, label: &str, unit: &str) -> Self {
         self.x.label = labelled(label, unit);
         self
     }
 
-    /// What the y axis shows; the unit may be empty.
+    /// Label of the y axis; the unit may be empty.
     pub fn y(mut self, label: &str, unit: &str) -> Self {
         self.y.label = labelled(label, unit);
         self
@@ -193,7 +193,7 @@ impl Panel {
         self.series(name.into(), Look::Points, points)
     }
 
-    /// A band of `(x, low, high)` behind the lines, such as what is expected.
+    /// A band of `(x, low, high)` behind the lines, such as an expected range.
     pub fn band(mut self, name: impl Into<String>, points: Vec<(f64, f64, f64)>) -> Self {
         self.series.push(Series { name: name.into(), look: Look::Band, points });
         self

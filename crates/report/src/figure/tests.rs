@@ -71,7 +71,7 @@ fn a_figure_is_well_formed_and_small() {
     assert!(svg.len() < 200_000, "{} bytes", svg.len());
 }
 
-/// In a dark page a picture with a white ground, or with black words on none, cannot be read.
+/// On a dark page, a picture with a white ground, or with black text without a ground, is unreadable.
 #[test]
 fn every_colour_has_one_for_dark_pages() {
     let svg = example().svg();

@@ -1,4 +1,4 @@
-//! What the page's charts show, as compact JSON for `page.js`.
+//! Data of the page's charts, as compact JSON for `page.js`.
 //!
 //! ```text
 //! { light, dark: colours, end, warmup: seconds,
@@ -154,7 +154,7 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
     let limit = finite(outcome.capacity_bps) * units.rate.1;
     let limit = (limit > 0.0 && !links.is_empty()).then_some(("capacity", limit));
 
-    // Of recordings: what controllers show has a panel of its own.
+    // For recordings: the controller's variables have a panel of their own.
     let mut watched: Vec<Panel> = Vec::new();
     let mut times = Times::default();
     let mut panels = [
@@ -228,7 +228,14 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
         let [.., fairness] = &mut panels;
         let solid = |i| (i, Style::Solid);
         fairness.line(&mut times, group, "jain", "Jain's index".into(), solid(0), 1.0);
-        fairness.line(&mut times, group, "theta", "theta, others' part".into(), solid(1), 1.0);
+        fairness.line(
+            &mut times,
+            group,
+            "theta",
+            "theta, share of the other flows".into(),
+            solid(1),
+            1.0,
+        );
     }
 
     out.push_str("{\"name\":");
@@ -241,8 +248,8 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
     out.push('}');
 }
 
-/// Columns of a recorded flow that have a panel of their own, and its title: the pacing rate, and
-/// what the controller shows.
+/// Columns of a recorded flow that have a panel of their own, and its title: the pacing rate, and the controller's
+/// variables.
 fn recorded(flow: &Table) -> impl Iterator<Item = (&'static str, &'static str)> + '_ {
     const ELSEWHERE: [&str; 8] = [
         "cwnd",
@@ -255,7 +262,7 @@ fn recorded(flow: &Table) -> impl Iterator<Item = (&'static str, &'static str)> 
         "retransmissions",
     ];
     let names = flow.columns.iter().map(|c| c.0).filter(|c| !ELSEWHERE.contains(c));
-    // The panel's axis says the unit.
+    // The unit stands on the panel's axis.
     let bare = |c: &'static str| c.strip_suffix("_bps").or(c.strip_suffix("_s")).unwrap_or(c);
     names
         .take(MAX_WATCHED)

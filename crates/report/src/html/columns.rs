@@ -3,7 +3,7 @@
 use narrows_lab::measure::{MEASURES, Measure};
 use narrows_lab::outcome::{Estimate, Outcome};
 
-/// The measures of the table before "all measures" is asked for, in this order.
+/// The measures of the table before "all measures" is selected, in this order.
 const FIRST: [&str; 15] = [
     "goodput_bps",
     "share",
@@ -42,9 +42,9 @@ const BARS: [&str; 11] = [
 /// A measure as this outcome shows it: with one unit for all protocols.
 #[derive(Clone, Copy)]
 pub(super) struct Shown {
-    /// The measure.
+    /// Measure of the column.
     pub measure: &'static Measure,
-    /// In the table before "all measures" is asked for.
+    /// In the table before "all measures" is selected.
     pub first: bool,
     /// Drawn as bars.
     pub bars: bool,
@@ -54,14 +54,14 @@ pub(super) struct Shown {
     pub scale: f64,
 }
 
-/// Measures that at least one protocol has. Fairness needs several flows to say anything.
+/// Measures that at least one protocol has. Fairness is shown only for several flows.
 pub(super) fn shown(outcome: &Outcome) -> Vec<Shown> {
     let several = outcome.results.iter().any(|r| r.flows > 1);
     let means = |name| {
         let found = outcome.results.iter().filter_map(move |r| r.measure(name));
         found.map(|e| e.mean).filter(|m| m.is_finite())
     };
-    // A link has no goodput; what passed it is its throughput.
+    // A link has no goodput; its throughput takes that place.
     let names = FIRST.map(|name| match name {
         "goodput_bps" if outcome.is_link() => "throughput_bps",
         name => name,

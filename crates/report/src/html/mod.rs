@@ -1,9 +1,9 @@
-//! `report.html`: one page that answers the question, with tables and charts, and needs no network.
+//! `report.html`: one page with recommendation, tables and charts, which needs no network.
 //!
 //! The text and the tables are plain HTML. The charts are drawn by plotly.js, which travels in the
 //! page (see `build.rs`), from the JSON of `charts.rs` by `page.js`, each when it comes into view.
-//! All text from outside passes `text::escape` or `text::string`; a content security policy
-//! forbids the page to load anything.
+//! All text from outside passes `text::escape` or `text::string`. A content security policy forbids the page to load
+//! any resource.
 
 mod charts;
 pub(crate) mod columns;
@@ -44,7 +44,7 @@ fn title(outcome: &Outcome) -> String {
     }
 }
 
-/// The question, what to use, and what a reader must know.
+/// The question, the recommended protocol, and necessary notes.
 fn answer(page: &mut String, outcome: &Outcome) {
     let path = escape(if outcome.path.is_empty() { &outcome.link } else { &outcome.path });
     let question = match outcome.command {
@@ -181,7 +181,7 @@ fn lower(title: &str) -> String {
     }
 }
 
-/// What it takes to get the same page again.
+/// Command and version that reproduce the page.
 fn repeat(page: &mut String, outcome: &Outcome) {
     if outcome.is_real() {
         let events = match outcome.is_link() {

@@ -29,7 +29,7 @@ pub fn begin(title: &str, style: &str) -> String {
     page
 }
 
-/// A page's end: what its charts show, as JSON that is safe in a script, and what draws them.
+/// A page's end: the charts' data, as JSON that is safe in a script, and the script that draws them.
 pub fn end(page: &mut String, data: &str, script: &str) {
     page.push_str("</main>\n<script type=\"application/json\" id=\"data\">");
     page.push_str(data);
@@ -47,7 +47,7 @@ pub fn end_plain(page: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    /// Nobody reads a packed script: what is in the tree is what the note beside it says it is.
+    /// A packed script cannot be reviewed, so its checksum is compared with that in the note beside it.
     #[test]
     fn the_charts_script_is_the_one_whose_origin_is_noted() {
         let sum = ring::digest::digest(&ring::digest::SHA256, super::LIBRARY);

@@ -18,7 +18,7 @@ pub(crate) const NAMES: [&str; 11] = [
     "bbr",
 ];
 
-/// What these protocols might do with so many flows each on 1.5 Mbit/s, 160 ms and 30 packets.
+/// Plausible results of these protocols with `flows` flows each on 1.5 Mbit/s, 160 ms and 30 packets.
 pub(crate) fn outcome(names: &[&str], flows: usize, seconds: f64, step: f64) -> Outcome {
     Outcome {
         command: "compare",

@@ -15,7 +15,7 @@ pub(super) fn comparison(outcome: &Outcome, shown: &[Shown]) -> String {
     let (title, what) = match outcome.command {
         "relay" => ("Way", "towards the server, and back"),
         "link" => ("Way", "from the command (end A) to the other end, and back"),
-        _ => ("Protocol", "as asked for, with the number of its flows"),
+        _ => ("Protocol", "as requested, with the number of its flows"),
     };
     head(&mut out, title, what, "", true);
     for s in shown {
@@ -114,8 +114,8 @@ fn cell(out: &mut String, estimate: Option<Estimate>, shown: &Shown, good: bool)
     out.push_str("</td>");
 }
 
-/// Which results are marked in a column: the best mean, and those after it that cannot be told from it.
-/// Nothing is marked behind one that can: of two results the better one is never the one without a mark.
+/// Marks, in a column, the results that are better than every result that differs significantly from the best one. So a
+/// result without a mark is never better than one with a mark.
 fn marked(outcome: &Outcome, shown: &Shown) -> Vec<bool> {
     let none = vec![false; outcome.results.len()];
     let better = match shown.measure.better {
@@ -132,7 +132,7 @@ fn marked(outcome: &Outcome, shown: &Shown) -> Vec<bool> {
         .collect();
     let first = |a: Estimate, b: Estimate| if better(b.mean, a.mean) { b } else { a };
     let Some(best) = estimates.iter().flatten().copied().reduce(first) else { return none };
-    // Where all are as good, none stands out.
+    // If all are equally good, no result is marked.
     let Some(other) =
         estimates.iter().flatten().filter(|e| !tied(**e, best)).copied().reduce(first)
     else {

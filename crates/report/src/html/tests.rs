@@ -34,7 +34,7 @@ fn every_protocol_has_its_row_and_its_charts() {
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
 }
 
-/// A reader who sees a mark on 198 ± 33 ms but none on 177 ± 0 believes neither.
+/// A mark on 198 ± 33 ms but not on 177 ± 0 would look like a mistake.
 #[test]
 fn no_mark_stands_behind_a_better_result_without_one() {
     let means = [(172.0, 0.0), (177.0, 0.0), (198.0, 33.0), (172.4, 0.5), (f64::NAN, 0.0)];
@@ -49,7 +49,7 @@ fn no_mark_stands_behind_a_better_result_without_one() {
     assert_eq!(marked, [true, false, false, true, false]);
 }
 
-/// Headings are buttons, and what scrolls can be scrolled by arrow keys.
+/// Headings are buttons, and scrollable areas can be scrolled by arrow keys.
 #[test]
 fn tables_work_without_a_mouse() {
     let page = page(&sample::outcome(&["reno", "vegas"], 2, 5.0, 0.1));
@@ -128,7 +128,7 @@ fn long_series_are_thinned_and_many_flows_counted() {
     assert!(page.contains("Each of its 12 flows"));
 }
 
-/// What a controller shows in a recording has its unit on the axis, and rates are scaled like the others.
+/// The controller's variables in a recording have their unit on the axis, and rates are scaled like the rest.
 #[test]
 fn what_a_controller_shows_has_its_unit() {
     let mut outcome = sample::outcome(&["rrtp"], 1, 5.0, 0.1);
@@ -145,7 +145,7 @@ fn what_a_controller_shows_has_its_unit() {
     assert_eq!((&window["unit"], &window["lines"][0]["y"][0]), (&"packets".into(), &7.into()));
 }
 
-/// A browser that prints without a reader waits for nothing that comes after the page's load.
+/// A browser that prints without display does not wait for drawing after the page's load.
 #[test]
 fn every_chart_is_drawn_where_a_page_is_printed_as_soon_as_it_is_loaded() {
     let folder = std::env::temp_dir().join(format!("narrows-print-{}", std::process::id()));

@@ -36,7 +36,7 @@ pub(crate) fn string(out: &mut String, text: impl AsRef<str>) {
     out.push('"');
 }
 
-/// A JSON number of so many significant digits; `null` if it is not finite.
+/// A JSON number with `digits` significant digits; `null` if it is not finite.
 pub(crate) fn number(out: &mut String, value: f64, digits: usize) {
     if !value.is_finite() {
         out.push_str("null");

@@ -1,5 +1,5 @@
-//! `report.html` of a sweep: a map, a surface or lines of any measure, and what happened over time
-//! at each point. One page that needs no network; drawn by `page.js` from the JSON below.
+//! `report.html` of a sweep: a map, a surface or lines of any measure, and the course over time at each point. One page
+//! that needs no network; drawn by `page.js` from the JSON below.
 //!
 //! ```text
 //! { light, dark: colours, seed, end, warmup: seconds, base: command line, measure, group: indices,
@@ -19,7 +19,7 @@ use narrows_lab::sweep::Outcome;
 use std::fmt::Write as _;
 
 const SCRIPT: &str = include_str!("page.js");
-/// What this page has beside the common style.
+/// Styles of this page in addition to the common ones.
 const MORE: &str = "#map { min-height: 520px; } #trace { min-height: 0; } .controls { display: flex; \
     flex-wrap: wrap; gap: 8px 18px; margin: 12px 0; } .controls label { color: var(--quiet); } \
     select { font: inherit; color: var(--text); background: var(--panel); max-width: 22em; \
@@ -152,7 +152,7 @@ fn measure(out: &mut String, o: &Outcome<'_>, m: usize) {
     out.push('}');
 }
 
-/// What happened over time in each point's first seed.
+/// Course over time in each point's first seed.
 fn traces(out: &mut String, o: &Outcome<'_>) {
     let groups = o.sweep.groups.len();
     let found = o
@@ -174,7 +174,7 @@ fn traces(out: &mut String, o: &Outcome<'_>) {
         number(out, trace.step_s, 7);
         out.push_str(",\"lines\":");
         list(out, trace.lines.iter().enumerate(), |out, (line, values)| {
-            // kbit/s without decimals are short and say enough.
+            // Whole kbit/s are short and precise enough.
             let scale = if line < groups { 1e-3 } else { 1.0 };
             numbers(out, values.iter().map(|v| v * scale), 4);
         });

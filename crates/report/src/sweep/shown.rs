@@ -77,7 +77,7 @@ fn grid(o: &Outcome<'_>, rows: usize, columns: usize, scale: f64) -> String {
     lines[0].extend(column.values.iter().cloned());
     lines.extend(row.values.iter().map(|v| vec![v.clone()]));
     for point in 0..o.sweep.points.len() {
-        // The product's order: rows, and columns within them.
+        // In the order of the grid: rows, and columns within them.
         let at = o.sweep.grid.indices(point)[rows];
         let mean = if o.seeds(point) > 0 { cell(o, point).mean * scale } else { f64::NAN };
         lines[at + 1].push(number(mean, digits));
@@ -113,7 +113,7 @@ fn long(o: &Outcome<'_>, varied: &[usize], scale: f64) -> String {
     out
 }
 
-/// The first columns to the left, the others to the right; an interval close to its mean.
+/// The first columns are aligned left, the rest right; an interval is close to its mean.
 fn aligned(lines: &[Vec<String>], left: usize) -> String {
     let width = |c: usize| {
         lines.iter().filter_map(|l| l.get(c)).map(|t| t.chars().count()).max().unwrap_or(0)

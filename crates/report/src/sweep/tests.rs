@@ -1,4 +1,4 @@
-//! What small sweeps show: page, table, JSON, and the scenario of a single point.
+//! Output of small sweeps: page, table, JSON, and the scenario of a single point.
 
 use super::{json, report, shown, write};
 use narrows_lab::measure::MEASURES;
@@ -86,7 +86,7 @@ fn the_page_and_the_table_show_the_chosen_measure() {
     fs::remove_dir_all(place).unwrap();
 }
 
-/// A point where nothing is drawn says so, in each form.
+/// A point without random draws is marked as deterministic in each format.
 #[test]
 fn one_trajectory_is_called_deterministic() {
     let place = folder("deterministic");
@@ -106,7 +106,7 @@ fn one_trajectory_is_called_deterministic() {
     fs::remove_dir_all(place).unwrap();
 }
 
-/// The file that a sweep of one point leaves is the scenario that was run.
+/// The file of a sweep with one point is the scenario that was run.
 #[test]
 fn a_single_points_scenario_is_saved() {
     let place = folder("saved");

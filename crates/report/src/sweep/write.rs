@@ -7,10 +7,10 @@ use narrows_scenario::scenario_file;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Writes everything into `folder`, which exists, and says which files there are now.
+/// Writes all files into `folder`, which exists, and returns their paths.
 ///
 /// # Errors
-/// One line that names the file and what went wrong.
+/// One line that names the file and the error.
 pub fn all(o: &Outcome<'_>, folder: &Path) -> Result<Vec<PathBuf>, String> {
     let about = [
         ("narrows.command", o.command_line.clone()),

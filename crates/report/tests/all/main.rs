@@ -1,4 +1,4 @@
-//! Comparisons and scenarios from the question to what is written of them.
+//! Comparisons and scenarios, from the question to the written results.
 
 mod runs;
 mod series;

@@ -1,4 +1,4 @@
-//! What comes out: the same random draws, the same digests, the shape of the JSON.
+//! Results of runs: the same random draws, the same digests, the shape of the JSON.
 
 use narrows_base::Duration;
 use narrows_lab::collect::{About, collect};
@@ -171,7 +171,7 @@ fn the_table_fits_its_terminal_and_says_what_it_leaves_out() {
         assert_eq!(table.contains("Left out"), width < 100, "{width}: {table}");
         assert!(table.contains("share") && table.contains("goodput"), "{width}: {table}");
     }
-    // Into a pipe it goes whole.
+    // A pipe gets the whole table.
     let whole = summary::table(&o, None);
     assert!(whole.contains("vegas(alpha=1,beta=3,initial-window=2)") && whole.contains("outs"));
     assert!(summary::table(&o, Some(80)).contains("sent again"), "named as left out");
@@ -192,7 +192,7 @@ fn an_interruption_keeps_what_is_finished() {
     assert!(finished[0].abs_diff(finished[1]) <= 1, "{finished:?}");
 }
 
-/// The step that the documentation shows: it can be read, and everybody answers to it.
+/// The step of the documentation can be read, and every protocol has a response to it.
 #[test]
 fn a_step_is_answered_in_seconds() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/step.toml");
@@ -214,14 +214,14 @@ fn a_step_is_answered_in_seconds() {
         let table = r.series.iter().find(|t| t.kind == "group" && t.name == "main").unwrap();
         let (theta, jain) = (table.column("theta").unwrap(), table.column("jain").unwrap());
         assert_eq!((theta.len(), jain.len()), (100, 100));
-        // Nobody else is there before a minute has passed.
+        // There is no other flow in the first minute.
         assert!(theta[5..60].iter().all(|t| *t == 0.0), "{theta:?}");
         assert!(theta[65..80].iter().all(|t| *t > 0.1), "{theta:?}");
         assert!(jain[5..].iter().all(|j| (0.25..=1.0).contains(j)), "{jain:?}");
     }
 }
 
-/// Where nothing changes there is nothing to answer; smoothness is there on every scale.
+/// Without changes there is no response; smoothness exists on every scale.
 #[test]
 fn measures_over_time_exist_where_they_mean_something() {
     let duration = Duration::from_secs(25);
@@ -240,7 +240,7 @@ fn measures_over_time_exist_where_they_mean_something() {
     assert!(constant < 1.0, "a constant rate is there at once: {constant}");
 }
 
-/// Whoever doubts a mean or an interval can make his own from the values.
+/// The values of all seeds are kept, and their mean is the reported one.
 #[test]
 fn every_seeds_values_are_kept_and_their_mean_is_the_one_told() {
     let q =

@@ -51,7 +51,7 @@ fn every_column_of_every_protocol_has_a_unit_and_a_meaning() {
     }
 }
 
-/// A name means one thing, whoever defines it.
+/// Every name has one meaning in all crates.
 #[test]
 fn no_column_is_defined_twice() {
     let listed = CONTROLLERS.iter().flat_map(|e| e.variables);

@@ -1,8 +1,8 @@
-//! Steps: when a group's fair share of its bottleneck changes, known from the scenario alone.
+//! Steps: times at which a group's fair share of its bottleneck changes, computed from the scenario alone.
 //!
 //! The fair share is max-min: the rate of unresponsive flows is subtracted from the capacity, and the rest is divided
-//! equally among the other flows, none of which gets more than its application writes or its other links carry. Sources
-//! whose demand is not constant (`telnet`, `web`, `transfer`, `cbr` with pauses) count for nothing.
+//! equally among the other flows. No flow gets more than its application writes or its other links carry. Sources with
+//! a variable demand (`telnet`, `web`, `transfer`, `cbr` with pauses) are ignored.
 
 use super::{Plan, time, way};
 use crate::scenario::Flows;
@@ -10,17 +10,17 @@ use narrows_base::{RandomKey, Time};
 use narrows_link::Change;
 use narrows_transport::{Protocol, protocol};
 
-/// A change of a share by less than this part is no step.
+/// A relative change of the share below this is no step.
 const MIN_CHANGE: f64 = 0.05;
 
 /// A moment at which a group's fair share of its bottleneck changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Step {
-    /// When.
+    /// Time of the step.
     pub at: Time,
-    /// Since when the share was what it was: the step before, or when the group's last flow started.
+    /// Since when the share has been constant: from the previous step, or the start of the group's last flow.
     pub since: Time,
-    /// How long it stays what it is: to the next step, the group's stop or the end.
+    /// Until when the new share is constant: to the next step, the group's stop or the end.
     pub until: Time,
     /// The group's share before, in bit/s on the wire.
     pub before_bps: f64,
@@ -29,7 +29,7 @@ pub struct Step {
 }
 
 impl Plan {
-    /// The steps that a group meets while it is active, in their order.
+    /// The steps during the group's activity, in order.
     pub fn steps(&self, group: usize, variant: usize) -> Vec<Step> {
         let s = &self.scenario;
         let own = &s.flows[group];
@@ -63,7 +63,7 @@ impl Plan {
     fn share(&self, group: usize, variant: usize, t: Time) -> f64 {
         let link = self.groups[group].bottleneck;
         let mut left = self.rate(link, t);
-        // Flows that share what is left: how many, and the most that each can use.
+        // Flows that share the rest: their number, and the most that each can use.
         let mut sharing: Vec<(usize, f64)> = Vec::new();
         let mut own = 0.0;
         for g in std::iter::once(group).chain(self.others(group)) {
@@ -86,7 +86,7 @@ impl Plan {
                 None => {
                     sharing.push((flows.count, most));
                     if g == group {
-                        own = f64::NAN; // Known when all is split.
+                        own = f64::NAN; // Known after the split.
                     }
                 }
             }
@@ -94,7 +94,7 @@ impl Plan {
         if own.is_nan() { split(left, &sharing) } else { own }
     }
 
-    /// A link's rate at a time; of a trace, its mean.
+    /// A link's rate at a time; for a trace, its mean.
     fn rate(&self, link: u32, t: Time) -> f64 {
         let way = way(&self.scenario, link);
         if way.trace.is_some() {
@@ -109,7 +109,7 @@ impl Plan {
     }
 }
 
-/// The rate in bit/s of a protocol that senses nothing.
+/// The rate in bit/s of a protocol that ignores the network; `None` for others.
 fn constant_rate(protocol: &Protocol) -> Option<f64> {
     let name = protocol.label().split('(').next()?;
     let entry = protocol::find(name).ok()?;
@@ -125,7 +125,7 @@ fn stop(flows: &Flows) -> Time {
     flows.stop.map_or(Time::NEVER, time)
 }
 
-/// What the first of several groups (flows, most per flow) gets of a capacity, max-min fair.
+/// The max-min fair share of the first of several groups (flows, most per flow).
 fn split(capacity: f64, groups: &[(usize, f64)]) -> f64 {
     let Some(own) = groups.first() else { return 0.0 };
     let (mut left, mut flows) = (capacity, groups.iter().map(|g| g.0).sum::<usize>() as f64);
@@ -156,7 +156,7 @@ mod tests {
         // Three flows of 1 each leave 7 for two.
         assert_eq!(split(10.0, &[(2, any), (3, 1.0)]), 7.0);
         assert_eq!(split(10.0, &[(3, 1.0), (2, any)]), 3.0);
-        // Nobody can use it all.
+        // The flows cannot use all of it.
         assert_eq!(split(10.0, &[(3, 1.0), (2, 1.0)]), 3.0);
         assert_eq!(split(10.0, &[]), 0.0);
     }

@@ -9,9 +9,9 @@ use toml::Spanned;
 /// `4`, `"n"`, `"n/2"` (rounded up) or `"2*n"`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Count {
-    /// This many.
+    /// A number in the file.
     Number(i64),
-    /// Of a variable.
+    /// An expression of a variable.
     Text(String),
 }
 

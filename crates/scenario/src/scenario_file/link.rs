@@ -16,7 +16,7 @@ impl Keys {
         const TABLE: &[Key] = &KEYS;
         TABLE.iter().zip(&self.0).filter_map(|(key, value)| Some((key, value.as_ref()?)))
     }
-    /// Where a key's value stands; `None` for a name that is no key.
+    /// The slot of a key's value; `None` for an unknown key.
     pub fn slot(&mut self, name: &str) -> Option<&mut Option<Text>> {
         self.0.get_mut(NAMES.iter().position(|n| *n == name)?)
     }
@@ -31,10 +31,10 @@ pub(super) struct Link {
     pub reverse: Option<Keys>,
 }
 
-/// What a link has beside its keys.
+/// Entries of a link other than the keys.
 const OWN: [&str; 4] = ["name", "from", "to", "reverse"];
 
-/// All that a link may have, for the message about what it may not.
+/// All entries of a link, for the message about an unknown one.
 const EXPECTED: [&str; OWN.len() + NAMES.len()] = {
     let mut all = [""; OWN.len() + NAMES.len()];
     let mut i = 0;
@@ -45,7 +45,7 @@ const EXPECTED: [&str; OWN.len() + NAMES.len()] = {
     all
 };
 
-/// A key that is one of these. It is looked up while the key is read, so that an error has the key's line.
+/// A key that is one of these. It is checked while the key is read, so that an error has the key's line.
 struct OneOf(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for OneOf {
@@ -113,7 +113,7 @@ impl<'de> Deserialize<'de> for Link {
                         }
                     }
                 }
-                // What a specification begins with, a file must have.
+                // The first keys of a specification are required in a file.
                 for required in keys::REQUIRED {
                     if keys.slot(required).is_none_or(|slot| slot.is_none()) {
                         return Err(M::Error::missing_field(required));

@@ -65,7 +65,7 @@ pub(super) struct FlowGroup {
     pub host_delay: Option<Text>,
     pub access: Option<Text>,
     pub egress: Option<Text>,
-    /// Names the stream from which a range in `access` is drawn, `access` unless it says `egress`.
+    /// If true, a range in `access` is drawn from the stream `egress`, and one in `egress` from `access`.
     pub mirrored: Option<bool>,
 }
 
@@ -124,13 +124,13 @@ struct Probes {
     flows: Option<Spanned<i64>>,
 }
 
-/// Longest scenario: 4 MB, some thirty thousand links. Reading it takes 48 bytes of memory for each byte.
+/// Limit on a scenario's size: 4 MB, about thirty thousand links. Reading it takes 48 bytes of memory per byte.
 pub(super) const MAX_FILE: u64 = 4_000_000;
 
 /// Reads a scenario file. Its traces are found from its own folder.
 ///
 /// # Errors
-/// One line with the file, the line in it, and what would be right.
+/// One line with the file, the line in it, and the expected form.
 pub fn load(path: &Path) -> Result<Scenario, SpecError> {
     let shown = path.display().to_string();
     let text = text_file::read(path, MAX_FILE, "scenario")?;
@@ -145,12 +145,12 @@ pub fn load(path: &Path) -> Result<Scenario, SpecError> {
 /// Reads a scenario from its text.
 ///
 /// # Errors
-/// One line with the line in the text and what would be right.
+/// One line with the line in the text and the expected form.
 pub fn parse(text: &str, folder: &Path) -> Result<Scenario, SpecError> {
     scenario(text, folder, &file(text)?)
 }
 
-/// The file's parts, none of them looked at yet.
+/// Parses the file's parts without interpreting their values.
 pub(super) fn file(text: &str) -> Result<File, SpecError> {
     if text.len() as u64 > MAX_FILE {
         let megabytes = MAX_FILE / 1_000_000;
@@ -159,7 +159,7 @@ pub(super) fn file(text: &str) -> Result<File, SpecError> {
     toml::from_str(text).map_err(|e| syntax(text, &e))
 }
 
-/// The scenario that a file's parts make; `text` is for the lines in messages.
+/// The scenario of a file's parts; `text` is for the lines in messages.
 pub(super) fn scenario(text: &str, folder: &Path, file: &File) -> Result<Scenario, SpecError> {
     let reader = Reader { lines: Lines::of(text), folder, variables: &file.variables };
     let mut s = Scenario::named(file.name.as_deref().unwrap_or_default());
@@ -212,7 +212,7 @@ pub fn preset(text: &str) -> Result<Preset, SpecError> {
 /// A packet's size in whole bytes.
 ///
 /// # Errors
-/// No size, or one that no packet has.
+/// An invalid size, or one that no packet can have.
 pub fn packet(text: &str) -> Result<u32, SpecError> {
     let bytes = units::number(text, Unit::Bytes)?;
     if !(1.0..=65_535.0).contains(&bytes) {
@@ -223,7 +223,7 @@ pub fn packet(text: &str) -> Result<u32, SpecError> {
     Ok(bytes.round() as u32)
 }
 
-/// Where a value stands that is in no file.
+/// The position of a value that is not in a file.
 pub(super) const ELSEWHERE: std::ops::Range<usize> = usize::MAX..usize::MAX;
 
 struct Reader<'a> {
@@ -269,7 +269,7 @@ impl Reader<'_> {
     }
 
     fn wire(&self, link: &Link, line: usize) -> Result<DuplexLink, SpecError> {
-        // Every file says both; they are set with the other keys.
+        // Every file has both; they are set with the other keys.
         let unset = (Rate::from_bps(1), Duration::ZERO);
         let mut there =
             LinkDirection::new(unset.0, unset.1, QueueSize::Fixed(QueueLimit::Unlimited));
@@ -321,7 +321,7 @@ impl Reader<'_> {
         let stop = g.stop.as_ref().map(|x| self.read(x, "stop", values::delay)).transpose()?;
         let mut source = SourceSpec::bulk();
         self.set(&mut source, &g.source, "source", |t| SourceSpec::read(&Spec::parse(t)?))?;
-        // A group that goes the other way through the same hosts draws the same ranges.
+        // A mirrored group in the other direction draws the same ranges for the same hosts.
         let streams = match g.mirrored {
             Some(true) => ["egress", "access"],
             _ => ["access", "egress"],
@@ -394,7 +394,7 @@ impl Reader<'_> {
     }
 }
 
-/// Where the lines of a text end.
+/// The ends of a text's lines.
 struct Lines(Vec<usize>);
 
 impl Lines {

@@ -1,7 +1,7 @@
 //! A scenario file with some values replaced, for sweeps.
 //!
-//! Values are replaced before the file is interpreted, so that derived values (the other
-//! direction's rate, a queue of one bandwidth-delay product, a group's count) follow.
+//! Values are replaced before the file is interpreted, so that derived values (the other direction's rate, a queue of
+//! one BDP, a group's count) follow.
 
 use super::Text;
 use super::count::Count;
@@ -22,10 +22,10 @@ const RESERVED: &[&str] = &["point", "seed", "seeds", "group", "group_protocol",
 /// Keys of a group of flows.
 const FLOWS: &[&str] =
     &["protocol", "count", "start", "stagger", "stop", "source", "host-delay", "access", "egress"];
-/// Keys beside a link's whose value has parameters of its own: `flows.main.protocol.alpha`.
+/// Keys, except those of links, with a value that has parameters: `flows.main.protocol.alpha`.
 const WITH_PARAMETERS: &[&str] = &["protocol", "source"];
 
-/// A scenario file, read but not yet made a scenario.
+/// A parsed scenario file that is not interpreted yet.
 #[derive(Clone)]
 pub struct Template {
     text: String,
@@ -35,11 +35,11 @@ pub struct Template {
     timeline: Timeline,
 }
 
-/// A value of a scenario file that can be given from outside.
+/// A value of a scenario file that a sweep can replace.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Target {
     place: Place,
-    /// The key there.
+    /// The key of the value.
     pub key: &'static str,
     /// A parameter inside the key's value.
     pub parameter: Option<String>,
@@ -84,7 +84,7 @@ impl Template {
             }
         }
         let scenario = read::scenario(text, folder, &file)?;
-        // Random draws follows names, which must not follow a varied protocol.
+        // Random draws depend on names, which must not depend on a varied protocol.
         for (group, flows) in file.flows.iter_mut().zip(&scenario.flows) {
             group.get_mut().name = Some(flows.name.clone());
         }
@@ -95,19 +95,19 @@ impl Template {
         Ok(Template { text, folder, file, name: scenario.name, timeline: Timeline::default() })
     }
 
-    /// The same, where this happens besides what the file says.
+    /// The same, with these changes and hints in addition to the file's.
     #[must_use]
     pub fn with_timeline(self, timeline: Timeline) -> Template {
         Template { timeline, ..self }
     }
 
-    /// The scenario with these values in the place of the file's own.
+    /// The scenario with these values in place of the file's own.
     ///
     /// # Errors
-    /// A value that its place cannot have.
+    /// A value that is invalid for its key.
     pub fn scenario(&self, values: &[(&Target, &str)]) -> Result<Scenario, SpecError> {
         let mut file = self.file.clone();
-        // A parameter goes into the value that is there in the end.
+        // A parameter is set in the final value of its key.
         for inside in [false, true] {
             for (target, value) in values.iter().filter(|v| v.0.parameter.is_some() == inside) {
                 target.set(&mut file, value).map_err(|e| e.at(target.key))?;
@@ -119,10 +119,10 @@ impl Template {
         Ok(scenario)
     }
 
-    /// What `link.NAME.KEY`, `flows.NAME.KEY`, a key at the top or a variable means.
+    /// The value that `link.NAME.KEY`, `flows.NAME.KEY`, a key at the top or a variable refers to.
     ///
     /// # Errors
-    /// A name that means nothing here, with a suggestion and what there is.
+    /// An unknown name, with a suggestion and the known names.
     pub fn target(&self, name: &str) -> Result<Target, SpecError> {
         self.find(name).ok_or_else(|| self.unknown(name))
     }
@@ -192,15 +192,15 @@ impl Template {
     }
 }
 
-/// Which of the names, and a dot, the text begins with, and what follows. Names may have dots.
+/// The name that the text begins with, before a dot, and the rest. Names may contain dots.
 fn begins<'a>(text: &'a str, names: &[&str]) -> Option<(usize, &'a str)> {
     let after = |name: &str| text.strip_prefix(name)?.strip_prefix('.');
     let found = names.iter().enumerate().filter_map(|(i, n)| Some((i, n.len(), after(n)?)));
     found.max_by_key(|f| f.1).map(|f| (f.0, f.2))
 }
 
-/// `key` or, where its value has parameters, `key.parameter`.
-/// For the names of what a sweep varies.
+/// Splits `key` or `key.parameter`, for the names of a sweep's parameters. The latter form requires a key with
+/// parameters.
 pub fn split_key(text: &str, known: &[&'static str]) -> Option<(&'static str, Option<String>)> {
     let (key, parameter) = match text.split_once('.') {
         Some((key, parameter)) => (key, Some(parameter.to_string())),
@@ -225,7 +225,7 @@ pub fn with_parameter(text: &str, name: &str, value: &str) -> Result<String, Spe
     Ok(spec.to_string())
 }
 
-/// A variable's name that means something else already.
+/// The error for a variable's name that is already in use.
 pub fn taken(name: &str) -> SpecError {
     SpecError::new(format!("a variable cannot be called '{name}'; choose another name"))
 }
@@ -235,7 +235,7 @@ fn given(value: &str) -> Text {
 }
 
 impl Target {
-    /// Whether only whole numbers make sense.
+    /// Whether the value must be a whole number.
     pub fn is_whole(&self) -> bool {
         self.key == "count"
     }
@@ -278,7 +278,7 @@ impl Target {
         Ok(())
     }
 
-    /// Where the value stands.
+    /// The position of the value.
     fn slot<'a>(&self, file: &'a mut File) -> Option<Slot<'a>> {
         let slot = match self.place {
             Place::Top => match self.key {
@@ -315,11 +315,11 @@ impl Target {
     }
 }
 
-/// A place for a value.
+/// A position of a value.
 enum Slot<'a> {
-    /// A file must have it.
+    /// Required in a file.
     Must(&'a mut Text),
-    /// It may be missing.
+    /// Optional.
     May(&'a mut Option<Text>),
 }
 

@@ -15,7 +15,7 @@ fn preset_name(preset: Preset) -> &'static str {
     }
 }
 
-/// The scenario as a file that reads back to the same runs.
+/// The scenario as a file; when read back, it gives the same runs.
 pub fn text(s: &Scenario) -> String {
     let mut out =
         String::from("# A scenario of Narrows; `narrows run` executes it (docs/scenarios.md).\n");

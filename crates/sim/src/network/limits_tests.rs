@@ -1,4 +1,4 @@
-//! What ends a run that would never end, or that would need more and more memory.
+//! Limits that end runs which would never end, or would use unbounded memory.
 
 use super::run;
 use crate::dumbbell;
@@ -9,7 +9,7 @@ use narrows_transport::tcp::{Preset, TcpConfig};
 use narrows_transport::{DatagramConfig, Protocol};
 use std::sync::Arc;
 
-/// Nothing limits it.
+/// A controller without limits.
 #[derive(Clone)]
 struct Unlimited;
 
@@ -20,7 +20,7 @@ impl Controller for Unlimited {
     }
 }
 
-/// Asks for a tick at the moment of the last acknowledgement, again and again.
+/// Always requests a tick at the moment of the last acknowledgement.
 #[derive(Clone)]
 struct Impatient(Time);
 
@@ -43,20 +43,20 @@ fn read(text: &str) -> Protocol {
     Protocol::read(&Spec::parse(text).unwrap(), Preset::Rfc, 1000).unwrap()
 }
 
-/// A window without a limit, as its documentation offers it, fills a link as any other.
+/// An infinite window, which the documentation allows, fills a link as any other.
 #[test]
 fn an_infinite_window_is_no_limit_and_ends() {
     let tcp = TcpConfig::preset(Preset::Rfc);
     let media = DatagramConfig::preset(Preset::Rfc);
     let stream = DatagramConfig { reliable: true, ..media.clone() };
-    // The packet sender lets no more leave than twice what arrived, counted in parts of a second: without pacing that is
-    // a lump in each, of which the queue of 30 packets takes what it can.
+    // The packet sender's limiter permits twice the bytes that arrived, per part of a second. Without pacing they leave
+    // as one burst, and the queue of 30 packets drops most of it.
     for (protocol, fills) in [
         (Protocol::custom("u", tcp, |_| Box::new(Unlimited)).unwrap(), 0.9),
         (Protocol::custom_media("u", media, |_| Box::new(Unlimited), None).unwrap(), 0.8),
         (Protocol::custom_media("u", stream, |_| Box::new(Unlimited), None).unwrap(), 0.8),
     ] {
-        // Access links of 1 Gbit/s take them; the queue of 10 Mbit/s drops most.
+        // Access links of 1 Gbit/s carry them; the queue of 10 Mbit/s drops most.
         let spec =
             NetworkSpec { measure_from: Time::from_secs_f64(1.0), ..dumbbell(1, 10, 2, protocol) };
         let r = run(&spec, &mut |_| true).unwrap();
@@ -65,14 +65,14 @@ fn an_infinite_window_is_no_limit_and_ends() {
     }
 }
 
-/// Queues without a limit before a slow link would hold all that several such senders have.
+/// Unlimited queues before a slow link would hold all packets of several such senders.
 #[test]
 fn packets_under_way_are_bounded() {
     let tcp = TcpConfig::preset(Preset::Rfc);
     let spec = with(8, Protocol::custom("u", tcp, |_| Box::new(Unlimited)).unwrap());
     let stopped = run(&spec, &mut |_| true).err().unwrap();
     assert!(matches!(stopped, SimError::TooManyPackets { .. }), "{stopped}");
-    // A packet that every link of a long route doubles.
+    // Every link of a long route doubles the packet.
     let mut spec = with(1, read("reno"));
     for link in &mut spec.links {
         let mut config = (*link.config).clone();
@@ -94,7 +94,7 @@ fn a_controller_that_is_always_due_is_named() {
     assert!(matches!(stopped, SimError::TimeStandsStill { .. }), "{stopped}");
 }
 
-/// Packets that go in a circle in no time: the first acknowledgement already is at the same moment.
+/// A path without delay: the first acknowledgement arrives at the moment of sending.
 #[test]
 fn a_circle_without_delay_ends() {
     let mut spec = with(1, read("reno"));

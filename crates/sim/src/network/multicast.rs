@@ -1,10 +1,11 @@
 //! Multicast: a tree of links along which packets are copied to the receivers of their layer.
 //!
-//! Groups of flows with the same `multicast(…)` source are receivers of one sender. The tree is what their routes have
-//! in common: each stretch without a fork is a *branch*, numbered behind the flows. A packet names the branch that it
-//! is on as its flow, so that no other packet pays for it: only what arrives for no flow looks for a branch. The first link carries every layer, as the network of
-//! a sender that is told nothing; behind it only those that somebody has joined. A change
-//! of membership takes effect at the forks after the propagation delay from the receiver to the sender.
+//! Groups of flows with the same `multicast(…)` source are receivers of one sender. The tree is the common part of
+//! their routes: each stretch without a fork is a *branch*, numbered after the flows. A packet's flow number is that of
+//! its present branch. So unicast packets have no additional cost: only packets without a flow look for a branch. The
+//! first link carries every layer, as the network of a sender without feedback; links behind it carry the layers that a
+//! receiver behind them has joined. A change of membership takes effect at the forks after the propagation delay from
+//! the receiver to the sender.
 
 use super::{FORWARD, NONE, Network, Route};
 use crate::frames::FrameMeter;
@@ -12,19 +13,19 @@ use crate::spec::NetworkSpec;
 use narrows_base::{Duration, Packet, RandomKey, Time};
 use narrows_transport::{FramePart, SimulatedReceiver, SimulatedSender, multicast};
 
-/// The sender spaces its packets at so much more than the rate of all layers.
+/// The sender spaces its packets at this multiple of the rate of all layers.
 const SPACING: f64 = 1.25;
 
 /// A stretch of a tree without a fork.
 struct Branch {
-    /// Branches that begin where it ends, and receivers there.
+    /// Branches and receivers at its end.
     children: Vec<u32>,
     leaves: Vec<u32>,
     /// All receivers behind it, as indices of `members`.
     behind: Vec<usize>,
 }
 
-/// A receiver, and its layers as the forks know them.
+/// A receiver, and its joined layers as the forks know them.
 struct Member {
     flow: u32,
     /// Time from the receiver to the sender.
@@ -44,7 +45,7 @@ impl Member {
 pub(super) struct Multicast {
     branches: Vec<Branch>,
     members: Vec<Member>,
-    /// The sending flow of each session, and which members are its receivers.
+    /// The sending flow of each session, and the range of its receivers in `members`.
     sessions: Vec<(u32, std::ops::Range<usize>)>,
 }
 
@@ -54,7 +55,7 @@ impl Multicast {
         let member = *self.branches.get(branch)?.behind.first()?;
         self.members.get(member).map(|m| m.flow)
     }
-    /// The receivers of a sending flow and how many layers each has joined.
+    /// The receivers of a sending flow and the number of layers that each has joined.
     fn receivers(&self, sender: u32) -> impl Iterator<Item = (u32, usize)> + '_ {
         let session = self.sessions.iter().find(|s| s.0 == sender);
         let members = session.map_or(&[][..], |s| &self.members[s.1.clone()]);
@@ -63,7 +64,7 @@ impl Multicast {
 }
 
 impl Network {
-    /// Makes the trees, when all flows are there.
+    /// Builds the trees, after all flows.
     pub(super) fn build_multicast(&mut self, spec: &NetworkSpec, users: &mut [u32]) {
         if spec.groups.iter().all(|g| g.source.multicast().is_none()) {
             return;
@@ -142,7 +143,7 @@ impl Network {
     ) -> u32 {
         let lead = routes[of[0]];
         let mut end = depth;
-        // The first link is a branch of its own: behind it a router knows who has joined what.
+        // The first link is a branch of its own: behind it a router selects layers by membership.
         let common = |end: usize| of.iter().all(|r| routes[*r].get(end) == Some(&lead[end]));
         while end < lead.len() && common(end) && (depth > 0 || end == 0) {
             end += 1;
@@ -175,7 +176,7 @@ impl Network {
         number
     }
 
-    /// A packet has come to the end of a branch.
+    /// A packet has arrived at the end of a branch.
     #[cold]
     pub(super) fn fork(&mut self, packet: &Packet) {
         let now = self.now;
@@ -198,7 +199,7 @@ impl Network {
         }
     }
 
-    /// A packet has come to a receiver.
+    /// A packet has arrived at a receiver.
     fn received(&mut self, number: u32, packet: &Packet) {
         let now = self.now;
         let flow = &mut self.flows[number as usize];
@@ -226,8 +227,8 @@ impl Network {
         self.arm_receiver(number);
     }
 
-    /// The sender of a multicast has written these parts: each receiver follows those of the layers that it has joined.
-    /// Returns whether this flow is one.
+    /// The sender of a multicast has written these parts: each receiver tracks those of the layers that it has joined.
+    /// Returns whether this flow is such a sender.
     pub(super) fn written_to_all(&mut self, sender: u32, parts: &[FramePart]) -> bool {
         let receivers: Vec<(u32, usize)> = self.multicast.receivers(sender).collect();
         for (flow, level) in &receivers {

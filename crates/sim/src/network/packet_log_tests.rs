@@ -2,7 +2,7 @@ use crate::{PacketEventKind, Simulation, dumbbell, run};
 use narrows_base::{Spec, Time};
 use narrows_transport::{Preset, Protocol};
 
-/// Who looks at single packets sees those that the result counts, and changes nothing by looking.
+/// Logged packets equal the counts of the result, and logging does not change the run.
 #[test]
 fn logged_packets_are_those_that_the_result_counts() {
     for name in ["cubic", "rrtp"] {
@@ -30,7 +30,7 @@ fn logged_packets_are_those_that_the_result_counts() {
         }
         for flow in 0..2 {
             let counters = simulation.counters(flow);
-            // A few packets of rrtp carry no data: its handshake, acknowledgements of acknowledgements.
+            // A few packets of rrtp carry no data: its handshake and ACK-only packets.
             let others = sent[flow] + again[flow] - counters.sent;
             assert!(if name == "cubic" { others == 0 } else { others < 20 }, "{name}: {others}");
             assert!(

@@ -1,14 +1,14 @@
-//! What controllers need around them while a simulation runs.
+//! Runs a simulation within the scopes of its controllers.
 
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::Time;
 use narrows_congestion::Scope;
 
-/// What is asked now and then whether to go on.
+/// Called regularly; returns whether to continue.
 type Progress<'a> = dyn FnMut(Time) -> bool + 'a;
 
-/// Works within the scopes of the network's controllers, each entered once; what one of them says has failed ends the
-/// work, and is its error.
+/// Runs `work` within the scopes of the network's controllers, each entered once. A failure that a scope reports ends
+/// the work, and is its error.
 pub(super) fn within<T>(
     spec: &NetworkSpec,
     progress: &mut Progress<'_>,

@@ -33,20 +33,20 @@ pub struct Simulation<'s> {
 }
 
 impl Simulation<'static> {
-    /// The same as [`new`](Simulation::new), and keeps the specification.
+    /// The same as [`new`](Simulation::new), but owns the specification.
     ///
     /// # Errors
-    /// [`SimError::Spec`] names a field with an impossible value.
+    /// [`SimError::Spec`] names a field with an invalid value.
     pub fn owned(spec: NetworkSpec) -> Result<Simulation<'static>, SimError> {
         Simulation::begin(Cow::Owned(spec))
     }
 }
 
 impl<'s> Simulation<'s> {
-    /// The network at time zero: nothing has been sent.
+    /// The network at time zero, before the first packet.
     ///
     /// # Errors
-    /// [`SimError::Spec`] names a field with an impossible value.
+    /// [`SimError::Spec`] names a field with an invalid value.
     pub fn new(spec: &'s NetworkSpec) -> Result<Simulation<'s>, SimError> {
         Simulation::begin(Cow::Borrowed(spec))
     }
@@ -56,11 +56,11 @@ impl<'s> Simulation<'s> {
         Ok(Simulation { spec, network })
     }
 
-    /// Plays everything up to and at `until`, at most to the end of the run. `progress` is called regularly with the
+    /// Handles all events up to and at `until`, at most to the end of the run. `progress` is called regularly with the
     /// simulated time; returning false stops the run.
     ///
     /// # Errors
-    /// Why the run was aborted. It cannot be continued then.
+    /// The reason why the run was aborted. It cannot be continued then.
     pub fn advance(
         &mut self,
         until: Time,
@@ -70,11 +70,11 @@ impl<'s> Simulation<'s> {
         within(spec, progress, &mut |progress| network.play(spec, until, progress))
     }
 
-    /// The time up to which everything has been played.
+    /// The time up to which all events have been handled.
     pub fn now(&self) -> Time {
         self.network.now
     }
-    /// What is simulated.
+    /// The specification.
     pub fn spec(&self) -> &NetworkSpec {
         &self.spec
     }
@@ -86,11 +86,11 @@ impl<'s> Simulation<'s> {
     pub fn controller(&self, flow: usize) -> &dyn Controller {
         self.network.flows[flow].sender.controller()
     }
-    /// A flow's controller, to be changed in what does not limit it, such as counters of its own.
+    /// Mutable access to a flow's controller, for changes that do not affect its limits, such as counters.
     pub fn controller_mut(&mut self, flow: usize) -> &mut dyn Controller {
         self.network.flows[flow].sender.controller_mut()
     }
-    /// Lets `change` change a flow's controller; what the new limits permit to be sent is sent at once.
+    /// Lets `change` change a flow's controller; packets that the new limits permit are sent at once.
     pub fn change_controller<R>(
         &mut self,
         flow: usize,
@@ -104,7 +104,7 @@ impl<'s> Simulation<'s> {
     pub fn counters(&self, flow: usize) -> Counters {
         self.network.flows[flow].sender.counters()
     }
-    /// What keeps a flow's sender from sending more.
+    /// The limit that keeps a flow's sender from sending more.
     pub fn limit(&self, flow: usize) -> Limit {
         self.network.flows[flow].sender.limit()
     }
@@ -112,24 +112,24 @@ impl<'s> Simulation<'s> {
     pub fn acknowledged(&self, flow: usize) -> u64 {
         self.network.flows[flow].sender.acknowledged()
     }
-    /// Packets of a flow whose outcome is unknown; for TCP, FlightSize.
+    /// Packets of a flow of unknown outcome; for TCP, FlightSize.
     pub fn flight(&self, flow: usize) -> u64 {
         self.network.flows[flow].sender.flight()
     }
-    /// From now on keeps what happens to single packets: drops and losses on metered links of all flows, packets sent
-    /// and acknowledged of the first `flows`. They are kept until [`packets`](Simulation::packets) takes them.
+    /// Logs single packets from now on: drops and losses on metered links of all flows, and packets sent and
+    /// acknowledged of the first `flows`. The log is kept until [`packets`](Simulation::packets) reads it.
     pub fn log_packets(&mut self, flows: usize) {
         self.network.packet_log = Some(Box::new(PacketLog::new(flows, self.network.flows.len())));
         self.network.meters.iter_mut().for_each(|m| m.packet_log = Some(Vec::new()));
     }
-    /// Hands over what happened to packets since the last call, and on which metered link a drop or a loss was.
+    /// Passes the events of packets since the last call to `each`, with the metered link of a drop or a loss.
     pub fn packets(&mut self, each: &mut dyn FnMut(&PacketEvent, Option<usize>)) {
         let flows = self.network.flows.len();
         for (n, node) in self.network.nodes.iter().enumerate() {
             let meter = self.network.meters.get_mut(node.meter as usize);
             if let Some(log) = meter.and_then(|m| m.packet_log.as_mut()) {
                 for mut event in log.drain(..) {
-                    // Numbers behind the flows are branches of a multicast.
+                    // Numbers after the flows are branches of a multicast.
                     if let Some(branch) = (event.flow as usize).checked_sub(flows) {
                         event.flow = self.network.multicast.flow_of(branch).unwrap_or(0);
                     }
@@ -141,7 +141,7 @@ impl<'s> Simulation<'s> {
             log.events.drain(..).for_each(|event| each(&event, None));
         }
     }
-    /// RTT that a flow's last acknowledgement showed, and the bits of it that arrived; zero without
+    /// RTT of a flow's last acknowledgement, and the bits that arrived at its receiver; zero without
     /// [`log_packets`](Simulation::log_packets).
     pub fn received(&self, flow: usize) -> (Duration, f64) {
         let Some(log) = &self.network.packet_log else { return (Duration::ZERO, 0.0) };
@@ -153,15 +153,15 @@ impl<'s> Simulation<'s> {
         self.network.nodes[link].link.waiting(self.network.now)
     }
 
-    /// Reads what the next events need, and returns something that depends on all of it. Who plays thousands of
-    /// simulations in turn calls this before each step: the processor then fetches a simulation from distant memory at
-    /// once, rather than waiting packet by packet.
+    /// Reads the data of the next events, and returns a value that depends on all of them. A program that runs
+    /// thousands of simulations in turn calls this before each step: the processor then fetches a simulation from
+    /// distant memory at once, rather than packet by packet.
     pub fn fetch(&self) -> u64 {
         let links = self.network.nodes.iter().fold(0, |sum, n| sum ^ n.link.fetch());
         self.network.flows.iter().fold(links, |sum, f| sum ^ f.sender.fetch())
     }
 
-    /// The result, as if the run had ended now: measures cover the span up to the specification's end.
+    /// The result, as if the run ended now: measures cover the span up to the specification's end.
     pub fn finish(self) -> RunResult {
         self.network.finish(&self.spec)
     }

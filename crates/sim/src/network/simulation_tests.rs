@@ -1,4 +1,4 @@
-//! A run in steps is the run.
+//! A run in steps equals the same run at once.
 
 use super::Simulation;
 use crate::spec::{NetworkSpec, SeriesSpec, SimError};
@@ -15,7 +15,7 @@ fn read(text: &str) -> Protocol {
     Protocol::read(&Spec::parse(text).unwrap(), Preset::Linux, 1000).unwrap()
 }
 
-/// Losses, jitter, queue management, changes and series: everything that draws or keeps time of its own.
+/// Losses, jitter, queue management, changes and series: all parts with random draws or times of their own.
 fn eventful(protocol: &str, flows: u32) -> NetworkSpec {
     let mut spec = dumbbell(flows, 10, 4, read(protocol));
     let mut there = (*spec.links[0].config).clone();
@@ -37,12 +37,12 @@ fn eventful(protocol: &str, flows: u32) -> NetworkSpec {
     spec
 }
 
-/// Everything that a run tells: results of flows, groups and links, series, digest.
+/// All values of a result: flows, groups and links, series, digest.
 fn told(result: &crate::RunResult) -> String {
     format!("{result:?}")
 }
 
-/// Protects: a step's end is no event. Steps of any length, also ones that end at events, give the run to the bit.
+/// The end of a step is no event: steps of any length, also ones that end at events, give the same bits.
 #[test]
 fn steps_of_any_length_give_the_run_to_the_bit() {
     for (protocol, flows) in [("cubic", 1), ("cubic", 12), ("rrtp", 3), ("bbr", 2), ("tfrc", 2)] {
@@ -52,7 +52,7 @@ fn steps_of_any_length_give_the_run_to_the_bit() {
         for longest_ns in [50_000_000, 1_000_000_000] {
             let mut simulation = Simulation::new(&spec).unwrap();
             while simulation.now() < spec.end {
-                // Whole milliseconds often are the time of an event.
+                // Whole milliseconds are often the time of an event.
                 let step = random.bits() % longest_ns / 1_000_000 * 1_000_000;
                 let until = simulation.now() + Duration::from_nanos(step + random.bits() % 2);
                 simulation.advance(until, &mut |_| true).unwrap();
@@ -73,12 +73,12 @@ impl Controller for Window {
     }
 }
 
-/// Protects: a window that is changed between two steps acts at once, not with the next acknowledgement.
+/// A window that is changed between two steps takes effect at once, not with the next acknowledgement.
 #[test]
 fn a_changed_window_is_sent_at_once() {
     let make = |_: &narrows_congestion::Environment| Box::new(Window(2.0)) as Box<dyn Controller>;
     let stream = DatagramConfig { reliable: true, ..DatagramConfig::preset(Preset::Rfc) };
-    // The packet sender lets no more leave at once than its limiter permits.
+    // The packet sender's limiter bounds the packets that leave at once.
     for (protocol, at_once) in [
         (Protocol::custom("w", TcpConfig::preset(Preset::Rfc), make).unwrap(), 12),
         (Protocol::custom_media("w", stream, make, None).unwrap(), 3),
@@ -99,7 +99,7 @@ fn a_changed_window_is_sent_at_once() {
     }
 }
 
-/// Protects: stopping is told, in whichever step.
+/// `progress` can return false in any step.
 #[test]
 fn a_caller_can_stop_any_step() {
     let spec = dumbbell(300, 1000, 60, read("cubic"));

@@ -1,8 +1,8 @@
-//! A stream in layers, added and dropped by the rate that the transport allows and by what the receiver has buffered.
+//! A stream in layers, added and dropped by the rate that the transport allows and by the receiver's buffers.
 //!
-//! The rules are `narrows_transport::layers`'. Here is what a sender adds to them: a schedule of play-out, an estimate
-//! of the receiver's buffers (what was written and is not yet shown, as if nothing were lost), and how much is written
-//! at once: two frame intervals of the allowed rate wait in the transport, so that it is neither idle nor late.
+//! The rules are in `narrows_transport::layers`. This module adds a schedule of play-out and an estimate of the
+//! receiver's buffers (data written and not yet shown, assuming no loss). It keeps two frame intervals of the allowed
+//! rate waiting in the transport, so that the transport is neither idle nor late.
 
 use super::{FrameSource, Pattern, SourceEntry, TransportState, number};
 use narrows_base::units::Unit;
@@ -17,7 +17,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
     name: "layers",
     summary: "a stream in layers, added and dropped by the rate and the receiver's buffer",
     source: "S4 section 7.3 and chapter 8; Rejaie, Handley and Estrin 1999",
-    senses: "the transport's send rate and RTT at each frame, what it has not sent yet",
+    senses: "the transport's send rate, RTT and unsent bytes at each frame",
     sets: "application data",
     params: &[
         number("count", Unit::None, "layers", 1.0, MAX_LAYERS as f64, 4.0, "ours"),
@@ -71,7 +71,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
         number(
             "recovery",
             Unit::Seconds,
-            "at least so long until the rate has come back",
+            "shortest assumed time until the rate is regained",
             0.001,
             600.0,
             4.0,
@@ -81,7 +81,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::Validated("the buffer model against a fluid simulation, by test"),
 };
 
-/// Most that is written at once, so that no queue overflows.
+/// Limit on the parts of one write, so that no queue overflows.
 const MAX_PARTS: usize = 512;
 
 fn rates(s: &Settings) -> Vec<f64> {
@@ -94,7 +94,7 @@ fn check(s: &Settings) -> Result<(), SpecError> {
     let (latency, ahead) = (s.number("latency"), s.number("ahead"));
     if ahead < latency {
         return Err(SpecError::new(format!(
-            "layers: ahead ({}) is below latency ({}): what is waited for must fit into the buffer",
+            "layers: ahead ({}) is below latency ({}): the latency must fit into the buffer",
             Unit::Seconds.show(ahead),
             Unit::Seconds.show(latency)
         )));
@@ -136,7 +136,7 @@ struct Layers {
     recovery_s: f64,
     /// When frame 0 is shown; `None` before the first write.
     first: Option<Time>,
-    /// The frame of each layer that is written next.
+    /// The next frame of each layer to be written.
     next: [u64; MAX_LAYERS],
 }
 
@@ -144,7 +144,7 @@ impl Layers {
     fn playout(&self, frame: u64) -> Time {
         self.first.unwrap_or(Time::ZERO) + self.interval.saturating_mul(frame)
     }
-    /// Seconds from now until that frame is shown; negative if it was.
+    /// Seconds from now until that frame is shown; negative after that.
     fn until(&self, now: Time, frame: u64) -> f64 {
         let at = self.playout(frame);
         at.since(now).as_secs_f64() - now.since(at).as_secs_f64()
@@ -161,7 +161,7 @@ impl Layers {
         let aimd = f64::from(state.payload_bytes) * 8.0 / (srtt * srtt).max(1e-12);
         Outlook { rate, slope: back.min(aimd).max(1.0) }
     }
-    /// What the receiver holds, without what must be under way.
+    /// The receiver's estimated buffers, without data that must be in flight.
     fn buffers(&self, now: Time, margin: Duration) -> Buffers {
         let margin_s = margin.as_secs_f64();
         let mut bits = [0.0; MAX_LAYERS];
@@ -172,7 +172,7 @@ impl Layers {
     }
     fn part(&self, frame: u64, layer: usize, bits: f64, srtt: Duration) -> FramePart {
         let playout = self.playout(frame);
-        // The higher the layer, the sooner it is too late: what is left of the time is the base layer's.
+        // Higher layers have earlier deadlines, so that the rest of the time is left to the base layer.
         let early = srtt.mul_f64(0.5) + self.interval.saturating_mul(layer as u64);
         FramePart {
             frame,
@@ -191,7 +191,7 @@ impl FrameSource for Layers {
         }
         let margin = state.srtt + self.interval.saturating_mul(2);
         let margin = margin.min(self.latency.mul_f64(0.5));
-        // What cannot arrive any more is left out.
+        // Frames that can no longer arrive in time are skipped.
         let soonest = self.frame_after(now + state.srtt.mul_f64(0.5));
         for frame in self.next[0]..soonest.max(self.next[0]) {
             if self.until(now, frame) <= state.srtt.as_secs_f64() / 2.0 {
@@ -206,7 +206,7 @@ impl FrameSource for Layers {
         let seconds = self.interval.as_secs_f64();
         let outlook = self.outlook(state);
         let mut buffers = self.buffers(now, margin);
-        // At most a frame's time short of the limit: that much was shown since the last write.
+        // Full means at most a frame's time below the limit, since that much was shown since the last write.
         let full = Buffers { limit_s: (buffers.limit_s - seconds).max(0.0), ..buffers };
         if self.quality.adapt(outlook, &full) == Some(LayerChange::Added) {
             let added = self.quality.active() - 1;

@@ -1,4 +1,4 @@
-//! What the source writes for a rate that it is told, without a network.
+//! The source's writes for given rates, without a network.
 
 use super::*;
 use narrows_base::{RandomKey, Spec};
@@ -9,7 +9,7 @@ fn source(text: &str) -> Box<dyn FrameSource> {
     start(&settings, RandomKey::from_seed(1).named("source").stream())
 }
 
-/// Plays `seconds` with a transport that sends exactly the rate of the moment, and returns what was written.
+/// Plays `seconds` with a transport that sends exactly the present rate, and returns the parts written.
 fn play(
     source: &mut dyn FrameSource,
     seconds: f64,
@@ -49,7 +49,7 @@ fn layers_follow_the_rate_and_the_base_layer_is_always_written() {
     let base: Vec<_> = written.iter().filter(|w| w.1.layer == 0).collect();
     assert!(base.iter().enumerate().all(|(n, w)| w.1.frame == n as u64 && w.1.bytes > 0));
     assert!(base.iter().all(|w| w.1.playout > w.0 + Duration::from_millis(25)), "in time");
-    // The buffer bridges a second in which nothing may be sent.
+    // The buffer bridges a second at rate zero.
     let mut s = source("layers(count=2,rate=100kbit/s)");
     let written = play(s.as_mut(), 60.0, |t| if (40.0..41.0).contains(&t) { 0.0 } else { 250e3 });
     assert!(written.iter().all(|w| w.1.bytes > 0));

@@ -8,17 +8,17 @@ use narrows_transport::layers::MAX_LAYERS;
 
 pub(super) const ENTRY: SourceEntry = SourceEntry::new(&DESCRIPTOR, Pattern::Frames(start));
 
-/// Its name: groups of flows with an equal one are receivers of one sender.
+/// Name of the source: groups of flows with an equal specification are receivers of one sender.
 pub(super) const NAME: &str = "multicast";
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: NAME,
     summary: "a live stream in layers to many receivers without feedback; groups with the same one share its sender",
     source: "S4 sections 2.3, 3.1 and 3.2, chapter 8; McCanne, Jacobson and Vetterli 1996",
-    senses: "nothing: receivers join and leave layers by TEAR's rate",
+    senses: "no feedback: receivers join and leave layers by TEAR's rate",
     sets: "application data",
     params: &[
-        number("session", Unit::None, "tells sessions apart", 0.0, 1e6, 1.0, "ours"),
+        number("session", Unit::None, "number of the session", 0.0, 1e6, 1.0, "ours"),
         number("count", Unit::None, "layers", 1.0, MAX_LAYERS as f64, 4.0, "ours"),
         number("rate", Unit::BitsPerSecond, "the base layer's rate", 1e3, 1e9, 200e3, "ours"),
         number(
@@ -47,13 +47,13 @@ const DESCRIPTOR: Descriptor = Descriptor {
             0.001,
             60.0,
             0.1,
-            "ours: nothing is sent back that could be measured",
+            "ours: no feedback could measure it",
         ),
     ],
     status: Status::NotValidated,
 };
 
-/// What receivers must know of a session.
+/// Parameters of a session that its receivers need.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     /// Rates of the layers in bit/s.

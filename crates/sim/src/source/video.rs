@@ -1,4 +1,4 @@
-//! Video frames at a constant frame rate, whose size follows the rate that the transport allows.
+//! Video frames at a constant frame rate; their size follows the rate that the transport allows.
 
 use super::{FrameSource, LATENCY, Pattern, SourceEntry, TransportState, number};
 use narrows_base::units::Unit;
@@ -10,7 +10,7 @@ pub(super) const ENTRY: SourceEntry =
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "video",
-    summary: "frames at a steady pace whose size follows what the transport allows",
+    summary: "frames at a steady pace, sized by the rate that the transport allows",
     source: "-",
     senses: "the transport's send rate at each frame",
     sets: "application data",
@@ -29,13 +29,21 @@ const DESCRIPTOR: Descriptor = Descriptor {
         number(
             "key",
             Unit::None,
-            "every so many frames a key frame; 0 is none",
+            "frames per key frame; 0 is no key frames",
             0.0,
             1e6,
             0.0,
-            "frames alike unless told",
+            "equal frames by default",
         ),
-        number("key-size", Unit::None, "a key frame over the others", 1.0, 100.0, 4.0, "rough"),
+        number(
+            "key-size",
+            Unit::None,
+            "size of a key frame over the others'",
+            1.0,
+            100.0,
+            4.0,
+            "rough",
+        ),
         LATENCY,
     ],
     status: Status::Validated("frame sizes and mean rate, by test"),

@@ -1,4 +1,4 @@
-//! Flows alone on a plain drop-tail queue: what a lost repair may cost.
+//! Flows alone on a plain drop-tail queue: the cost of a lost retransmission.
 
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
@@ -33,9 +33,9 @@ fn alone(protocol: &str, mbps: f64, one_way_ms: u64, queue: u64) -> RunResult {
     run(&spec, &mut |_| true).unwrap()
 }
 
-/// Slow start overshoots, and of the repair's packets some are lost again. While the timer runs,
-/// duplicates keep new data flowing, and FlightSize grows to many times what the path holds: a
-/// threshold taken from it made slow start overshoot again, and so on without end.
+/// Slow start overshoots, and some of the retransmissions are lost again. While the timer runs, duplicates release new
+/// data, and FlightSize grows to many times the BDP. A threshold computed from it made slow start overshoot again, and
+/// so on without end.
 #[test]
 fn an_opening_that_overshoots_does_not_repeat_itself_for_ever() {
     for (protocol, mbps, one_way_ms, queue) in [

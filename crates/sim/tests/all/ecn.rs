@@ -1,5 +1,4 @@
-//! What marks do between an endpoint and a queue: ECN against RED and the congestion warning of
-//! TCP-Jersey.
+//! Marks between an endpoint and a queue: ECN with RED and the congestion warning of TCP-Jersey.
 
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
@@ -8,8 +7,7 @@ use narrows_sim::{
 };
 use narrows_transport::{Preset, Protocol};
 
-/// Two flows over 10 Mbit/s and 40 ms there and back, with room for 200 packets, measured from
-/// 20 s to 120 s.
+/// Two flows over 10 Mbit/s with an RTT of 40 ms and a queue of 200 packets, measured from 20 s to 120 s.
 fn go(protocol: &str, aqm: Option<&str>, loss: &str) -> (Vec<FlowResult>, LinkResult) {
     go_with(2, 10_000_000, protocol, aqm, loss)
 }
@@ -84,7 +82,7 @@ fn a_sender_without_ecn_is_dropped_where_others_are_marked() {
     assert!(total(&flows, |f| f.retransmissions) > 100);
 }
 
-/// What TCP-Jersey is for (S2): behind its router it keeps its window at losses of the radio's.
+/// The purpose of TCP-Jersey (Hu and Zha): behind its router it keeps its window at radio losses.
 #[test]
 fn jersey_behind_its_router_does_not_take_a_lossy_link_for_a_full_one() {
     let goodput = |protocol| total(&go(protocol, Some("cw"), "1%").0, |f| f.goodput_bytes);
@@ -93,14 +91,14 @@ fn jersey_behind_its_router_does_not_take_a_lossy_link_for_a_full_one() {
     assert!(jersey as f64 > 1.7 * newreno as f64, "{jersey} {newreno}");
     let (flows, link) = go("jersey", Some("cw"), "none");
     assert_eq!(total(&flows, |f| f.retransmissions), 0);
-    // The window is what the rate carries in a round trip, the queue's wait included: the queue
-    // stays at the threshold, a quarter of the room. Measured 46.0.
+    // The window is the rate times the RTT including the queueing delay, so the queue stays at the threshold, a quarter
+    // of its capacity. Measured 46.0.
     assert!((40.0..50.0).contains(&link.queue_mean), "{}", link.queue_mean);
 }
 
-/// And what the paper's law is not for: nothing marks, so that only timeouts reduce. Measured: 75.5 % of the
-/// link and 56 timeouts, where NewReno fills it without one, and so does the default, which takes a loss while packets
-/// queue for a full buffer's until a mark was seen.
+/// Without marks the paper's algorithm reduces only at timeouts. Measured: 75.5 % of the link and 56 timeouts. NewReno
+/// fills it without a timeout, and so does the default: until a mark is seen, it takes a loss while packets queue for a
+/// buffer overflow.
 #[test]
 fn jersey_behind_a_plain_queue_lives_on_timeouts_unless_losses_count() {
     let (flows, link) = go("jersey(unmarked=radio)", None, "none");
@@ -111,11 +109,10 @@ fn jersey_behind_a_plain_queue_lives_on_timeouts_unless_losses_count() {
     assert!(total(&own, |f| f.timeouts) < 5 && used(&own_link) > 0.95, "{}", used(&own_link));
 }
 
-/// More flows than the path holds packets. Windows of one wait for their timers (RFC 3168 section
-/// 6.1.2), so that the queue stays short where, unmarked, it fills its room and overflows. Measured:
-/// 15.9 packets wait instead of 173.6. It is not fair: a window of two is RFC 5681's least after a
-/// reduction and does not wait, so that seven of the thirty flows send eight times what the others
-/// do each.
+/// More flows than the path holds packets. Windows of one wait for their timers (RFC 3168 section 6.1.2), so the queue
+/// stays short; without marks it fills and overflows. Measured: 15.9 packets wait instead of 173.6. It is not fair: a
+/// window of two is RFC 5681's minimum after a reduction and does not wait, so seven of the thirty flows send eight
+/// times as much as each of the others.
 #[test]
 fn a_crowd_at_windows_of_one_waits_its_turn() {
     let crowd = |ecn: &str| {

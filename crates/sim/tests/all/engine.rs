@@ -1,4 +1,4 @@
-//! What the engine promises: repeatable, indifferent to onlookers, and right in closed form.
+//! Properties of the engine: repeatable, unchanged by observation, and right in closed form.
 
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_link::{Change, LinkConfig, LossSpec, QueueConfig, QueueLimit};
@@ -41,7 +41,7 @@ fn group(
             .collect(),
     }
 }
-/// One bottleneck each way.
+/// One bottleneck in each direction.
 fn network(groups: Vec<GroupSpec>, loss: &str, seconds: f64) -> NetworkSpec {
     NetworkSpec {
         seed: 7,
@@ -96,7 +96,7 @@ fn an_onlooker_changes_nothing() {
 
 #[test]
 fn another_flow_changes_no_flows_draws() {
-    // So little traffic that flows meet nowhere: then one flow's run must not change at all.
+    // With so little traffic that flows never share a queue, one flow's run must not change at all.
     let quiet = |n: usize| {
         let mut groups =
             vec![group("main", "reno", "cbr(rate=20kbit/s,size=100B)", &[0.0], &[0], &[1])];
@@ -139,9 +139,9 @@ fn what_is_watched_adds_up() {
     assert_eq!(l.offered, l.dropped + l.served + waiting_at_end(&r), "no packet from nowhere");
 }
 
-/// What was measured before there were bins of a tenth of a second is what it was then: these
-/// numbers are those of the engine without them (taken anew when Reno's cut changed, and when reports of media left at
-/// other moments, which share the way back with Reno's ACKs, and when limited transmit left FlightSize).
+/// Bins of a tenth of a second do not change other measurements: these numbers are those of the engine without them.
+/// They were measured again when Reno's reduction changed, when reports of media were sent at other times (they share
+/// the return path with Reno's ACKs), and when limited transmit left FlightSize.
 #[test]
 fn measuring_over_time_changes_neither_the_run_nor_the_counts() {
     let groups = vec![
@@ -172,18 +172,18 @@ fn a_links_ticks_add_up_to_its_counts() {
         assert!(close(&ticks.offered, group.offered_bytes as f64 * 8.0));
         assert!(close(&ticks.served, group.served_bits));
     }
-    // The late flow opens at 7.3 s: its first data come a round trip later.
+    // The late flow opens at 7.3 s: its first data arrive a round trip later.
     let first = link.ticks[1].offered.iter().position(|b| *b > 0.0);
     assert_eq!(first, Some(43));
-    // No tick serves more than the link can, but for the packet that its beginning cut in two.
+    // No tick serves more than the link can, except for a packet that spans the tick's start.
     for t in 0..170 {
         let served: f64 = link.ticks.iter().map(|g| g.served[t]).sum();
         assert!(served <= 2e5 + 8000.0, "{t}: {served}");
     }
 }
 
-/// What came before the measured span is not delivered in it, even if the hole before it is
-/// filled later; and of a packet half sent when it begins, half counts.
+/// Data that arrived before the measured span does not count in it, even if the gap before it is filled later. Of a
+/// packet that is half sent when the span begins, half counts.
 #[test]
 fn a_warm_up_lends_nothing_to_the_measured_span() {
     let group = group("main", "stpd", "bulk", &[0.0], &[0], &[1]);
@@ -213,8 +213,8 @@ fn waiting_at_end(r: &RunResult) -> u64 {
 
 #[test]
 fn a_lossless_unlimited_path_takes_the_time_that_arithmetic_says() {
-    // 100 segments of 960 B; 2 Mbit/s: 4 ms each; opening 60.32 ms there and back, then the
-    // window opens 4, 8, 16, 32, 40 and each round trip is 64.16 ms.
+    // 100 segments of 960 B; 2 Mbit/s: 4 ms each; the handshake takes 60.32 ms, then the window is 4, 8, 16, 32, 40 and
+    // each round trip is 64.16 ms.
     let mut spec = network(
         vec![group("main", "reno", "transfer(size=96000B)", &[0.0], &[0], &[1])],
         "none",
@@ -284,8 +284,8 @@ fn faults(spec: &mut NetworkSpec) {
     }
 }
 
-/// Lost, duplicated, reordered and damaged packets and reports, and an outage of ten seconds,
-/// leave every media protocol sending: what it delivers after the outage is no trickle.
+/// Lost, duplicated, reordered and damaged packets and reports, and an outage of ten seconds: every media protocol
+/// continues, and recovers its rate after the outage.
 #[test]
 fn media_protocols_live_through_faults() {
     for p in every().filter(|p| p.family == Family::Media) {
@@ -310,7 +310,7 @@ fn faults_on_the_way_lose_nothing() {
         let mut spec = network(
             vec![group("main", p.name, "transfer(size=300kB)", &[0.0], &[0], &[1])],
             "3%+outage(at=2s,for=300ms)",
-            // limd by S3's letter gets 192 kB through in 300 s.
+            // limd as the RRTP thesis defines it delivers 192 kB in 300 s.
             900.0,
         );
         faults(&mut spec);
@@ -320,8 +320,8 @@ fn faults_on_the_way_lose_nothing() {
     }
 }
 
-/// The same for streams over our endpoint with rare reports, faults and outages both ways, and
-/// heavier loss: the bytes are the same.
+/// The same for streams over the datagram endpoint with rare reports, faults and outages in both directions, and
+/// heavier loss: all bytes are delivered.
 #[test]
 fn streams_with_rare_reports_lose_nothing_either() {
     for p in every().filter(|p| p.family == Family::Rrtp) {
@@ -338,8 +338,8 @@ fn streams_with_rare_reports_lose_nothing_either() {
     }
 }
 
-/// Without random loss a controller fills the link over our endpoint as over TCP, whatever the
-/// way of counting acknowledgements.
+/// Without random loss a controller fills the link over the datagram endpoint as over TCP, for any way of counting
+/// acknowledgements.
 #[test]
 fn a_controller_does_over_our_endpoint_what_it_does_over_tcp() {
     for (tcp, controller) in [("sack", "reno"), ("vegas", "vegas"), ("stpd", "stpd")] {

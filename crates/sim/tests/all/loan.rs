@@ -1,4 +1,4 @@
-//! Controllers that are known by their names for a time.
+//! Controllers that are listed for a limited time.
 
 use narrows_base::{Descriptor, Settings, Spec, Status, Time};
 use narrows_congestion::{Controller, ControllerEntry, Environment, Scope};
@@ -73,9 +73,9 @@ fn network(protocol: &str) -> NetworkSpec {
     }
 }
 
-/// A lent controller is a protocol like the listed ones: it runs over TCP and over rrtp with the results of the same
-/// controller from the list, its simulations run within its scope, entered once however many groups have it, what the
-/// scope says has failed is the simulation's error, and its version distinguishes it.
+/// A lent controller is a protocol like the listed ones: over TCP and over rrtp it has the results of the same
+/// controller from the list. Its simulations run within its scope, entered once for any number of groups. A failure
+/// that the scope reports is the simulation's error. Its version distinguishes it.
 #[test]
 fn a_lent_controller_decides_as_a_listed_one_within_its_scope() {
     let controller =

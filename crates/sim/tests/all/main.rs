@@ -1,4 +1,4 @@
-//! The engine as a whole. One binary: each would link all of it again.
+//! Tests of the whole engine, in one binary to save link time.
 
 mod drop_tail;
 mod ecn;

@@ -5,7 +5,7 @@ use narrows_link::{Change, LinkConfig, QueueConfig, QueueLimit};
 use narrows_sim::{FlowSpec, FrameResult, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
 use narrows_transport::{Preset, Protocol};
 
-/// One flow for a minute over 1.5 Mbit/s and 25 ms each way, which from 30 s on are `later_kbps`; measured from 20 s.
+/// One flow for a minute over 1.5 Mbit/s and 25 ms each way; from 30 s on the rate is `later_kbps`. Measured from 20 s.
 fn played(protocol: &str, source: &str, later_kbps: u64) -> FrameResult {
     let link = |name: &str, metered| {
         let mut config = LinkConfig::plain(Rate::from_bps(1_500_000), Duration::from_millis(25));
@@ -36,7 +36,7 @@ fn played(protocol: &str, source: &str, later_kbps: u64) -> FrameResult {
 
 const MEDIA: [&str; 5] = ["tear", "tear-wireless", "tfrc", "tfwc", "scream"];
 
-/// The buffer plays on while the rate falls to a third, and the base layer is what is left.
+/// The buffer bridges the time in which the rate falls to a third and layers are dropped down to the base layer.
 #[test]
 fn a_layered_stream_does_not_freeze_where_its_base_layer_fits() {
     for protocol in MEDIA {
@@ -50,7 +50,7 @@ fn a_layered_stream_does_not_freeze_where_its_base_layer_fits() {
     }
 }
 
-/// Media drop nothing and repeat nothing: what a full queue drops is frozen. A stream shows all, but later.
+/// Media do not drop or repeat data: a drop by a full queue is a frozen frame. A stream shows all frames, but later.
 #[test]
 fn video_is_measured_over_media_and_streams() {
     let video = "video(max=800kbit/s)";
@@ -63,7 +63,7 @@ fn video_is_measured_over_media_and_streams() {
     for protocol in ["rrtp", "cubic"] {
         let r = played(protocol, video, 1500);
         assert!(r.due > 950 && r.frozen < 100, "{protocol}: {r:?}");
-        // 64 kbit/s at least do not fit into 50.
+        // At least 64 kbit/s do not fit into 50.
         let r = played(protocol, video, 50);
         assert!(r.late > 100 && r.stalls > 0, "{protocol}: {r:?}");
     }

@@ -1,11 +1,11 @@
-//! RAP through the engine: TCP's law without TCP's window.
+//! RAP through the engine: TCP's algorithm without TCP's window.
 
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
 use narrows_transport::{Preset, Protocol};
 
-/// Share of 10 Mbit/s that one flow sends over 40 ms there and back, from 20 s to 120 s.
+/// Share of 10 Mbit/s that one flow sends at an RTT of 40 ms, from 20 s to 120 s.
 fn share(protocol: &str, loss: &str) -> f64 {
     let link = |name: &str, loss: &str, metered| {
         let mut config = LinkConfig::plain(Rate::from_bps(10_000_000), Duration::from_millis(20));
@@ -33,9 +33,8 @@ fn share(protocol: &str, loss: &str) -> f64 {
     link.served_bits / link.capacity_bits
 }
 
-/// Measured: 27.2 % of the link at 1 % of losses, where SACK has 25.7 %. Alone, before a queue of a
-/// bandwidth-delay product, 87.3 %: a halved rate drains the queue and then leaves room, where a
-/// halved window waits for it to drain.
+/// Measured: 27.2 % of the link at 1 % of losses, while SACK has 25.7 %. Alone, before a queue of one BDP, 87.3 %: a
+/// halved rate drains the queue and then leaves capacity unused, while a halved window waits for the queue to drain.
 #[test]
 fn at_random_losses_it_sends_what_tcp_sends_and_alone_it_nearly_fills_the_link() {
     let (rap, sack) = (share("rap", "1%"), share("sack", "1%"));

@@ -5,8 +5,8 @@ use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
 use narrows_transport::{Preset, Protocol};
 
-/// Share of 20 Mbit/s that one flow sends over 25 ms there and back, from 20 s to 60 s, the packets in the queue on
-/// average, and those dropped.
+/// One flow on 20 Mbit/s at an RTT of 25 ms, from 20 s to 60 s: its share, the packets in the queue on average, and
+/// those dropped.
 fn alone(protocol: &str, aqm: Option<&str>) -> (f64, f64, u64) {
     let link = |name: &str, aqm: Option<&str>, metered| {
         let mut config = LinkConfig::plain(Rate::from_bps(20_000_000), Duration::from_millis(25));
@@ -35,8 +35,8 @@ fn alone(protocol: &str, aqm: Option<&str>) -> (f64, f64, u64) {
     (used, link.queue_mean, link.groups[0].dropped)
 }
 
-/// In a queue of 100 ms it slows down where packets wait for 30 ms, half of its target: 75 packets. In DualPI2 marks keep
-/// it far below that, but only where its packets are ECT(1): others have a queue that is held at 15 ms.
+/// In a queue of 100 ms it slows down at a queueing delay of 30 ms, half of its target: 75 packets. In DualPI2 marks
+/// keep it far below that, but only if its packets are ECT(1): other packets use a queue that is held at 15 ms.
 #[test]
 fn it_keeps_to_half_its_target_delay_and_to_an_l4s_queues_marks() {
     let (used, queue, dropped) = alone("scream", None);

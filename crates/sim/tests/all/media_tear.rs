@@ -5,7 +5,7 @@ use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SourceSpec, run};
 use narrows_transport::{Preset, Protocol};
 
-/// A bottleneck there and back: Mbit/s, one-way ms, packets of buffer, loss there.
+/// A bottleneck: Mbit/s, one-way ms, packets of buffer, loss in the forward direction.
 #[derive(Clone, Copy)]
 struct Net {
     mbps: f64,
@@ -24,7 +24,7 @@ fn link(name: &str, net: &Net, loss: &str, jitter_ms: u64) -> LinkSpec {
     LinkSpec { name: name.into(), config: config.into(), metered: true }
 }
 
-/// Groups (protocol, flows) side by side, starts 100 ms apart; measured after 30 s.
+/// Groups (protocol, flows) in parallel, started 100 ms apart; measured after 30 s.
 fn go(net: Net, groups: &[(&str, usize)], seconds: f64, seed: u64) -> RunResult {
     run(&spec(net, groups, seconds, seed), &mut |_| true).unwrap()
 }
@@ -85,7 +85,7 @@ struct Mean {
     /// Of the first group.
     dropped: f64,
     rtt_ms: f64,
-    /// Of the way there.
+    /// Of the forward direction.
     used: f64,
     queue: f64,
 }
@@ -112,16 +112,16 @@ fn mean(net: Net, groups: &[(&str, usize)]) -> Mean {
 const fn net(mbps: f64, ms: u64, room: u64, loss: &'static str) -> Net {
     Net { mbps, ms, room, loss, jitter_ms: 0 }
 }
-/// One bandwidth-delay product of buffer.
+/// A buffer of one BDP.
 const SLOW: Net = net(1.5, 30, 12, "none");
 const FAST: Net = net(10.0, 20, 50, "none");
-/// TCP gets about 275 kbit/s, as between the United States and Korea in 2001 (S4 section 4.2).
+/// TCP gets about 275 kbit/s, as between the United States and Korea in 2001 (Jayaram 2001 section 4.2).
 const TRANSPACIFIC: Net = net(10.0, 100, 500, "2.5%");
-/// S4's IS-95B: 64 kbit/s.
+/// IS-95B of Jayaram 2001: 64 kbit/s.
 const RADIO: Net = net(0.064, 250, 20, "none");
 
-/// By the letter of S4 two fifths of an idle path stay unused (`tear/smoothing.rs` says why);
-/// discounting uses most of them.
+/// As defined in Jayaram 2001, two fifths of an idle path stay unused (`tear/smoothing.rs` explains why); discounting
+/// uses most of them.
 #[test]
 fn alone_tear_uses_most_of_a_path() {
     let with = mean(SLOW, &[("tear", 1)]);
@@ -130,7 +130,7 @@ fn alone_tear_uses_most_of_a_path() {
     assert!((0.5..0.75).contains(&letter.used), "{letter:?}");
 }
 
-/// S4 figures 4.1 and 4.2: 275 and 250 kbit/s, and much smoother.
+/// Jayaram 2001 figures 4.1 and 4.2: 275 and 250 kbit/s, and much smoother.
 #[test]
 fn on_a_lossy_path_tear_gets_what_tcp_gets_smoother() {
     let tcp = mean(TRANSPACIFIC, &[("newreno", 1)]);
@@ -142,8 +142,8 @@ fn on_a_lossy_path_tear_gets_what_tcp_gets_smoother() {
     }
 }
 
-/// S4 section 4.3: TEAR's share is a little below TCP's, and falls as there is more TCP. Here it is
-/// 0.8 of TCP's at 1 + 1 on a slow path, and 0.4 at 4 + 4 on a faster one: less than S4 saw.
+/// Jayaram 2001 section 4.3: TEAR's share is a little below TCP's, and falls with more TCP flows. Here it is 0.8 of
+/// TCP's at 1 + 1 on a slow path, and 0.4 at 4 + 4 on a faster one: less than in the paper.
 #[test]
 fn beside_tcp_tears_share_is_smaller_and_smoother() {
     let slow = mean(SLOW, &[("tear", 1), ("sack", 1)]);
@@ -156,7 +156,7 @@ fn beside_tcp_tears_share_is_smaller_and_smoother() {
     }
 }
 
-/// S4 figures 4.13 and 4.14: when TCP leaves, TEAR climbs slowly and takes what is free.
+/// Jayaram 2001 figures 4.13 and 4.14: when TCP leaves, TEAR grows slowly into the free capacity.
 #[test]
 fn when_tcp_leaves_tear_takes_its_place() {
     let bytes = |end| {
@@ -172,7 +172,7 @@ fn when_tcp_leaves_tear_takes_its_place() {
     assert!(after * 8.0 > 0.8 * 10e6, "{after}");
 }
 
-/// Losses up to 10% change nothing, and the queue stays short, on a path of 20 ms.
+/// Losses up to 10% have no effect on the rate, and the queue stays short, on a path of 20 ms.
 #[test]
 fn by_delay_losses_cost_only_themselves() {
     for (loss, delivered) in [("none", 1.0), ("1%", 0.99), ("10%", 0.9)] {
@@ -184,10 +184,9 @@ fn by_delay_losses_cost_only_themselves() {
     assert!(tcp.used < 0.1, "{tcp:?}");
 }
 
-/// Alone, it reacts to delay before the buffer loses: one bandwidth-delay product, or eight packets. Where
-/// only the receiver side reports, once per round trip, the smoothed round-trip time moves slowly and the
-/// queue is a little shorter; with the reports of a real connection it stays below the upper threshold: six
-/// packets' transmission times, or 0.24 of the round trip.
+/// Alone, it reacts to delay before the buffer overflows: one BDP, or eight packets. If only the receiver side reports,
+/// once per round trip, the smoothed RTT changes slowly and the queue is a little shorter. With the reports of a real
+/// connection it stays below the upper threshold: six packets' transmission times, or 0.24 of the RTT.
 #[test]
 fn by_delay_the_queue_is_short_without_loss() {
     for (net, flows) in [(SLOW, 1), (net(10.0, 10, 200, "none"), 1), (FAST, 4)] {
@@ -206,7 +205,7 @@ fn by_delay_the_queue_is_short_without_loss() {
     assert!(short.dropped < 0.02, "{short:?}");
 }
 
-/// Beside TCP, which fills every buffer, delay alone would starve. It does not, nor does TCP.
+/// Beside TCP, which fills every buffer, a delay-based sender would starve. It does not, nor does TCP.
 #[test]
 fn by_delay_neither_side_starves() {
     let one = mean(FAST, &[("tear-wireless", 1), ("newreno", 1)]);
@@ -218,7 +217,7 @@ fn by_delay_neither_side_starves() {
     }
 }
 
-/// Delays that vary, in order, by as much as the path is long.
+/// Delays that vary, in order, by as much as the path's delay.
 #[test]
 fn by_delay_a_variable_path_stays_on() {
     let jitter = |net: Net, jitter_ms| Net { jitter_ms, ..net };
@@ -230,7 +229,7 @@ fn by_delay_a_variable_path_stays_on() {
     assert!(near.used > 0.55, "{near:?}");
 }
 
-/// S4 figure 7.1: 40 kbit/s of 64, in triangles. The fixed thresholds keep the RTT about R1.
+/// Jayaram 2001 figure 7.1: 40 kbit/s of 64, in triangles. The fixed thresholds keep the RTT about R1.
 #[test]
 fn fixed_thresholds_do_on_radio_what_s4_saw() {
     let m = mean(RADIO, &[("tear-wireless(thresholds=fixed)", 1)]);
@@ -241,7 +240,7 @@ fn fixed_thresholds_do_on_radio_what_s4_saw() {
     assert!(adaptive.kbps[0] > m.kbps[0] && adaptive.cov[0] < m.cov[0], "{adaptive:?}");
 }
 
-/// S4 figure 4.4: four flows got 62 to 70 kbit/s.
+/// Jayaram 2001 figure 4.4: four flows got 62 to 70 kbit/s.
 #[test]
 fn tear_flows_are_fair_to_each_other() {
     let r = go(FAST, &[("tear", 4)], 330.0, 1);

@@ -88,8 +88,8 @@ fn alone_it_fills_the_link() {
     }
 }
 
-/// A fat link loses 1% at random: over 3000 s the rate is the equation's at the loss event rates
-/// and RTTs that it measures itself, and those are the link's.
+/// A fast link loses 1% at random. Over 3000 s the rate is the equation's at the measured loss event rates and RTTs,
+/// and those are the link's.
 #[test]
 fn under_random_loss_it_keeps_to_its_equation() {
     for preset in [Preset::Rfc, Preset::Ns2] {
@@ -114,7 +114,7 @@ fn under_random_loss_it_keeps_to_its_equation() {
     }
 }
 
-/// An application that needs less than its share gets what it needs, and no queue.
+/// An application that needs less than its share gets it, without a queue.
 #[test]
 fn a_modest_application_is_served_at_once() {
     for preset in [Preset::Rfc, Preset::Ns2] {

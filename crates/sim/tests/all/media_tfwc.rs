@@ -1,5 +1,5 @@
-//! TFWC through the simulator: S1's validation (section 6.1, appendix C) and a first look at its
-//! fairness (section 6.2).
+//! TFWC through the simulator: the validation in Choi 2006 (section 6.1, appendix C) and a test of its fairness
+//! (section 6.2).
 
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
 use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
@@ -38,8 +38,8 @@ fn go(spec: &NetworkSpec) -> RunResult {
     run(spec, &mut |_| true).unwrap()
 }
 
-/// S1 figure 6.1: one flow, a path on which nothing is lost but what the loss process takes; round
-/// trips of 100 ms. From 20 s to the end, as series.
+/// Choi 2006 figure 6.1: one flow on a path on which only the loss process drops packets; RTT 100 ms. From 20 s to the
+/// end, as series.
 fn validation(protocol: &str, loss: &str, seconds: f64) -> Table {
     let spec = NetworkSpec {
         seed: 1,
@@ -73,8 +73,8 @@ fn range(x: &[f64]) -> (f64, f64) {
     (x.iter().copied().fold(f64::MAX, f64::min), x.iter().copied().fold(f64::MIN, f64::max))
 }
 
-/// S1 figures 6.2 and 6.6: a loss in every N packets. At p = .1 the equation gives 1.77, not the
-/// 3.16 of 1/sqrt p that S1 compares with: rate mode.
+/// Choi 2006 figures 6.2 and 6.6: a loss in every N packets. At p = .1 the equation gives 1.77, not the 3.16 of 1/sqrt
+/// p that the paper compares with: rate mode.
 #[test]
 fn periodic_losses_give_their_period_and_the_equations_window() {
     for (period, equation, cwnd) in [(100.0, 11.233, 11.0), (20.0, 3.686, 4.0)] {
@@ -92,8 +92,8 @@ fn periodic_losses_give_their_period_and_the_equations_window() {
     assert!((bps / (0.9 * 8000.0 / 0.04882) - 1.0).abs() < 0.02, "{bps}");
 }
 
-/// S1 figure 6.4: two adjacent losses in 100 packets are one event; of every other packet lost, each
-/// is one, because a round trip holds less than one packet then.
+/// Choi 2006 figure 6.4: two adjacent losses in 100 packets are one event. If every other packet is lost, each loss is
+/// one, because a round trip holds less than one packet then.
 #[test]
 fn adjacent_and_alternating_losses() {
     let t =
@@ -106,7 +106,7 @@ fn adjacent_and_alternating_losses() {
     assert!(bps > 0.0 && bps < 8000.0, "less than a packet a second: {bps}");
 }
 
-/// S1 figure 6.5 has one loss anywhere in each block of N. The mean is of the larger of two means, so
+/// Choi 2006 figure 6.5 has one loss at a random place in each block of N. The mean is of the larger of two means, so
 /// it is a little above N, as are losses of two blocks within one round trip.
 #[test]
 fn losses_anywhere_in_their_blocks_average_the_block() {
@@ -121,8 +121,8 @@ fn losses_anywhere_in_their_blocks_average_the_block() {
     }
 }
 
-/// n TCP and n others on S1's DSL line, half as many TCP flows the other way; access links of 0.5
-/// to 2 ms. Theta: TCP's share of the bottleneck (S1 equation 6.1).
+/// `n` TCP flows and `n` others on the DSL line of Choi 2006, half as many TCP flows in reverse; access links of 0.5 to
+/// 2 ms. Theta: TCP's share of the bottleneck (equation 6.1).
 fn dsl(protocol: &str, n: u32, mbps: f64, room: u64, seed: u64, seconds: f64) -> NetworkSpec {
     let mut random = RandomKey::from_seed(seed).named("s1").stream();
     let mut links = vec![
@@ -183,8 +183,8 @@ fn alone_it_fills_a_link() {
     assert!(l.groups[0].dropped * 500 < l.groups[0].offered, "{:?}", l.groups[0]);
 }
 
-/// Through an outage the timer, or rate mode, sends on, and all that is lost: each loss an event of its
-/// own, so that the interval falls to a few packets. It comes back by itself.
+/// During an outage the timer, or rate mode, continues to send, and all packets are lost. Each loss is an event of its
+/// own, so the interval falls to a few packets. It recovers by itself.
 #[test]
 fn an_outage_ends_and_it_comes_back() {
     let t = validation("tfwc", "1%+outage(at=60s,for=5s)", 400.0);
@@ -198,7 +198,7 @@ fn an_outage_ends_and_it_comes_back() {
     assert!((after / before - 1.0).abs() < 0.25, "{before} {after}");
 }
 
-/// Theta (S1 equation 6.1): the TCP flows' share of what the bottleneck served, mean of five seeds.
+/// Theta (Choi 2006 equation 6.1): the TCP flows' share of the bottleneck, mean of five seeds.
 fn theta(protocol: &str, n: u32, mbps: f64, room: u64) -> f64 {
     let all: Vec<f64> = (1..=5)
         .map(|seed| {
@@ -210,8 +210,8 @@ fn theta(protocol: &str, n: u32, mbps: f64, room: u64) -> f64 {
     mean(&all)
 }
 
-/// S1 section 6.2.1 finds TFWC "reasonably fair" where TFRC starves TCP. Here too neither starves, with
-/// half as many TCP flows the other way: theta is 0.50, 0.39 and 0.66 in rate mode.
+/// Choi 2006 section 6.2.1 finds TFWC "reasonably fair" where TFRC starves TCP. Here too neither starves, with half as
+/// many TCP flows in reverse: theta is 0.50, 0.39 and 0.66 in rate mode.
 #[test]
 fn neither_tcp_nor_tfwc_starves() {
     for protocol in ["tfwc", "tfwc(rate-mode=on,spread=0)"] {
@@ -225,8 +225,7 @@ fn neither_tcp_nor_tfwc_starves() {
     }
 }
 
-/// Where a flow has less than two packets per round trip, rate mode starves TCP; the window and timer that are the default do
-/// not.
+/// If a flow has less than two packets per round trip, rate mode starves TCP; the default, window and timer, does not.
 #[test]
 fn a_small_window_is_fair_where_rate_mode_starves_tcp() {
     for (n, mbps) in [(16, 0.2), (64, 1.0)] {
@@ -237,7 +236,7 @@ fn a_small_window_is_fair_where_rate_mode_starves_tcp() {
     }
 }
 
-/// … which depends on t0 of equation 5.5: by a fine clock, as equation 5.6 is printed, rate mode
+/// The result of rate mode depends on t0 of equation 5.5: with a fine clock, as equation 5.6 is printed, rate mode
 /// starves TCP on a short queue.
 #[test]
 fn a_fine_clock_in_rate_mode_starves_tcp() {

@@ -1,4 +1,4 @@
-//! One sender of layers, receivers behind links of different rates, and nothing sent back.
+//! One sender of layers, receivers behind links of different rates, and no packets in reverse.
 
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
@@ -44,7 +44,8 @@ fn shown(r: &RunResult, group: usize) -> (f64, f64) {
     (f.layers as f64 / f.due as f64, f.frozen as f64 / f.due as f64)
 }
 
-/// 200, 600, 1400 and 3000 kbit/s: each receiver comes to what its link carries, and a link has one copy of each packet.
+/// 200, 600, 1400 and 3000 kbit/s: each receiver joins the layers that its link carries, and a link has one copy of
+/// each packet.
 #[test]
 fn receivers_join_what_their_links_carry() {
     let links = vec![
@@ -69,7 +70,7 @@ fn receivers_join_what_their_links_carry() {
     let mbps = |l: usize| r.links[l].served_bits / 100.0 / 1e6;
     assert!((3.0..3.4).contains(&mbps(0)), "the first link carries every layer, once: {}", mbps(0));
     assert!(mbps(2) < 0.8 && mbps(3) < 2.2, "{} {}", mbps(2), mbps(3));
-    // Nothing is sent back.
+    // No packets in reverse.
     assert!(r.groups.iter().all(|g| g.rtt.count() == 0));
 }
 

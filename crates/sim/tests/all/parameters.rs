@@ -1,4 +1,4 @@
-//! Every parameter of every protocol acts in every preset, or is refused.
+//! Every parameter of every protocol has an effect in every preset, or is refused.
 
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 const PRESETS: [(&str, Preset); 3] =
     [("rfc", Preset::Rfc), ("ns2", Preset::Ns2), ("linux", Preset::Linux)];
 
-/// A path on which parameters may act.
+/// A path on which parameters may have an effect.
 struct Path {
     bps: u64,
     return_bps: u64,
@@ -21,12 +21,12 @@ struct Path {
     aqm: Option<&'static str>,
     loss: &'static str,
     return_loss: &'static str,
-    /// Standard deviation by which packets of the forward link are late, and reordered.
+    /// Standard deviation of the additional delay of packets on the forward link, which reorders them.
     jitter_ms: u64,
     source: &'static str,
     rival: Option<&'static str>,
     policer: Option<PolicerConfig>,
-    /// Nothing arrives from 4 s to 8 s.
+    /// No packets arrive from 4 s to 8 s.
     outage: bool,
 }
 
@@ -47,7 +47,7 @@ const PLAIN: Path = Path {
 
 const POLICER: PolicerConfig = PolicerConfig { rate: Rate::from_bps(4_000_000), burst: 20_000 };
 
-/// The first that shows an effect ends the search: the common ones come first.
+/// The first path with an effect ends the search, so common ones come first.
 const PATHS: [Path; 18] = [
     Path { loss: "1%", ..PLAIN },
     PLAIN,
@@ -62,19 +62,19 @@ const PATHS: [Path; 18] = [
     Path { loss: "10%", delay_ms: 300, ..PLAIN },
     Path { bps: 20_000_000, delay_ms: 5, loss: "4%", return_loss: "4%", ..PLAIN },
     Path { jitter_ms: 8, loss: "2%", ..PLAIN },
-    // Acknowledgements wait and are lost.
+    // Acknowledgements are delayed and lost.
     Path { bps: 5_000_000, return_bps: 20_000, return_loss: "10%", ..PLAIN },
-    // The application offers more, and less, than the path carries.
+    // The application writes more, and less, than the path carries.
     Path { source: "cbr(rate=4Mbit/s)", loss: "1%", ..PLAIN },
     Path { source: "cbr(rate=500kbit/s,on=1s,off=1s)", loss: "1%", ..PLAIN },
-    // Marks, and acknowledgements that wait.
+    // Marks, and delayed acknowledgements.
     Path { aqm: Some("codel(ecn=on)"), queue: 100, return_bps: 60_000, ..PLAIN },
     Path { bps: 20_000_000, queue: 500, policer: Some(POLICER), ..PLAIN },
-    // Windows of thousands of packets, of which a report may answer many.
+    // Windows of thousands of packets, so that a report may acknowledge many.
     Path { bps: 200_000_000, return_bps: 200_000_000, delay_ms: 200, queue: 50_000, ..PLAIN },
 ];
 
-/// What happened: every arrival, and how the receiver classified losses.
+/// The outcome of a run: a digest of all arrivals, and the receiver's classification of losses.
 type Trace = (u64, ClassifierCounts);
 
 fn digest(path: &Path, protocol: &Protocol, preset: Preset) -> Trace {
@@ -131,10 +131,10 @@ fn read(name: &str, arguments: &[String], preset: Preset) -> Result<Protocol, St
     Protocol::read_simulated(&Spec::parse(&text).unwrap(), preset, 1000).map_err(|e| e.to_string())
 }
 
-/// Digests of protocols that others are compared with, by what they are called, per path.
+/// Outcomes of the protocols to compare with, by their specification, per path.
 type Baselines = HashMap<(String, usize), Trace>;
 
-/// Whether the argument, beside others that are there in any case, changes a packet on some path.
+/// Whether the argument, in addition to others that are always present, changes a packet on a path.
 fn acts(
     (name, fixed, argument): (&str, &[String], &str),
     preset: Preset,
@@ -163,7 +163,7 @@ fn values(param: &Param) -> Vec<Vec<String>> {
                 (0.0, _) => 0.5,
                 _ => default,
             };
-            // "Infinite" is a default that nothing exceeds.
+            // A value above an infinite default has no effect.
             let below = if default >= 1e15 { [50.0, 5.0] } else { [default / 4.0, default / 16.0] };
             let sides = [below, [first * if default == 0.0 { 1.0 } else { 4.0 }, first * 16.0]];
             let within = |side: [f64; 2]| -> Vec<String> {
@@ -179,14 +179,14 @@ fn values(param: &Param) -> Vec<Vec<String>> {
     }
 }
 
-/// Protocol, and the argument that exercises it in any case.
+/// Protocol, and an argument that is always present.
 const BESIDE: [(&str, &str); 2] = [
-    // Without a rate it sends a first window alone; it ignores acknowledgements.
+    // Without a rate it sends only the initial window; it ignores acknowledgements.
     ("brutal", "rate=20Mbit/s"),
     ("fixed", "rate=20Mbit/s"),
 ];
 
-/// Sides of a default that change nothing, by their nearest value, and why. The protocol may be any (`*`).
+/// Values on one side of a default that have no effect, and the reason. The protocol may be any (`*`).
 const SILENT: [(&str, &str, &str); 8] = [
     ("tfrc", "reorder=1", "ns-2's numPkts_ is 1"),
     ("*", "biaz-sigma=0.25", "packets around n lost ones are n + 1 spacings apart at least"),
@@ -199,7 +199,7 @@ const SILENT: [(&str, &str, &str); 8] = [
 ];
 const SLOW: &str = "fewer packets come in a 32nd of a round trip on all paths";
 
-/// What is wrong with a parameter of a protocol in a preset.
+/// The fault of a protocol's parameter in a preset, if any.
 fn fault(name: &str, param: &Param, preset: Preset, baselines: &mut Baselines) -> Option<String> {
     let beside: Vec<String> = (BESIDE.iter())
         .filter(|b| b.0 == name && !b.1.starts_with(&format!("{}=", param.name)))
@@ -212,7 +212,7 @@ fn fault(name: &str, param: &Param, preset: Preset, baselines: &mut Baselines) -
         let mut has_effect = false;
         for argument in &side {
             let outcome = acts((name, &beside, argument), preset, baselines).or_else(|refusal| {
-                // The refusal says beside what it acts: then it must.
+                // The error names arguments beside which the parameter has an effect: test those.
                 let Some((_, with)) = refusal.split_once("; it does with ") else {
                     return Ok::<bool, String>(true);
                 };
@@ -237,7 +237,7 @@ fn fault(name: &str, param: &Param, preset: Preset, baselines: &mut Baselines) -
             silent.push(side[0].clone());
         }
     }
-    // One word is what `preset`, `own`, `default` or `auto` stands for.
+    // One word equals the meaning of `preset`, `own`, `default` or `auto`.
     let stands_for = match param.kind {
         ParamKind::Choice(words) => {
             usize::from(["preset", "own", "default", "auto"].contains(&words[0]))

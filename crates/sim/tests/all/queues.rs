@@ -1,4 +1,4 @@
-//! What managed queues do to a bottleneck that Reno fills, and what is measured of them.
+//! Managed queues at a bottleneck that Reno fills, and their measurements.
 
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
@@ -7,8 +7,7 @@ use narrows_sim::{
 };
 use narrows_transport::{Preset, Protocol};
 
-/// Four Renos over 10 Mbit/s and 40 ms there and back, before a room of two bandwidth-delay
-/// products, measured from 20 s to 120 s.
+/// Four Renos over 10 Mbit/s with an RTT of 40 ms and a queue of two BDPs, measured from 20 s to 120 s.
 fn go(aqm: Option<&str>) -> RunResult {
     let link = |name: &str, aqm: Option<&str>, metered| {
         let mut config = LinkConfig::plain(Rate::from_bps(10_000_000), Duration::from_millis(20));
@@ -61,7 +60,7 @@ fn managed_queues_are_shorter_and_the_link_stays_busy() {
         assert!(l.queue_mean < shorter * tail.queue_mean, "{aqm}: {}", l.queue_mean);
         assert!(used(&l) > 0.93, "{aqm}: {}", used(&l));
         assert!(l.managed && l.groups[0].dropped > tail.groups[0].dropped, "{aqm}");
-        // Nobody here understands ECN.
+        // No endpoint here uses ECN.
         assert_eq!(l.groups[0].marked, 0, "{aqm}");
     }
 }
@@ -85,7 +84,7 @@ fn the_average_that_a_queue_keeps_is_measured_and_sampled() {
     let r = go(Some("red"));
     let average = r.links[0].average.unwrap();
     assert!(0.0 < average.min && average.min < average.mean && average.mean < average.max);
-    // Smoother than the queue, and about it.
+    // Smoother than the queue, and near it.
     assert!(average.max < r.links[0].queue_max as f64);
     let between = average.mean / r.links[0].queue_mean;
     assert!((0.5..2.0).contains(&between), "{average:?} {}", r.links[0].queue_mean);

@@ -1,4 +1,4 @@
-//! Links that reorder: what comes late is no loss, whatever the controller, and what is lost is still found.
+//! Links that reorder: a late packet is no loss, for any controller, and lost ones are still found.
 
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
@@ -10,8 +10,8 @@ const SECONDS: f64 = 12.0;
 /// Application bytes of a packet over its bytes on the wire.
 const SHARE: f64 = 936.0 / 1000.0;
 
-/// One flow on 20 Mbit/s, 25 ms, 1 BDP of queue, where a quarter of the packets is held back: what it did, and how many
-/// packets the link dropped or lost.
+/// One flow on 20 Mbit/s, 25 ms and a queue of 1 BDP, where a quarter of the packets is held back: its result, and the
+/// number of packets that the link dropped or lost.
 fn held_back(protocol: &str, by_ms: u64, loss: &str, seed: u64) -> (FlowResult, u64) {
     let link = |name: &str| {
         let mut config = LinkConfig::plain(Rate::from_bps_f64(BPS), Duration::from_millis(25));
@@ -49,8 +49,8 @@ fn held_back(protocol: &str, by_ms: u64, loss: &str, seed: u64) -> (FlowResult, 
     (result.groups.remove(0).flows.remove(0), gone)
 }
 
-/// With a fixed threshold of three packets each of these has less than a third of the link. The median, since a server
-/// cannot read what overtakes the packet that ends the handshake: then the first window is lost.
+/// With a fixed threshold of three packets each of these has less than a third of the link. The median is tested, since
+/// a server cannot decrypt packets that overtake the end of the handshake, which loses the first window.
 #[test]
 fn links_that_reorder_are_filled() {
     for protocol in ["rrtp", "rrtp+cubic", "rrtp+bbr"] {
@@ -66,7 +66,7 @@ fn links_that_reorder_are_filled() {
     }
 }
 
-/// Every packet that counts as lost in the end was lost, but for those that the end of the run leaves open.
+/// Every packet that is counted as lost at the end was lost, except for those still in flight.
 #[test]
 fn what_counts_as_lost_was_lost() {
     for (by, loss) in [(10, "none"), (10, "2%"), (25, "1%")] {

@@ -1,5 +1,5 @@
-//! What the default of our transport must reach: four links with radio losses alone, and links that
-//! it shares. Packets of 1500 bytes with 64 bytes of headers, as on the wire; the handshake counts.
+//! Requirements of rrtp's default controller: four links with radio losses alone, and shared links. Packets of 1500
+//! bytes with 64 bytes of headers, as on the wire; the handshake counts.
 
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_congestion::PathHints;
@@ -10,9 +10,9 @@ use narrows_transport::{Preset, Protocol};
 #[derive(Clone, Copy)]
 struct Net {
     bps: f64,
-    /// One way.
+    /// One-way delay.
     ms: f64,
-    /// Bytes that may wait.
+    /// Size of the queue in bytes.
     queue: u64,
     loss: &'static str,
     packet: u32,
@@ -77,8 +77,8 @@ fn spec(
     }
 }
 
-/// A sender whose law cannot rise by itself is told while it runs that its path became ten times as fast; over TCP
-/// nobody can be told.
+/// A sender that cannot raise its rate by itself gets the hint during the run that its path became ten times as fast.
+/// Over TCP there are no hints.
 #[test]
 fn what_the_application_says_of_the_path_counts_at_once() {
     let net = Net { bps: 10e6, ms: 25.0, queue: 100_000, loss: "none", packet: 1500 };
@@ -97,8 +97,8 @@ fn what_the_application_says_of_the_path_counts_at_once() {
     assert_eq!(reno(false), reno(true));
 }
 
-/// Alone over the whole run, mean of three seeds: application bits over the link's, offered over
-/// delivered, and the queueing delay in milliseconds.
+/// Alone over the whole run, mean of three seeds: application bits over the link's, offered over delivered, and the
+/// queueing delay in milliseconds.
 fn alone(protocol: &str, net: &Net, seconds: f64) -> (f64, f64, f64) {
     let (mut goodput, mut offered, mut delay) = (0.0, 0.0, 0.0);
     for seed in 1..=3 {
@@ -113,14 +113,14 @@ fn alone(protocol: &str, net: &Net, seconds: f64) -> (f64, f64, f64) {
 
 const I: Net = Net { bps: 20e6, ms: 25.0, queue: 125_000, loss: "1%", packet: 1500 };
 const II: Net = Net { bps: 1.5e6, ms: 250.0, queue: 93_750, loss: "1%", packet: 1500 };
-/// Two packets wait, and two are on their way: smaller ones, as slow links are given.
+/// Two packets in the queue, and two in flight: smaller ones, as usual on slow links.
 const III: Net = Net { bps: 144e3, ms: 75.0, queue: 2700, loss: "1%", packet: 1228 };
 const IV: Net = Net { bps: 100e6, ms: 50.0, queue: 1_250_000, loss: "0.1%", packet: 1500 };
 
 #[test]
 fn links_that_lose_are_filled_with_nothing_told() {
-    // Above what was asked: without the larger SYNs of the opening these are missed. What they tell counts
-    // from the first acknowledgement on, a round trip later than the first packets: on II that is 0.007.
+    // Stricter than required: without the larger SYNs of the handshake these are missed. Their measurement takes effect
+    // at the first acknowledgement, a round trip later than the first packets: on II that is 0.007.
     let goals = [(I, 30.0, 0.938, 1.06), (II, 60.0, 0.910, 1.06), (III, 60.0, 0.91, 1.12)];
     for (net, seconds, least, most) in goals.into_iter().chain([(IV, 30.0, 0.933, 1.06)]) {
         let (goodput, offered, delay) = alone("rrtp", &net, seconds);
@@ -130,7 +130,7 @@ fn links_that_lose_are_filled_with_nothing_told() {
     }
 }
 
-/// Losses that come alone and in bursts of sixteen, and a queue that is never long.
+/// Single losses and bursts of sixteen, and a queue that is never long.
 #[test]
 fn the_smaller_controller_fills_links_that_lose() {
     let bursts = "ge(g=0.0032895,h=0.0625)";
@@ -156,22 +156,22 @@ fn the_smaller_controller_shares_a_queue_of_one_product() {
     }
 }
 
-/// Packets of these links take 0.2 to 1.2 s to send: what the opening finds must be asked whose it is before
-/// it has become seconds. The delay may be that of two packets, whatever the queue would hold.
+/// Packets take 0.2 to 1.2 s on these links. A queue built by the first flight must be tested for ownership before it
+/// grows to seconds. The queueing delay may be that of two packets, whatever the queue's size.
 #[test]
 fn slow_links_keep_no_queue_of_seconds() {
     for (bps, seconds) in [(9.6e3, 120.0), (20e3, 60.0), (50e3, 60.0)] {
         let net = Net { bps, ms: 300.0, queue: 70_000, loss: "1%", packet: 1400 };
         let (goodput, offered, delay) = alone("rrtp", &net, seconds);
         let what = format!("{bps} bit/s: {goodput:.4} {offered:.4} {delay:.0} ms");
-        // The FINISHes behind the first packets are a thousandth of what 50 kbit/s carry in a minute.
+        // The FINISHes behind the first packets are a thousandth of the bits that 50 kbit/s carry in a minute.
         assert!(goodput >= 0.898 && offered <= 1.12, "{what}");
         assert!(delay < 2.0 * 1400.0 * 8e3 / bps, "{what}");
     }
 }
 
-/// On such links an answer hangs on a packet: one that is late must not leave us among strangers who are
-/// not there, filling a buffer that holds seconds, in more than one of forty runs.
+/// On such links the ownership test depends on single packets. One late packet must not cause a false detection of
+/// competitors, which would fill a buffer of seconds, in more than one of forty runs.
 #[test]
 fn one_packet_too_few_is_no_competitor() {
     let mut filled = Vec::new();
@@ -187,8 +187,8 @@ fn one_packet_too_few_is_no_competitor() {
     assert!(filled.len() <= 3, "of 120 runs: {filled:?}");
 }
 
-/// What is sent again meets the queue at another moment than the time before. If it left directly behind each report,
-/// it would find the one place taken each time: 0.01 of the link arrived in order, while 0.97 of it was busy.
+/// Retransmissions must not always meet the queue in the same state. If they left directly behind each report, they
+/// would find the one place taken each time: 0.01 of the link arrived in order, while 0.97 of it was busy.
 #[test]
 fn a_queue_of_one_packet_does_not_drop_the_same_bytes_for_good() {
     let net = Net { bps: 100e6, ms: 0.1, queue: 1500, loss: "none", packet: 1500 };
@@ -197,8 +197,8 @@ fn a_queue_of_one_packet_does_not_drop_the_same_bytes_for_good() {
     assert!(share > 0.8, "{share:.3}");
 }
 
-/// One packet of 1500 bytes waits behind a pipe of three: a window that grows to find that out loses a
-/// quarter of what it sends.
+/// One packet of 1500 bytes fits into the queue, and three into the pipe: a window that grows to find that out loses a
+/// quarter of its packets.
 #[test]
 fn packets_too_large_for_a_small_queue_are_not_sent_in_vain() {
     for packet in [1300, 1400, 1500] {
@@ -207,16 +207,16 @@ fn packets_too_large_for_a_small_queue_are_not_sent_in_vain() {
     }
 }
 
-/// A queue of an eighth of the product and less: a controller that halves at its losses leaves the link idle.
+/// A queue of an eighth of the BDP and less: a controller that halves at losses leaves the link idle.
 #[test]
 fn a_shallow_queue_costs_no_goodput() {
     for queue in [15_000, 31_250] {
         let (goodput, offered, _) = alone("rrtp", &Net { queue, ..I }, 30.0);
         assert!(goodput >= 0.9 && offered <= 1.06, "{queue} bytes: {goodput:.4} {offered:.4}");
     }
-    // Where somebody else is behind it, the part is not the whole: two thirds (40 starts: 0.68) beside
-    // bursts that such a queue drops, half (0.50) beside CUBIC. Nothing is drawn on such a link: what differs
-    // is when the other one starts, and so whose packets meet a full queue.
+    // With a competitor the share is less than the whole: two thirds (40 starts: 0.68) beside bursts that such a queue
+    // drops, half (0.50) beside CUBIC. The link has no random draws: only the competitor's start differs, which decides
+    // on the packets that find the queue full.
     let net = Net { bps: 10e6, ms: 20.0, queue: 12_500, loss: "none", packet: 1500 };
     for (rival, most) in [("sack", 0.70), ("cubic", 0.55)] {
         let share = |start: u32| {
@@ -230,8 +230,8 @@ fn a_shallow_queue_costs_no_goodput() {
     }
 }
 
-/// The part of the link that `n` flows of rrtp have beside as many of a rival, from one time to another, in seconds, the
-/// mean of six starts.
+/// The share of the link that `n` flows of rrtp have beside as many of a rival, between two times in seconds, mean of
+/// six starts.
 fn share(net: &Net, n: usize, rival: &str, span: (f64, f64)) -> f64 {
     let of = |start: u32| {
         let later = 0.11 + 0.0037 * f64::from(start);
@@ -243,7 +243,7 @@ fn share(net: &Net, n: usize, rival: &str, span: (f64, f64)) -> f64 {
     (1..=6).map(of).sum::<f64>() / 6.0
 }
 
-/// Behind one product of queue four of them take neither from TCP with SACK nor from CUBIC.
+/// With a queue of one BDP four of them take a share from neither TCP with SACK nor CUBIC.
 #[test]
 fn four_beside_four_have_half() {
     let net = Net { bps: 10e6, ms: 20.0, queue: 50_000, loss: "none", packet: 1500 };
@@ -253,8 +253,8 @@ fn four_beside_four_have_half() {
     }
 }
 
-/// BBR leaves a tenth to a fifth of a short buffer to who brakes at losses. Its first probe, ten seconds after it began,
-/// gives it away, also where four of each share the link.
+/// BBR leaves a tenth to a fifth of a short buffer to senders that react to losses. Its first probe, ten seconds after
+/// it began, reveals it, also if four of each share the link.
 #[test]
 fn bbr_leaves_three_tenths_once_it_has_probed() {
     let net = Net { bps: 10e6, ms: 20.0, queue: 50_000, loss: "none", packet: 1500 };
@@ -266,7 +266,7 @@ fn bbr_leaves_three_tenths_once_it_has_probed() {
 
 #[test]
 fn links_that_lose_are_filled_sooner_when_they_are_told() {
-    // Above what was asked: whoever lets the queue run empty for a round trip misses all but III.
+    // Stricter than required: a sender that lets the queue run empty for a round trip misses all but III.
     let told = [
         (I, "rrtp(rate=20Mbit/s,rtt=50ms)", 30.0, 0.9415),
         (II, "rrtp(rate=1.5Mbit/s,rtt=500ms)", 60.0, 0.9255),
@@ -288,7 +288,7 @@ fn a_channel_of_its_own_is_filled_by_the_lasthop_mode() {
     }
 }
 
-/// What a repair sends at once meets the queue that made the loss, and is often dropped. While that counted as
+/// The first packet of a recovery meets the queue that caused the loss, and is often dropped. When that counted as
 /// another loss, Reno's window fell to a quarter five times of six and 0.86 of this link was filled.
 #[test]
 fn a_queue_that_overflows_halves_the_window_once() {
@@ -298,8 +298,8 @@ fn a_queue_that_overflows_halves_the_window_once() {
     assert!(goodput > 0.93 && offered < 1.06 && delay > 18.0, "{what}");
 }
 
-/// In the mean over when and in which order they start: a single run scatters by some hundredths. Four Renos that halve
-/// what is in flight without what limited transmit sent (RFC 5681) keep a third instead of two fifths.
+/// The mean over start times and orders, since a single run scatters by some hundredths. Four Renos that halve
+/// FlightSize without the segments of limited transmit (RFC 5681) keep a third instead of two fifths.
 #[test]
 fn a_clean_link_is_shared_with_reno_and_cubic() {
     let net = Net { bps: 10e6, ms: 20.0, queue: 50_000, loss: "none", packet: 1500 };
@@ -321,8 +321,8 @@ fn a_clean_link_is_shared_with_reno_and_cubic() {
     }
 }
 
-/// Four products of queue: there a packet per round trip leaves CUBIC three quarters. CUBIC leaves Reno a
-/// quarter; who holds its own beside the one takes more than half beside the other, and ours less than that.
+/// A queue of four BDPs: with an increase of a packet per round trip CUBIC takes three quarters. CUBIC leaves Reno a
+/// quarter. A sender that gets half beside one gets more beside the other, and rrtp less than that.
 #[test]
 fn behind_a_deep_queue_cubic_does_not_take_it_all() {
     let net = Net { bps: 10e6, ms: 20.0, queue: 200_000, loss: "none", packet: 1500 };
@@ -339,8 +339,8 @@ fn behind_a_deep_queue_cubic_does_not_take_it_all() {
         sum
     };
     let (cubic, reno) = (share("cubic"), share("sack"));
-    // 0.42 if it begins first, 0.35 if it comes half a second later: who meets others begins with what is out, and CUBIC
-    // remembers for two minutes what it had then.
+    // 0.42 if it begins first, 0.35 if it begins half a second later: a sender that detects competitors begins with its
+    // present flight, and CUBIC remembers its window of that time for two minutes.
     assert!((0.35..=0.6).contains(&cubic), "beside CUBIC {cubic:.3}");
     assert!((0.4..=0.72).contains(&reno), "beside Reno {reno:.3}");
 }
@@ -349,7 +349,7 @@ fn behind_a_deep_queue_cubic_does_not_take_it_all() {
 fn thirty_share_alike_whatever_the_radio_loses() {
     let wireless = |loss| Net { bps: 11e6, ms: 5.0, queue: 150_000, loss, packet: 1500 };
     let wired = Net { bps: 100e6, ms: 20.0, queue: 500_000, loss: "none", packet: 1500 };
-    // In one run in four on a link that loses much a flow takes two or three shares.
+    // In one run in four on a link with much loss a flow takes two or three shares.
     for net in [wireless("none"), wireless("1%"), wireless("5%"), wired] {
         let jain = |apart: f64| {
             let r = go(&net, &[("rrtp", 30)], (10.0, 60.0), (0.0, apart), 1);
@@ -363,7 +363,7 @@ fn thirty_share_alike_whatever_the_radio_loses() {
     }
 }
 
-/// The classification where the truth is known: a queue of our own making overflows, a radio link loses.
+/// The classification with known causes: our own queue overflows, a radio link loses.
 #[test]
 fn spike_is_right_about_most_losses() {
     let classifier_counts = |protocol, net: &Net| {
@@ -379,9 +379,9 @@ fn spike_is_right_about_most_losses() {
     assert!(lossy.radio_judged_congestion * 10 < lossy.radio, "{lossy:?}");
 }
 
-/// Flows that begin within one round trip each find the link free between the trains of the others. Had each sent a
-/// whole product then, thirty on 100 Mbit/s would lose 10000 packets in the first 1.5 seconds, in which the link sends
-/// 12000. Twenty on a path whose product is 2500 packets meet only as their flights become longer.
+/// Flows that begin within one round trip each find the link free between the trains of the others. If each sent a
+/// whole BDP then, thirty on 100 Mbit/s would lose 10000 packets in the first 1.5 seconds, in which the link sends
+/// 12000. Twenty on a path with a BDP of 2500 packets collide only as their flights become longer.
 #[test]
 fn flows_that_begin_together_share_the_opening() {
     let lost = |ms: f64, flows: usize, end: f64| {
@@ -397,8 +397,8 @@ fn flows_that_begin_together_share_the_opening() {
     assert!(twenty < 2500, "{twenty}");
 }
 
-/// The acknowledgements of four downloads by TCP fill a return path of a fiftieth of the rate twice over, and one of a three
-/// hundredth ten times, and drop its few reports like their many.
+/// The acknowledgements of four TCP downloads fill a return path of 1/50 of the rate twice over, and one of 1/300 ten
+/// times, and the queue drops rrtp's few reports at the same ratio.
 #[test]
 fn others_acknowledgements_leave_it_a_part_of_a_thin_return_path() {
     let net = Net { bps: 20e6, ms: 25.0, queue: 125_000, loss: "none", packet: 1500 };

@@ -1,4 +1,4 @@
-//! Bad specifications: an error that names the field, never a panic, a hang or unbounded memory.
+//! Invalid specifications: an error that names the field, never a panic, a hang or unbounded memory.
 
 use narrows_base::{Duration, FieldError, Rate, Spec, Time};
 use narrows_link::{
@@ -56,7 +56,7 @@ fn good() -> NetworkSpec {
     }
 }
 
-/// The good specification with something changed in it.
+/// The good specification with a change.
 fn bad(change: impl FnOnce(&mut NetworkSpec)) -> NetworkSpec {
     let mut spec = good();
     change(&mut spec);
@@ -85,7 +85,7 @@ fn media(change: impl FnOnce(&mut DatagramConfig)) -> NetworkSpec {
     speaking(Protocol::custom_media("mine", config, |e| read("reno").controller(e), None).unwrap())
 }
 
-/// Every field that has a value that it cannot have is named.
+/// The error names every field with an invalid value.
 #[test]
 fn the_field_is_named() {
     let ns = Duration::from_nanos;
@@ -186,7 +186,7 @@ fn the_field_is_named() {
     }
 }
 
-/// One of these, the usual ones more often than the odd ones.
+/// Draws one of these, the usual ones more often than the odd ones.
 fn any_of<T: Clone + std::fmt::Debug + 'static>(
     usual: &[T],
     odd: &[T],
@@ -443,8 +443,7 @@ fn spec() -> impl Strategy<Value = NetworkSpec> {
     })
 }
 
-/// Whatever is asked, there is a result or an error, and between two calls of the progress function
-/// not much happens.
+/// Every specification gives a result or an error, and the work between two calls of the progress function is bounded.
 #[test]
 fn any_specification_gives_a_result_or_an_error() {
     let mut runner = TestRunner::new(ProptestConfig::with_cases(1500));
@@ -464,6 +463,6 @@ fn any_specification_gives_a_result_or_an_error() {
         Ok(())
     });
     outcome.unwrap();
-    // Both must have been tried.
+    // Both must have occurred.
     assert!(ran.get() > 300 && refused.get() > 300, "{} ran, {} did not", ran.get(), refused.get());
 }

@@ -1,4 +1,4 @@
-//! One connection: who sends, who receives, and what arrived when.
+//! One connection: its sender and receiver, and the arrivals with their times.
 
 use narrows_base::Time;
 use narrows_emulator::Namespace;
@@ -84,15 +84,15 @@ impl Flow {
     pub fn start(&self) -> Time {
         self.start
     }
-    /// What arrived in the measured span.
+    /// Arrivals in the measured span.
     pub fn arrived(&self) -> Vec<(Time, u64)> {
         self.arrived.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
-    /// What the kernel says of it, once it is connected.
+    /// The kernel's `TCP_INFO`, once the socket is connected.
     pub fn info(&self) -> Option<TcpInfo> {
         self.near.get().and_then(|near| TcpInfo::of(near).ok())
     }
-    /// Whether nothing failed.
+    /// The first error of either end.
     pub fn check(&self) -> Result<(), String> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
         failed.map_or(Ok(()), |why| Err(format!("the kernel's TCP: {why}")))
@@ -114,7 +114,7 @@ impl Flow {
                 let data = vec![0x6e; CHUNK];
                 while !over.load(Ordering::Acquire) && self.now() < self.stop {
                     match near.write(&data) {
-                        // At the end the other side closes first.
+                        // At the end, the peer closes first.
                         Err(e) if !is_wait(&e) && !over.load(Ordering::Acquire) => {
                             return self.fail(&e);
                         }
@@ -127,7 +127,7 @@ impl Flow {
         }
     }
 
-    /// `None` if it was over before the other end answered.
+    /// `None` if the run was over before the other end accepted.
     fn connect(&self, over: &AtomicBool) -> std::io::Result<Option<TcpStream>> {
         let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(socket) = socket else { return Ok(None) };

@@ -1,8 +1,8 @@
-//! The network of a simulation for real: the kernel's TCP over an emulated link between two namespaces, with a result of the
-//! simulator's form. Root only.
+//! The network of a simulation with real packets: the kernel's TCP over an emulated link between two namespaces, with a
+//! result of the simulator's form. Root only.
 //!
-//! Link, seed and starting times are the specification's: the n-th packet that enters the link meets the fate
-//! that the n-th simulated one meets. There are no access links; hosts are as late as they are.
+//! Link, seed and starting times are the specification's: loss and delay of the n-th packet at the link are those of
+//! the n-th simulated packet. There are no access links, and hosts have their own real delays.
 
 mod flow;
 mod result;
@@ -16,23 +16,23 @@ use narrows_sim::{Histogram, NetworkSpec, RunResult};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Between two looks at the connections.
+/// Interval between samples of the connections.
 const LOOK: Duration = Duration::from_millis(10);
 /// Before the first start: threads are there then.
 const LEAD: Duration = Duration::from_millis(50);
 
-/// What is done for real.
+/// The run to repeat with real packets.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelTcp<'a> {
     /// Flows and links. Only endless sources; no routes over more than this link.
     pub network: &'a NetworkSpec,
-    /// The link and its way back, among the network's.
+    /// The forward and the reverse link, among the network's.
     pub link: [usize; 2],
     /// The kernel's name of each group's congestion control.
     pub congestion: &'a [String],
 }
 
-/// What was seen of one connection at one time.
+/// A sample of one connection.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     at: Time,
@@ -40,7 +40,7 @@ struct Look {
     info: TcpInfo,
 }
 
-/// What was seen of the link at one time.
+/// A sample of the link.
 #[derive(Clone, Debug)]
 struct LinkLook {
     at: Time,
@@ -48,7 +48,7 @@ struct LinkLook {
     most_waiting: usize,
 }
 
-/// All that a run leaves.
+/// All samples of a run.
 struct Seen {
     looks: Vec<Look>,
     link: Vec<LinkLook>,

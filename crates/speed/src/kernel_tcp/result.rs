@@ -1,4 +1,4 @@
-//! What was seen for real, as a simulation's result.
+//! The samples of a real run in the form of a simulation's result.
 
 use super::{Flow, KernelTcp, LinkLook, Look, Seen};
 use narrows_base::Time;
@@ -36,7 +36,7 @@ impl KernelTcp<'_> {
         result
     }
 
-    /// What connection `n` did in the measured span.
+    /// Result of connection `n` in the measured span.
     fn flow(&self, n: usize, flow: &Flow, looks: &[Look]) -> FlowResult {
         let NetworkSpec { measure_from, end, .. } = *self.network;
         let own = || looks.iter().filter(|l| l.flow == n);
@@ -79,7 +79,7 @@ impl KernelTcp<'_> {
         result.queue_mean = (last.waited_s - before.waited_s).max(0.0) / span_s;
         let measured = looks.iter().filter(|l| l.at >= measure_from);
         result.queue_max = measured.map(|l| l.most_waiting as u64).max().unwrap_or(0);
-        // Whose packets they were is seen where all are of one group.
+        // Packets are attributed to a group only if there is a single one.
         let mut group = LinkGroup::default();
         group.arriving_capacity_bits = result.capacity_bits;
         result.groups = vec![group; self.network.groups.len()];
@@ -118,7 +118,7 @@ impl KernelTcp<'_> {
         bits + rate.as_bps() as f64 * end.since(from).as_secs_f64()
     }
 
-    /// The columns that the kernel tells, under the simulator's names.
+    /// The kernel's columns, under the simulator's names.
     fn series(&self, flows: &[Flow], seen: &Seen) -> Vec<Table> {
         let Some(spec) = &self.network.series else { return Vec::new() };
         let step = spec.interval.as_secs_f64().max(1e-3);

@@ -1,5 +1,5 @@
-//! The protocol that a peer announced for its sending. It is identified by its label, because this
-//! end runs the receiver side.
+//! The protocol that the peer announced for sending. It is identified by its label, because this
+//! end runs the receiver side of its controller.
 
 use super::{Closed, Connection};
 use crate::loss_classifier::LossTracker;
@@ -7,17 +7,17 @@ use crate::{Preset, Protocol};
 use narrows_base::{Settings, Spec, Time};
 use narrows_congestion::{Environment, ReceiverSide};
 
-/// CLOSE's code for a peer that announces a protocol unknown to this end.
+/// CLOSE code: the peer announced a protocol unknown to this end.
 pub(crate) const UNKNOWN_PROTOCOL: u64 = 9;
 
-/// The protocol that a peer announced, if this end knows it.
+/// The protocol for a peer's label.
 pub(super) enum Announced {
     Protocol(Box<Protocol>),
-    /// A controller that is part of no listed protocol.
+    /// A controller that belongs to no listed protocol.
     Controller(&'static narrows_congestion::ControllerEntry, Settings),
 }
 
-/// Finds the protocol with this label: ours, a custom one, or a listed one.
+/// Finds the protocol with this label: this end's own, a custom one, or a listed one.
 pub(super) fn find(label: &str, ours: &Protocol, custom: &[Protocol]) -> Option<Announced> {
     let mut known = std::iter::once(ours).chain(custom);
     if let Some(protocol) = known.find(|p| p.label() == label) {
@@ -31,12 +31,11 @@ pub(super) fn find(label: &str, ours: &Protocol, custom: &[Protocol]) -> Option<
     Some(Announced::Controller(entry, entry.read(&spec).ok()?))
 }
 
-/// What this end runs for the peer's sending: the receiver side of its controller, and the loss
-/// classifier.
+/// Receiver side of the peer's controller, and the loss classifier for its packets.
 type Receiving = (Option<Box<dyn ReceiverSide>>, Option<LossTracker>);
 
-/// The receiver side and loss classifier for the announced protocol; `None` if this end does not
-/// know it. The loss classifier is that of the peer's protocol, otherwise that of ours.
+/// The receiver side and loss classifier for the announced protocol; `None` if this end has no
+/// protocol with that label. A peer's protocol without a loss classifier gets that of this end.
 pub(super) fn receiving(
     label: &str,
     ours: &Protocol,
@@ -58,8 +57,8 @@ pub(super) fn receiving(
 }
 
 impl Connection {
-    /// The peer announced a protocol that this end does not know. Without a receiver side its
-    /// sending might never work, with no visible reason, so the connection is closed.
+    /// Closes the connection if the peer announced a protocol unknown to this end. Without a
+    /// receiver side the peer's sending might never work, with no visible reason.
     pub(super) fn on_unknown(&mut self, now: Time) {
         let Some(label) = self.unknown.take() else { return };
         let reason = format!("the protocol '{label}' is unknown here");

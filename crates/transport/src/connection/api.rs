@@ -8,60 +8,60 @@ use narrows_congestion::{HintSource, PathHints};
 use narrows_wire::ConnectionId;
 use std::net::SocketAddr;
 
-/// The highest loss rate accepted in a peer's hints: controllers that allow for twice as much still
-/// detect overload on a path that delivers less than half.
+/// The highest loss rate accepted in a peer's hints. A controller that allows for twice this rate still detects
+/// overload on a path that delivers less than half.
 const MAX_PEER_LOSS: f64 = 0.2;
-/// Number of packets from which on a loss rate is meaningful.
+/// A loss rate is reported from this number of packets on.
 const ENOUGH: u64 = 200;
 
 impl Connection {
-    /// Opens a stream.
+    /// Opens a stream. `None` if the peer's limit permits no further stream, or the connection is closed.
     pub fn open(&mut self, one_way: bool) -> Option<u64> {
         if self.is_open() { self.sender.payload_source_mut().streams.open(one_way) } else { None }
     }
-    /// The next stream that the peer opened.
+    /// The next stream that the peer opened; `None` if there is no new one.
     pub fn accept(&mut self) -> Option<u64> {
         self.sender.payload_source_mut().streams.accept()
     }
     /// See [`Streams::write`](crate::streams::Streams::write).
     ///
     /// # Errors
-    /// As there; after the connection is closed every stream is unknown.
+    /// Those of `Streams::write`; [`StreamError::Unknown`] once the connection is closed.
     pub fn write(&mut self, id: u64, data: &[u8]) -> Result<usize, StreamError> {
         self.sending()?.write(id, data)
     }
     /// See [`Streams::finish`](crate::streams::Streams::finish).
     ///
     /// # Errors
-    /// As there.
+    /// Those of `Streams::finish`; [`StreamError::Unknown`] once the connection is closed.
     pub fn finish(&mut self, id: u64) -> Result<(), StreamError> {
         self.sending()?.finish(id)
     }
     /// See [`Streams::set_priority`](crate::streams::Streams::set_priority).
     ///
     /// # Errors
-    /// As there.
+    /// Those of `Streams::set_priority`; [`StreamError::Unknown`] once the connection is closed.
     pub fn set_priority(&mut self, id: u64, priority: i32) -> Result<(), StreamError> {
         self.sending()?.set_priority(id, priority)
     }
     /// See [`Streams::priority`](crate::streams::Streams::priority).
     ///
     /// # Errors
-    /// As there.
+    /// Those of `Streams::priority`; [`StreamError::Unknown`] once the connection is closed.
     pub fn priority(&mut self, id: u64) -> Result<i32, StreamError> {
         self.sending()?.priority(id)
     }
     /// See [`Streams::reset`](crate::streams::Streams::reset).
     ///
     /// # Errors
-    /// As there.
+    /// Those of `Streams::reset`; [`StreamError::Unknown`] once the connection is closed.
     pub fn reset(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
         self.sending()?.reset(id, code)
     }
     /// See [`Streams::stop`](crate::streams::Streams::stop).
     ///
     /// # Errors
-    /// As there.
+    /// Those of `Streams::stop`.
     pub fn stop(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
         self.sender.payload_source_mut().streams.stop(id, code)
     }
@@ -69,14 +69,14 @@ impl Connection {
     /// ended can still be read.
     ///
     /// # Errors
-    /// As there.
+    /// Those of `Streams::read`.
     pub fn read(&mut self, id: u64, into: &mut [u8]) -> Result<Read, StreamError> {
         self.sender.payload_source_mut().streams.read(id, into)
     }
     /// See [`Streams::read_with`](crate::streams::Streams::read_with).
     ///
     /// # Errors
-    /// As there.
+    /// Those of `Streams::read_with`.
     pub fn read_with(
         &mut self,
         id: u64,
@@ -93,28 +93,28 @@ impl Connection {
         }
     }
 
-    /// If several messages wait, whether the newest leaves first.
+    /// Sets whether the newest of several waiting messages is sent first. By default the oldest is.
     pub fn newest_first(&mut self, on: bool) {
         self.sender.payload_source_mut().messages.newest_first = on;
     }
-    /// The next received message.
+    /// The next received message; `None` if no message waits.
     pub fn receive_message(&mut self) -> Option<Vec<u8>> {
         self.inbox.pop().map(|message| message.bytes)
     }
 
-    /// The next received message, and what is known of its packet.
+    /// The next received message with its packet's arrival time and ECN field.
     pub fn receive_whole_message(&mut self) -> Option<ReceivedMessage> {
         self.inbox.pop()
     }
 
-    /// Sets the ECN field (0 to 3) of the packets that carry data from now on, whatever the protocol would have; for
-    /// applications that measure what becomes of it.
+    /// Sets the ECN field (0 to 3) of later packets that carry data, in place of the protocol's choice. For
+    /// applications that measure ECN on the path.
     pub fn set_ecn_field(&mut self, field: u8) {
         self.ecn_field = Some(field & 3);
     }
 
-    /// This end's own address has changed. A packet is sent at once so that the peer learns the new
-    /// one.
+    /// To be called when this end's address has changed. A packet is sent at once to make the new address known to the
+    /// peer.
     pub fn on_local_address_change(&mut self) {
         if self.is_open() {
             self.sender.payload_source_mut().ping = true;
@@ -127,18 +127,17 @@ impl Connection {
         self.inbox.len()
     }
 
-    /// Closes the connection and drops undelivered data. Codes from 256 on belong to the
-    /// application.
+    /// Closes the connection and drops undelivered data. Codes from 256 on are the application's.
     pub fn close(&mut self, now: Time, code: u64, reason: &str) {
         let code = code.min(narrows_wire::bytes::MAX_VARINT);
         self.begin_closing(now, code, reason, Closed::Locally);
     }
-    /// Starts a key update if the present key has been used long enough; returns whether it did. Updates happen by
-    /// themselves before a key reaches its limit.
+    /// Starts a key update if the present key has been used long enough. Returns whether it did. Before a key reaches
+    /// its limit, an update starts automatically.
     pub fn update_keys(&mut self) -> bool {
         self.is_open() && self.sealer.update()
     }
-    /// The path has changed or is better known, according to `source`.
+    /// Replaces the path hints, after a change of path or with better estimates from `source`.
     pub fn reconfigure(&mut self, now: Time, hints: &PathHints, source: HintSource) {
         let mut hints = *hints;
         if source == HintSource::Peer {
@@ -149,8 +148,8 @@ impl Connection {
         }
         self.sender.on_path_hints(now, &hints, source);
     }
-    /// Bounds a peer's hints. Its rate is tried within the packet sender's limits; its round-trip time may not exceed
-    /// ours, which the handshake has measured.
+    /// Bounds a peer's hints. The RTT is at most the measured one, and the loss rate at most [`MAX_PEER_LOSS`]. The
+    /// packet sender limits the rate.
     fn bounded(&self, hints: &PathHints) -> PathHints {
         let rtt = self.sender.rtt();
         let measured = if rtt.min() < Duration::MAX { rtt.min() } else { rtt.srtt() };
@@ -161,15 +160,17 @@ impl Connection {
             loss: hints.loss.map(|loss| loss.clamp(0.0, MAX_PEER_LOSS)),
         }
     }
-    /// Limits the sending rate, whatever the controller says.
+    /// Sets an upper limit on the sending rate, regardless of the controller. `None` removes it.
     pub fn limit_rate(&mut self, most: Option<Rate>) {
         self.sender.limit_rate(most);
     }
 
-    /// What it measured of the path, as path hints for the next connection to the same peer: the highest delivery rate
-    /// of the last ten round trips (but no more than arrived in a third of a second or a round trip, independently of
-    /// the reports' times), the smallest round-trip time, and the loss rate among packets that followed one that met no
-    /// long queue, if there were enough of them.
+    /// Path hints for the next connection to the same peer, from measurements of this one.
+    ///
+    /// - Rate: the highest delivery rate of the last ten round trips. It is bounded by the bytes that arrived in a third
+    ///   of a second or in a round trip, independently of the times in reports.
+    /// - RTT: the smallest.
+    /// - Loss rate: among packets that directly follow one with a short queueing delay. Absent below 200 such packets.
     pub fn learned(&self) -> PathHints {
         let min = self.sender.rtt().min();
         let (lost, hints) = self.sender.losses_at_short_queue();
@@ -179,7 +180,7 @@ impl Connection {
             loss: (hints >= ENOUGH).then(|| lost as f64 / hints as f64),
         }
     }
-    /// Counters and measurements.
+    /// Counters and measurements up to now.
     pub fn stats(&self) -> Stats {
         let send_limits = self.sender.send_limits();
         let min = self.sender.rtt().min();
@@ -208,13 +209,13 @@ impl Connection {
             radio_losses: self.sender.radio_losses(),
         }
     }
-    /// Bytes of streams and messages that the peer is known to have received, plus those that the
-    /// application took. Data sent twice may count twice.
+    /// Bytes of streams and messages acknowledged by the peer, plus those that the application received. Data sent
+    /// twice may count twice.
     pub fn moved(&self) -> u64 {
         let payload_source = self.sender.payload_source();
         payload_source.bytes_arrived + payload_source.streams.carried().1 + self.inbox.bytes
     }
-    /// Packets sent of which nothing is known.
+    /// Packets sent that are neither acknowledged nor declared lost.
     pub fn in_flight(&self) -> u64 {
         self.sender.flight()
     }
@@ -234,27 +235,27 @@ impl Connection {
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         self.sender.controller().watch(put);
     }
-    /// The peer's connection id, which packets to it carry.
+    /// The peer's connection ID, which packets to the peer carry.
     pub fn peer_id(&self) -> ConnectionId {
         self.sealer.connection()
     }
-    /// Name and parameters of the protocol of this end's sending.
+    /// Label of this end's protocol for sending: name and parameters.
     pub fn protocol(&self) -> &str {
         &self.label
     }
-    /// The same of the peer's, as it announced it; empty if it announced nothing.
+    /// Label of the peer's protocol, as announced; empty before an announcement.
     pub fn peer_protocol(&self) -> &str {
         &self.setup.peers
     }
-    /// When the last authentic packet arrived; at first, when the connection began.
+    /// Arrival time of the last authentic packet; before the first, the time when the connection began.
     pub fn last_received(&self) -> Time {
         self.last_received
     }
-    /// Idle timeout, the shorter of both ends'; zero for none.
+    /// The shorter of both ends' idle timeouts; zero means no timeout.
     pub fn idle_timeout(&self) -> Duration {
         self.idle_timeout
     }
-    /// The peer's address.
+    /// The peer's validated address.
     pub fn remote(&self) -> SocketAddr {
         self.path.remote()
     }

@@ -1,6 +1,6 @@
-//! Negotiation of the application protocol. The client offers a list in its FINISH. The server chose one before the
-//! connection began, and names it in its packets until one of them has arrived. A server that names none does not
-//! support application protocols, or has none.
+//! Negotiation of the application protocol. The client offers a list in its FINISH. The server chooses one before the
+//! connection begins, and names it in its packets until one of them is acknowledged. If no packet names a protocol, the
+//! server does not support the negotiation, or has no application protocols.
 
 use super::{Closed, Connection};
 use crate::streams::Side;
@@ -8,28 +8,27 @@ use narrows_base::Time;
 use narrows_wire::frame::APPLICATION;
 use narrows_wire::{ApplicationProtocols, Frame, FrameWriter};
 
-/// CLOSE's code if the ends have no application protocol in common.
+/// CLOSE code: the ends have no application protocol in common.
 pub(crate) const NO_COMMON_PROTOCOL: u64 = 10;
-/// The most bytes of the reason, so that a refusal is at most three times the shortest FINISH.
+/// Limit on the reason in bytes: a refusal is at most three times as long as the shortest FINISH.
 const MAX_REASON: usize = 190;
 
-/// The reason of a refusal.
+/// The reason sent with a refusal.
 pub(crate) fn refusal(offered: &ApplicationProtocols, spoken: &ApplicationProtocols) -> String {
     let mut reason = format!(
         "no common application protocol (the client offers: {offered}; the server speaks: {spoken})"
     );
-    // All of it is ASCII.
+    // The text is ASCII, so any byte is a character boundary.
     reason.truncate(MAX_REASON);
     reason
 }
 
-/// What has been agreed, as far as this end knows.
+/// The state of the negotiation at this end.
 #[derive(Debug)]
 pub(super) struct Agreement {
     offered: ApplicationProtocols,
     agreed: Option<Box<str>>,
-    /// Client: it offered a list and waits for the server's choice. Server: its choice has not been
-    /// acknowledged.
+    /// Client: it offered a list and the server's choice has not arrived. Server: its choice has not been acknowledged.
     is_pending: bool,
     pub side: Side,
     /// Whether the application must be notified.
@@ -40,7 +39,7 @@ impl Agreement {
     pub fn new(side: Side, ours: &ApplicationProtocols, peers: &ApplicationProtocols) -> Agreement {
         let agreed: Option<Box<str>> = match side {
             Side::Server => ours.agree(peers).ok().flatten().map(Into::into),
-            // If the server refuses the only one offered, there is no connection.
+            // If the server refuses the only protocol offered, there is no connection.
             Side::Client if ours.iter().count() == 1 => ours.iter().next().map(Into::into),
             Side::Client => None,
         };
@@ -51,7 +50,7 @@ impl Agreement {
         Agreement { offered: ours.clone(), agreed, is_pending, side, news: false }
     }
 
-    /// The protocol of both ends; `None` as long as this end does not know.
+    /// The agreed protocol; `Some(None)` without one, and `None` while the negotiation is pending.
     pub fn agreed(&self) -> Option<Option<&str>> {
         match &self.agreed {
             Some(name) => Some(Some(name)),
@@ -62,13 +61,13 @@ impl Agreement {
 }
 
 impl Connection {
-    /// The agreed application protocol, or `Some(None)` if neither end names any; `None` at a client that offered
-    /// several and does not know the server's choice yet.
+    /// The agreed application protocol, or `Some(None)` if neither end names any. `None` at a client that offered
+    /// several, until the server's choice arrives.
     pub fn application(&self) -> Option<Option<&str>> {
         self.agreement.agreed()
     }
 
-    /// The server names its choice among the client's application protocols.
+    /// Handles APPLICATION, in which the server names its choice among the client's offers.
     pub(super) fn on_application(&mut self, now: Time, name: &[u8]) {
         let agreement = &mut *self.agreement;
         if agreement.side == Side::Server || !agreement.is_pending {
@@ -84,7 +83,8 @@ impl Connection {
         }
     }
 
-    /// A packet arrived that would have named the server's choice if it had made one.
+    /// Closes a client's connection if a packet without the server's choice arrived: it would name one if there were
+    /// any.
     pub(super) fn on_no_application(&mut self, now: Time) {
         let agreement = &*self.agreement;
         if agreement.side == Side::Client && agreement.is_pending {
@@ -94,7 +94,7 @@ impl Connection {
         }
     }
 
-    /// Writes APPLICATION, in every packet until one of them has arrived.
+    /// Writes APPLICATION in every packet until one of them is acknowledged.
     #[inline]
     pub(super) fn say_application(&mut self, writer: &mut FrameWriter<'_>) {
         if !self.agreement.is_pending || self.agreement.side == Side::Client {
@@ -103,7 +103,7 @@ impl Connection {
         if self.sender.has_arrived() {
             self.agreement.is_pending = false;
         } else if let Some(name) = &self.agreement.agreed {
-            // There is room because the first packets are empty.
+            // There is space, because the first packets are empty.
             let _ = writer.frame(&Frame::Extension { kind: APPLICATION, body: name.as_bytes() });
         }
     }

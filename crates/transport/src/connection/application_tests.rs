@@ -1,4 +1,4 @@
-//! The server's word on the application protocol, over paths that lose it.
+//! The server's choice of the application protocol, over paths that lose it.
 
 use super::pair_tests::{Net, Pair, config};
 use super::{Closed, ConnectionConfig, Event};
@@ -11,8 +11,8 @@ fn with(names: &[&str]) -> ConnectionConfig {
     ConnectionConfig { applications, ..config("rrtp+cubic") }
 }
 
-/// Packets of the beginning are lost, late, doubled and damaged, the server answers at once, and the client's
-/// address changes: what the server chose is known in the end, and nobody takes a packet for one without it.
+/// The first packets are lost, delayed, duplicated and damaged. The server sends data at once, and the client's address
+/// changes. The client must learn the server's choice, and must not mistake a packet without it for a refusal.
 #[test]
 fn the_servers_choice_arrives_over_a_bad_path() {
     for seed in 0..40 {
@@ -42,7 +42,7 @@ fn the_servers_choice_arrives_over_a_bad_path() {
     }
 }
 
-/// A server from before there were application protocols skips what it is offered.
+/// A server without support for application protocols ignores the client's offer.
 #[test]
 fn a_server_that_does_not_know_what_it_was_offered_is_left_before_it_is_believed() {
     let mut pair = Pair::of(&with(&["chat"]), &with(&[]), Net::good(), 1);

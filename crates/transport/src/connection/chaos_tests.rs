@@ -1,12 +1,12 @@
-//! Whatever networks and peers do, bytes arrive as they were, or the end is clear.
+//! With random networks and peers, bytes arrive unchanged, or the connection ends with a clear reason.
 
 use super::Connection;
 use super::pair_tests::{Net, Pair, beginning, config, keys, params};
 use crate::streams::Side;
 use narrows_base::{Duration, RandomKey, Rate};
 
-/// Schedules of a usual run. `NARROWS_SCHEDULES=10000` runs more, `NARROWS_SCHEDULE=17` only that one: the
-/// number is in the message of a failure.
+/// Schedules of a usual run. `NARROWS_SCHEDULES=10000` runs more, `NARROWS_SCHEDULE=17` only that one. A failure's
+/// message has the number.
 const SCHEDULES: u64 = 60;
 
 fn schedules() -> std::ops::Range<u64> {
@@ -42,7 +42,7 @@ fn bytes_arrive_whatever_the_schedule() {
             match random.bits() % 4 {
                 0 => {
                     pair.client_at.set_port(6000 + turn);
-                    // The client is the one that can be heard.
+                    // With a new port, only the client can reach the other end at first.
                     pair.transfer(Side::Client, 2000, 300.0)
                         .unwrap_or_else(|| panic!("seed {seed}: moved, {net:?}"));
                 }
@@ -65,7 +65,7 @@ fn bytes_arrive_whatever_the_schedule() {
     }
 }
 
-/// Whoever holds the keys may still send anything: it ends the connection at worst.
+/// A peer with the keys may send any bytes. At worst they end the connection.
 #[test]
 fn an_authentic_peer_that_talks_nonsense_breaks_nothing() {
     use narrows_wire::packet::TAG_BYTES;
@@ -84,7 +84,7 @@ fn an_authentic_peer_that_talks_nonsense_breaks_nothing() {
         for number in 0..50u64 {
             let size = 8 + TAG_BYTES + 4 + (random.bits() % 60) as usize;
             let mut datagram: Vec<u8> = (0..size).map(|_| random.bits() as u8).collect();
-            // Mostly frames that exist, and reports of what was sent.
+            // Mostly existing frame types, and reports of packets that were sent.
             datagram[8] &= 0x3f;
             if random.chance(0.8) {
                 let kinds =

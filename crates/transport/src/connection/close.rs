@@ -1,4 +1,4 @@
-//! The end of a connection.
+//! Closing: CLOSE, RESET, and the closing and draining states (RFC 9000 section 10).
 
 use super::{Closed, Connection, Event};
 use narrows_base::{Duration, Time};
@@ -6,17 +6,17 @@ use narrows_wire::frame::MAX_REASON_BYTES;
 use narrows_wire::reset::is_token;
 use narrows_wire::{Frame, OpenError};
 
-/// A closed connection keeps answering for this many probe timeouts (RFC 9000 section 10.2).
+/// The closing and draining states last this many PTOs (RFC 9000 section 10.2).
 const DRAIN: u64 = 3;
-/// But for no longer than this: a clock that jumped, or a peer that delays its reports, can make a probe timeout of
-/// minutes. It is three of the longest timeouts, with a margin.
+/// Upper limit on that time: three of the longest timeouts, with a margin. A clock that jumps, or a peer that delays
+/// its reports, can make a PTO of minutes.
 const MAX_DRAIN: Duration = Duration::from_secs(10);
 
 /// The state of a connection.
 #[derive(Debug)]
 pub(super) enum Phase {
     Open,
-    /// CLOSE was sent, and is repeated when the peer keeps sending.
+    /// CLOSE was sent. It is repeated if the peer keeps sending.
     Closing {
         code: u64,
         reason: Box<str>,
@@ -25,7 +25,7 @@ pub(super) enum Phase {
         pause: Duration,
         until: Time,
     },
-    /// Nothing is sent any more.
+    /// The peer sent CLOSE; this end sends no further packets.
     Draining {
         until: Time,
     },
@@ -37,7 +37,7 @@ impl Connection {
         matches!(self.phase, Phase::Open)
     }
 
-    /// Sends CLOSE, and reports to the application why the connection ended.
+    /// Sends CLOSE and reports `closed` to the application.
     pub(super) fn begin_closing(&mut self, now: Time, code: u64, reason: &str, closed: Closed) {
         if !self.is_open() {
             return;
@@ -49,12 +49,12 @@ impl Connection {
         self.closed = Some(closed);
     }
 
-    /// The peer violated the protocol.
+    /// Closes after a protocol violation by the peer.
     pub(super) fn fault(&mut self, now: Time, code: u64, why: &'static str) {
         self.begin_closing(now, code, why, Closed::Fault { code, why });
     }
 
-    /// The peer sent CLOSE.
+    /// Handles the peer's CLOSE.
     pub(super) fn on_close(&mut self, now: Time, code: u64, reason: &[u8]) {
         if self.is_open() {
             let reason = cleaned(reason);
@@ -68,12 +68,12 @@ impl Connection {
         self.phase = Phase::Draining { until };
     }
 
-    /// When a closing state that begins now is over.
+    /// End of a closing or draining state that begins now.
     fn drained_at(&self, now: Time) -> Time {
         now + self.sender.probe_timeout().saturating_mul(DRAIN).min(MAX_DRAIN)
     }
 
-    /// Ends at once, without CLOSE.
+    /// Ends the connection at once, without CLOSE.
     pub(super) fn vanish(&mut self, closed: Closed) {
         if self.is_open() {
             self.closed = Some(closed);
@@ -81,8 +81,7 @@ impl Connection {
         self.phase = Phase::Over;
     }
 
-    /// A RESET arrived from the peer's address. It is valid if its token is the one in the peer's
-    /// parameters.
+    /// Handles a RESET from the peer's address. It is valid only if its token equals the one in the peer's parameters.
     pub fn on_reset(&mut self, token: &[u8; 16]) {
         if self.is_open() && self.reset_token.as_ref().is_some_and(|told| is_token(told, token)) {
             self.vanish(Closed::Reset);
@@ -96,7 +95,8 @@ impl Connection {
         }
     }
 
-    /// An authentic packet arrived after the end: repeat CLOSE, at growing intervals.
+    /// Schedules another CLOSE after an authentic packet that arrived too late. The interval between CLOSEs doubles
+    /// each time.
     pub(super) fn on_late_packet(&mut self) {
         if let Phase::Closing { say, .. } = &mut self.phase {
             *say = true;
@@ -115,8 +115,8 @@ impl Connection {
         *pause = pause.saturating_mul(2);
         let (code, reason) = (*code, reason.clone());
         let close = [&Frame::Close { code, reason: reason.as_bytes() }];
-        // The last report is included, so that the peer knows the outcome of everything it sent; if
-        // there is no room for both, CLOSE alone is sent.
+        // The last report is included, to give the peer the outcome of its packets. If both do not fit, CLOSE is sent
+        // alone.
         self.seal_frames(now, buffer, &close, None, true)
             .or_else(|| self.seal_frames(now, buffer, &close, None, false))
     }
@@ -136,7 +136,7 @@ impl Connection {
         }
     }
 
-    /// The next event, if any.
+    /// The next event; `None` if no event is pending.
     pub fn event(&mut self) -> Option<Event> {
         if self.ended {
             return None;
@@ -158,13 +158,13 @@ impl Connection {
         Some(Event::Closed(closed))
     }
 
-    /// Whether the connection is over, including the last CLOSE, and can be dropped.
+    /// Whether the closing or draining state is over, so that the connection can be dropped.
     pub fn is_drained(&self) -> bool {
         matches!(self.phase, Phase::Over)
     }
 }
 
-/// The reason, truncated to what CLOSE holds.
+/// The reason, truncated to `MAX_REASON_BYTES`.
 fn bounded(reason: &str) -> &str {
     let mut most = reason.len().min(MAX_REASON_BYTES);
     while !reason.is_char_boundary(most) {

@@ -1,4 +1,4 @@
-//! The configuration of a connection.
+//! Configuration of a connection.
 
 use super::announced;
 use crate::Protocol;
@@ -8,59 +8,58 @@ use narrows_congestion::{HintSource, PathHints};
 use narrows_wire::ApplicationProtocols;
 use std::sync::Arc;
 
-/// The configuration of a connection at this end.
+/// Configuration of a connection at one end.
 #[derive(Clone, Debug)]
 pub struct ConnectionConfig {
-    /// The protocol, whose controller limits what this end sends: one of the `rrtp` family or for
-    /// media.
+    /// The protocol for sending, which selects the controller: one of the `rrtp` family or a media protocol.
     pub protocol: Protocol,
-    /// What is known about the path.
+    /// Estimates of the path before the first measurement.
     pub hints: PathHints,
-    /// The source of `hints`, which decides how much may be sent before anything is acknowledged.
+    /// Source of `hints`. It decides how much may be sent before the first acknowledgement.
     pub hint_source: HintSource,
-    /// Upper limit on the sending rate, whatever the controller says.
+    /// Upper limit on the sending rate, regardless of the controller.
     pub rate_limit: Option<Rate>,
     /// The largest UDP payload in bytes that path MTU discovery tries.
     pub max_datagram: u16,
     /// UDP payload in bytes that every path is assumed to carry.
     pub first_datagram: u16,
-    /// The connection ends if no packet of the peer arrives for this long; zero for never.
+    /// The connection ends if no packet of the peer arrives for this time; zero means never.
     pub idle_timeout: Duration,
-    /// Sends a PING if nothing arrived for this long; zero for never.
+    /// Time without a packet of the peer after which this end sends a PING; zero means never.
     pub keep_alive: Duration,
     /// Initial flow-control limits for the peer.
     pub limits: Limits,
     /// Limit on bytes written and not yet acknowledged, over all streams.
     pub send_buffer: usize,
-    /// Bytes that a stream sends before the next one of its priority has its turn; with 0 they take turns packet by packet.
-    /// A turn as long as an answer lets several answers arrive one after the other instead of all at last.
+    /// Bytes that a stream sends before the next one of its priority has its turn. With 0 they alternate packet by
+    /// packet. If a turn is as long as a response, responses complete one after the other instead of all at the end.
     pub turn_bytes: u64,
-    /// Longest message in bytes that this end accepts; 0 for none.
+    /// Longest message in bytes that this end accepts; 0 if it accepts no messages.
     pub max_message: u16,
-    /// Limit on received messages that wait to be read; the oldest is dropped.
+    /// Limit on received messages that wait to be read; beyond it the oldest is dropped.
     pub messages_held: usize,
-    /// Whether a client's handshake probes the path's rate with three larger packets: for clients that will send more
-    /// than they receive. Not done if the rate is known from hints.
+    /// Whether a client's handshake probes the path's rate with three larger packets, for a client that sends more than
+    /// it receives. Ignored if hints give the rate.
     pub probes_rate: bool,
-    /// Unlisted protocols ([`Protocol::custom_media`]) that the peer may announce, identified by their labels; a server
-    /// also uses them for sending to a client that announces one. The protocol of this end's own sending need not be
-    /// included.
+    /// Unlisted protocols ([`Protocol::custom_media`]) that the peer may announce, identified by their labels. A server
+    /// also sends with one of these if the client announces it. This end's own `protocol` need not be included.
     pub custom: Arc<[Protocol]>,
-    /// Application protocols of this end, in order of preference. A client and a server can connect if they have one in
-    /// common, or if both name none.
+    /// Application protocols of this end, in order of preference. A connection needs one that both ends list, or empty
+    /// lists at both.
     pub applications: ApplicationProtocols,
 }
 
 impl ConnectionConfig {
-    /// Whether this end knows the protocol with this label, and so can run its receiver side.
+    /// Whether this end has the protocol with this label, and so can run its receiver side.
     pub(crate) fn knows(&self, label: &str) -> bool {
         label.is_empty() || announced::find(label, &self.protocol, &self.custom).is_some()
     }
-    /// What this end says of repair packets in the handshake: how many packets it keeps to rebuild others.
+    /// Packets that this end keeps for the reconstruction of lost ones, as announced in the handshake; 0 without
+    /// repair.
     pub(crate) fn repair(&self) -> u64 {
         if self.protocol.datagram().repair { super::repair::MAX_GROUP } else { 0 }
     }
-    /// What is known about the path, from `hints` or from the protocol's parameters.
+    /// Each hint from `hints`, or else from the protocol's parameters.
     pub fn path_hints(&self) -> PathHints {
         let (here, by_name) = (self.hints, self.protocol.hints());
         PathHints {

@@ -1,8 +1,8 @@
-//! Early data: what a client's first packet carried, and what a server may do until it knows that this was no copy.
+//! Early data: stream data in the client's first packet, and the limits on a server until it has ruled out a replay.
 //!
-//! Whoever captured an EARLY-START can send it again, but cannot seal a packet with the keys that follow from it. So a
-//! server's connection is *unconfirmed* until a packet of the client opens. Until then it sends less than three times
-//! what came, and is forgotten after [`MAX_UNCONFIRMED`].
+//! An attacker can replay a captured EARLY-START, but cannot seal a packet with the keys derived from it. So a server's
+//! connection is *unconfirmed* until a packet of the client opens. Until then it sends less than three times the bytes
+//! received, and it is dropped after [`MAX_UNCONFIRMED`].
 
 use super::Connection;
 use crate::streams::{Side, Streams};
@@ -13,17 +13,18 @@ use narrows_wire::packet::{EARLY_START_BYTES, TAG_BYTES};
 use narrows_wire::params::MAX_HELLO_BYTES;
 use narrows_wire::{Frame, FrameWriter, Frames};
 
-/// The stream that early data are of: the client's first.
+/// The stream of early data: the client's first.
 const STREAM: u64 = 0;
-/// STREAM's type and length.
+/// Bytes of STREAM's type and length.
 const STREAM_HEAD: usize = 1 + 2;
-/// The longest early data.
+/// Limit on early data in bytes.
 const MAX_EARLY_DATA: usize = 512;
 const _: () = assert!(MAX_EARLY_DATA + STREAM_HEAD <= MAX_EARLY_FRAMES);
 
-/// A connection that no packet of its client has confirmed lasts so long, as any handshake.
+/// Lifetime of an unconfirmed connection, as of any handshake.
 const MAX_UNCONFIRMED: Duration = Duration::from_secs(10);
-/// What it sends until then: with EARLY-ECHO, and a CLOSE if it is closed, no more than three times EARLY-START.
+/// Limit on the bytes of an unconfirmed connection. With EARLY-ECHO and CLOSE the total is at most three times
+/// EARLY-START.
 const MAX_UNCONFIRMED_BYTES: u64 = 2700;
 const EARLY_ECHO_BYTES: usize = 5 + 16 + 32 + MAX_HELLO_BYTES + TAG_BYTES;
 const CLOSE_BYTES: usize = 9 + 8 + 18 + MAX_REASON_BYTES + TAG_BYTES;
@@ -31,12 +32,11 @@ const _: () = assert!(
     MAX_UNCONFIRMED_BYTES as usize + EARLY_ECHO_BYTES + CLOSE_BYTES <= 3 * EARLY_START_BYTES
 );
 
-/// Data of a client's first bidirectional stream that may leave with the first packet. A server that does not take them
-/// then gets them after the handshake; the application does not notice.
+/// Data of a client's first bidirectional stream that may leave with the first packet. If the server does not accept
+/// early data, they are sent after the handshake, invisibly to the application.
 ///
-/// **Only for what may be done twice**, as a request that changes nothing. A copy of the packet is never taken again,
-/// but the client itself sends the data again where no answer of the server came through for seconds, although the
-/// data may have been taken.
+/// **Only for idempotent requests**, which change no state. The server never accepts a copy of the packet. But if no
+/// reply arrives for seconds, the client sends the data again, although the server may have processed them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EarlyData {
     data: Vec<u8>,
@@ -44,26 +44,26 @@ pub struct EarlyData {
 }
 
 impl EarlyData {
-    /// The longest, in bytes.
+    /// Limit on the data in bytes.
     pub const MAX_BYTES: usize = MAX_EARLY_DATA;
-    /// The stream that they are of.
+    /// The stream that carries them.
     pub const STREAM: u64 = STREAM;
 
-    /// The first bytes of a stream. `None` if they are longer than [`EarlyData::MAX_BYTES`].
+    /// The first bytes of the stream. `None` if they are longer than [`EarlyData::MAX_BYTES`].
     pub fn new(data: impl Into<Vec<u8>>) -> Option<EarlyData> {
         let data = data.into();
         (data.len() <= EarlyData::MAX_BYTES).then_some(EarlyData { data, fin: false })
     }
-    /// The same, after which the stream ends.
+    /// The same data, followed by the end of the stream.
     #[must_use]
     pub fn finished(self) -> EarlyData {
         EarlyData { fin: true, ..self }
     }
-    /// Whether the stream ends after them.
+    /// Whether the stream ends with these data.
     pub fn is_finished(&self) -> bool {
         self.fin
     }
-    /// As a frame.
+    /// Encodes them as a STREAM frame.
     pub(crate) fn frames(&self) -> Vec<u8> {
         let mut buffer = [0; MAX_EARLY_FRAMES];
         let mut writer = FrameWriter::bare(&mut buffer);
@@ -77,24 +77,24 @@ impl EarlyData {
     }
 }
 
-/// What went or came before a connection.
+/// Early data sent by a client, or received by a server.
 #[derive(Clone, Copy, Debug)]
 pub enum Early<'a> {
-    /// At a client: data, and whether the server took them.
+    /// At a client.
     Sent {
-        /// For the first stream.
+        /// Data of the first stream.
         data: &'a EarlyData,
-        /// Whether they are at the server.
+        /// Whether the server accepted them.
         is_taken: bool,
     },
-    /// At a server: frames, to be read by [`Connection::take_early`].
+    /// At a server: the frames are passed to [`Connection::take_early`].
     Received,
 }
 
-/// What remains of it. Small: every connection has room for one.
+/// State of early data after the connection began. Small, because every connection stores one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EarlyState {
-    /// Client: the server permits the stream.
+    /// Client: the server's limits permit the stream.
     has_stream: bool,
     is_taken: bool,
     pub is_unconfirmed: bool,
@@ -116,8 +116,8 @@ impl EarlyState {
 }
 
 impl Connection {
-    /// At a server: reads an EARLY-START's frames, which can only be the beginning of the first stream. False if they
-    /// are something else; the connection is to be dropped then.
+    /// At a server: reads the frames of EARLY-START, which must be the beginning of the first stream. False if they are
+    /// not; the caller must then drop the connection.
     pub fn take_early(&mut self, frames: &[u8]) -> bool {
         let streams = &mut self.sender.payload_source_mut().streams;
         let mut is_any = false;
@@ -135,26 +135,26 @@ impl Connection {
         is_any
     }
 
-    /// At a server: whether data of this stream came before the handshake was complete, and so may come again, in
+    /// At a server: whether this stream has data received before the handshake completed. Such data may arrive again in
     /// another connection.
     pub fn is_early(&self, id: u64) -> bool {
         let is_server = self.agreement.side == Side::Server;
         is_server && id == STREAM && self.early.is_some_and(|early| early.is_taken)
     }
-    /// At a server: whether the client is known to be there; false for one of which only early data have come.
+    /// At a server: false until a packet of the client opens, after EARLY-START alone.
     pub fn is_confirmed(&self) -> bool {
         self.early.is_none_or(|early| !early.is_unconfirmed)
     }
-    /// At a client: the stream of its early data, whether they went early or not.
+    /// At a client: the stream of its early data, whether or not the server accepted them early.
     pub fn early_stream(&self) -> Option<u64> {
         self.early.filter(|early| early.has_stream).map(|_| STREAM)
     }
-    /// At a client: whether the server took the early data.
+    /// At a client: whether the server accepted the early data.
     pub fn is_early_taken(&self) -> bool {
         self.early.is_some_and(|early| early.is_taken)
     }
 
-    /// A packet of the peer opened.
+    /// Confirms the connection: a packet of the peer opened.
     #[inline]
     pub(super) fn confirm(&mut self) {
         let Some(early) = self.early.as_mut().filter(|early| early.is_unconfirmed) else { return };
@@ -163,11 +163,11 @@ impl Connection {
             token.hurry();
         }
     }
-    /// Whether so many bytes in all are too much for an address at which the client may not be.
+    /// Whether this total of bytes exceeds the limit for an address that is not yet validated.
     pub(super) fn is_too_early(&self, bytes: u64) -> bool {
         !self.is_confirmed() && bytes > MAX_UNCONFIRMED_BYTES
     }
-    /// When an unconfirmed connection is forgotten.
+    /// When an unconfirmed connection is dropped.
     pub(super) fn unconfirmed_until(&self) -> Time {
         if self.is_confirmed() { Time::NEVER } else { self.last_received + MAX_UNCONFIRMED }
     }

@@ -1,11 +1,11 @@
-//! What a connection passes to its driver: datagrams to send, events, and statistics.
+//! Output of a connection: datagrams, events, and statistics.
 
 use crate::Counters;
 use crate::streams::StreamEvent;
 use narrows_base::{Duration, Rate};
 use std::net::SocketAddr;
 
-/// A datagram (or several of equal size, for segmentation offload) to send.
+/// A datagram to send, or several of equal size for segmentation offload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transmit {
     /// Destination.
@@ -18,7 +18,7 @@ pub struct Transmit {
     pub ecn: u8,
 }
 
-/// Why a connection ended.
+/// Reason for the end of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Closed {
     /// This end closed it.
@@ -32,24 +32,22 @@ pub enum Closed {
     },
     /// The peer lost its state (RESET).
     Reset,
-    /// Nothing arrived within the idle timeout.
+    /// No packet arrived within the idle timeout.
     TimedOut,
-    /// The peer violated the protocol; it got a CLOSE.
+    /// The peer violated the protocol; this end sent CLOSE.
     Fault {
         /// CLOSE's code.
         code: u64,
         /// The violation.
         why: &'static str,
     },
-    /// No answer to the handshake in time.
+    /// No reply to the handshake arrived in time.
     NoAnswer,
-    /// The handshake was not completed in time, and the server said that it had no room (not
-    /// authenticated).
+    /// The handshake did not complete in time, and the server replied that it was full (not authenticated).
     Busy,
-    /// This end closed an idle connection to make room for another client; the peer got a CLOSE.
+    /// This end closed an idle connection to admit another client, and sent CLOSE.
     GaveWay,
-    /// This end's congestion controller panicked, or the connection around it. Nothing was sent
-    /// afterwards.
+    /// This end's congestion controller or connection code panicked. No packet was sent afterwards.
     Panicked {
         /// Name and parameters of the controller.
         controller: String,
@@ -61,15 +59,15 @@ pub enum Closed {
         /// The server's key.
         found: [u8; 32],
     },
-    /// The server supports none of our versions.
+    /// The server supports no protocol version of this end.
     Version,
-    /// The peer announced a protocol that this end does not know, so that it cannot run its receiver side. The peer got
-    /// a CLOSE.
+    /// The peer announced a protocol unknown to this end, which therefore cannot run its receiver side. This end sent
+    /// CLOSE.
     UnknownProtocol {
         /// The label as the peer sent it, printable ASCII.
         label: String,
     },
-    /// The server supports none of the application protocols that this client offered, and did not refuse it. It got a
+    /// The server supports no application protocol that this client offered, yet accepted the connection. This end sent
     /// CLOSE. (A server that refuses sends CLOSE 10.)
     NoCommonProtocol {
         /// The protocols of both ends.
@@ -80,15 +78,15 @@ pub enum Closed {
 /// An event of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// The handshake has completed; the peer's static key.
+    /// The handshake completed. Contains the peer's static key.
     Connected([u8; 32]),
-    /// Streams.
+    /// An event of one of the streams.
     Stream(StreamEvent),
-    /// A message can be received.
+    /// At least one received message waits to be read.
     Message,
-    /// A client that offered several application protocols has learnt the server's choice.
+    /// The server's choice arrived at a client that offered several application protocols.
     ApplicationKnown,
-    /// The peer's address changed, and the new one was validated.
+    /// The peer's address changed, and the new one is validated.
     Moved(SocketAddr),
     /// The connection is over; no event follows.
     Closed(Closed),
@@ -113,30 +111,30 @@ pub struct Stats {
     pub bytes_taken: u64,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Duration,
-    /// Smallest round-trip time.
+    /// Smallest round-trip time; zero before the first sample.
     pub min_rtt: Duration,
     /// Sum of all round-trip times from reports.
     pub rtt_sum: Duration,
     /// Number of round-trip times in `rtt_sum`.
     pub rtt_samples: u64,
-    /// The controller's window in packets; [`f64::INFINITY`] for none.
+    /// The controller's window in packets; [`f64::INFINITY`] without a window.
     pub window: f64,
-    /// The controller's pacing rate in bit/s, including IP and UDP headers.
+    /// The controller's pacing rate in bit/s, including IP and UDP headers; absent without pacing.
     pub rate: Option<Rate>,
     /// Packets in flight.
     pub flight: u64,
     /// UDP payload of a full datagram at present.
     pub datagram: u16,
-    /// Packets that were not authentic or were duplicates.
+    /// Packets dropped because they were duplicates or not authentic.
     pub refused: u64,
-    /// Reports that were ignored because they covered packets whose nonces had been dropped. Zero if the peer reports
-    /// only packets that still concern this end.
+    /// Reports ignored because they covered packets with dropped nonces. Zero if the peer follows the protocol's lower
+    /// limit for reports.
     pub unproved: u64,
-    /// Repair packets sent, where the path loses much and nothing else waits to be sent.
+    /// Repair packets sent. They leave only at high loss rates, when no other data wait.
     pub repairs_sent: u64,
-    /// Their bytes, including IP and UDP headers.
+    /// Bytes of repair packets sent, including IP and UDP headers.
     pub repair_bytes: u64,
-    /// Lost packets of the peer's that its repair packets rebuilt.
+    /// Lost packets of the peer that were rebuilt from its repair packets.
     pub rebuilt: u64,
     /// Losses that the peer's receiver attributed to the radio link.
     pub radio_losses: u64,

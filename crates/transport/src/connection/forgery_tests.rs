@@ -1,5 +1,5 @@
-//! Peers that lie to whoever sends: they hold the keys, seal their frames properly and acknowledge what
-//! came, and forge everything else. None may make a sender send more than twice what the path delivers.
+//! Peers that forge reports. They hold the keys, seal their frames properly and acknowledge the packets that arrived,
+//! but forge all other contents. No forgery may make a sender send more than twice the delivered bytes.
 
 use super::pair_tests::{beginning, config, keys, params};
 use super::{Connection, ConnectionConfig};
@@ -14,29 +14,29 @@ use narrows_wire::{Frame, FrameWriter, Frames, Opener, Prelude, Sealer};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// UDP's and IPv4's headers.
+/// Bytes of UDP and IPv4 headers.
 const HEADERS: usize = 28;
-/// A full packet's bytes on the wire.
+/// Bytes of a full packet on the wire.
 const FULL: f64 = 1500.0;
 
-/// What a receiver makes up.
+/// Forgeries of a receiver.
 #[derive(Clone, Copy, Debug)]
 struct Lies {
-    /// It acknowledges nothing at all.
+    /// It acknowledges no packets.
     silent: bool,
-    /// Feedback: every number as high as can be.
+    /// Feedback with the highest possible numbers.
     feedback: bool,
-    /// It says that it held packets back for as long as they were under way, so that round trips are none.
+    /// It claims ACK delays as long as the RTT, so that RTT samples are near zero.
     delays: bool,
-    /// All that is missing was lost by the radio.
+    /// It attributes all losses to the radio link.
     radio: bool,
-    /// A packet that is missing alone is said to have come.
+    /// It acknowledges a lost packet between two that arrived.
     conceals: bool,
-    /// Every packet came with a router's mark.
+    /// It reports a CE mark for every packet.
     marks: bool,
-    /// It asks for something every other two seconds only.
+    /// It sends requests only every other two seconds.
     pauses: bool,
-    /// Acknowledgements wait for so long, and leave together.
+    /// Time for which it holds acknowledgements back; then it sends them together.
     holds: Duration,
 }
 
@@ -51,14 +51,14 @@ const NO_LIES: Lies = Lies {
     holds: Duration::ZERO,
 };
 
-/// The sender's victim: a path with a rate, a delay and a queue.
+/// The path that the sender must not overload: rate in bit/s, RTT in s, and a queue.
 #[derive(Clone, Copy, Debug)]
 struct Victim {
     rate: f64,
     rtt: f64,
 }
 
-/// A sender, its path, and the liar.
+/// A sender, its path, and a forging receiver.
 struct World {
     now: Time,
     sender: Connection,
@@ -68,28 +68,28 @@ struct World {
     victim: Victim,
     lies: Lies,
     number: u64,
-    /// What came, and its nonce.
+    /// Numbers of received packets with their nonces.
     got: BTreeMap<u64, u8>,
-    /// Reports speak of nothing below.
+    /// Reports cover no number below.
     floor: u64,
-    /// The newest packet's stamp, and when it came.
+    /// Stamp and arrival time of the newest packet.
     echo: (u32, Time),
     unsaid: bool,
     next_report: Time,
-    /// When the path's link is free; what is under way: when it arrives, and its bytes.
+    /// When the path's link is free; packets in transit with their arrival times.
     free: Time,
     flying: VecDeque<(Time, Vec<u8>)>,
     answers: VecDeque<(Time, Vec<u8>)>,
     stream: u64,
-    /// Bytes on the wire, when.
+    /// Times and bytes on the wire.
     sent: Vec<(Time, u64)>,
     delivered: Vec<(Time, u64)>,
-    /// UDP payload of what came to the sender.
+    /// UDP payload that arrived at the sender, in bytes.
     came: u64,
     random: RandomStream,
 }
 
-/// The sender sends all that it can; either side may be it.
+/// A sender with unlimited data. It may be the client or the server.
 fn world(side: Side, config: &ConnectionConfig, victim: Victim, lies: Lies) -> World {
     let huge = 1 << 40;
     let open = ConnectionConfig {
@@ -159,7 +159,7 @@ impl World {
             let answered = self.answers.front().map_or(Time::NEVER, |a| a.0);
             let says = if self.unsaid { self.next_report } else { Time::NEVER };
             let due = self.sender.next_timeout();
-            // An application that pauses is not waited for longer than this.
+            // The longest step, for an application that pauses.
             let turn = self.now + Duration::from_millis(100);
             let next = arrives.min(answered).min(says).min(due).min(turn);
             self.now = self.now.max(next).min(until);
@@ -178,7 +178,7 @@ impl World {
         }
     }
 
-    /// Into the path: a queue of two round trips, or ten packets.
+    /// Puts a datagram into the queue, which holds two round trips or ten packets.
     fn launch(&mut self, datagram: &[u8]) {
         let bytes = datagram.len() + HEADERS;
         self.sent.push((self.now, bytes as u64));
@@ -204,7 +204,7 @@ impl World {
         self.unsaid = !self.lies.silent;
     }
 
-    /// What arrived, as it is told.
+    /// The runs of a report, as the receiver claims them.
     fn told(&self) -> Vec<Run> {
         let mut list: Vec<Run> = Vec::new();
         let mut numbers = self.got.range(self.floor..).rev().map(|came| *came.0);
@@ -229,7 +229,7 @@ impl World {
         list
     }
 
-    /// The sum of what is told; the nonces of what did not come are guessed.
+    /// The nonce sum for these runs. Nonces of packets that did not arrive are guessed.
     fn nonce_sum(&self, told: &[Run]) -> u8 {
         let (mut sum, mut to) = (0, *self.got.last_key_value().unwrap().0 + 1);
         for run in told {
@@ -249,7 +249,7 @@ impl World {
         let mut bytes = [0; 600];
         let told = self.told();
         let nonce_sum = self.nonce_sum(&told);
-        // Twice to `f32::MAX`, then small: whatever a controller takes for a rate, a loss, or a ratio.
+        // Extreme values for a rate, a loss rate or a ratio.
         let mut feedback = [0; 16];
         for (word, number) in feedback.chunks_exact_mut(4).zip([1e12f32, 1e12, 1e-9, 1e12]) {
             word.copy_from_slice(&number.to_be_bytes());
@@ -273,7 +273,7 @@ impl World {
         let frame = Frame::Report(report);
         let datagram = sealed(&mut self.sealer, self.number, self.now, &frame);
         self.number += 1;
-        // Not all is remembered for ever.
+        // Nonces of old packets are dropped.
         while self.got.len() > 600 {
             self.got.pop_first();
         }
@@ -281,15 +281,15 @@ impl World {
         self.answers.push_back((arrives, datagram));
     }
 
-    /// Says something that asks for an answer and is none.
+    /// Sends a PING, which elicits an acknowledgement.
     fn ping(&mut self) {
         let datagram = sealed(&mut self.sealer, self.number, self.now, &Frame::Ping);
         self.number += 1;
         self.answers.push_back((self.now, datagram));
     }
 
-    /// The worst of all windows of this length that begin so many seconds after the beginning: bytes sent
-    /// beyond twice what arrived in it.
+    /// Bytes sent beyond twice the delivered bytes, in the worst window of `window` seconds that begins at least `from`
+    /// seconds after the start.
     fn excess(&self, window: f64, from: f64) -> f64 {
         let window = Duration::from_secs_f64(window);
         let begin = self.sent.first().map_or(self.now, |s| s.0) + Duration::from_secs_f64(from);
@@ -333,13 +333,13 @@ fn sealed(sealer: &mut Sealer, number: u64, now: Time, frame: &Frame<'_>) -> Vec
     datagram
 }
 
-/// Three round trips, their queue included, or a second.
+/// Three round trips, including their queueing delay, but at least a second.
 fn window(victim: &Victim) -> f64 {
     let queue = (2.0 * victim.rtt).max(10.0 * FULL * 8.0 / victim.rate);
     (3.0 * (victim.rtt + queue)).max(1.0)
 }
 
-/// Every protocol of the list over sockets, and a rate that this side's own user names for `fixed`.
+/// Every listed protocol for sockets, and `fixed` with a rate set by this side's user.
 fn protocols() -> Vec<String> {
     let named = protocol::every().filter(|e| e.family == protocol::Family::Rrtp).map(|e| e.name);
     let mut all: Vec<String> = named.filter(|n| !n.ends_with("fixed")).map(String::from).collect();
@@ -347,15 +347,15 @@ fn protocols() -> Vec<String> {
     all
 }
 
-/// A terabit per second: nothing that a peer says is too much to be tried.
+/// One terabit per second: a peer's hint may name any rate.
 const ABSURD: PathHints = PathHints {
     rate: Some(Rate::from_bps(1_000_000_000_000)),
     rtt: Some(Duration::from_secs(60)),
     loss: Some(0.999),
 };
 
-/// Of what left in any window, no more than twice what arrived in it, an initial window and a train of
-/// probes; while the opening tries a rate also, once, what the path has shown to carry in a window.
+/// In any window the sender sends at most twice the delivered bytes, an initial window and a probe train. While startup
+/// tries a rate, it may once send in addition the bytes that the path has carried in a window.
 fn is_bounded(side: Side, protocol: &str, victim: Victim, lies: Lies) {
     let mut world = world(side, &config(protocol), victim, lies);
     let mut tuned = world.now;
@@ -368,7 +368,7 @@ fn is_bounded(side: Side, protocol: &str, victim: Victim, lies: Lies) {
     let window = window(&victim);
     let probes = 64.0 * FULL;
     let shown = (512.0 * FULL).min(victim.rate / 8.0 * window);
-    // The initial window is what this side's own user says.
+    // This side's own user sets the initial window.
     let own = if protocol.contains("fixed") { 20e6 / 8.0 * victim.rtt } else { 0.0 };
     let (all, later) = (world.excess(window, 0.0), world.excess(window, window + 4.0));
     let what =
@@ -388,7 +388,7 @@ fn lies(rtt: f64) -> [Lies; 4] {
     [
         EVERYTHING,
         Lies { pauses: true, ..EVERYTHING },
-        // Acknowledgements that come together pretend a rate; those that come late, a long path.
+        // Acknowledgements that arrive together suggest a high rate; late ones suggest a long RTT.
         Lies { delays: false, holds: held(0.3 + rtt), ..EVERYTHING },
         Lies { feedback: true, marks: true, holds: held(0.05), ..NO_LIES },
     ]
@@ -396,8 +396,8 @@ fn lies(rtt: f64) -> [Lies; 4] {
 
 const PATHS: [(f64, f64); 4] = [(1e6, 0.02), (1e6, 0.6), (1e5, 0.02), (1e5, 0.6)];
 
-/// The figures that this replaces, through 1 Mbit/s with honest acknowledgements and forged feedback:
-/// `tear-reliable` sent 1.64 Gbit/s, `rrtp-lasthop` 0.96.
+/// Earlier, forged feedback with correct acknowledgements made `tear-reliable` send 1.64 Gbit/s into 1 Mbit/s, and
+/// `rrtp-lasthop` 0.96 Gbit/s.
 #[test]
 fn no_lie_makes_a_controller_send_more_than_twice_what_the_path_delivers() {
     for protocol in protocols() {
@@ -409,7 +409,7 @@ fn no_lie_makes_a_controller_send_more_than_twice_what_the_path_delivers() {
     }
 }
 
-/// Who uploads is as safe from a server: the spacing of its answers to the opening is forged, too.
+/// A client that uploads is protected in the same way. The server forges the spacing of its first reports, too.
 #[test]
 fn a_lying_server_makes_no_client_send_more_either() {
     for protocol in ["rrtp", "rrtp-lasthop", "tear-reliable", "rrtp+bbr", "rrtp+reno"] {
@@ -421,8 +421,8 @@ fn a_lying_server_makes_no_client_send_more_either() {
     }
 }
 
-/// Who conceals losses where they are one by one names no number that was never sent. Without a proof that packets
-/// came it has one more for each that did: of A, lost, A, lost, lost it says three.
+/// A receiver that conceals single losses claims only numbers that were sent. Without nonces it could claim one more
+/// packet for each that arrived: three for arrived, lost, arrived, lost, lost.
 #[test]
 fn who_conceals_lone_losses_gets_twice_what_the_path_delivers_at_most() {
     for protocol in protocols() {
@@ -440,8 +440,8 @@ fn who_conceals_lone_losses_gets_twice_what_the_path_delivers_at_most() {
     }
 }
 
-/// TUNE with a terabit per second, twenty requests and not one report: the server sent 80.5 MB for 2,145
-/// bytes, and 351 MB when TUNE was said again and again.
+/// Earlier, a TUNE of one terabit per second and twenty requests without a report made the server send 80.5 MB for
+/// 2,145 bytes. With repeated TUNE it sent 351 MB.
 #[test]
 fn who_acknowledges_nothing_gets_forty_bytes_for_each_of_its_own_at_most() {
     let silent = Lies { silent: true, ..NO_LIES };
@@ -457,7 +457,7 @@ fn who_acknowledges_nothing_gets_forty_bytes_for_each_of_its_own_at_most() {
                     (said, next) = (said + 1, w.now + Duration::from_secs_f64(pause));
                 }
             });
-            // SYN, START and the shortest FINISH; what answers them.
+            // SYN, START and the shortest FINISH; and the server's handshake packets.
             let (came, sent) = (world.came + 64 + 90 + 73, world.total() + 57 + 240);
             assert!(sent <= 40 * came, "{protocol} {requests}: {sent} bytes for {came}");
             assert!(world.total() >= 2 * 1228, "{protocol}: honest clients lose packets, too");

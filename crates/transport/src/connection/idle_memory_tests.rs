@@ -1,16 +1,16 @@
-//! What a connection holds that has become silent.
+//! Memory of an idle connection.
 
 use super::pair_tests::{Net, Pair, config};
 use crate::streams::{Read, Side};
 use narrows_base::{Duration, Rate};
 
-/// Bytes of the heap that each end still holds for streams, messages and packets.
+/// Bytes on the heap of each end, for streams, messages and packets.
 fn held(pair: &Pair) -> [usize; 2] {
     [pair.client.memory(), pair.server.memory()]
 }
 
-/// A server has many connections that once were busy: books of packets in flight, streams and lists that a fast transfer
-/// and many requests needed must not stay.
+/// A server has many idle connections. Memory that a fast transfer and many requests needed for packets in flight,
+/// streams and lists must be released.
 #[test]
 fn a_silent_connection_gives_back_what_it_needed_when_it_was_busy() {
     let net = Net { rate: Rate::from_bps(200_000_000), queue: 1_000_000, ..Net::good() };
@@ -44,6 +44,6 @@ fn a_silent_connection_gives_back_what_it_needed_when_it_was_busy() {
     let silent = held(&pair);
     assert!(busy[0] > 50_000, "no test of anything: {busy:?}");
     assert!(silent.iter().all(|bytes| *bytes <= 2_000), "{silent:?} of {busy:?}");
-    // It goes on as before.
+    // The connection still works.
     pair.transfer(Side::Server, 1_000_000, 20.0).unwrap();
 }

@@ -1,14 +1,14 @@
-//! What a connection measures of its path.
+//! The path's delivery rate, for later connections and the datagram size.
 
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::RateSample;
 
-/// The delivery rate is taken over this many round trips …
+/// Length of a period in round trips, and at least `MIN_SPAN`.
 const ROUND_TRIPS: u64 = 10;
-/// … but over at least this time.
+/// Shortest period.
 const MIN_SPAN: Duration = Duration::from_secs(1);
 
-/// The highest recent delivery rate: of the present period and of the previous one.
+/// The highest recent delivery rate: of the present period and of the previous one, in bit/s.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
     now: f64,
@@ -17,8 +17,7 @@ pub(super) struct Learned {
 }
 
 impl Learned {
-    /// Takes a sample while packets have this many bytes on the wire. Returns whether it changed
-    /// the estimate.
+    /// Adds a sample, with packets of `bytes` bytes on the wire. Returns whether it counts.
     #[inline]
     pub fn on_sample(
         &mut self,
@@ -28,7 +27,7 @@ impl Learned {
         srtt: Duration,
     ) -> bool {
         let bps = sample.per_second() * f64::from(bytes) * 8.0;
-        // If the application was the limit, the path carries at least this rate.
+        // An application-limited sample is a lower bound of the path's rate.
         if sample.app_limited && bps <= self.bps() {
             return false;
         }
@@ -41,7 +40,7 @@ impl Learned {
     fn bps(&self) -> f64 {
         self.now.max(self.before)
     }
-    /// Bit/s on the wire.
+    /// The highest rate of both periods, on the wire; `None` before the first sample.
     pub fn rate(&self) -> Option<Rate> {
         (self.bps() > 0.0).then(|| Rate::from_bps_f64(self.bps().min(1e15)))
     }

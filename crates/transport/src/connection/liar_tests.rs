@@ -1,5 +1,5 @@
-//! A receiver that lies about what came, behind a slow link, and how soon it is caught: a client that seals
-//! its frames properly, and knows which numbers were left out wherever a packet told it.
+//! Detection of a receiver behind a slow link that acknowledges packets it did not receive. It is a client that seals
+//! its frames properly. It learns skipped numbers from the packets that carry SKIPPED.
 
 use super::pair_tests::{beginning, config, keys, params};
 use super::{Closed, Connection, Event};
@@ -15,26 +15,26 @@ use narrows_wire::{Established, Frame, FrameWriter, Frames, Prelude, Reason, Rep
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// What a liar says of packets that did not come.
+/// False acknowledgements of packets that did not arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Lie {
-    /// Nothing: it is honest.
+    /// Correct reports.
     None,
-    /// All that was sent has arrived, at once. Somebody tells it how much that is.
+    /// All sent packets arrived at once. The test reveals the highest number sent.
     Ahead,
-    /// All below the highest that came have arrived, but for what it knows to be left out.
+    /// All numbers below the highest received arrived, except those known to be skipped.
     Concealed,
-    /// As that, but only where one number is missing alone: then it knows that it was sent.
+    /// As `Concealed`, but only a single missing number, which the receiver can tell from a skipped one.
     Careful,
-    /// As that, and it knows all that was in the packet but the random bits of its header.
+    /// As `Careful`, with a guess from the packet's whole content, except the random bits of its header.
     Knowing,
-    /// One number that was left out has arrived.
+    /// One skipped number arrived.
     Skipped,
-    /// A number that was never sent has arrived.
+    /// A number that was never sent arrived.
     Unsent,
 }
 
-/// The link to the liar.
+/// The link to the receiver: bit/s, bytes of queue, one-way delay.
 const BPS: f64 = 1e6;
 const QUEUE: f64 = 12_500.0;
 const DELAY: Duration = Duration::from_millis(20);
@@ -44,22 +44,22 @@ struct World {
     server: Connection,
     liar: Established,
     lie: Lie,
-    /// What the liar's feedback says, for the controllers that listen to it.
+    /// The receiver's feedback, for controllers that use it.
     feedback: Feedback,
     number: u64,
-    /// What came, with its nonce.
+    /// Received numbers with their nonces.
     came: BTreeMap<u64, u8>,
-    /// What it takes for the nonces of packets that did not come, where it knows better than nothing.
+    /// Guessed nonces of lost packets, from their content.
     guessed: BTreeMap<u64, u8>,
-    /// For these guesses: the sender's keys, and an end that opens what is dropped.
+    /// For these guesses: the sender's keys, and an end that opens dropped packets.
     oracle: (Established, Established),
-    /// Reports that said more than the truth, and packets sent before the first.
+    /// Reports with false claims, and the packets sent before the first of them.
     lies: u64,
     sent_before: u64,
-    /// Numbers of which it knows that they were left out.
+    /// Numbers known to be skipped.
     known: BTreeSet<u64>,
     echo: u32,
-    /// Reports speak of nothing below.
+    /// Reports cover no number below.
     floor: u64,
     to_liar: BTreeMap<(Time, u64), (u64, Vec<u8>)>,
     to_server: BTreeMap<(Time, u64), Vec<u8>>,
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// What the server sends now goes through the slow link, or is dropped before it.
+    /// Sends the server's packets through the slow link, which may drop them.
     fn flush(&mut self) {
         let mut buffer = vec![0; 1500];
         while let Some(t) = self.server.transmit(self.now, &mut buffer, 1) {
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// The nonce that a packet would have without its random bits.
+    /// The nonce that the packet would have with zero as random bits.
     fn guess(&mut self, number: u64, datagram: &[u8]) {
         let (mut opened, mut sealed) = (datagram.to_vec(), datagram.to_vec());
         let (opener, sealer) = (&mut self.oracle.0.opener, &mut self.oracle.1.sealer);
@@ -172,7 +172,7 @@ impl World {
         self.report();
     }
 
-    /// The highest number that it claims, and what it says of those below.
+    /// The highest number that the receiver claims, and the runs below it.
     fn claims(&self) -> (u64, Vec<Run>) {
         let came = *self.came.last_key_value().unwrap().0;
         let top = match self.lie {
@@ -190,7 +190,7 @@ impl World {
                         let beside = |n: Option<u64>| n.is_none_or(|n| self.came.contains_key(&n));
                         !known && beside(n.checked_sub(1)) && beside(Some(n + 1))
                     }
-                    // The newest that was left out, or one that nobody sent.
+                    // The last skipped number, or one that was never sent.
                     Lie::Skipped => known && self.known.last() == Some(&n),
                     Lie::Unsent => n == top && n > came,
                 }
@@ -214,7 +214,7 @@ impl World {
         (top, list)
     }
 
-    /// The sum of what it claims: where it does not know a nonce, it guesses.
+    /// The nonce sum of the claimed packets, with guesses for unknown nonces, and whether the report has false claims.
     fn nonce_sum(&self, highest: u64, list: &[Run]) -> (u8, bool) {
         let (mut sum, mut lies, mut to) = (0, false, highest + 1);
         for run in list {
@@ -260,7 +260,7 @@ impl World {
         self.to_server.insert((self.now + DELAY, self.order), buffer);
     }
 
-    /// Runs so long, or until the server has had enough.
+    /// Runs for `seconds`, or until the server closes the connection.
     fn run(&mut self, seconds: u64) {
         let id = self.server.open(true).unwrap();
         let until = self.now + Duration::from_secs(seconds);
@@ -306,13 +306,13 @@ impl World {
             }
         }
     }
-    /// Bytes beyond twice what the link delivered and what waits in its queue.
+    /// Bytes sent beyond twice the bytes that the link delivered.
     fn excess(&self) -> i64 {
         self.sent_bytes as i64 - 2 * self.delivered_bytes as i64
     }
 }
 
-/// Feedback that asks for 10 Mbit/s, in the words of those who listen to any.
+/// Feedback that requests 10 Mbit/s, in the format of each controller that uses feedback.
 fn forged(protocol: &str) -> Feedback {
     let per_second = 10e6 / 8.0 / 1500.0;
     match protocol.trim_start_matches("rrtp+") {
@@ -333,8 +333,8 @@ fn protocols() -> impl Iterator<Item = String> {
 
 const SECONDS: u64 = 30;
 
-/// Every controller meets this liar: packets that left before it was caught, and bytes beyond twice what the
-/// link delivered. Seen with `--nocapture`.
+/// Runs every controller with this receiver. Prints, with `--nocapture`, the packets sent until detection and the bytes
+/// beyond twice the delivered ones.
 fn meet(lie: Lie, mut tracker: impl FnMut(&str, &World)) {
     println!(
         "{lie:?}: caught, lies told, packets sent before the first, and in all, bytes delivered, bytes beyond twice \
@@ -358,7 +358,7 @@ fn meet(lie: Lie, mut tracker: impl FnMut(&str, &World)) {
     }
 }
 
-/// Soon: no lie passes but one whose nonces were guessed, one in 256.
+/// Packets until detection: a false report passes only if its nonces were guessed, with probability 1/256.
 const SOON: u64 = 200;
 
 #[test]
@@ -377,9 +377,9 @@ fn who_conceals_losses_is_caught_or_gains_nothing() {
     });
 }
 
-/// The loss of one packet between two that came is no skipped number, or the second would have said so: it is the
-/// nonce that gives the liar away. A lie that is not believed is known a round trip later; till then it may be
-/// said again.
+/// A single loss between two arrivals cannot be a skipped number, because the second packet would have reported that.
+/// Only the nonce reveals the false claim. The server detects it after a round trip; until then the receiver may repeat
+/// it.
 #[test]
 fn who_conceals_lone_losses_is_caught_at_once() {
     let mut lied = 0;
@@ -394,7 +394,7 @@ fn who_conceals_lone_losses_is_caught_at_once() {
     assert!(lied > 20, "{lied}");
 }
 
-/// Nor does it help to know what is in the packet that was lost: five bits of its header are random.
+/// Knowledge of the lost packet's content does not help: five bits of its header are random.
 #[test]
 fn who_conceals_lone_losses_of_what_it_knows_is_caught_soon() {
     let mut lied = 0;
@@ -416,7 +416,7 @@ fn numbers_that_were_never_sent_end_the_connection() {
         world.run(SECONDS);
         let (code, why) = world.fault.unwrap_or_else(|| panic!("{lie:?}"));
         assert_eq!((code, why), (1, "a report of a packet that was never sent"));
-        // Of what left before it lied nobody can say anything: a number that was left out must come along first.
+        // Packets sent before the first false claim do not count: a skipped number must come first.
         let after = world.sent - world.sent_before;
         assert!(after < SOON, "{lie:?}: {after} of {}", world.sent);
     }

@@ -1,4 +1,4 @@
-//! Timers while little or nothing moves: silence, idle timeout, keep-alive, outages, and clocks that leap.
+//! Timers with little or no traffic: idle timeout, keep-alive, outages, and clocks that jump.
 
 use super::Closed;
 use super::pair_tests::{Net, Pair, config};
@@ -29,7 +29,7 @@ fn an_end_left_alone_wakes_seldom_however_short_the_round_trip_was() {
         let mut pair = Pair::new(&config(protocol), near, 1);
         pair.transfer(Side::Client, 3000, 5.0).unwrap();
         pair.transfer(Side::Server, 3000, 5.0).unwrap();
-        // With nothing to do, or with what never arrives.
+        // Either without data, or with data that never arrive.
         if unheard {
             let id = pair.client.open(true).unwrap();
             pair.client.write(id, &[1; 3000]).unwrap();
@@ -62,7 +62,7 @@ fn the_idle_timeout_ends_it_and_keep_alive_prevents_that() {
 
 #[test]
 fn an_outage_of_half_a_minute_is_survived_and_soon_forgotten() {
-    // TEAR's receiver side has lowered the rate by then and raises it as slowly as ever.
+    // TEAR's receiver side has lowered the rate by then, and raises it slowly.
     let protocols =
         [("rrtp+cubic", 34), ("rrtp+bbr", 34), ("rrtp+stpd", 34), ("tear-reliable", 60)];
     for (protocol, patience) in protocols {
@@ -78,8 +78,8 @@ fn an_outage_of_half_a_minute_is_survived_and_soon_forgotten() {
     }
 }
 
-/// What the client sends into an outage that begins now and lasts for so many seconds, with data to send: times
-/// since its beginning and UDP payloads.
+/// The client's packets during an outage of `seconds` that begins now, with data to send: seconds since its beginning,
+/// and UDP payloads.
 fn probes(pair: &mut Pair, seconds: u64) -> Vec<(f64, usize)> {
     let (begin, sent) = (pair.now, pair.log.len());
     pair.outage_until = begin + Duration::from_secs(seconds);
@@ -90,8 +90,8 @@ fn probes(pair: &mut Pair, seconds: u64) -> Vec<(f64, usize)> {
     own.map(|l| (l.0.since(begin).as_secs_f64(), l.2)).collect()
 }
 
-/// The end of an outage is noticed within two seconds; asking for it costs a path that may be somebody else's by now
-/// no more than 400 bit/s, below what RFC 9002's back-off would send.
+/// The end of an outage is noticed within two seconds. The probes use at most 400 bit/s of a path that may now belong
+/// to another user, less than RFC 9002's back-off would.
 #[test]
 fn a_path_that_has_acknowledged_is_probed_every_two_seconds_by_short_packets() {
     for protocol in ["rrtp", "rrtp+cubic", "rrtp+bbr", "rrtp+stpd"] {
@@ -101,16 +101,16 @@ fn a_path_that_has_acknowledged_is_probed_every_two_seconds_by_short_packets() {
         let late: Vec<&(f64, usize)> = probes.iter().filter(|p| p.0 > 4.0).collect();
         let gaps: Vec<f64> = late.windows(2).map(|w| w[1].0 - w[0].0).collect();
         assert!(gaps.iter().all(|g| (1.99..2.01).contains(g)), "{protocol}: {probes:?}");
-        // With the headers of IPv6 and UDP.
+        // Including IPv6 and UDP headers.
         assert!(late.iter().all(|p| p.1 + 48 <= 100), "{protocol}: {late:?}");
-        // The first ones carry data, or a lost tail would take a round trip more.
+        // The first probes carry data; otherwise a lost tail would take another round trip.
         assert!(probes.iter().any(|p| p.0 > 0.05 && p.1 > 400), "{protocol}: {probes:?}");
         pair.run_for(3.5);
         assert_eq!(pair.client.stats().flight, 0, "{protocol}: all arrived soon after it");
     }
 }
 
-/// A path that never acknowledged anything is backed off from as RFC 9002 says: its address may be a victim's.
+/// A path that never acknowledged a packet is backed off from as in RFC 9002, because its address may be a victim's.
 #[test]
 fn a_path_that_never_acknowledged_is_probed_ever_more_seldom() {
     for protocol in ["rrtp", "rrtp+cubic", "rrtp+bbr"] {
@@ -120,14 +120,14 @@ fn a_path_that_never_acknowledged_is_probed_ever_more_seldom() {
         let probes = probes(&mut pair, 220);
         let late: Vec<f64> = probes.iter().map(|p| p.0).filter(|t| *t > 1.0).collect();
         let gaps: Vec<f64> = late.windows(2).map(|w| w[1] - w[0]).collect();
-        // To an eighth of the idle timeout at most, so that an end in time is noticed.
+        // Up to an eighth of the idle timeout, so that the end of an outage is noticed in time.
         let doubles = |w: &[f64]| w[1] > 1.99 * w[0] || (29.9..30.1).contains(&w[1]);
         assert!(gaps.windows(2).all(doubles) && gaps.len() >= 5, "{protocol}: {gaps:?}");
     }
 }
 
-/// A rate of a packet in twenty seconds is the controller's affair. That both ends live is the connection's:
-/// with data to send it does not run into an idle timeout of eight.
+/// The controller may set a rate of a packet in twenty seconds. With data to send the connection must still not run
+/// into an idle timeout of eight seconds.
 #[test]
 fn who_has_data_to_send_does_not_time_out_for_a_low_rate() {
     let mut slow = config("rrtp+fixed(rate=500bit/s)");
@@ -135,12 +135,12 @@ fn who_has_data_to_send_does_not_time_out_for_a_low_rate() {
     let mut pair = Pair::new(&slow, Net::good(), 1);
     pair.transfer(Side::Client, 20_000, 300.0).unwrap();
     assert_eq!((pair.closed(Side::Client), pair.closed(Side::Server)), (None, None));
-    // Then it rests, and times out as anybody.
+    // Without data it times out as usual.
     pair.run_for(10.0);
     assert_eq!(pair.closed(Side::Client), Some(&Closed::TimedOut));
 }
 
-/// A sign of life that the user wants leaves when it is due, not when the pacer says.
+/// A keep-alive packet leaves when it is due, regardless of the pacer.
 #[test]
 fn keep_alive_leaves_whatever_the_rate_is() {
     let mut slow = config("rrtp+fixed(rate=500bit/s)");
@@ -151,7 +151,7 @@ fn keep_alive_leaves_whatever_the_rate_is() {
     assert_eq!((pair.closed(Side::Client), pair.closed(Side::Server)), (None, None));
 }
 
-/// A round trip that contains a leap of the clock is not the path's: a loss behind it is repaired as soon as before.
+/// An RTT sample that contains a clock jump is not the path's: later losses are repaired as soon as before.
 #[test]
 fn a_leap_of_the_clock_does_not_rule_the_timers() {
     for (protocol, busy) in [("rrtp+cubic", true), ("rrtp+cubic", false), ("rrtp+tfrc", true)] {
@@ -178,8 +178,8 @@ fn a_leap_of_the_clock_does_not_rule_the_timers() {
     }
 }
 
-/// A peer whose process stood still for a minute answers then. That is a round trip of a minute, but no reason to
-/// wait for minutes after the next loss.
+/// A peer whose process was stopped for a minute replies afterwards. The RTT sample of a minute must not delay the
+/// repair of the next loss by minutes.
 #[test]
 fn a_stall_of_the_path_does_not_make_timeouts_of_minutes() {
     let mut lasting = config("rrtp+cubic");
@@ -189,7 +189,7 @@ fn a_stall_of_the_path_does_not_make_timeouts_of_minutes() {
     pair.net.delay = Duration::from_secs(60);
     let id = pair.client.open(true).unwrap();
     pair.client.write(id, &[1; 100_000]).unwrap();
-    // In order: what is overtaken is no sample.
+    // Packets keep their order, because an overtaken report gives no sample.
     pair.run_for(59.9);
     pair.net.delay = Net::good().delay;
     pair.run_for(0.5);
@@ -198,8 +198,7 @@ fn a_stall_of_the_path_does_not_make_timeouts_of_minutes() {
     assert!(timeout <= Duration::from_secs(10), "{timeout:?}");
 }
 
-/// After a leap of its clock an end takes the round trip for minutes long. It must not linger for as
-/// long when it is over.
+/// After a clock jump an end estimates an RTT of minutes. Its closing state must not last as long.
 #[test]
 fn a_leap_of_the_clock_does_not_make_the_end_long() {
     let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);

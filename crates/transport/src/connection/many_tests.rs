@@ -1,5 +1,5 @@
-//! What a folder of small files costs beside one file of the same bytes, as the file service sends them: in
-//! round trips, over a slow and lossy path.
+//! Cost of a folder of small files, compared with one file of the same bytes. The unit is round trips, over a slow and
+//! lossy path, with the file service's pattern of requests.
 
 use super::pair_tests::{Net, Pair, config};
 use crate::streams::Read;
@@ -7,7 +7,7 @@ use narrows_base::{Duration, Rate, Time};
 
 const FILES: usize = 300;
 const FILE: usize = 3_090;
-/// Files that are sent ahead of their answers on a stream, and streams.
+/// Files sent before the first response on a stream, and number of streams.
 const AHEAD: usize = 64;
 const STREAMS: usize = 4;
 const QUESTION: usize = 60;
@@ -23,15 +23,15 @@ fn net(loss: f64) -> Net {
     }
 }
 
-/// A stream of the client's: pieces to be sent, each answered.
+/// A client's stream: parts to send, each of which gets a response.
 struct Asked {
     id: u64,
-    /// Bytes of a piece, how many there are, how many may be sent ahead.
+    /// Bytes of a part, number of parts, and how many may be sent before a response.
     piece: usize,
     sent_frames: usize,
     ahead: usize,
     written: usize,
-    /// At the server.
+    /// State at the server.
     read: usize,
     answers: usize,
     heard: usize,
@@ -43,7 +43,7 @@ impl Asked {
         Asked { id, piece, sent_frames, ahead, written: 0, read: 0, answers: 0, heard: 0 }
     }
 
-    /// What both ends can do now; whether all is answered.
+    /// Reads and writes at both ends. Returns whether all responses arrived.
     fn step(&mut self, pair: &mut Pair) -> bool {
         let allowed = (self.heard / ANSWER + self.ahead).min(self.sent_frames) * self.piece;
         while self.written < allowed {
@@ -70,7 +70,7 @@ impl Asked {
     }
 }
 
-/// All of these, at the same time; in round trips.
+/// Runs all streams at the same time. Returns the duration in round trips.
 fn all(pair: &mut Pair, mut streams: Vec<Asked>) -> f64 {
     let (start, until) = (pair.now, pair.now + Duration::from_secs_f64(120.0));
     let done = pair.run(until, |pair| {
@@ -85,7 +85,7 @@ fn round_trips(now: Time, start: Time) -> f64 {
     now.since(start).as_secs_f64() / 0.25
 }
 
-/// Of one file and of the files, after the same question; so many of these are sent ahead.
+/// Round trips for one file and for many files, after the same request. `ahead` files may be sent before a response.
 fn both(loss: f64, seed: u64, ahead: usize) -> (f64, f64) {
     let fresh = || Pair::new(&config("rrtp"), net(loss), seed);
     let mut pair = fresh();
@@ -104,7 +104,7 @@ fn both(loss: f64, seed: u64, ahead: usize) -> (f64, f64) {
     (one, many)
 }
 
-/// At most three more whatever is lost, half a one on average; sent one after the other they take far more.
+/// At most three more round trips with losses, 0.5 more on average. Sent one after the other, the files take far more.
 #[test]
 fn many_small_files_take_hardly_more_round_trips_than_one_large_one() {
     let seeds = 20;

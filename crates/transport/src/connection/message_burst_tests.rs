@@ -1,4 +1,4 @@
-//! Bursts of messages in few calls of the system.
+//! Bursts of messages leave in few system calls.
 
 use super::pair_tests::{Net, Pair, config};
 use crate::streams::Side;
@@ -9,8 +9,8 @@ use narrows_congestion::PathHints;
 const BURST: usize = 64;
 const MESSAGE: usize = 100;
 
-/// Both ends send bursts at the same time, so that packets report what came. A packet with a report is longer than those
-/// behind it, which must not keep these from leaving in the same call; and they are made only a little longer for that.
+/// Both ends send bursts at the same time, so that packets carry reports. A packet with a report is longer than those
+/// after it. These must still leave in the same call, with little padding.
 #[test]
 fn a_burst_of_messages_leaves_in_one_call() {
     let hints = PathHints { rate: Some(Rate::from_bps(1_000_000_000)), ..PathHints::default() };

@@ -5,30 +5,30 @@ use narrows_base::{Duration, Time};
 use narrows_wire::packet::TAG_BYTES;
 use std::collections::VecDeque;
 
-/// The header, prelude, tag, and a report or feedback beside a message, at most.
+/// Most bytes in a packet beside its message: header, prelude, tag, and a report or feedback.
 pub(super) const MESSAGE_OVERHEAD: usize = 9 + 8 + TAG_BYTES + 18 + 3;
 
-/// Limits on messages that wait to be sent: their number and their bytes.
+/// Limits on waiting messages: their number, and their sum in bytes.
 const MAX_MESSAGES: usize = 1024;
 const MAX_BYTES: usize = 1 << 20;
 
-/// Why a message was refused.
+/// Reason for refusing a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageError {
-    /// It is longer than the peer accepts, or than the largest datagram of both ends.
+    /// It is longer than the peer accepts, or longer than fits into the largest datagram of both ends.
     TooLong {
-        /// The longest possible message in bytes; 0 if the peer accepts none.
+        /// The longest possible message in bytes; 0 if the peer accepts no messages.
         most: usize,
     },
-    /// It is longer than the path is known to carry at present. A search for a larger size has been
-    /// started, which takes one or a few round trips.
+    /// It is longer than the path's present datagram size permits. A search for a larger size has started and takes one
+    /// or a few round trips.
     TooLongForPath {
         /// The longest message in bytes that can be sent now.
         most: usize,
     },
-    /// The queue is full.
+    /// Too many messages, or too many bytes, wait to be sent.
     QueueFull,
-    /// The connection is over.
+    /// The connection is closed.
     Closed,
 }
 
@@ -42,7 +42,7 @@ impl std::fmt::Display for MessageError {
             MessageError::TooLongForPath { most } => {
                 write!(f, "the message is too long for the path at present: {most} bytes at most")
             }
-            MessageError::QueueFull => f.write_str("as many messages wait to be sent as may"),
+            MessageError::QueueFull => f.write_str("the queue of messages to send is full"),
             MessageError::Closed => f.write_str("the connection is closed"),
         }
     }
@@ -51,7 +51,7 @@ impl std::fmt::Display for MessageError {
 impl std::error::Error for MessageError {}
 
 impl Connection {
-    /// Queues a message. If it has not been sent after `expiry`, it is dropped; zero means never.
+    /// Queues a message. If it is not sent within `expiry`, it is dropped; zero means no limit.
     ///
     /// # Errors
     /// See [`MessageError`].
@@ -78,8 +78,7 @@ impl Connection {
         if taken { Ok(()) } else { Err(MessageError::QueueFull) }
     }
 
-    /// Length in bytes of the longest message that can be sent now. It grows and falls with the
-    /// path's MTU as found by probing.
+    /// Length in bytes of the longest message that can be sent now. It follows the path MTU found by probing.
     pub fn max_message_len(&self) -> usize {
         self.message_bound(self.mtu.size())
     }
@@ -94,8 +93,8 @@ impl Connection {
         usize::from(datagram).saturating_sub(MESSAGE_OVERHEAD).min(peers)
     }
 
-    /// While a larger size is being probed something must be in flight, because a probe's outcome is decided by later
-    /// packets.
+    /// Sends a PING if a larger size is being probed and no packet is in flight. Only later packets reveal a probe's
+    /// outcome.
     pub(super) fn seek_larger(&mut self, now: Time) {
         if self.mtu.is_sought(now) && self.sender.flight() == 0 {
             self.sender.payload_source_mut().ping = true;
@@ -106,10 +105,10 @@ impl Connection {
 /// Messages to send.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    /// The waiting messages, with the time at which each expires.
+    /// Waiting messages with their expiry times.
     waiting: VecDeque<(Time, Vec<u8>)>,
     bytes: usize,
-    /// Nothing expires before this.
+    /// No message expires before this time.
     soonest: Option<Time>,
     pub newest_first: bool,
     pub expired: u64,
@@ -124,11 +123,11 @@ impl Outbox {
     pub fn memory(&self) -> usize {
         self.bytes
     }
-    /// Gives back what is not in use.
+    /// Releases unused capacity.
     pub fn release_memory(&mut self) {
         self.waiting.shrink_to_fit();
     }
-    /// Queues a message; false if too many wait.
+    /// Queues a message; false if the queue is full.
     pub fn push(&mut self, now: Time, message: &[u8], expiry: Duration) -> bool {
         self.expire(now);
         if self.waiting.len() >= MAX_MESSAGES || self.bytes + message.len() > MAX_BYTES {
@@ -162,12 +161,12 @@ impl Outbox {
         self.expired += expired;
         self.soonest = soonest;
     }
-    /// The next to leave.
+    /// The next message to send.
     pub fn peek(&self) -> Option<&[u8]> {
         let next = if self.newest_first { self.waiting.back() } else { self.waiting.front() };
         next.map(|(_, message)| message.as_slice())
     }
-    /// Removes the message from the queue.
+    /// Removes the message that `peek` returns.
     pub fn pop(&mut self) {
         let gone =
             if self.newest_first { self.waiting.pop_back() } else { self.waiting.pop_front() };
@@ -175,14 +174,14 @@ impl Outbox {
     }
 }
 
-/// A received message.
+/// A received message with its packet's arrival time and ECN field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReceivedMessage {
-    /// When its packet arrived.
+    /// Arrival time of its packet.
     pub at: Time,
-    /// That packet's ECN field (0 to 3).
+    /// ECN field (0 to 3) of its packet.
     pub ecn: u8,
-    /// What it says.
+    /// The message itself.
     pub bytes: Vec<u8>,
 }
 
@@ -191,14 +190,14 @@ pub struct ReceivedMessage {
 pub(super) struct Inbox {
     came: VecDeque<ReceivedMessage>,
     held: usize,
-    /// Whether an event must be reported.
+    /// Whether an event is pending.
     pub news: bool,
     /// Bytes of all messages received.
     pub bytes: u64,
 }
 
 impl Inbox {
-    /// Holds at most `held` messages and drops the oldest beyond that.
+    /// Holds at most `held` messages, and at least one; beyond that the oldest is dropped.
     pub fn new(held: usize) -> Inbox {
         Inbox { came: VecDeque::new(), held: held.max(1), news: false, bytes: 0 }
     }
@@ -210,7 +209,7 @@ impl Inbox {
         self.bytes += message.len() as u64;
         self.news = true;
     }
-    /// Gives back what is not in use.
+    /// Releases unused capacity.
     pub fn release_memory(&mut self) {
         self.came.shrink_to_fit();
     }

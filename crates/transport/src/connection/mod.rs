@@ -1,13 +1,19 @@
 //! One connection of `rrtp` after its handshake: sealing and opening of packets, reports, streams, messages, timers.
 //! Pure: time and randomness are arguments.
 //!
-//! The [packet sender](crate::packet_sender) sends the data of streams and messages (`payload_source`, `packets`);
-//! `receive` parses packets, `report_frame` encodes what the `packet_receiver` reports, `path` follows the peer's
-//! address, `mtu` finds the datagram size, `repair` sends repair packets and rebuilds lost ones, `close` ends the
-//! connection. Each end begins with a PING, so that the peer knows that its handshake arrived.
+//! The [packet sender](crate::packet_sender) sends the data of streams and messages (`payload`, `packets`). The other
+//! modules:
+//!
+//! - `receive` parses packets, and `report_frame` encodes the reports of `packet_receiver`.
+//! - `path` follows the peer's address.
+//! - `mtu` finds the datagram size.
+//! - `repair` sends repair packets and rebuilds lost packets.
+//! - `close` ends the connection.
+//!
+//! Each end begins with a PING, whose arrival confirms the handshake to the peer.
 //!
 //! The controller's packet sizes are those on the wire: UDP payload plus 28 bytes of UDP and IPv4 headers. A controller
-//! is built for the largest datagrams; if they remain smaller, the packet sender scales all byte counts that it passes
+//! is built for the largest datagrams. If they remain smaller, the packet sender scales all byte counts that it passes
 //! to the controller.
 
 mod announced;
@@ -68,15 +74,15 @@ use std::net::SocketAddr;
 
 /// Bytes of UDP and IPv4 headers.
 const UDP_OVERHEAD: u32 = 28;
-/// Smallest datagram size, whatever limit a peer sets.
+/// Lower limit on the datagram size, even if a peer sets a smaller one.
 const MIN_DATAGRAM: u16 = 512;
 /// The ACK policy for the peer's packets.
 const RECEIVER: ReceiverConfig =
     ReceiverConfig { ack_every: MAX_PACKETS_PER_ACK, max_ack_delay: MAX_ACK_DELAY };
-/// Datagram size that a peer accepts if it sets no limit.
+/// Datagram size for a peer that sets no limit.
 const USUAL_DATAGRAM: u64 = 1200;
 
-/// A connection whose handshake has completed.
+/// A connection after its handshake.
 pub struct Connection {
     sender: PacketSender<ConnectionPayload>,
     sealer: Sealer,
@@ -90,11 +96,11 @@ pub struct Connection {
     mtu: Mtu,
     learned: Learned,
     phase: Phase,
-    /// Server: nothing has been acknowledged yet, so little is sent.
+    /// Server: no packet has been acknowledged yet, which limits the bytes sent.
     before_first_ack: bool,
-    /// The client sent no SYN.
+    /// The handshake had no SYN.
     without_syn: bool,
-    /// Pending events; none follows the last one.
+    /// Events not yet reported. After `Closed` is reported, `ended` is set and no event follows.
     closed: Option<Closed>,
     moved: Option<SocketAddr>,
     ended: bool,
@@ -103,25 +109,24 @@ pub struct Connection {
     /// Size on the wire of the full packet for which the controller was built.
     nominal_packet: u32,
     ecn: bool,
-    /// What the application wants the ECN field of data packets to be.
+    /// The ECN field of data packets set by the application, in place of the protocol's.
     ecn_field: Option<u8>,
     max_message: u16,
     peers_message: u64,
     reset_token: Option<Box<[u8; 16]>>,
-    /// Label of the protocol of this end's sending, and a second copy while the peer must still be
-    /// informed.
+    /// Label of this end's protocol for sending. `announce` is a copy that remains until the announcement is
+    /// acknowledged.
     label: Box<str>,
     announce: Option<Box<str>>,
     setup: Box<ControllerSetup>,
     changes: PathChanges,
-    /// The label that the peer announced, if this end does not know it. A server may still announce
-    /// another one.
+    /// The label that the peer announced, if it is unknown to this end. A server may still announce another one.
     unknown: Option<Box<str>>,
     agreement: Box<Agreement>,
-    /// What the server gave for the next handshake, until it is taken.
+    /// The server's token for the next handshake, until the application takes it.
     token: Option<Box<Token>>,
     early: Option<EarlyState>,
-    /// Repair packets, if both ends take them.
+    /// Repair packets, if both ends support them.
     repairs: Option<Box<Repairs>>,
     idle_timeout: Duration,
     keep_alive: Duration,
@@ -129,15 +134,15 @@ pub struct Connection {
     last_sent: Time,
     last_asked: Time,
     last_due: Time,
-    /// Until then packets are held back, by the pacer or in order to send several at once.
+    /// Packets are held until this time, by the pacer or to send several at once.
     held_until: Option<Time>,
-    /// Whether the packet held back was data.
+    /// Whether data wait for `held_until`.
     is_data_held: bool,
-    /// Something was sent or received since memory was given back.
+    /// Whether a packet was sent or received since memory was last released.
     keeps_memory: bool,
-    /// A probe timeout has occurred since a large packet was acknowledged.
+    /// Whether a PTO expired since a large packet was acknowledged.
     suspects_size: bool,
-    /// The feedback that the controller's sender side sent last, and when.
+    /// The last feedback sent by the controller's sender side, and its time.
     feedback_sent: Feedback,
     feedback_sent_at: Time,
     datagrams_sent: u64,
@@ -149,7 +154,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// `hello` has this end's parameters as sent to the peer; `rtt` is the handshake's measurement.
+    /// `hello` has this end's parameters as sent to the peer; `rtt` is measured in the handshake.
     pub fn new(now: Time, beginning: NewConnection<'_>) -> Connection {
         let NewConnection { side, config, hello, established, remote, .. } = beginning;
         let NewConnection { rtt, dispersion, without_syn, token, early, seed, .. } = beginning;
@@ -170,7 +175,7 @@ impl Connection {
         let random_key =
             RandomKey::from_seed(seed.iter().take(8).fold(0, |s, b| s << 8 | u64::from(*b)));
 
-        // Hints of the peer are bounded by measurements, below.
+        // The peer's hints are applied below, bounded by measurements.
         let from_peer = config.hint_source == HintSource::Peer;
         let believed = if from_peer { PathHints::default() } else { config.path_hints() };
         let endpoint = config.protocol.datagram();
@@ -186,12 +191,11 @@ impl Connection {
         };
         let mut streams = Streams::new(side, config.limits, config.send_buffer);
         streams.set_turn(config.turn_bytes);
-        // Before a client has acknowledged something a server sends little, and so buffers little
-        // for it.
+        // A server sends little before the first acknowledgement, so it buffers little for a client.
         if side == Side::Client
             && let (Some(rate), Some(rtt)) = (believed.rate, believed.rtt.or(rtt))
         {
-            // A float's cast saturates.
+            // The cast from a float saturates.
             streams.on_known_path((rate.as_bps() as f64 / 8.0 * rtt.as_secs_f64()) as usize);
         }
         streams.peer_permits(Limits {
@@ -202,7 +206,8 @@ impl Connection {
         });
         let early = early.map(|early| EarlyState::begin(early, &mut streams));
         let mut payload_source = ConnectionPayload::new(streams, Outbox::default(), first);
-        // EARLY-ECHO says all that a client must know at first; what else may be sent is for the application's answer.
+        // EARLY-ECHO already contains all that a client needs at first. The application's response is the next packet
+        // to send.
         let is_unconfirmed = early.is_some_and(|early| early.is_unconfirmed);
         payload_source.ping = !is_unconfirmed;
         payload_source.token = token.map(|t| Box::new(OutgoingToken::new(t, is_unconfirmed)));
@@ -294,7 +299,7 @@ impl Connection {
         connection
     }
 
-    /// Passes the full packet size to the packet sender once it is settled.
+    /// Passes the full packet size to the packet sender, once path MTU discovery has settled it.
     fn set_scale(&mut self, now: Time) {
         let full = if self.mtu.is_settled() {
             u32::from(self.mtu.size()) + UDP_OVERHEAD
@@ -305,9 +310,9 @@ impl Connection {
     }
 }
 
-/// The shorter of two timeouts, where zero means none.
+/// The shorter of two timeouts; zero means no timeout.
 fn shorter(ours: Duration, theirs_ms: u64) -> Duration {
-    // 2^43 ms is longer than any clock of ours.
+    // 2^43 ms is longer than any clock of this implementation.
     let theirs = Duration::from_millis(theirs_ms.min(1 << 43));
     match (ours, theirs) {
         (Duration::ZERO, other) | (other, Duration::ZERO) => other,
@@ -318,7 +323,7 @@ fn shorter(ours: Duration, theirs_ms: u64) -> Duration {
 // Every label must fit into the handshake's parameter.
 const _: () = assert!(crate::protocol::MAX_LABEL == narrows_wire::params::MAX_CONTROLLER_BYTES);
 
-/// A wake-up on a busy machine is this late one time in a hundred; that must not reduce the rate.
+/// One wake-up in a hundred is this late on a busy machine. The pacer's credit covers it, to keep the rate.
 const LATENESS: Duration = Duration::from_millis(5);
 
 impl std::fmt::Debug for Connection {

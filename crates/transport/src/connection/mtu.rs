@@ -1,28 +1,28 @@
 //! The datagram size: path MTU discovery similar to RFC 8899 (DPLPMTUD).
 //!
-//! It starts with a size that every path is assumed to carry and probes the largest size at once;
-//! if that is lost, it halves the interval. A lost probe is no congestion signal. If only large
-//! packets get lost (a black hole, because the path has changed), it returns to the first size and
-//! probes again after a pause. If the search ended below the largest size, it is repeated every ten
+//! The search starts with a size that every path is assumed to carry, and probes the largest size
+//! at once. If that is lost, it halves the interval. A lost probe is no congestion signal. If only
+//! large packets get lost (a black hole after a path change), it returns to the first size and
+//! probes again after a pause. A search that ended below the largest size is repeated every ten
 //! minutes, because the path may have improved.
 //!
 //! On slow paths datagrams stay small, because at 144 kbit/s a large one takes 83 ms. If an
-//! application has larger messages, the search is started whatever the rate.
+//! application has larger messages, the search starts at any rate.
 
 use narrows_base::{Duration, Rate, Time};
 
-/// Below this rate datagrams stay small.
+/// Below this rate datagrams keep the first size.
 const SLOW: Rate = Rate::from_bps(300_000);
-/// A size is given up after this many lost probes (RFC 8899 MAX_PROBES).
+/// A size is rejected after this many lost probes (RFC 8899 MAX_PROBES).
 const TRIES: u32 = 3;
-/// The search ends when its interval is this small, in bytes.
+/// Interval in bytes at which the search ends.
 const CLOSE_ENOUGH: u16 = 16;
 /// Pause after a search that ended below the largest size (RFC 8899 section 5.1.1,
 /// PMTU_RAISE_TIMER).
 const RAISE: Duration = Duration::from_secs(600);
 /// Pause after a black hole; doubles up to `RAISE`.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
-/// This many consecutive losses of large packets are a black hole.
+/// This many consecutive losses of large packets indicate a black hole.
 pub(super) const BLACK_HOLE: u32 = 3;
 
 #[derive(Debug)]
@@ -31,20 +31,20 @@ pub(super) struct Mtu {
     most: u16,
     /// The largest size known to arrive.
     passes: u16,
-    /// The largest size that may still arrive.
+    /// The largest size that is not ruled out.
     ceiling: u16,
-    /// The size being probed, and the number of its lost probes.
+    /// The size being probed, and its lost probes so far.
     asked: u16,
     tries: u32,
-    /// A probe is in flight.
+    /// Whether a probe is in flight.
     pub out: bool,
-    /// When the next search may begin.
+    /// Earliest start of the next search.
     next: Time,
     pause: Duration,
     /// A repeated search is in progress; the size in use stays until it succeeds.
     again: bool,
     slow: Option<bool>,
-    /// The application has a message that needs a larger size.
+    /// Whether the application has a message that needs a larger size.
     wished: bool,
 }
 
@@ -78,22 +78,22 @@ impl Mtu {
     pub fn most(&self) -> u16 {
         self.most
     }
-    /// The application has a message that needs a larger size.
+    /// Starts a search at any rate, for a message that needs a larger size.
     pub fn want_larger(&mut self) {
         self.wished = true;
     }
-    /// Whether a size for a waiting message is being searched; then something must be in flight.
+    /// Whether a search for a waiting message is in progress. It needs a packet in flight.
     pub fn is_sought(&self, now: Time) -> bool {
         self.wished && !self.is_done() && now >= self.next
     }
     pub fn small(&self) -> u16 {
         self.first
     }
-    /// An estimate of the path's rate, measured or from hints.
+    /// Takes an estimate of the path's rate, measured or from hints.
     pub fn on_rate(&mut self, rate: Rate) {
         self.slow = Some(rate < SLOW);
     }
-    /// Whether the size is not expected to change, so that the controller can rely on it.
+    /// Whether no change of size is expected, so that the controller can rely on it.
     pub fn is_settled(&self) -> bool {
         self.is_small() || self.again || self.is_done()
     }
@@ -111,7 +111,7 @@ impl Mtu {
         }
         (idle && !self.is_done()).then_some(self.asked)
     }
-    /// A probe of this size arrived or was lost.
+    /// Handles the outcome of a probe of this size.
     pub fn on_probe(&mut self, now: Time, size: u16, arrived: bool) {
         self.search(size, arrived);
         if self.is_done() {
@@ -133,12 +133,12 @@ impl Mtu {
         }
         self.asked = self.passes + (self.ceiling - self.passes).div_ceil(2);
     }
-    /// Large packets no longer arrive.
+    /// Returns to the first size, because large packets no longer arrive.
     pub fn on_black_hole(&mut self, now: Time) {
         self.restart(now + self.pause);
         self.pause = self.pause.saturating_mul(2).min(RAISE);
     }
-    /// The path has changed.
+    /// Restarts the search at time `next`, for a new path.
     pub fn restart(&mut self, next: Time) {
         self.passes = self.first;
         self.ceiling = self.most;
@@ -199,7 +199,7 @@ mod tests {
         let begun = Time::from_secs_f64(1.0);
         let (before, _) = found(&mut mtu, 1300, begun);
         assert!(before <= 1300 && mtu.is_settled());
-        // The path still carries no more: the size stays, the packet size is not rescaled, and the
+        // The path still carries no more. The size stays, the packet size is not rescaled, and the
         // search takes few probes.
         let first = begun + RAISE;
         assert_eq!(mtu.wanted(begun + Duration::from_secs(599)), None);

@@ -1,4 +1,4 @@
-//! The inputs of a new connection, once its handshake is complete.
+//! Inputs of a new connection after its handshake.
 
 use super::{ConnectionConfig, Early};
 use crate::streams::Side;
@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 
 /// The arguments of [`Connection::new`](super::Connection::new).
 pub struct NewConnection<'a> {
-    /// Which end this is.
+    /// Client or server.
     pub side: Side,
-    /// Its configuration.
+    /// Configuration of this end.
     pub config: &'a ConnectionConfig,
     /// This end's parameters as sent to the peer.
     pub hello: &'a Params,
@@ -19,16 +19,16 @@ pub struct NewConnection<'a> {
     pub established: Established,
     /// The peer's address.
     pub remote: SocketAddr,
-    /// The handshake's RTT, if none of its packets was repeated.
+    /// The handshake's RTT; absent if one of its packets was retransmitted.
     pub rtt: Option<Duration>,
     /// Packet-pair dispersion measured in the handshake.
     pub dispersion: Option<Dispersion>,
-    /// A server: the client's START had a token, so that it sent no SYN.
+    /// Server: whether the client's START had a token, so that no SYN was needed.
     pub without_syn: bool,
     /// A server: the address token for the client's next handshake.
     pub token: Option<Token>,
-    /// What went or came with the first packet.
+    /// Early data of the first packet, if any.
     pub early: Option<Early<'a>>,
-    /// Random bytes, used only once.
+    /// Random bytes for this connection only.
     pub seed: [u8; 32],
 }

@@ -1,13 +1,15 @@
-//! Proof of receipt: every packet has a nonce that only its receiver knows, and a report contains the sum of the nonces
-//! of all packets that it acknowledges (Savage et al. 1999; the nonce sum of RFC 3540). So a receiver cannot conceal a
-//! loss, not even of one packet between two that arrived.
+//! Proof of receipt: a receiver cannot acknowledge packets that it did not receive.
 //!
-//! The nonce costs no byte: it is one byte of the tag ([`receipt_nonce`](narrows_wire::seal::receipt_nonce)). A
-//! receiver that knows the keys and guesses the content of a packet could compute its tag; therefore five bits of the
-//! header are random. The sum is an XOR.
+//! Each packet has a nonce that only its receiver can compute. A report contains the sum of the nonces of all packets
+//! that it acknowledges (Savage et al. 1999; the nonce sum of RFC 3540). So a receiver cannot conceal a loss, not even
+//! of one packet between two that arrived.
+//!
+//! The nonce costs no bytes on the wire: it is one byte of the tag
+//! ([`receipt_nonce`](narrows_wire::seal::receipt_nonce)). A receiver that guesses a packet's content could compute its
+//! tag with the keys. Therefore five bits of the header are random. The sum is an XOR.
 //!
 //! A report covers no number below the least unacked number in the newest packet that its sender had received. This
-//! bounds how long the nonces of sent packets must be remembered.
+//! bounds the memory for the nonces of sent packets.
 
 use crate::packet_receiver::ReceivedNumbers;
 use crate::packet_sender::MAX_SENT_PACKETS;
@@ -15,14 +17,14 @@ use crate::ranges::Ranges;
 use narrows_wire::prf::Prf;
 use std::collections::VecDeque;
 
-/// Packets of which nobody asks what became of them do not make the memory longer than this many numbers.
+/// Upper limit on the numbers kept for untracked (ACK-only) packets.
 const MAX_MUTE: u64 = 1024;
-/// Numbers whose nonces a sender remembers at most. Of packets whose outcome is not known there are no more than
-/// [`MAX_SENT_PACKETS`] and one; a report of one of these reaches as far below it.
+/// Upper limit on the numbers for which a sender keeps nonces. At most [`MAX_SENT_PACKETS`] and one have an unknown
+/// outcome, and a report of one of these reaches as far below it.
 const MAX_SENT: usize = 2 * (MAX_SENT_PACKETS + 2);
-/// Packets whose nonces a receiver remembers at most: more than any sender of ours leaves open.
+/// Upper limit on the packets for which a receiver keeps nonces: more than a sender of this implementation leaves open.
 const MAX_RECEIVED: usize = MAX_SENT_PACKETS + 2;
-/// Memory that is used by less than an eighth is given back, but for so many bytes.
+/// Capacity above this many bytes is released if less than an eighth of it is used.
 const MIN_CAPACITY: usize = 256;
 
 fn give_back(bytes: &mut VecDeque<u8>) {
@@ -31,31 +33,31 @@ fn give_back(bytes: &mut VecDeque<u8>) {
     }
 }
 
-/// What a report's nonce sum proves.
+/// Outcome of the check of a report's nonce sum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Proof {
-    /// Its sender received what it reports, or guessed.
+    /// The sum is right: the report's sender received the packets, or guessed.
     Right,
     Wrong,
-    /// It covers numbers whose nonces were dropped, which no honest report with news does.
+    /// The report covers numbers with dropped nonces. A relevant report of a conforming receiver never does.
     Forgotten,
 }
 
-/// The nonces of packets that this end sent.
+/// Nonces of the packets that this end sent.
 pub(super) struct SentNonces {
-    /// Random header bits, some drawn in advance.
+    /// Random header bits, drawn in advance.
     draws: Prf,
     drawn: [u8; 32],
     left: usize,
-    /// `sums[i]` is the sum of all nonces of numbers below `start + i`. One that was left out has none.
+    /// `sums[i]` is the sum of the nonces of all numbers below `start + i`. Skipped numbers have no nonce.
     start: u64,
     sums: VecDeque<u8>,
-    /// Reports of packets from the first number on reach no lower than the second.
+    /// A report of a packet numbered at least `.0` covers no number below `.1`.
     checkpoint: (u64, u64),
 }
 
 impl SentNonces {
-    /// Random bits are derived from a secret of the connection that the peer does not know.
+    /// `secret` is unknown to the peer; the random bits are derived from it.
     pub fn new(secret: &[u8; 32]) -> SentNonces {
         SentNonces {
             draws: Prf::new(secret, "rrtp header bits"),
@@ -77,7 +79,7 @@ impl SentNonces {
         self.drawn.get(self.left).copied().unwrap_or_default()
     }
 
-    /// A packet was sealed, with a higher number than all before.
+    /// Records the nonce of a sealed packet. Numbers ascend.
     #[inline]
     pub fn on_sealed(&mut self, number: u64, nonce: u8) {
         let sum = self.sums.back().copied().unwrap_or_default();
@@ -86,13 +88,13 @@ impl SentNonces {
         }
         self.sums.push_back(sum ^ nonce);
     }
-    /// One above the highest number sealed.
+    /// One above the highest sealed number.
     fn end(&self) -> u64 {
         self.start + self.sums.len() as u64 - 1
     }
 
     /// Drops nonces that no relevant report can cover. A report is relevant if it names a packet from `concern` on.
-    /// Every packet from `next` on carries `least_unacked` or a higher number.
+    /// Every packet from `next` on carries a least unacked number of at least `least_unacked`.
     #[inline]
     pub fn forget(&mut self, concern: u64, next: u64, least_unacked: u64) {
         let concern = least_unacked.min(concern.max(least_unacked.saturating_sub(MAX_MUTE)));
@@ -110,7 +112,7 @@ impl SentNonces {
         give_back(&mut self.sums);
     }
 
-    /// Whether `sum` is that of the packets in these ranges `[from, to)`.
+    /// Compares `sum` with the nonce sum of the packets in these ranges `[from, to)`.
     #[inline]
     pub fn check(&self, ranges: impl Iterator<Item = (u64, u64)>, sum: u8) -> Proof {
         let below = |number: u64| {
@@ -125,24 +127,24 @@ impl SentNonces {
         if expected == sum { Proof::Right } else { Proof::Wrong }
     }
 
-    /// Gives back what is not in use.
+    /// Releases unused capacity.
     pub fn release_memory(&mut self) {
         self.sums.shrink_to_fit();
     }
 
-    /// Bytes of the heap.
+    /// Bytes on the heap.
     pub fn memory(&self) -> usize {
         self.sums.capacity()
     }
 }
 
-/// Which packets came, and their nonces.
+/// The received packet numbers and their nonces.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     seen: Ranges,
-    /// Of these packets, the lowest first.
+    /// Nonces of the packets in `seen`, in ascending order of numbers.
     nonces: VecDeque<u8>,
-    /// Of all of them.
+    /// XOR of all `nonces`.
     sum: u8,
 }
 
@@ -184,27 +186,27 @@ impl ReceivedNumbers for Received {
 }
 
 impl Received {
-    /// How many with higher numbers there are.
+    /// Number of received packets with higher numbers.
     #[inline]
     fn count_above(&self, number: u64) -> usize {
         let above = self.seen.iter().rev().take_while(|(_, to)| *to > number);
         above.map(|(from, to)| (to - from.max(number + 1)) as usize).sum()
     }
 
-    /// The sum of the nonces of `count` packets, the highest ones below `end`.
+    /// Sum of the nonces of `count` packets, the highest below `end`.
     #[inline]
     pub fn sum_below(&self, end: u64, count: u64) -> u8 {
         let above = self.count_above(end.saturating_sub(1)) as u64;
         let highest = if above == 0 { 0 } else { self.sum_of_highest(above) };
         self.sum_of_highest(above + count) ^ highest
     }
-    /// The sum of the nonces of so many of the highest packets.
+    /// Sum of the nonces of the `count` highest packets.
     #[inline]
     fn sum_of_highest(&self, count: u64) -> u8 {
         let rest = self.nonces.len().saturating_sub(count as usize);
         self.nonces.iter().take(rest).fold(self.sum, |sum, nonce| sum ^ nonce)
     }
-    /// Bytes of the heap.
+    /// Bytes on the heap.
     pub fn memory(&self) -> usize {
         self.seen.len() * 16 + self.nonces.capacity()
     }

@@ -15,7 +15,7 @@ fn sum(nonces: impl Iterator<Item = u8>) -> u8 {
 }
 
 proptest! {
-    /// Whatever the order in which packets come, with gaps of any size, what is told is the sum of the highest ones.
+    /// For packets in any order, with gaps of any size, the sum is that of the highest ones.
     #[test]
     fn a_receiver_sums_the_highest_of_what_came(
         steps in prop::collection::vec((0u64..40, any::<u8>(), prop::option::weighted(0.1, 0u64..60)), 1..200),
@@ -46,7 +46,7 @@ proptest! {
         }
     }
 
-    /// What is remembered is judged rightly, the rest is not judged.
+    /// Remembered ranges are checked correctly; others give `Forgotten`.
     #[test]
     fn a_sender_knows_the_sum_of_any_ranges_that_it_remembers(
         nonces in prop::collection::vec(prop::option::weighted(0.95, any::<u8>()), 1..300),
@@ -54,7 +54,7 @@ proptest! {
     ) {
         let mut sent = SentNonces::new(&[1; 32]);
         for (number, nonce) in nonces.iter().enumerate() {
-            // One that is none was left out.
+            // `None` is a skipped number.
             nonce.iter().for_each(|n| sent.on_sealed(number as u64, *n));
         }
         let end = sent.end();
@@ -72,7 +72,7 @@ proptest! {
     }
 }
 
-/// Of one who says nothing, who says all in a jump, who never calls a outcome known.
+/// The numbers jump, or no outcome ever becomes known.
 #[test]
 fn memory_follows_what_came_and_is_bounded() {
     let mut received = Received::default();
@@ -100,7 +100,7 @@ fn memory_follows_what_came_and_is_bounded() {
     );
 }
 
-/// Who only answers is told nothing of its packets, and remembers few.
+/// A sender of ACK-only packets gets no reports, and keeps few nonces.
 #[test]
 fn of_packets_that_ask_for_nothing_few_are_remembered() {
     let mut sent = SentNonces::new(&[1; 32]);
@@ -111,8 +111,8 @@ fn of_packets_that_ask_for_nothing_few_are_remembered() {
     }
 }
 
-/// After a transfer of thousands of packets, in either direction, hardly anything stays, once a packet or two
-/// more were acknowledged, as every sign of life is.
+/// After a transfer of thousands of packets in either direction, little memory remains once one or two more packets are
+/// acknowledged.
 #[test]
 fn an_idle_connection_keeps_little() {
     let net = Net {
@@ -140,7 +140,7 @@ fn an_idle_connection_keeps_little() {
     }
 }
 
-/// A packet that comes after its sender has told its outcome is not spoken of: its nonce may be forgotten.
+/// A packet that arrives after its outcome was settled is not reported: its nonce may have been dropped.
 #[test]
 fn a_report_says_nothing_of_what_is_below_the_lowest_of_unknown_outcome() {
     let now = Time::from_secs_f64(1.0);
@@ -170,8 +170,8 @@ fn a_report_says_nothing_of_what_is_below_the_lowest_of_unknown_outcome() {
     assert_eq!(report.nonce_sum, 2 ^ 4 ^ 16);
 }
 
-/// Where everything that can happen to packets does, every report that tells news can be judged, and is right:
-/// none ends a connection, none is ignored.
+/// On a path with all impairments every relevant report can be checked and is right. No report ends a connection or is
+/// ignored.
 #[test]
 fn every_report_of_an_honest_peer_proves_itself() {
     for seed in 0..40 {
@@ -193,8 +193,8 @@ fn every_report_of_an_honest_peer_proves_itself() {
     }
 }
 
-/// How often a guess is right: of packets of which nothing is known, one in 256; of such as are known but for the
-/// random bits of their header, one in 32. Either way the liar must be lucky again for each packet.
+/// Probability of guessing a nonce: 1/256 for an unknown packet, 1/32 if all but the random header bits are known. Each
+/// packet needs another guess.
 #[test]
 fn a_guess_is_seldom_right() {
     let known = config("rrtp");

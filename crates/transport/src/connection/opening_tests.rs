@@ -1,4 +1,4 @@
-//! What the opening of a transfer costs, by what is known of the path beforehand and who says so.
+//! Cost of a transfer's startup, by the hints on the path and their source.
 
 use super::ConnectionConfig;
 use super::pair_tests::{Net, Pair, config};
@@ -6,16 +6,15 @@ use crate::streams::{Limits, Side};
 use narrows_base::{Duration, Rate};
 use narrows_congestion::{HintSource, PathHints};
 
-/// Links without losses and with room for a round trip: rate, delay one way in ms, and how many round trips each kind
-/// of opening may cost.
+/// Links without losses and with a queue of one BDP: rate, one-way delay in ms, and the permitted round trips for each
+/// kind of startup.
 const PATHS: [(&str, u64, u64, [f64; 6]); 3] = [
     ("link ii and geo, 1.5 Mbit/s, 250 ms", 1_500_000, 250, [1.3, 1.2, 0.8, 0.8, 0.8, 0.2]),
     ("20 Mbit/s, 300 ms", 20_000_000, 300, [3.3, 3.5, 1.8, 1.6, 1.1, 0.3]),
     ("20 Mbit/s, 25 ms", 20_000_000, 25, [1.5, 1.2, 0.9, 0.9, 0.8, 0.2]),
 ];
 
-/// Round trips that a transfer of twelve bandwidth-delay products takes beyond what its bytes take to be transmitted
-/// and to arrive.
+/// Round trips that a transfer of twelve BDPs takes beyond the transmission and propagation of its bytes.
 fn lost_round_trips(from: Side, (rate, ms): (u64, u64), source: Option<HintSource>) -> f64 {
     let (rate, delay) = (Rate::from_bps(rate), Duration::from_millis(ms));
     let rtt = 2.0 * delay.as_secs_f64();
@@ -33,13 +32,13 @@ fn lost_round_trips(from: Side, (rate, ms): (u64, u64), source: Option<HintSourc
     let mut pair = Pair::new(&config, net, 1);
     let bytes = (product * 12.0) as u64;
     let took = pair.transfer(from, bytes, 600.0).unwrap().as_secs_f64();
-    // The largest datagrams have 36 bytes that are no data, and 28 of IP and UDP.
+    // The largest datagrams have 36 bytes that are no data, and 28 of IP and UDP headers.
     let least = bytes as f64 * (1500.0 / 1436.0) * 8.0 / rate.as_bps() as f64;
     (took - least) / rtt - 0.5
 }
 
-/// What `docs/rrtp.md` says of an opening by a server of which nothing is known, of which its peer says what it is, a
-/// stored measurement, or the user; and by a client, of which the latter two say it.
+/// The startup costs in `docs/rrtp.md`. A server has no hints, or hints of the peer, of a stored measurement or of the
+/// user. A client has the latter two.
 #[test]
 fn an_opening_costs_what_the_documentation_says() {
     use HintSource::{Peer, Stored, User};

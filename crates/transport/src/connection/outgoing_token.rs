@@ -1,44 +1,44 @@
-//! An address token on its way to the client: sent until it has arrived.
+//! The address token for the client, sent until a packet with it is acknowledged.
 
 use narrows_wire::Token;
 
-/// A server's token on its way to the client.
+/// A server's address token for the client.
 #[derive(Debug)]
 pub(super) struct OutgoingToken {
-    /// To be sent.
+    /// Not yet sent, or lost.
     due: Option<Token>,
     /// In flight.
     sent: Option<Token>,
-    /// It leaves with other frames only.
+    /// Whether it leaves only together with other frames.
     waits: bool,
 }
 
 impl OutgoingToken {
-    /// To be sent; with other frames only, if it `waits`.
+    /// A token to send. If `waits`, it leaves only together with other frames.
     pub fn new(token: Token, waits: bool) -> OutgoingToken {
         OutgoingToken { due: Some(token), sent: None, waits }
     }
-    /// What is to be sent.
+    /// The token to send now, if any.
     pub fn due(&self) -> Option<&Token> {
         self.due.as_ref()
     }
-    /// It leaves.
+    /// Marks the token as in flight.
     pub fn on_sent(&mut self) {
         self.sent = self.due.take();
     }
-    /// It need not wait any more.
+    /// Permits a packet for the token alone.
     pub fn hurry(&mut self) {
         self.waits = false;
     }
-    /// Whether a packet is needed for it.
+    /// Whether the token needs a packet.
     pub fn must_leave(&self) -> bool {
         self.due.is_some() && !self.waits
     }
-    /// A packet with it arrived: whether nothing is left to send.
+    /// Called when a packet with the token is acknowledged: whether no other token waits.
     pub fn has_arrived(&self) -> bool {
         self.due.is_none()
     }
-    /// A packet with it was lost. If there is a newer one, only that is of use.
+    /// Called when a packet with the token is lost. The token is sent again, unless a newer one waits.
     pub fn on_lost(&mut self) {
         self.due = self.due.take().or(self.sent);
     }
@@ -48,7 +48,7 @@ impl OutgoingToken {
 mod tests {
     use super::*;
 
-    /// The packet with the last token is lost after the client's address has changed: only the new one is of use to it.
+    /// The packet with the last token is lost after the client's address has changed. Only the new token is of use.
     #[test]
     fn a_lost_token_does_not_displace_a_newer_one() {
         let (old, new) = (Token([1; 36]), Token([2; 36]));

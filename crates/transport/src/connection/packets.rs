@@ -13,45 +13,47 @@ use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{Frame, FrameWriter, Prelude, SealError, Sealer};
 
-/// ECN bits of packets that routers may mark: ECT(0).
+/// ECN field of packets that routers may mark: ECT(0).
 const ECT0: u8 = 2;
-/// Of a scalable sender (RFC 9331).
+/// ECN field of a scalable sender (RFC 9331): ECT(1).
 const ECT1: u8 = 1;
-/// A connection that is paced waits for so much to send at most, so that one call sends several
-/// packets; only above [`BURST_RATE`].
+/// Longest time that a paced connection waits in order to send several packets in one call. Only above [`BURST_RATE`].
 const MAX_HOLD: Duration = Duration::from_micros(500);
-/// Packets with messages that leave less than this empty are followed by others in the same call, none of them
-/// larger: they are cut out of one buffer by the kernel.
+/// A packet with messages that leaves at most this many bytes free may be followed by others in the same call. They
+/// must not be larger, because the kernel cuts one buffer into datagrams of equal size.
 const MAX_LEFT_EMPTY: usize = 128;
-/// A packet with messages is padded by so much at most to be as long as the one before it, where more messages follow:
-/// the one before has a report. A system call more costs more than these bytes.
+/// If more messages wait, a packet is padded by up to this many bytes to the length of the packet before it, which may
+/// have a report. These bytes cost less than another system call.
 const MAX_MESSAGE_PADDING: usize = 32;
-/// Packets of one call at most that are waited for.
+/// Most packets that the hold collects for one call.
 const MAX_HELD: u64 = 40;
-/// Below it (bit/s) packets leave one by one.
+/// Below this rate (bit/s) packets leave one by one.
 const BURST_RATE: u64 = 5_000_000;
-/// After so many probe timeouts in a row it may be the size: packets are small.
+/// After this many consecutive PTOs datagrams are small, because their size may be the cause.
 const SUSPICIOUS: u32 = 2;
-/// IPv6's and UDP's headers.
+/// Bytes of IPv6 and UDP headers.
 const LONGEST_HEADERS: u32 = 48;
-/// UDP payload of a probe that leaves earlier than RFC 9002 says: a PING.
+/// UDP payload in bytes of a PTO probe that leaves earlier than RFC 9002 specifies: a PING.
 const SHORT_PROBE_DATAGRAM: usize = (SHORT_PROBE_BYTES - LONGEST_HEADERS) as usize;
-/// Packets that repeat the sender side's feedback: the first, and one of so many.
+/// The first packets of a connection carry the sender side's feedback, and then every `ADVISED_EVERY`-th, even if it
+/// has not changed.
 const FIRST_ADVISED: u64 = 10;
 const ADVISED_EVERY: u64 = 16;
-/// Bytes that a server sends for each that came, until something is acknowledged; with short probes, which the
-/// client's report may need if the first was lost. With reports and CLOSE, which are beside it, it stays below 40.
+/// Bytes that a server may send per byte received, until a packet of its own is acknowledged. Short probes have a
+/// higher limit, because the client's report may depend on them if the first packet was lost. Reports and CLOSE are not
+/// limited; with them the factor stays below 40.
 const MAX_UNHEARD: u64 = 34;
 const MAX_UNHEARD_WITH_PROBES: u64 = 36;
-/// UDP payload of SYN; of START and the shortest FINISH; and of what answers them.
+/// UDP payload in bytes: SYN; START with the shortest FINISH; the server's handshake packets.
 const SYN: u64 = 64;
 const START_AND_FINISH: u64 = 90 + 73;
 const SERVERS_HANDSHAKE: u64 = 57 + 240;
-/// A packet with a challenge or its response.
+/// Size in bytes of a packet with PATH_CHALLENGE or PATH_RESPONSE.
 const PATH_FRAME_BYTES: usize = 9 + 8 + 9 + TAG_BYTES;
 
 impl Connection {
-    /// Writes the next datagram, or up to `segments` datagrams of equal size in a row.
+    /// Writes the next datagram, or up to `segments` consecutive datagrams of equal size. `None` if no datagram may
+    /// leave now.
     pub fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
         if !self.is_open() {
             let size = self.transmit_close(now, buffer)?;
@@ -103,7 +105,7 @@ impl Connection {
                 segment = size;
             }
             used += size;
-            // A next message did not fit, and those behind it may make packets of the same size.
+            // The next message did not fit; later ones may make packets of the same size.
             let is_nearly_full = size + MAX_LEFT_EMPTY >= full
                 && !self.sender.payload_source_mut().messages.is_empty();
             if size < segment || size < full && !is_nearly_full {
@@ -114,22 +116,22 @@ impl Connection {
             return None;
         }
         (self.last_sent, self.keeps_memory) = (now, true);
-        // One of them is counted with the call.
+        // `one` counts one of the datagrams.
         self.datagrams_sent += used.div_ceil(segment) as u64 - 1;
         Some(Transmit { segment, ..self.one(self.path.remote(), used, true) })
     }
 
-    /// Bytes of a full datagram now.
+    /// UDP payload of a full datagram at present, in bytes.
     pub(super) fn datagram(&self) -> usize {
         let suspicious = self.sender.backoffs() >= SUSPICIOUS;
         let full = usize::from(if suspicious { self.mtu.small() } else { self.mtu.size() });
         if self.sender.is_short_probe() { full.min(SHORT_PROBE_DATAGRAM) } else { full }
     }
-    /// Whether a packet of data may leave.
+    /// Whether a data packet may leave now.
     #[inline]
     pub(super) fn may_send(&mut self, now: Time) -> bool {
         if let Some(held) = self.held_until.filter(|_| !self.sender.is_forced()) {
-            // A rate that rose meanwhile counts at once.
+            // If the rate has risen meanwhile, the packet leaves earlier.
             let due = self.sender.next_pace().map_or(held, |due| held.min(due + self.hold()));
             self.held_until = Some(due);
             if now < due {
@@ -147,8 +149,8 @@ impl Connection {
         permission == Permission::Now
     }
 
-    /// How long a packet that could leave waits for others, so that they leave in one call. The
-    /// pacer's credit gives the time back.
+    /// How long a packet that may leave is held, to send several in one call. The pacer's credit compensates for the
+    /// delay.
     fn hold(&self) -> Duration {
         let rate = self.sender.pacing_rate().map_or(0, |r| r.as_bps());
         if rate < BURST_RATE {
@@ -161,8 +163,8 @@ impl Connection {
         Duration::from_nanos(hold.as_nanos().saturating_sub(packet.as_nanos()))
     }
 
-    /// Whether a packet of so many bytes, behind `before` bytes of the same call, would be too much for a client that
-    /// has acknowledged nothing: its address is its own, but what it asked for may be meant to fill somebody's link.
+    /// Whether a packet of `bytes` bytes, after `before` bytes of the same call, exceeds the limit for a client that
+    /// has acknowledged no packet. The client's address is validated, but its requests may serve to flood a link.
     pub(super) fn is_before_first_ack(&self, before: usize, bytes: usize) -> bool {
         let syn = if self.without_syn { 0 } else { SYN };
         let came = self.bytes_received + syn + START_AND_FINISH;
@@ -175,8 +177,8 @@ impl Connection {
         self.before_first_ack && sent + SERVERS_HANDSHAKE > most * came
     }
 
-    /// Fills and seals one packet; its size, 0 if nothing leaves. One that follows others of the same call, `before`
-    /// bytes, is best as long as `space`.
+    /// Fills and seals one packet. Returns its size, 0 if no packet leaves. After other packets of the same call
+    /// (`before` bytes) the packet should be as long as `space`.
     #[inline]
     fn next_packet(&mut self, now: Time, space: &mut [u8], before: usize) -> usize {
         let mut data = self.may_send(now) && !self.is_before_first_ack(before, space.len());
@@ -205,7 +207,7 @@ impl Connection {
         }
         let (asks, length) = (writer.len() > reported_end, writer.len());
         if !asks && !reported {
-            // Something waits that fits into no packet.
+            // The waiting data fit into no packet.
             self.sender.nothing_to_send();
             return 0;
         }
@@ -228,20 +230,21 @@ impl Connection {
         if self.seal(number, acked, space.get_mut(..size), apart) { size } else { 0 }
     }
 
-    /// How many numbers directly below do not count, if the frame that says what was left out does not say it.
+    /// Writes UNCOUNTED, unless SKIPPED covers it: how many numbers directly below this packet's do not count as
+    /// missing.
     #[inline]
     pub(super) fn say_uncounted(&self, writer: &mut FrameWriter<'_>) {
         let below = self.sender.not_in_flight_below();
         if below > self.sender.skipped_below() {
             let mut bytes = [0; 8];
             let body = number_bytes(below, &mut bytes);
-            // At the beginning of a packet there is room, and behind a repair it may be left out.
+            // The frame fits at the beginning of a packet, and is optional after a repair.
             let _ = writer.frame(&Frame::Extension { kind: UNCOUNTED, body });
         }
     }
 
-    /// Writes a report behind the last of what waits, if anything came and there is room: an answer is the best
-    /// place for the report of its question, which otherwise needed a packet of its own soon.
+    /// Writes a report after the last waiting data, if packets arrived and the report fits. A response is the best
+    /// packet for the report on its request, which would soon need a packet of its own.
     #[inline]
     fn reports_with_last(&mut self, writer: &mut FrameWriter<'_>, now: Time) -> bool {
         writer.room() > 0
@@ -250,7 +253,7 @@ impl Connection {
             && report_frame::write(&mut self.receiver, now, writer)
     }
 
-    /// What begins every payload: the prelude, and which numbers below were left out.
+    /// Begins a payload: the prelude, and SKIPPED if numbers directly below were skipped.
     #[inline]
     pub(super) fn begin<'b>(&self, now: Time, area: &'b mut [u8]) -> Option<FrameWriter<'b>> {
         let number = self.sender.next_number();
@@ -265,7 +268,7 @@ impl Connection {
         Some(writer)
     }
 
-    /// Writes what waits.
+    /// Writes control frames, messages and stream data.
     fn fill(
         &mut self,
         now: Time,
@@ -294,7 +297,7 @@ impl Connection {
                     break;
                 }
             } else if writer.frame(&Frame::Datagram(message)).is_err() {
-                // One that was too long from the beginning, or became so, would stay for ever.
+                // A message that fits into no datagram would wait for ever, so it is dropped.
                 let hopeless = message.len() + MESSAGE_OVERHEAD > usize::from(self.mtu.size());
                 if !hopeless {
                     break;
@@ -309,15 +312,15 @@ impl Connection {
         let padding = writer.room();
         let is_padded =
             follows && padding <= MAX_MESSAGE_PADDING && !payload_source.messages.is_empty();
-        // The first packet is a full one whatever it carries: its round-trip time is the path's, and
-        // it shows that such packets pass.
+        // The first packet is always a full one: it measures the RTT of full packets, and its arrival shows that they
+        // pass.
         if padding > 0 && (is_padded || self.sender.next_number() == 0) {
             let _ = writer.frame(&Frame::Padding(padding));
         }
     }
 
-    /// What this end sends with, if the peer believes otherwise: in every packet until one of them
-    /// has arrived.
+    /// Writes CONTROLLER, the label of this end's protocol, if it differs from the handshake's. Every packet has it
+    /// until one is acknowledged.
     #[inline]
     fn announce(&mut self, writer: &mut FrameWriter<'_>) {
         let Some(label) = &self.announce else { return };
@@ -325,13 +328,13 @@ impl Connection {
             self.announce = None;
         } else {
             let body = label.as_bytes();
-            // The first packets are empty: there is room.
+            // The first packets are empty, so it fits.
             let _ = writer.frame(&Frame::Extension { kind: CONTROLLER, body });
         }
     }
 
-    /// What the sender side of the controller says: when it changed, eight times a round trip, and
-    /// now and then again, since packets get lost.
+    /// Writes the feedback of the controller's sender side. Changed feedback is sent at most eight times per RTT. Some
+    /// packets repeat it, because packets get lost.
     fn write_feedback(&mut self, now: Time, writer: &mut FrameWriter<'_>) {
         let feedback = self.sender.controller().feedback_to_receiver();
         if feedback.is_empty() {
@@ -348,7 +351,7 @@ impl Connection {
         }
     }
 
-    /// How far apart reports ought to come, where they wait on the way back.
+    /// Writes REPORT_SPACING, the requested interval between reports in microseconds, when it is due.
     #[inline]
     fn wish_for_spacing(&self, writer: &mut FrameWriter<'_>) {
         let (spacing, is_due) = self.sender.report_spacing();
@@ -359,7 +362,7 @@ impl Connection {
         }
     }
 
-    /// A packet with one frame, beside the window and the pacer.
+    /// Seals a packet with one frame, which ignores window and pacer.
     pub(super) fn seal_not_in_flight(
         &mut self,
         now: Time,
@@ -369,14 +372,14 @@ impl Connection {
         self.seal_frames(now, buffer, &[frame], None, false)
     }
 
-    /// Asks whether larger packets pass, if that is to be known now.
+    /// Sends a probe of a larger datagram size, if one is due.
     fn mtu_probe(&mut self, now: Time, buffer: &mut [u8]) -> Option<usize> {
         let soon = self.sender.flight() > 0
             && self.sender.has_arrived()
-            // In an outage nothing passes, whatever its size.
+            // In an outage no probe passes, of any size.
             && self.sender.backoffs() == 0;
         if !soon || self.sender.skipped_below() > 0 {
-            // Its outcome would not be known soon, or ever; or it would have to say which number was left out, and be lost.
+            // The outcome would come late or never, or the probe would have SKIPPED, which must not be lost.
             return None;
         }
         let size = self.mtu.wanted(now)?;
@@ -390,8 +393,8 @@ impl Connection {
         Some(sealed)
     }
 
-    /// A packet with these frames, behind a report if one is wanted and there is anything to say;
-    /// `None`, and nothing is used up but the wish to report, if they do not fit.
+    /// Seals a packet with these frames, after a report if `report` is set and packets arrived. If they do not fit,
+    /// returns `None`; only the pending report is used up then.
     pub(super) fn seal_frames(
         &mut self,
         now: Time,
@@ -418,7 +421,7 @@ impl Connection {
         self.seal(number, acked, buffer.get_mut(..size), None).then_some(size)
     }
 
-    /// `apart` is the piece of a stream that still lies in its buffer.
+    /// `apart` is the range of a stream that is still in the stream's buffer.
     #[inline]
     pub(super) fn seal(
         &mut self,
@@ -433,7 +436,7 @@ impl Connection {
         self.sealer.set_random(self.nonces.header_bits());
         let sealed = self.sealer.seal_with(number, acked, datagram, tail);
         if sealed == Err(SealError::KeyUsedUp) || sealed == Err(SealError::Number) {
-            // Not even CLOSE can be sealed any more.
+            // No further packet can be sealed, not even CLOSE.
             self.vanish(super::Closed::Fault { code: 6, why: "keys used up" });
         }
         if sealed.is_ok() {

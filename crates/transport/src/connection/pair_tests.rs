@@ -1,5 +1,5 @@
-//! Two connections and a little network between them, in virtual time: sealed bytes, seeded loss,
-//! duplicates, reordering, a rate, a queue, an MTU, outages, a change of address.
+//! Two connections and a small network between them, in virtual time. The network has a rate, a
+//! queue, an MTU, seeded loss, duplicates, reordering, outages and a change of address.
 
 use super::repair_tests::Losses;
 use super::{Connection, ConnectionConfig, Event};
@@ -16,25 +16,26 @@ use narrows_wire::{
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// What the network does to packets, the same both ways.
+/// Impairments of the network, the same in both directions except `back`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Net {
-    /// One way.
+    /// One-way delay.
     pub delay: Duration,
     pub rate: Rate,
-    /// … and that of what the server sends, where it is another.
+    /// Rate of the server's packets, if it differs from `rate`.
     pub back: Option<Rate>,
-    /// Bytes that wait at most.
+    /// Bytes of the queue.
     pub queue: u64,
     pub loss: f64,
     pub twice: f64,
-    /// Late by up to a delay more.
+    /// Share of packets delayed by up to one more `delay`.
     pub late: f64,
-    /// Overtaken by the next two of its direction, or 3 ms late if they do not leave in time.
+    /// Share of packets overtaken by the next two of their direction, or delayed by 3 ms if these
+    /// do not leave in time.
     pub swapped: f64,
-    /// Changed or cut off.
+    /// Share of packets changed or truncated.
     pub damaged: f64,
-    /// UDP payload that passes.
+    /// Largest UDP payload in bytes that passes.
     pub mtu: usize,
 }
 
@@ -55,7 +56,7 @@ impl Net {
     }
 }
 
-/// A packet on its way.
+/// A packet in transit.
 #[derive(Clone, Debug)]
 pub(crate) struct Flying {
     pub from: SocketAddr,
@@ -71,25 +72,25 @@ pub(crate) struct Pair {
     pub net: Net,
     pub client_at: SocketAddr,
     pub server_at: SocketAddr,
-    /// Where the client still receives after it has moved.
+    /// An old address at which the client still receives after a change.
     pub old_at: Option<SocketAddr>,
-    /// Nothing passes before.
+    /// No packet passes before this time.
     pub outage_until: Time,
     pub events: Vec<(Side, Event)>,
-    /// What left: time, side, UDP payload, datagrams in the call.
+    /// Packets sent: time, side, UDP payload, datagrams in the call.
     pub log: Vec<(Time, Side, usize, usize)>,
-    /// Copies of what left, to be replayed.
+    /// Copies of sent packets, to be replayed.
     pub keep: Option<Vec<Flying>>,
     pub segments: usize,
-    /// Packets of that end with fewer bytes do not arrive.
+    /// Packets of that end with fewer bytes are lost.
     pub drop_short: Option<(Side, usize)>,
     flying: BTreeMap<(Time, u64), Flying>,
     order: u64,
-    /// In either direction, the packet that the next ones overtake, and how many have.
+    /// In either direction, the packet to be overtaken, and how many have overtaken it.
     overtaken: [Option<((Time, u64), u32)>; 2],
-    /// When either direction's link is free.
+    /// When the link of either direction is free.
     free: [Time; 2],
-    /// Losses of the client's packets, instead of the network's.
+    /// Losses of the client's packets, in place of the network's.
     pub losses: Option<Losses>,
     random: RandomStream,
 }
@@ -133,7 +134,7 @@ pub(crate) fn params(config: &ConnectionConfig) -> Params {
     }
 }
 
-/// Both ends of a finished handshake.
+/// Both ends of a completed handshake.
 pub(crate) fn keys(
     client: &ConnectionConfig,
     server: &ConnectionConfig,
@@ -222,7 +223,7 @@ impl Pair {
         }
     }
 
-    /// Takes what an end sends now.
+    /// Takes all packets that an end sends now.
     fn flush(&mut self, side: Side) {
         let mut buffer = vec![0; 64 * 1024];
         for _ in 0..10_000 {
@@ -243,7 +244,7 @@ impl Pair {
         panic!("{side:?} sends without end at {:?}", self.now);
     }
 
-    /// Puts a packet on the way, or not.
+    /// Puts a packet into the network, unless it is lost.
     fn launch(&mut self, side: Side, mut flying: Flying) {
         let net = self.net;
         let free = &mut self.free[usize::from(side == Side::Server)];
@@ -278,7 +279,7 @@ impl Pair {
         let waits = &mut self.overtaken[usize::from(side == Side::Server)];
         if let Some((key, overtakes)) = waits.take() {
             if overtakes == 1 {
-                // It comes directly behind the second.
+                // It arrives directly after the second packet.
                 if key.0 > at
                     && let Some(flying) = self.flying.remove(&key)
                 {
@@ -300,7 +301,7 @@ impl Pair {
         }
     }
 
-    /// Hands a packet over.
+    /// Delivers a packet to the end at its address. False if it was not accepted.
     pub fn hand(&mut self, mut flying: Flying) -> bool {
         let now = self.now;
         let side = match flying.to {
@@ -311,7 +312,7 @@ impl Pair {
         self.end(side).receive(now, flying.from, flying.ecn, &mut flying.bytes)
     }
 
-    /// Runs until a time, or until told to stop; whether it was told.
+    /// Runs until a time, or until `stop` returns true. Returns whether it did.
     pub fn run(&mut self, until: Time, mut stop: impl FnMut(&mut Pair) -> bool) -> bool {
         loop {
             for side in [Side::Client, Side::Server] {
@@ -325,7 +326,7 @@ impl Pair {
             if stop(self) {
                 return true;
             }
-            // What the application did.
+            // Packets that result from the application's calls.
             for side in [Side::Client, Side::Server] {
                 self.flush(side);
             }
@@ -356,8 +357,8 @@ impl Pair {
         self.run(until, |_| false);
     }
 
-    /// Sends so many bytes over a new stream from one end; when the other has read them all, right.
-    /// None if that does not happen in so many seconds.
+    /// Sends `bytes` bytes over a new stream from one end. Returns the time until the other end has
+    /// read them all, unchanged; `None` after `seconds`.
     pub fn transfer(&mut self, from: Side, bytes: u64, seconds: f64) -> Option<Duration> {
         let other = if from == Side::Client { Side::Server } else { Side::Client };
         let (start, until) = (self.now, self.now + Duration::from_secs_f64(seconds));

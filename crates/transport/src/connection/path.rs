@@ -1,41 +1,41 @@
-//! The peer's address: a change is validated before it takes effect.
+//! The peer's address. A change is validated before it takes effect (RFC 9000 section 8.2).
 
 use narrows_base::{Duration, Time};
 use narrows_wire::ConnectionId;
 use narrows_wire::reset::{ResetKey, is_token};
 use std::net::SocketAddr;
 
-/// Bytes sent to an address that is not validated, for each that came from it.
+/// Bytes sent to an unvalidated address per byte received from it.
 const AMPLIFICATION: u64 = 3;
-/// Challenges to one address at most.
+/// Limit on challenges to one address.
 const TRIES: u32 = 3;
 
-/// An address from which the peer seems to send now.
+/// An unvalidated address from which authentic packets arrive.
 #[derive(Debug)]
 struct Candidate {
     address: SocketAddr,
     challenge: [u8; 8],
     came: u64,
     went: u64,
-    /// When the last challenge left; when the next leaves, or it is given up.
+    /// Time of the last challenge, and time to send the next or to give up.
     asked: Time,
     next: Time,
     tries: u32,
 }
 
-/// The path, and the one that it may become.
+/// The validated path, and the candidate for a new one.
 #[derive(Debug)]
 pub(super) struct PeerPath {
     remote: SocketAddr,
     candidate: Option<Box<Candidate>>,
-    /// A challenge came: to be returned where it came from.
+    /// A received challenge and its source address, to which the response goes.
     response: Option<(SocketAddr, [u8; 8])>,
-    /// Makes challenges that nobody can guess.
+    /// Makes challenges unpredictable.
     secret: [u8; 32],
     challenges: u32,
 }
 
-/// What must leave for a path, alone in a packet.
+/// A path frame, sent alone in a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PathFrame {
     Challenge([u8; 8]),
@@ -51,13 +51,13 @@ impl PeerPath {
         self.remote
     }
 
-    /// An authentic packet of `bytes` bytes arrived; `newest` if its number is the highest so far.
+    /// Handles an authentic packet of `bytes` bytes; `newest` if its number is the highest so far.
     #[inline]
     pub fn on_packet(&mut self, now: Time, from: SocketAddr, bytes: usize, newest: bool) {
         if from != self.remote {
             self.on_other(now, from, bytes as u64, newest);
         } else if newest {
-            // It is still where it was.
+            // The peer's address has not changed.
             self.candidate = None;
         }
     }
@@ -89,8 +89,8 @@ impl PeerPath {
         self.response = Some((from, data));
     }
 
-    /// A challenge was returned, and packets now go to that address. Returns what is known of its
-    /// round-trip time.
+    /// If `data` match the challenge, makes the candidate the peer's address. Returns the RTT of
+    /// the new path, if it was measured.
     pub fn on_response(&mut self, now: Time, data: &[u8; 8]) -> Option<Option<Duration>> {
         let c = self.candidate.as_ref()?;
         let mut padded = ([0; 16], [0; 16]);
@@ -100,7 +100,7 @@ impl PeerPath {
             return None;
         }
         self.remote = c.address;
-        // One that was sent twice may be answered by either.
+        // After two challenges the response is ambiguous, so it gives no RTT.
         let rtt = (c.tries == 1).then(|| now.since(c.asked));
         self.candidate = None;
         Some(rtt)

@@ -1,10 +1,9 @@
-//! A change of path: the controllers' sender and receiver sides, the delivery rates and the MTU are reset at both ends
+//! A change of path. Both ends reset the sender and receiver sides of their controllers, the delivery rates and the MTU
 //! (RFC 9000 section 9.4).
 //!
-//! The end that validated a new address of its peer sends NEW_PATH in its packets until one has arrived, because the
-//! peer may not know that its address changed. Resets at the peer's request are limited to the rate at which a
-//! congestion state becomes meaningful, and so are resets for validated addresses: each reset permits another initial
-//! window.
+//! The end that validated a new address of its peer sends NEW_PATH in its packets until one is acknowledged. Otherwise
+//! the peer may not notice that its address changed. Each reset permits another initial window. Therefore resets after
+//! NEW_PATH and after validation occur at most at the rate at which a congestion state becomes meaningful.
 
 use super::{Connection, Learned, receiving};
 use crate::Protocol;
@@ -17,11 +16,11 @@ use narrows_wire::{Frame, FrameWriter};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// A congestion state lasts at least so long, and so many probe timeouts.
+/// Shortest lifetime of a congestion state; `MIN_PROBE_TIMEOUTS` is the same in PTOs.
 const MIN_LIFE: Duration = Duration::from_secs(1);
 const MIN_PROBE_TIMEOUTS: u64 = 3;
 
-/// What controllers are made of.
+/// Inputs for building controllers.
 pub(super) struct ControllerSetup {
     pub protocol: Protocol,
     /// Unlisted protocols that the peer may announce.
@@ -29,7 +28,7 @@ pub(super) struct ControllerSetup {
     pub environment: Environment,
     /// Label of the peer's protocol.
     pub peers: Box<str>,
-    /// Whether the peer may still announce another protocol, which a server may do once.
+    /// Whether the peer may still announce another protocol. A server may do so once.
     pub may_say: bool,
 }
 
@@ -39,20 +38,20 @@ impl ControllerSetup {
     }
 }
 
-/// Changes of the path.
+/// Counts of changes, to match NEW_PATH frames with them.
 #[derive(Debug, Default)]
 pub(super) struct PathChanges {
-    /// How many this end found, and whether the peer must still be told of the last.
+    /// Changes found by this end, and whether the last is not yet acknowledged.
     found: u64,
     must_say: bool,
-    /// How many the peer found.
+    /// Changes announced by the peer.
     peers: u64,
-    /// When the last began.
+    /// Time of the last reset.
     last: Option<Time>,
 }
 
 impl Connection {
-    /// The server says what it sends with: its receiver side and loss classifier are to fit.
+    /// Handles CONTROLLER: replaces the receiver side and loss classifier by those for the server's protocol.
     pub(super) fn on_controller(&mut self, now: Time, label: &[u8]) {
         if !std::mem::take(&mut self.setup.may_say) {
             return;
@@ -69,8 +68,8 @@ impl Connection {
         }
     }
 
-    /// A receiver side and a loss classifier that know nothing yet; numbers below `first` are none of theirs.
-    /// False if this end does not know what the peer sends with.
+    /// Starts with a new receiver side and loss classifier, which ignore numbers below `first`. False if the peer's
+    /// protocol is unknown to this end.
     fn renew_receiver(&mut self, first: u64) -> bool {
         let ControllerSetup { peers, protocol, custom, environment, .. } = &*self.setup;
         let Some((side, classifier)) = receiving(peers, protocol, custom, environment) else {
@@ -80,7 +79,7 @@ impl Connection {
         true
     }
 
-    /// The peer's new address is validated.
+    /// Handles the validation of the peer's new address.
     pub(super) fn on_move(&mut self, now: Time, before: SocketAddr, rtt: Option<Duration>) {
         let to = self.path.remote();
         self.moved = Some(to);
@@ -97,7 +96,7 @@ impl Connection {
         self.set_scale(now);
     }
 
-    /// The peer says that its packets from `first` on take another path: then this end's own address changed.
+    /// Handles NEW_PATH: this end's address changed, and the peer's packets from `first` on take another path.
     pub(super) fn on_new_path(&mut self, now: Time, times: u64, first: u64) {
         if times <= self.changes.peers {
             return;
@@ -109,27 +108,27 @@ impl Connection {
         }
     }
 
-    /// A new congestion state in both directions, unless the last is young.
+    /// Resets the congestion state in both directions, unless the last reset was too recent. Returns whether it did.
     fn renew_path(&mut self, now: Time, first: u64) -> bool {
         let life = self.sender.probe_timeout().saturating_mul(MIN_PROBE_TIMEOUTS).max(MIN_LIFE);
         if self.changes.last.is_some_and(|last| now < last + life) {
             return false;
         }
         self.changes.last = Some(now);
-        // What was told was told of the old path.
+        // The hints were those of the old path.
         self.setup.environment.hints = PathHints::default();
         self.sender.renew(now, self.setup.controller(), &self.rto);
         self.learned = Learned::default();
         (self.feedback_sent, self.held_until, self.suspects_size) = (Feedback::NONE, None, false);
         let payload_source = self.sender.payload_source_mut();
         payload_source.large_lost = 0;
-        // Its round-trip time is to be known soon, also where this end has nothing else to send.
+        // A PING measures the new RTT soon, even if this end has no data to send.
         payload_source.ping = true;
         _ = self.renew_receiver(first);
         true
     }
 
-    /// NEW_PATH, until a packet with it has arrived.
+    /// Writes NEW_PATH until a packet with it is acknowledged.
     #[inline]
     pub(super) fn say_new_path(&mut self, writer: &mut FrameWriter<'_>) {
         if !self.changes.must_say {

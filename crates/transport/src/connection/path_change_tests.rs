@@ -1,4 +1,4 @@
-//! Another path begins with another congestion state, at both ends.
+//! A new path starts with a new congestion state at both ends.
 
 use super::pair_tests::{Net, Pair, config};
 use super::{Connection, ConnectionConfig, Event};
@@ -6,12 +6,12 @@ use crate::streams::{Read, Side};
 use narrows_base::{Duration, Rate, Time};
 use std::collections::BTreeMap;
 
-/// The server sends to the client as fast as it may.
+/// The server sends to the client at the highest permitted rate.
 struct Download {
     pair: Pair,
     id: u64,
     came: u64,
-    /// The longest smoothed round-trip time of the server since it was set to zero.
+    /// The longest smoothed RTT of the server since it was last set to zero.
     srtt: Duration,
 }
 
@@ -40,7 +40,7 @@ impl Download {
         self.run(until, |_| false);
     }
 
-    /// The client is elsewhere, says something, and the server has validated that it is.
+    /// The client sends data from a new address, until the server has validated it.
     fn moves(&mut self, to: &str) {
         self.pair.client_at = to.parse().unwrap();
         let id = self.pair.client.open(true).unwrap();
@@ -82,12 +82,12 @@ fn another_address_gets_an_initial_window_and_another_port_goes_on() {
             let until = at + Duration::from_millis(150);
             d.run(until, |_| false);
             let after = d.pair.server.stats();
-            // Nothing that was sent since can have been reported.
+            // No packet sent since then can have been reported.
             let flight = after.counters.sent - sent;
             if is_new {
                 assert!(after.flight <= 20 && flight <= 20, "{protocol}: {after:?}");
                 assert_eq!(after.datagram, 1200, "{protocol}");
-                // Not known where the challenge was sent twice.
+                // The RTT is unknown if the challenge was sent twice.
                 let known = after.srtt > Duration::ZERO;
                 assert!(
                     !known || after.srtt >= Duration::from_millis(200),
@@ -101,7 +101,7 @@ fn another_address_gets_an_initial_window_and_another_port_goes_on() {
     }
 }
 
-/// What was lost with the old path is sent again, and no congestion on the new one.
+/// Data lost with the old path are retransmitted, and their loss is no congestion on the new path.
 #[test]
 fn what_is_lost_with_the_old_path_is_no_congestion_on_the_new_one() {
     for protocol in ["rrtp", "rrtp+cubic", "rrtp+reno", "rrtp+bbr", "rrtp+tfwc", "rrtp+tfrc"] {
@@ -116,22 +116,22 @@ fn what_is_lost_with_the_old_path_is_no_congestion_on_the_new_one() {
         let after = d.pair.server.stats().counters;
         assert!(after.lost > 20, "{protocol}: what was on its way to the old address: {after:?}");
         assert_eq!(after.episodes, 0, "{protocol}: {after:?}");
-        // Bytes come in order, so the lost ones have come again.
+        // Bytes arrive in order, so the lost ones were retransmitted.
         assert!(d.came > came + 500_000, "{protocol}: {} then {}", came, d.came);
     }
 }
 
-/// The last packets before the move, lost with the old path, leave again though nothing else waits.
+/// The last packets before the change, lost with the old path, are retransmitted although no other data wait.
 #[test]
 fn what_is_lost_with_the_old_path_leaves_again_without_news() {
-    // Without probes of the MTU, which would show by their arrival what was lost.
+    // Without MTU probes, whose arrival would reveal the losses.
     let small = ConnectionConfig { max_datagram: 1200, ..config("rrtp+cubic") };
     let mut pair = Pair::new(&small, Net::good(), 1);
     pair.transfer(Side::Server, 100_000, 10.0).unwrap();
     pair.client_at = ELSEWHERE.parse().unwrap();
     let hello = pair.client.open(true).unwrap();
     pair.client.write(hello, b"here").unwrap();
-    // Just before the answer to the challenge comes: nobody is where these go to.
+    // Just before the response to the challenge arrives, the old address is unreachable.
     pair.run_for(0.059);
     assert_ne!(pair.server.remote(), pair.client_at);
     let id = pair.server.open(true).unwrap();
@@ -158,7 +158,7 @@ fn reports_from_the_old_path_tell_no_round_trip_of_the_new_one() {
         let mut d = Download::new(protocol, slow);
         d.run_for(5.0);
         d.pair.net.delay = Duration::from_millis(10);
-        // What is on the old path arrives, and the reports of it come over the new one.
+        // Packets on the old path arrive, and their reports return over the new one.
         d.pair.old_at = Some(d.pair.client_at);
         d.moves(ELSEWHERE);
         d.srtt = Duration::ZERO;
@@ -173,7 +173,7 @@ fn reports_from_the_old_path_tell_no_round_trip_of_the_new_one() {
     }
 }
 
-/// The peer of the one that moved has its receiver side anew, too: it is told.
+/// The end that moved replaces its receiver side, too, after NEW_PATH.
 #[test]
 fn the_receiver_half_begins_anew_at_the_end_that_moved() {
     let mut d = Download::new("rrtp+tfrc", Net { loss: 0.03, ..Net::good() });
@@ -183,7 +183,7 @@ fn the_receiver_half_begins_anew_at_the_end_that_moved() {
     d.moves(ELSEWHERE);
     d.run_for(0.3);
     assert_eq!(watched(&d.pair.client)["receiver_loss_event_rate"], 0.0);
-    // Another port is no other path.
+    // A change of port alone is no new path.
     let mut d = Download::new("rrtp+tfrc", Net { loss: 0.03, ..Net::good() });
     d.run_for(5.0);
     d.pair.net.loss = 0.0;
@@ -192,7 +192,7 @@ fn the_receiver_half_begins_anew_at_the_end_that_moved() {
     assert!(watched(&d.pair.client)["receiver_loss_event_rate"] > 0.0);
 }
 
-/// A peer that says at every moment that the path changed does not get an initial window for it each time.
+/// A peer that announces path changes all the time does not get an initial window for each.
 #[test]
 fn a_path_that_changes_all_the_time_is_no_new_one_each_time() {
     let mut d = Download::new("rrtp+cubic", Net::good());

@@ -1,28 +1,28 @@
-//! The payload of a connection's packets, as seen by the packet sender.
+//! The payload of a connection's packets, as the packet sender sees it.
 
 use super::messages::Outbox;
 use super::outgoing_token::OutgoingToken;
 use crate::packet_sender::PayloadSource;
 use crate::streams::{SentFrame, Streams};
 
-/// What one packet carries of what must be known to have arrived. Nearly always one piece of a
-/// stream: nothing is allocated then.
+/// The contents of a packet whose arrival must be tracked. Usually one range of a stream, which
+/// needs no allocation.
 #[derive(Debug, Default)]
 pub(super) struct SentFrames {
     first: Option<SentFrame>,
     more: Vec<SentFrame>,
-    /// UDP payload.
+    /// UDP payload in bytes.
     pub size: u16,
-    /// Bytes of messages.
+    /// Bytes of messages in the packet.
     pub messages: u16,
-    /// It has the token for the client's next handshake.
+    /// Whether it has the token for the client's next handshake.
     pub has_token: bool,
     /// Whether it is only a probe of the path MTU.
     pub is_probe: bool,
 }
 
 impl SentFrames {
-    /// A packet of `size` bytes whose content needs no acknowledgement.
+    /// A packet of `size` bytes without tracked contents.
     pub fn bare(size: u16, is_probe: bool) -> SentFrames {
         SentFrames { size, is_probe, ..SentFrames::default() }
     }
@@ -36,11 +36,11 @@ impl SentFrames {
     fn sent_frames(&self) -> impl Iterator<Item = &SentFrame> {
         self.first.iter().chain(&self.more)
     }
-    /// What was pushed last.
+    /// The last pushed frame.
     pub fn last(&self) -> Option<SentFrame> {
         self.more.last().or(self.first.as_ref()).copied()
     }
-    /// Bytes of streams.
+    /// Stream bytes in the packet.
     pub fn bytes(&self) -> u64 {
         let length = |p: &SentFrame| match p {
             SentFrame::Stream { length, .. } => u64::from(*length),
@@ -50,24 +50,24 @@ impl SentFrames {
     }
 }
 
-/// Streams, messages, and the wish for a sign of life.
+/// Streams, messages, and a pending PING or token.
 #[derive(Debug)]
 pub(super) struct ConnectionPayload {
     pub streams: Streams,
     pub messages: Outbox,
-    /// A PING must leave.
+    /// Whether a PING must be sent.
     pub ping: bool,
-    /// The token for the client's next handshake, until it has arrived.
+    /// The token for the client's next handshake, until it is acknowledged.
     pub token: Option<Box<OutgoingToken>>,
-    /// The outcome of the last MTU probe.
+    /// Size of the last MTU probe, and whether it arrived.
     pub probed: Option<(u16, bool)>,
-    /// Bytes of streams and messages in packets that arrived.
+    /// Bytes of streams and messages in acknowledged packets.
     pub bytes_arrived: u64,
-    /// Packets larger than this are *large*.
+    /// Packets larger than this are *large*, in bytes of UDP payload.
     pub small: u16,
-    /// Large packets lost since one arrived.
+    /// Large packets lost since one was acknowledged.
     pub large_lost: u32,
-    /// Bytes of streams that were lost and did not leave again: what leaves next repeats them.
+    /// Lost stream bytes not yet sent again. The next stream bytes count as their retransmission.
     owed: u64,
 }
 
@@ -85,8 +85,8 @@ impl ConnectionPayload {
             owed: 0,
         }
     }
-    /// Whether this packet repeats lost data. Judged by byte counts, because lost bytes that
-    /// arrived late are not sent again.
+    /// Whether this packet repeats lost data. The decision uses byte counts, because lost bytes
+    /// that arrive late are not sent again.
     pub fn repays(&mut self, frames: &SentFrames) -> bool {
         let bytes = frames.bytes();
         let repays = self.owed > 0 && bytes > 0;

@@ -1,11 +1,11 @@
-//! What a stream's priority is good for, over a whole connection.
+//! Effect of stream priorities over a whole connection.
 
 use super::pair_tests::{Net, Pair, config};
 use crate::streams::Read;
 use narrows_base::{Duration, Rate, Time};
 
-/// A terminal beside an upload that fills a slow link: what is typed leaves with the next packet, in whatever order the
-/// streams were opened; without a priority it waits for its turn in a packet, no longer.
+/// A terminal and an upload share a slow link. With a priority, typed bytes leave with the next packet, in any order of
+/// opening the streams. Without one they wait for their turn in a packet.
 #[test]
 fn a_terminal_does_not_wait_for_the_upload_beside_it() {
     let net = Net { rate: Rate::from_bps(1_000_000), ..Net::good() };
@@ -40,6 +40,6 @@ fn a_terminal_does_not_wait_for_the_upload_beside_it() {
         longest
     };
     let (first, equal) = (longest(1, 12), longest(0, 12));
-    // Twelve packets of 12 ms each are in between without it.
+    // Without a priority, twelve packets of 12 ms each leave before it.
     assert!(first + Duration::from_millis(100) < equal, "{first:?} with, {equal:?} without");
 }

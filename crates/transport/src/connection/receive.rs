@@ -13,11 +13,11 @@ use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{Frame, Frames, Report, prelude};
 use std::net::SocketAddr;
 
-/// The ECN bits of a packet that a router marked: CE.
+/// ECN field of a packet that a router marked: CE.
 const CE: u8 = 3;
 
-/// What a packet says of the peer's choices. An MTU probe says nothing of them; every other packet with streams,
-/// messages or a PING would.
+/// The peer's announcements in one packet: its protocol and its application protocol. Every packet with streams,
+/// messages or a PING carries them while they are pending, except MTU probes.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Said {
     is_probe: bool,
@@ -27,7 +27,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// One of its frames; `size` of its datagram.
+    /// Adds one frame of a datagram of `size` bytes.
     #[inline]
     pub fn note(&mut self, frame: &Frame<'_>, size: usize) {
         self.is_probe |= matches!(frame, Frame::Padding(_)) && size > USUAL_DATAGRAM as usize;
@@ -38,8 +38,8 @@ impl Said {
 }
 
 impl Connection {
-    /// A short packet for this connection arrived; it is opened in place. Returns whether it was
-    /// authentic; otherwise nothing changes.
+    /// Opens a short packet for this connection in place, and handles it. Returns whether it was authentic; otherwise
+    /// it only counts as refused.
     pub fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool {
         let (size, nonce) = (datagram.len(), receipt_nonce(datagram));
         let highest = self.opener.highest();
@@ -76,7 +76,7 @@ impl Connection {
                 Ok(Frame::Extension { kind: REPAIR, body }) if self.is_open() => {
                     (ack_eliciting, repair) = (true, Some(body));
                 }
-                // It was handed over; streams know themselves what they have.
+                // Its message was already delivered; streams detect duplicates themselves.
                 Ok(Frame::Datagram(_)) if was_rebuilt => ack_eliciting = true,
                 Ok(Frame::Extension { kind: SKIPPED | UNCOUNTED, body }) => {
                     uncounted = uncounted.max(number(body).unwrap_or(0));
@@ -122,11 +122,11 @@ impl Connection {
         true
     }
 
-    /// All that a packet says of what the peer sends with, and for what, has been read.
+    /// Evaluates the announcements after all frames of a packet were read.
     pub(super) fn on_said(&mut self, now: Time, said: &Said) {
         if said.carries && !said.is_probe {
             if !said.is_named {
-                // It sends with what its parameters say.
+                // The peer sends with the protocol in its parameters.
                 self.on_unknown(now);
             }
             if !said.has_application {
@@ -163,7 +163,7 @@ impl Connection {
                 let asked = Duration::from_micros(number(body).unwrap_or(0));
                 self.receiver.on_spacing(asked, self.sender.rtt().srtt());
             }
-            // Reports are read with the stamp of their packet.
+            // Reports are handled in `receive`, with their packet's stamp.
             Frame::Report(_)
             | Frame::Padding(_)
             | Frame::Ping
@@ -178,7 +178,7 @@ impl Connection {
         }
     }
 
-    /// A report in a packet that left at `stamp` by the peer's clock.
+    /// Handles a report in a packet that left at `stamp` by the peer's clock.
     fn on_report(&mut self, now: Time, report: &Report<'_>, stamp: u32) {
         if !self.sender.is_possible(report.highest, report.arrived()) {
             return self.fault(now, 1, "a report of a packet that was never sent");
@@ -198,7 +198,7 @@ impl Connection {
         let sent_us = prelude::nearest(report.echo, now_us).min(now_us);
         let elapsed = now.since(Time::from_nanos(sent_us * 1000));
         let delay = Duration::from_micros(report.delay.min(u64::from(prelude::STAMPS)));
-        // A delay longer than the whole is nonsense: then none is taken off.
+        // A delay longer than the elapsed time is invalid and is not subtracted.
         let rtt = if delay < elapsed {
             Duration::from_nanos(elapsed.as_nanos() - delay.as_nanos())
         } else {

@@ -1,5 +1,5 @@
-//! What repair packets bring: real connections in virtual time, between them a network that loses the client's packets,
-//! singly or in bursts.
+//! Effect of repair packets: real connections in virtual time over a network that loses the client's packets, singly or
+//! in bursts.
 //!
 //! The tables of `docs/benchmarks.md`: `cargo test -p narrows-transport --lib repair_tests -- --ignored --nocapture`.
 
@@ -10,14 +10,14 @@ use narrows_base::{Duration, Rate, Time, random::RandomStream};
 
 const RTT: Duration = Duration::from_millis(50);
 
-/// Which of the client's packets are lost.
+/// Loss process of the client's packets.
 #[derive(Debug)]
 pub(crate) struct Losses {
     share: f64,
-    /// Mean length of bursts of losses; zero for losses that do not depend on each other.
+    /// Mean length of loss bursts; zero for independent losses.
     burst: Duration,
     in_burst: bool,
-    /// When that changes.
+    /// End of the present burst, or of the gap before the next.
     until: Time,
 }
 
@@ -26,7 +26,7 @@ impl Losses {
         Losses { share, burst, in_burst: false, until: Time::ZERO }
     }
 
-    /// Whether a packet is lost that arrives then.
+    /// Whether a packet that arrives at this time is lost.
     pub fn draw(&mut self, at: Time, random: &mut RandomStream) -> bool {
         if self.burst == Duration::ZERO {
             return random.chance(self.share);
@@ -42,8 +42,8 @@ impl Losses {
     }
 }
 
-/// 20 Mbit/s with an RTT of 50 ms; a first transfer has shown the sender what the path carries and loses. Without repair
-/// it is the server that takes none.
+/// 20 Mbit/s with an RTT of 50 ms, after a first transfer that measured the path's rate and loss. Without repair, the
+/// server's parameters refuse it.
 pub(super) fn pair(protocol: &str, is_repaired: bool, losses: Losses, seed: u64) -> Pair {
     let net = Net {
         delay: Duration::from_millis(25),
@@ -62,7 +62,7 @@ pub(super) fn pair(protocol: &str, is_repaired: bool, losses: Losses, seed: u64)
     pair
 }
 
-/// Bytes that left for each byte of `payload`.
+/// Bytes sent per byte of `payload`.
 fn sent_per_byte(pair: &Pair, payload: usize) -> f64 {
     let sent: usize = pair.log.iter().filter(|l| l.1 == Side::Client).map(|l| l.2).sum();
     sent as f64 / payload as f64
@@ -73,16 +73,16 @@ fn percentile(sorted: &[f64], share: f64) -> f64 {
 }
 
 const SEEDS: u64 = 5;
-/// What became of a connection's transfer bears on its next ones, so where few are slow it is connections that count.
+/// Transfers of one connection depend on each other, so percentiles of slow ones need many connections.
 const MANY_SEEDS: u64 = 240;
-/// What is lost, and for how long: single packets, and as long as four full packets take.
+/// Loss rates, and mean burst lengths: single packets, and the time of four full packets.
 const LOSSES: [f64; 3] = [0.05, 0.1, 0.2];
 const BURSTS: [(Duration, &str); 2] =
     [(Duration::ZERO, "single"), (Duration::from_millis(2), "2 ms")];
-/// As it is, and one that keeps its rate whatever is lost, which shows what repair alone changes.
+/// The default protocol, and one with a constant rate, which shows the effect of repair alone.
 const PROTOCOLS: [&str; 2] = ["rrtp", "rrtp+fixed(rate=19Mbit/s)"];
 
-/// The times in ms that so many transfers took, one after another on this connection.
+/// Durations in ms of `count` consecutive transfers on this connection.
 fn one_after_another(pair: &mut Pair, bytes: u64, count: usize) -> Vec<f64> {
     let transfer = |_| {
         let time = pair.transfer(Side::Client, bytes, 60.0).expect("a transfer ends");
@@ -92,7 +92,7 @@ fn one_after_another(pair: &mut Pair, bytes: u64, count: usize) -> Vec<f64> {
     (0..count).map(transfer).collect()
 }
 
-/// Median and 95th percentile of the times that transfers took in ms, a connection for each seed, and bytes sent for each
+/// Median and 95th percentile of the durations of transfers in ms, with one connection per seed, and bytes sent per
 /// byte.
 fn transfers(
     protocol: &str,
@@ -113,7 +113,7 @@ fn transfers(
 }
 
 #[test]
-// It asserts nothing and takes two minutes, and CI's time is for what can fail: repair's own tests are in `repair`.
+// It has no assertion and takes two minutes. The tests of repair are in `repair`.
 #[ignore = "prints figures of docs/benchmarks.md for minutes and asserts nothing: -- --ignored --nocapture"]
 fn completion_times_of_short_transfers() {
     for protocol in PROTOCOLS {
@@ -135,7 +135,7 @@ fn completion_times_of_short_transfers() {
 }
 
 #[test]
-// It asserts nothing and takes two minutes, and CI's time is for what can fail: repair's own tests are in `repair`.
+// It has no assertion and takes two minutes. The tests of repair are in `repair`.
 #[ignore = "prints figures of docs/benchmarks.md for minutes and asserts nothing: -- --ignored --nocapture"]
 fn completion_times_over_many_seeds() {
     let (burst, name) = BURSTS[1];
@@ -150,14 +150,14 @@ fn completion_times_over_many_seeds() {
     }
 }
 
-/// Messages that leave together.
+/// Groups of messages, each sent at one time.
 struct MessageGroups {
     each: usize,
     bytes: usize,
     gap: Duration,
 }
 
-/// The share of frames in % of which not all arrived within the deadline, and bytes sent for each byte.
+/// The share in % of groups that missed the deadline with a message, and bytes sent per byte.
 fn missed(
     protocol: &str,
     is_repaired: bool,
@@ -198,7 +198,7 @@ fn missed(
 }
 
 #[test]
-// It asserts nothing and takes two minutes, and CI's time is for what can fail: repair's own tests are in `repair`.
+// It has no assertion and takes two minutes. The tests of repair are in `repair`.
 #[ignore = "prints figures of docs/benchmarks.md for minutes and asserts nothing: -- --ignored --nocapture"]
 fn deadlines_that_messages_miss() {
     let lone = MessageGroups { each: 1, bytes: 200, gap: Duration::from_millis(20) };
@@ -222,12 +222,13 @@ fn deadlines_that_messages_miss() {
     }
 }
 
-/// An application that sends little does not show that the link is not full: its losses must not take down what is known
-/// of the link, for the next transfer would be slow. Nine in ten take little longer than for a sender that holds its rate.
+/// Losses of an application-limited sender must not lower its estimate of the link, which would slow the next transfer.
+/// Nine of ten transfers take little longer than with a constant rate.
 ///
-/// Of single losses, since bursts let connections leave their default mode by chance: there the ninth of ten is 0.85 to 2
-/// times as long from a few seeds to the next. Of any eight of forty seeds it is 0.88 to 1.15 times as long here, and half
-/// of the time more than 1.5 times where rounds in which the application was the limit count as others.
+/// The losses are single, because bursts make connections leave their default mode by chance. With bursts the 90th
+/// percentile varies between 0.85 and 2 times the constant rate's, between sets of a few seeds. With single losses it
+/// is 0.88 to 1.15 times in any eight of forty seeds. If application-limited rounds counted, it would exceed 1.5 times
+/// in half of the sets.
 #[test]
 fn transfers_one_after_another_over_a_link_that_loses_stay_fast() {
     let ninth = |protocol| {

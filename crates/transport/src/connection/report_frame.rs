@@ -1,4 +1,4 @@
-//! Encoding of REPORT frames, rrtp's ACKs. Their content and time are decided in `packet_receiver`.
+//! Encoding of REPORT frames, which are `rrtp`'s ACKs. `packet_receiver` decides their content and timing.
 
 use super::nonces::Received;
 use crate::packet_receiver::PacketReceiver;
@@ -8,7 +8,7 @@ use narrows_wire::frame::Frame;
 use narrows_wire::report::{self, MAX_RUNS};
 use narrows_wire::{FrameWriter, Reason, Report, prelude};
 
-/// Writes a report, if anything came and there is room for it.
+/// Writes a report if packets arrived and the report fits. Returns whether it did.
 pub(super) fn write(
     receiver: &mut PacketReceiver<Received>,
     now: Time,
@@ -42,7 +42,7 @@ pub(super) fn write(
     true
 }
 
-/// Feedback in wire form: words, the highest byte first.
+/// Encodes feedback as big-endian words.
 pub(super) fn feedback_bytes<'b>(feedback: &Feedback, bytes: &'b mut [u8; 16]) -> &'b [u8] {
     for (chunk, word) in bytes.chunks_exact_mut(4).zip(feedback.words()) {
         chunk.copy_from_slice(&word.to_be_bytes());
@@ -50,7 +50,7 @@ pub(super) fn feedback_bytes<'b>(feedback: &Feedback, bytes: &'b mut [u8; 16]) -
     bytes.get(..4 * feedback.words().len()).unwrap_or_default()
 }
 
-/// Feedback from its wire form; bytes that make no whole word are ignored.
+/// Decodes feedback; trailing bytes that form no whole word are ignored.
 pub(super) fn feedback_of(bytes: &[u8]) -> Feedback {
     let mut words = [0; 4];
     let mut used = 0;
@@ -61,14 +61,14 @@ pub(super) fn feedback_of(bytes: &[u8]) -> Feedback {
     Feedback::from_words(words.get(..used).unwrap_or_default())
 }
 
-/// The clock by which the peer stamps its packets: microseconds, of which stamps have the last 30 bits.
+/// Extends the peer's 30-bit stamps to a clock in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PeerClock {
     newest_us: u64,
 }
 
 impl PeerClock {
-    /// The send time of a packet, from its stamp. Stamps wrap every 18 minutes.
+    /// Send time of a packet by the peer's clock, from its stamp. Stamps wrap every 18 minutes.
     #[inline]
     pub fn sent(&mut self, stamp: u32) -> Time {
         let about = if self.newest_us == 0 { u64::from(stamp) } else { self.newest_us };
@@ -82,7 +82,7 @@ impl PeerClock {
 mod tests {
     use super::*;
 
-    /// Late packets are placed right, at the beginning and where stamps pass zero.
+    /// Late packets get the right time, at the beginning and where stamps wrap.
     #[test]
     fn the_peers_clock_goes_on_where_stamps_begin_anew() {
         let mut clock = PeerClock::default();

@@ -1,11 +1,10 @@
-//! Thin return paths: reports take a small part of them, and what waits there is no reason to send less.
+//! Slow return paths: reports take a small part of their rate, and their queueing does not slow the sender.
 
 use super::pair_tests::{Net, Pair, config};
 use crate::streams::{Read, Side};
 use narrows_base::{Duration, Rate};
 
-/// What an upload of so many seconds gets, and bytes on the wire that the server sends meanwhile, its first 2 s left
-/// out: bit/s both.
+/// Goodput of an upload of `seconds`, and rate of the server's bytes on the wire, without the first 2 s. Both in bit/s.
 fn upload(pair: &mut Pair, seconds: f64) -> (f64, f64) {
     let id = pair.client.open(true).unwrap();
     let (mut came, mut buffer) = (0, vec![0; 1 << 16]);
@@ -34,12 +33,12 @@ fn reports_take_a_tenth_of_a_thin_return_path_and_the_upload_fills_its_link() {
     }
 }
 
-/// On an ordinary path nothing changes.
+/// On an ordinary path the report rate does not change.
 #[test]
 fn a_wide_return_path_carries_many_reports() {
     let mut pair = Pair::new(&config("rrtp"), Net::good(), 1);
     let (_, reports) = upload(&mut pair, 2.0);
-    // 32 in a round trip of 40 ms.
+    // 32 reports per round trip of 40 ms.
     assert!(reports > 16.0 / 0.04 * 68.0 * 8.0, "{reports}");
     assert_eq!(pair.client.sender.report_spacing(), (Duration::ZERO, false));
 }

@@ -1,4 +1,4 @@
-//! What a connection promises, over the little network of `pair_tests`.
+//! Properties of a connection, over the small network of `pair_tests`.
 
 use super::pair_tests::{Net, Pair, config};
 use super::{Closed, Connection, Event, MessageError};
@@ -32,7 +32,7 @@ fn a_clean_link_is_filled_with_large_packets_and_little_overhead() {
     assert!(goodput > 0.85, "{goodput}");
     let stats = pair.client.stats();
     assert_eq!((stats.datagram, stats.counters.lost), (1472, 0), "{stats:?}");
-    // A full packet has at most 36 bytes that are not data: little more for all of them.
+    // A full packet has at most 36 bytes that are no data; the total has little more.
     let overhead = stats.bytes_sent as f64 / bytes as f64;
     assert!(overhead < 1.0 + 36.0 / 1436.0 + 0.005, "{overhead}");
     let learned = pair.client.learned();
@@ -40,13 +40,13 @@ fn a_clean_link_is_filled_with_large_packets_and_little_overhead() {
     assert!((rate / 20e6 - 1.0).abs() < 0.1, "{rate}");
     assert!(learned.rtt.unwrap() >= Duration::from_millis(40));
     assert!(learned.rtt.unwrap() < Duration::from_millis(42), "{learned:?}");
-    // A report answers what comes in a 32nd of a round trip: two to three packets here.
+    // A report covers the arrivals of 1/32 RTT: two to three packets here.
     let reports = pair.log.iter().filter(|l| l.1 == Side::Server).count();
     assert!(reports < 7000 * 2 / 5, "{reports}");
 }
 
-/// The first packet is a full one, so that its round-trip time is the path's on a slow link too; a
-/// small packet's, transmitted sooner, never counts as a smaller one.
+/// The first packet is a full one, so that its RTT is the path's on a slow link, too. A small packet, which is
+/// transmitted sooner, never sets a smaller RTT.
 #[test]
 fn small_packets_set_no_smallest_round_trip() {
     let slow = Net { rate: Rate::from_bps(144_000), queue: 20_000, ..Net::good() };
@@ -56,12 +56,12 @@ fn small_packets_set_no_smallest_round_trip() {
     }
     let first = pair.log.iter().find(|l| l.1 == Side::Client).unwrap();
     assert_eq!(first.2, 1200);
-    // 40 ms there and back, and 68 ms to transmit 1228 bytes.
+    // Propagation takes 40 ms in both directions together, and the transmission of 1228 bytes takes 68 ms.
     let least = pair.client.stats().min_rtt.as_secs_f64();
     assert!(least > 0.1, "{least}");
 }
 
-/// What four packets that leave together are spaced at tells the path's rate: no pacer before.
+/// The spacing of four packets that leave together reveals the path's rate, so the pacer must not space them before.
 #[test]
 fn the_first_flight_leaves_together() {
     let mut pair = Pair::new(&config("rrtp"), Net::good(), 1);
@@ -71,8 +71,8 @@ fn the_first_flight_leaves_together() {
     assert_eq!(data[1].0, data[3].0, "{data:?}");
 }
 
-/// What the receiver classifies reaches the sender under the seal: without a queue every loss is the
-/// radio's.
+/// The receiver's classification reaches the sender in sealed reports. Without a queue every loss is attributed to the
+/// radio link.
 #[test]
 fn radio_losses_are_told_apart_over_the_wire() {
     let net = Net { loss: 0.02, queue: 1_000_000, ..Net::good() };
@@ -83,9 +83,9 @@ fn radio_losses_are_told_apart_over_the_wire() {
     assert!(stats.counters.lost > 30 && share > 0.5, "{share} of {}", stats.counters.lost);
 }
 
-/// What is remembered of a path is its own loss, within what so many packets can tell (four standard
-/// deviations): over fast and slow links, with room for a fifth of what the path holds and for five times
-/// that, whatever the controller makes of it. Where the queue is hardly ever short nothing is said.
+/// The loss rate stored for a path is its own, within four standard deviations of the sample. This holds over fast and
+/// slow links, with queues of 0.2 and 5 BDP, for any controller. If the queue is hardly ever short, no loss rate is
+/// stored.
 #[test]
 fn the_loss_that_is_remembered_is_the_paths() {
     let cases = [("rrtp", 0.2), ("rrtp", 5.0), ("rrtp+cubic", 5.0), ("rrtp+bbr", 2.0)];
@@ -118,7 +118,7 @@ fn the_loss_that_is_remembered_is_the_paths() {
     }
 }
 
-/// A queue that overflows is no loss of the path's.
+/// Drops by a full queue are no loss of the path itself.
 #[test]
 fn what_an_overflowing_queue_drops_is_not_remembered_as_the_paths_loss() {
     for protocol in ["rrtp+cubic", "rrtp+reno"] {
@@ -146,7 +146,7 @@ fn a_close_tells_why_once_and_both_ends_forget() {
 
 #[test]
 fn a_close_tells_everything_that_came_until_then() {
-    // Whenever it is said, also while packets wait for their report.
+    // At any time of closing, also while packets wait for their report.
     for step in 0..40 {
         let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
         pair.run_for(1.0);
@@ -215,7 +215,7 @@ fn the_connection_follows_the_client_to_a_new_address() {
         pair.transfer(Side::Server, 300_000, 10.0).unwrap();
         let there = there.parse().unwrap();
         pair.client_at = there;
-        // The client notices nothing but has something to say.
+        // The client does not notice the change, but has data to send.
         pair.transfer(Side::Client, 1000, 5.0).unwrap();
         pair.run_for(0.2);
         assert_eq!(pair.server.remote(), there);
@@ -229,7 +229,7 @@ fn an_address_that_does_not_answer_is_not_followed_nor_flooded() {
     let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
     pair.run_for(1.0);
     let here = pair.client_at;
-    // Somebody on the path sends a packet of the client on from elsewhere, and drops the client's.
+    // An attacker on the path forwards a packet of the client from another address, and drops the client's.
     let id = pair.client.open(true).unwrap();
     pair.client.write(id, &[1; 100]).unwrap();
     let mut buffer = [0; 1500];
@@ -264,7 +264,7 @@ fn messages_keep_their_bounds_expire_and_are_not_repeated() {
     pair.run_for(0.2);
     assert_eq!(pair.server.receive_message().as_deref(), Some(&[0; 1000][..]));
     assert!(pair.events.contains(&(Side::Server, Event::Message)));
-    // Into an outage: what left is gone, what waits expires, nothing comes late.
+    // During an outage sent messages are lost and waiting ones expire. No message arrives late.
     while pair.server.receive_message().is_some() {}
     let now = pair.now;
     pair.outage_until = now + Duration::from_secs(5);
@@ -275,7 +275,7 @@ fn messages_keep_their_bounds_expire_and_are_not_repeated() {
     pair.run_for(10.0);
     assert_eq!(pair.server.receive_message(), None);
     assert!(pair.client.stats().counters.expired > 100);
-    // The newest first, of many that wait.
+    // The newest of many waiting messages is sent first.
     pair.client.newest_first(true);
     let now = pair.now;
     for i in 0..100u8 {
@@ -285,9 +285,8 @@ fn messages_keep_their_bounds_expire_and_are_not_repeated() {
     assert_eq!(pair.server.receive_message().map(|m| m[0]), Some(99));
 }
 
-/// 7 times 188 bytes is what every sender of MPEG transport streams has. An idle connection, on
-/// which nothing large was ever sent, must find out that the path carries it; also where no
-/// rate is known, or a low one.
+/// Senders of MPEG transport streams use 7 × 188 bytes. An idle connection without large packets so far must find that
+/// the path carries them. This includes paths of unknown or low rate.
 #[test]
 fn a_message_that_the_path_carries_is_refused_for_a_round_trip_only() {
     for (told, mtu) in [(None, 1500), (Some(200_000), 1500), (None, 1400)] {
@@ -300,7 +299,7 @@ fn a_message_that_the_path_carries_is_refused_for_a_round_trip_only() {
         assert_eq!(pair.client.max_message_len(), 1200 - 54);
         let refused = pair.client.send_message(begun, &[7; 1316], Duration::ZERO);
         assert_eq!(refused, Err(MessageError::TooLongForPath { most: 1200 - 54 }));
-        // It is asked once; nothing else is sent.
+        // After one refusal the search runs without further data.
         while pair.client.max_message_len() < 1316 {
             pair.run_for(0.01);
             assert!(pair.now < begun + Duration::from_secs(2), "for ever, on a path of {mtu}");
@@ -314,7 +313,7 @@ fn a_message_that_the_path_carries_is_refused_for_a_round_trip_only() {
         pair.run_for(60.0);
         assert!(pair.log.len() - sent < 40, "it is asked for ever");
     }
-    // A path that does not carry it: it is said so, and the asking ends.
+    // If the path does not carry the message, the error reports that and the search ends.
     let mut pair = Pair::new(&config("rrtp"), Net { mtu: 1300, ..Net::good() }, 1);
     pair.run_for(2.0);
     for _ in 0..3000 {
@@ -395,8 +394,8 @@ fn a_slow_link_sees_single_packets_and_a_fast_one_is_served_in_batches() {
     assert!(batch(1_000_000_000) >= 20);
 }
 
-/// The pacer's wait was once set when a packet left and kept: TEAR, which begins with a packet a second,
-/// sat out that second although the first report had raised its rate twenty times.
+/// Earlier, the pacer computed a packet's delay when the one before left. TEAR, which begins with a packet per second,
+/// waited out that second although the first report had raised its rate twenty times.
 #[test]
 fn a_rate_that_rises_counts_at_once() {
     let mut pair = Pair::new(&config("tear-reliable"), Net::good(), 1);
@@ -439,7 +438,7 @@ fn streams_tell_what_happened() {
     assert!(pair.saw(Side::Client, StreamEvent::Arrived(2)));
 }
 
-/// Windows without a rate are spread, whatever a report sets free.
+/// Windows without a rate are paced, however many packets a report acknowledges.
 #[test]
 fn a_window_leaves_no_bursts_on_a_slow_link() {
     for protocol in ["rrtp+cubic", "rrtp+stpd"] {
@@ -454,7 +453,7 @@ fn a_window_leaves_no_bursts_on_a_slow_link() {
     }
 }
 
-/// Ten thousand idle connections are to be cheap.
+/// Ten thousand idle connections need little memory.
 #[test]
 fn a_connection_is_small() {
     let size = std::mem::size_of::<Connection>();

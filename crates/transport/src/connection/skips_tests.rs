@@ -1,4 +1,4 @@
-//! Packet numbers that are left out on purpose are no losses, to nobody.
+//! Packet numbers skipped on purpose count as losses at neither end.
 
 use super::pair_tests::{Net, Pair, config};
 use crate::loss_classifier::{ArrivalWithGap, LossClassifier, LossTracker};
@@ -8,7 +8,7 @@ use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{Arrival, Feedback, ReceiverSide};
 use std::sync::{Arc, Mutex};
 
-/// Every controller over a connection.
+/// Every controller that a connection can use.
 fn protocols() -> impl Iterator<Item = String> {
     let names = STREAMS.iter().map(|e| e.name.to_string());
     let fixed = |n| if n == "rrtp+fixed" { "rrtp+fixed(rate=15Mbit/s)".into() } else { n };
@@ -16,18 +16,18 @@ fn protocols() -> impl Iterator<Item = String> {
     own.into_iter().chain(names.map(fixed))
 }
 
-/// A link that loses nothing, whatever a controller does.
+/// A link without losses at any sending rate.
 fn clean(swapped: f64) -> Net {
     Net { queue: u64::MAX, swapped, ..Net::good() }
 }
 
-/// No queue, which would make packets late by time.
+/// No queue, so that the time threshold of loss detection is not reached.
 fn reordering() -> Net {
     let rate = Rate::from_bps(1_000_000_000);
     Net { rate, delay: Duration::from_millis(50), ..clean(0.2) }
 }
 
-/// Both ends leave out every fourth number or so.
+/// Both ends skip about every fourth number.
 fn pair(protocol: &str, net: Net, seed: u64) -> Pair {
     let mut pair = Pair::new(&config(protocol), net, seed);
     for side in [Side::Client, Side::Server] {
@@ -36,7 +36,7 @@ fn pair(protocol: &str, net: Net, seed: u64) -> Pair {
     pair
 }
 
-/// What the receiver side at the server says, and the highest of each.
+/// Records the highest value of each variable of the server's receiver side.
 fn note(pair: &Pair, most: &mut std::collections::BTreeMap<&'static str, f64>) {
     let Some(side) = pair.server.receiver.receiver_side() else { return };
     side.watch(&mut |name, x| {
@@ -45,7 +45,7 @@ fn note(pair: &Pair, most: &mut std::collections::BTreeMap<&'static str, f64>) {
     });
 }
 
-/// The loss event rate that TFRC's receiver side saw at most.
+/// The highest loss event rate of TFRC's receiver side.
 fn loss_events(protocol: &str, most: &std::collections::BTreeMap<&'static str, f64>) -> f64 {
     if protocol.ends_with("tfrc") { most["receiver_loss_event_rate"] } else { 0.0 }
 }
@@ -71,7 +71,7 @@ fn a_clean_path_has_no_losses_under_any_controller() {
                 }
                 while p.server.accept().is_some() {}
                 note(p, &mut most);
-                // Nothing is ever missing, to the receiver that reports and judges.
+                // The reporting receiver never counts a number as missing.
                 assert_eq!(p.server.receiver.missing(32), 0, "{protocol}");
                 loop {
                     match p.server.read(id, &mut buffer) {
@@ -88,7 +88,7 @@ fn a_clean_path_has_no_losses_under_any_controller() {
             assert_eq!((stats.counters.lost, stats.counters.episodes), (0, 0), "{protocol}");
             assert_eq!(stats.radio_losses, 0, "{protocol}");
         }
-        // They were left out, and are not counted as sent.
+        // Skipped numbers are not counted as sent.
         let stats = pair.client.stats();
         let numbers = pair.client.sender.next_number();
         assert!(numbers > stats.counters.sent * 5 / 4, "{protocol}: {numbers}, {stats:?}");
@@ -100,8 +100,8 @@ fn a_clean_path_has_no_losses_under_any_controller() {
     }
 }
 
-/// Packets that change places by at most two are within the margin, however many numbers between them
-/// were left out.
+/// Packets reordered by at most two places are within the reordering threshold, for any number of skipped numbers
+/// between them.
 #[test]
 fn reordering_within_the_margin_is_no_loss_under_any_controller() {
     for protocol in protocols() {
@@ -117,7 +117,7 @@ fn reordering_within_the_margin_is_no_loss_under_any_controller() {
     }
 }
 
-/// The search for the path's MTU loses packets on purpose. None is a loss to the receiver side.
+/// The MTU search loses probes on purpose, which the receiver side does not count as losses.
 #[test]
 fn probes_that_get_lost_are_no_losses_to_a_receiver_half() {
     for protocol in ["rrtp+tfrc", "tear-reliable"] {
@@ -136,7 +136,7 @@ fn probes_that_get_lost_are_no_losses_to_a_receiver_half() {
     }
 }
 
-/// Nor are they a hole to it, or to a rule.
+/// Lost MTU probes are no gaps for the receiver side and the loss classifier.
 #[test]
 fn probes_that_get_lost_are_no_holes() {
     let Told { numbers, missing } = told(Net { mtu: 1300, ..clean(0.0) }, 1);
@@ -144,8 +144,7 @@ fn probes_that_get_lost_are_no_holes() {
     assert_eq!(missing, 0);
 }
 
-/// Reports that leave alone do not count for the other end's controller: if one is lost, its data has not met
-/// congestion.
+/// ACK-only packets do not count for the other end's controller: the loss of one is no congestion signal for its data.
 #[test]
 fn a_report_that_gets_lost_is_no_loss_to_the_receiver() {
     let mut pair = Pair::new(&config("rrtp+cubic"), clean(0.0), 1);
@@ -153,7 +152,7 @@ fn a_report_that_gets_lost_is_no_loss_to_the_receiver() {
     let tracker = LossTracker::new(Box::new(spy.clone()));
     pair.server.receiver.replace_receiver_side(Some(Box::new(spy.clone())), Some(tracker), 0);
     pair.transfer(Side::Server, 100_000, 60.0).unwrap();
-    // The client sends nothing but reports now, and none arrives.
+    // The client now sends only reports, and all are lost.
     pair.drop_short = Some((Side::Client, 100));
     let id = pair.server.open(true).unwrap();
     pair.server.write(id, &[1; 50_000]).unwrap();
@@ -165,7 +164,7 @@ fn a_report_that_gets_lost_is_no_loss_to_the_receiver() {
     assert_eq!(missing, 0);
 }
 
-/// What a receiver side and a rule were told.
+/// Arrivals and missing numbers seen by a receiver side and a loss classifier.
 #[derive(Default)]
 struct Told {
     numbers: Vec<u64>,
@@ -192,7 +191,7 @@ impl LossClassifier for Spy {
     }
 }
 
-/// What the server's receiver side and rule are told while either end sends.
+/// Arrivals seen by the server's receiver side and loss classifier while either end sends.
 fn told(net: Net, seed: u64) -> Told {
     let mut pair = pair("rrtp+cubic", net, seed);
     let spy = Spy::default();
@@ -216,19 +215,19 @@ fn a_receiver_half_sees_no_holes_that_last_where_packets_change_places() {
     for seed in 0..20 {
         let mut numbers = told(reordering(), seed).numbers;
         assert!(!numbers.is_sorted());
-        // Each number comes within three arrivals of its place.
+        // Each number arrives within three places of its order.
         for (place, number) in numbers.iter().enumerate() {
             assert!(number.abs_diff(place as u64) <= 3, "seed {seed}: {number} at {place}");
         }
-        // None is left out; of packets behind a report that overtook them some come as no news.
+        // No number is absent; a packet that a report overtook may appear twice.
         numbers.sort_unstable();
         numbers.dedup();
         assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "seed {seed}");
     }
 }
 
-/// Where the packet is lost that would have said so, the number is missing beside it: one loss event, which
-/// was one without it. The sender's own counts are right.
+/// If the packet with SKIPPED is lost, the skipped number appears as missing beside it. That is still one loss event.
+/// The sender's own counts are right.
 #[test]
 fn losses_are_counted_as_they_are_by_the_sender() {
     let net = Net { loss: 0.05, ..clean(0.0) };
@@ -239,7 +238,7 @@ fn losses_are_counted_as_they_are_by_the_sender() {
     assert!((0.04..0.06).contains(&share), "{share}: {stats:?}");
 }
 
-/// In bytes they cost less than a thousandth, both directions together.
+/// Skipped numbers cost less than a thousandth of the bytes of both directions.
 #[test]
 fn the_cost_in_bytes_is_below_a_thousandth() {
     let bytes = |often: Option<f64>| {

@@ -1,22 +1,22 @@
-//! The timers of a connection.
+//! Timers of a connection.
 
 use super::{Closed, Connection};
 use crate::packet_sender::PayloadSource;
 use crate::rtt::RtoConfig;
 use narrows_base::{Duration, Time};
 
-/// Who has data to send, and hears nothing since the pacer lets nothing leave, asks the peer for a sign of
-/// life after this part of the idle timeout. If that gets lost, probe timeouts follow.
+/// If data wait for the pacer and no packet arrives, the sender requests a reply after this part of the idle timeout.
+/// If that packet is lost, PTO follows.
 const ASKS_AFTER: f64 = 0.25;
-/// Before the first acknowledgement probe timeouts double to this part of the idle timeout at most: after an outage
-/// that ends in time several probes are left, of which a bad link may lose some.
+/// Before the first acknowledgement, timeouts double up to this part of the idle timeout. After an outage that ends in
+/// time, several probes remain, of which a bad link may lose some.
 const LONGEST_TIMEOUT: f64 = 0.125;
-/// … and may double to so much, however short that is.
+/// Lower limit on that longest timeout, for short idle timeouts.
 const MIN_LONGEST_TIMEOUT: Duration = Duration::from_secs(2);
-/// After so much silence memory is given back that was kept for the next packets and streams.
+/// After this time without packets, memory kept for later packets and streams is released.
 const KEEPS_MEMORY: Duration = Duration::from_millis(250);
 
-/// Timeouts of a connection with this idle timeout.
+/// Limits the timeout's back-off for a connection with this idle timeout.
 pub(super) fn backing_off(rto: RtoConfig, idle_timeout: Duration) -> RtoConfig {
     let longest = match idle_timeout {
         Duration::ZERO => rto.max,
@@ -26,8 +26,7 @@ pub(super) fn backing_off(rto: RtoConfig, idle_timeout: Duration) -> RtoConfig {
 }
 
 impl Connection {
-    /// When to call [`on_timeout`](Connection::on_timeout). To be read again after every other
-    /// call.
+    /// When to call [`on_timeout`](Connection::on_timeout). The value is valid until the next call of any other method.
     pub fn next_timeout(&self) -> Time {
         if !self.is_open() {
             return self.next_close_timeout();
@@ -43,17 +42,17 @@ impl Connection {
             .min(self.release_due())
     }
 
-    /// The controller's ticks are no denser. TFRC's (RFC 5348 section 4.4) come every four round trips
-    /// for ever, which on a path of microseconds would keep a processor busy with a connection that
-    /// does nothing: they become rarer as the silence grows, from 32 round trips on.
+    /// Shortest interval between the controller's ticks. TFRC's ticks (RFC 5348 section 4.4) come every four round
+    /// trips, without end. On a path of microseconds they would keep a processor busy with an idle connection. So from
+    /// 32 round trips of idle time on, ticks become rarer.
     fn tick_pause(&self) -> Duration {
         let silence = self.last_due.since(self.last_received.max(self.last_sent));
         silence.mul_f64(0.125).max(Duration::from_nanos(1))
     }
 
-    /// When memory is given back that is not in use.
+    /// When unused memory is released.
     fn release_due(&self) -> Time {
-        // Streams may end without a packet, when their end is read.
+        // Reading the end of a stream can free it without a packet.
         if self.keeps_memory || self.sender.payload_source().streams.has_spare() {
             self.last_received.max(self.last_sent) + KEEPS_MEMORY
         } else {
@@ -80,24 +79,23 @@ impl Connection {
         };
         idle.min(self.unconfirmed_until())
     }
-    /// When the peer is asked for a sign of life: after the keep-alive pause, and where the pacer holds data
-    /// back in time before the idle timeout. A controller's rate may be a packet in a minute (RFC 5348's
-    /// lowest is one in 64 s), and while nothing is in flight no probe timeout runs: two live ends with data
-    /// to send would time out.
+    /// When to request a reply from the peer: after the keep-alive interval, or earlier if the pacer holds data back. A
+    /// controller's rate may be a packet per minute (RFC 5348's lowest is one in 64 s). While no packet is in flight,
+    /// no PTO runs, and two live ends with data to send would time out.
     fn keep_alive_due(&self) -> Time {
         let held = self.is_data_held.then(|| self.idle_timeout.mul_f64(ASKS_AFTER));
         let wanted = (self.keep_alive != Duration::ZERO).then_some(self.keep_alive);
         let pause = held.into_iter().chain(wanted).filter(|p| *p != Duration::ZERO).min();
         pause.map_or(Time::NEVER, |pause| self.last_received.max(self.last_asked) + pause)
     }
-    /// Asks for one: by data, if there is any, else by PING if that was wanted. It leaves whatever the window
-    /// and the pacer say; once a pause is no load.
+    /// Requests a reply: with waiting data if there are any, otherwise with a PING if keep-alive is on. The packet
+    /// ignores window and pacer; one per interval is no load.
     fn keep_alive(&mut self, now: Time) {
         let is_wanted = self.keep_alive != Duration::ZERO
             && now >= self.last_received.max(self.last_asked) + self.keep_alive;
         self.last_asked = now;
         if self.sender.backoffs() > 0 {
-            return; // Probes ask already.
+            return; // Probes already request a reply.
         }
         let payload_source = self.sender.payload_source_mut();
         payload_source.ping |= is_wanted;
@@ -106,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// The time given by [`next_timeout`](Connection::next_timeout) has come.
+    /// Handles the time given by [`next_timeout`](Connection::next_timeout).
     pub fn on_timeout(&mut self, now: Time) {
         self.last_due = now;
         if !self.is_open() {
@@ -122,7 +120,7 @@ impl Connection {
             self.keep_alive(now);
         }
         if self.sender.on_timeout(now) {
-            // Nothing is heard: something must leave, and perhaps packets are too large.
+            // PTO expired: a probe must be sent. The datagram size may be too large.
             if self.is_before_first_ack(0, self.datagram()) {
                 self.sender.shorten_probe();
             }

@@ -1,5 +1,5 @@
-//! The address token, which a server gives in its first packet, and again in another if that one is lost; and a new one
-//! when the client's address has changed.
+//! Address tokens. A server sends one in its first packet, again if that is lost, and a new one when the client's
+//! address has changed.
 
 use super::Connection;
 use super::outgoing_token::OutgoingToken;
@@ -9,7 +9,7 @@ use narrows_wire::frame::TOKEN;
 use narrows_wire::{Frame, FrameWriter, Token};
 
 impl Connection {
-    /// Writes it, if it is to leave.
+    /// Writes the token, if it is due.
     #[inline]
     pub(super) fn give_token(&mut self, writer: &mut FrameWriter<'_>, frames: &mut SentFrames) {
         let payload_source = self.sender.payload_source_mut();
@@ -21,14 +21,14 @@ impl Connection {
         }
     }
 
-    /// One came; the newest counts. A server has no use for one.
+    /// Stores a received token in place of an older one. A server ignores it.
     pub(super) fn on_token(&mut self, body: &[u8]) {
         if let (Side::Client, Ok(token)) = (self.agreement.side, body.try_into()) {
             self.token = Some(Box::new(Token(token)));
         }
     }
 
-    /// A token for the client's present address, in place of the last.
+    /// Sends a token for the client's present address, in place of the last.
     pub fn give_another_token(&mut self, token: Token) {
         if self.is_open() {
             let token = Box::new(OutgoingToken::new(token, false));
@@ -36,7 +36,7 @@ impl Connection {
         }
     }
 
-    /// What the server gave for the next handshake, once.
+    /// The server's token for the next handshake; `None` once taken.
     pub fn take_token(&mut self) -> Option<Token> {
         self.token.take().map(|token| *token)
     }

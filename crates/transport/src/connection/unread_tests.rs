@@ -1,11 +1,10 @@
-//! What a peer sends and the application never takes, and reports that name many pieces: memory and work are
-//! bounded by what the connection permits.
+//! Data that the application never reads, and reports with many ranges. The connection's limits bound memory and work.
 
 use super::pair_tests::{Net, Pair, config};
 use crate::streams::Side;
 use narrows_base::Duration;
 
-/// Messages that nobody reads: the newest of them are kept, and nothing grows with how many come.
+/// Unread messages: the newest are kept, and memory does not grow with their number.
 #[test]
 fn messages_that_nobody_reads_hold_what_was_agreed_and_no_more() {
     let ours = config("rrtp");
@@ -27,12 +26,12 @@ fn messages_that_nobody_reads_hold_what_was_agreed_and_no_more() {
     }
     assert!(sent > 5000, "{sent} messages: nothing was tried");
     let (early, late) = (memory[20..60].iter().max(), memory[60..].iter().max());
-    // 16 messages of 1,000 bytes, and the books of packets.
+    // 16 messages of 1,000 bytes, and the records of packets.
     assert!(*late.unwrap() <= early.unwrap() + 2000, "{memory:?}");
     assert!(*late.unwrap() < 200_000, "{} bytes", late.unwrap());
     let read = std::iter::from_fn(|| pair.server.receive_message()).count();
     assert_eq!(read, 16);
-    // It goes on with those that come now.
+    // Later messages still arrive.
     let now = pair.now;
     pair.client.send_message(now, b"new", Duration::ZERO).unwrap();
     pair.run_for(1.0);
@@ -40,8 +39,8 @@ fn messages_that_nobody_reads_hold_what_was_agreed_and_no_more() {
     assert!(pair.closed(Side::Server).is_none());
 }
 
-/// Every other packet is missing, so every report names as many pieces as one can: what the sender looks at
-/// grows with the packets that it sent and the reports that came, not with their product.
+/// If every other packet is missing, every report names as many ranges as possible. The sender's work grows with the
+/// number of packets plus the number of reports, not with their product.
 #[test]
 fn reports_of_many_pieces_cost_work_in_proportion_to_packets() {
     let ours = config("rrtp");

@@ -2,16 +2,16 @@
 
 use crate::ranges::Ranges;
 
-/// Ranges held at most; a packet that would open one more is refused as if it had been lost, so
-/// that memory is bounded whatever a peer sends.
+/// Limit on ranges. A packet that would begin another one is refused as if it had been lost, so that memory is bounded
+/// whatever a peer sends.
 const MAX_RANGES: usize = 1 << 14;
 
-/// Bytes of a stream as they came.
+/// Received bytes of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
-    /// Everything below has come.
+    /// All bytes below have arrived.
     next: u64,
-    /// What came above it.
+    /// Bytes received above it.
     held: Ranges,
     held_bytes: u64,
 }
@@ -59,7 +59,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Whatever comes in whatever order and however often: in order and distinct are right.
+        /// In any order and with duplicates, the counts of in-order and distinct bytes are right.
         #[test]
         fn bytes_are_counted_once(sent_frames in prop::collection::vec((0u64..60, 0u32..12), 1..60)) {
             let (mut a, mut set) = (Assembly::default(), BTreeSet::new());

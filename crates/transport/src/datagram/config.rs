@@ -10,12 +10,12 @@ use narrows_congestion::{Halve, PathHints};
 /// The receiver's ACK policy.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FeedbackConfig {
-    /// The most packets that one report acknowledges while packets arrive in order; 0 if only the controller's receiver
-    /// side requests reports, as in papers about media.
+    /// Limit on the packets that one report acknowledges while packets arrive in order; 0 if only the controller's
+    /// receiver side requests reports, as in papers about media.
     pub ack_every: u32,
     /// The longest time that a packet waits for its report (RFC 9000 max_ack_delay).
     pub max_ack_delay: Duration,
-    /// The loss classifier at the receiver.
+    /// The receiver's loss classifier.
     pub classifier: ClassifierConfig,
 }
 
@@ -36,55 +36,55 @@ pub struct DatagramConfig {
     pub packet_bytes: u32,
     /// Header bytes inside a data packet that are not application data.
     pub header_bytes: u32,
-    /// Bytes of a report.
+    /// Bytes of a report on the wire.
     pub report_bytes: u32,
-    /// How far a paced sender that was late may catch up at once. The credit is bounded: lateness
-    /// costs no rate, and idle time permits no burst (RFC 5348 section 4.6).
+    /// How much lateness a paced sender may make up for at once. The credit is bounded: lateness costs no rate, and
+    /// idle time permits no burst (RFC 5348 section 4.6).
     pub credit: Duration,
     /// Whether a window without a rate is paced (RFC 9002 section 7.7), as over sockets; otherwise
     /// acknowledgements alone clock packets out, as in papers about media.
     pub window_pacing: bool,
     /// Whether data packets are ECN-capable.
     pub ecn: bool,
-    /// Whether repair packets follow the tail of what is sent on paths that lose much, and lost packets are rebuilt from
-    /// the peer's, if the peer does so, too. Over sockets only.
+    /// Whether to send repair packets on paths with much loss, and to rebuild lost packets from the peer's, if the peer
+    /// supports this. Over sockets only.
     pub repair: bool,
     /// A reliable stream if true; otherwise media, which are not retransmitted.
     pub reliable: bool,
-    /// Who has a stream's lost bytes sent again.
+    /// Whether the sender or the receiver decides on a stream's retransmissions.
     pub recovery: StreamRecovery,
-    /// Media packets that waited longer than this are dropped; zero for never.
+    /// Media packets that have waited longer are dropped; zero for never.
     pub expiry: Duration,
     /// The receiver's ACK policy, in addition to requests of the controller's receiver side.
     pub feedback: FeedbackConfig,
-    /// The handshake that precedes the data.
+    /// The handshake before the data.
     pub handshake: Opening,
-    /// What is known of the path.
+    /// Hints about the path.
     pub hints: PathHints,
     /// Initial window in packets.
     pub initial_window: f64,
     /// Initial slow-start threshold in packets.
     pub initial_ssthresh: f64,
-    /// What is halved at a loss.
+    /// The quantity that a loss halves.
     pub halve: Halve,
-    /// The probe timeout before the first round-trip time.
+    /// The PTO before the first RTT sample.
     pub rto: RtoConfig,
 }
 
-/// Who has a stream's lost bytes sent again.
+/// The side that decides on a stream's retransmissions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum StreamRecovery {
-    /// The sender, by what reports say and by its timer (RFC 9002).
+    /// The sender, by reports and its timer (RFC 9002).
     #[default]
     Rfc9002,
-    /// The receiver, by NACKs with a timer each (S3 section 3.5). In simulation only.
+    /// The receiver, by NACKs with a timer each (section 3.5 of the RRTP thesis). In simulation only.
     Nack,
 }
 
-/// What has to happen before a stream's first byte leaves.
+/// The exchange before a stream's first byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Opening {
-    /// Nothing, as in the papers.
+    /// No handshake, as in the papers.
     None,
     /// The whole handshake: two round trips.
     Cookie,
@@ -95,11 +95,11 @@ pub enum Opening {
 impl DatagramConfig {
     /// A preset with 1000-byte packets.
     pub fn preset(preset: Preset) -> DatagramConfig {
-        // A window begins as TCP's.
+        // Windows begin as TCP's.
         let tcp = TcpConfig::preset(if preset == Preset::Ns2 { preset } else { Preset::Rfc });
         let rfc = DatagramConfig {
             packet_bytes: 1000,
-            // IPv4 and UDP, and the 36 bytes that header and seal may cost together on the wire.
+            // IPv4 and UDP, and up to 36 bytes of packet header and encryption.
             header_bytes: 64,
             report_bytes: 64,
             credit: Duration::from_millis(1),

@@ -5,7 +5,7 @@ use crate::simulated::FramePart;
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 
-/// Parts of one layer that wait at most: beyond, the oldest is dropped, so that memory is bounded.
+/// Limit on waiting parts of one layer: beyond it the oldest is dropped, so that memory is bounded.
 const MAX_WAITING: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +19,14 @@ struct Part {
 #[derive(Debug, Default)]
 pub(crate) struct FrameQueue {
     layers: [VecDeque<Part>; MAX_LAYERS],
-    /// The first part of the layer was begun: it does not expire.
+    /// Whether the first part of the layer was partly sent, so that it does not expire.
     begun: [bool; MAX_LAYERS],
     bytes: u64,
     pub expired: u64,
 }
 
 impl FrameQueue {
-    /// `expiry` is the flow's own limit of the time that a write waits; zero for none.
+    /// `expiry` is the flow's limit on a write's waiting time; zero for no limit.
     pub fn push(&mut self, now: Time, part: &FramePart, expiry: Duration) {
         if part.bytes == 0 {
             return;
@@ -53,7 +53,7 @@ impl FrameQueue {
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
-    /// Takes the next packet's bytes, at most `most`, and the tag of the part that they belong to.
+    /// Takes at most `most` bytes for the next packet; returns the part's tag and the number of bytes.
     pub fn take(&mut self, now: Time, most: u32) -> Option<(u64, u32)> {
         for layer in 0..MAX_LAYERS {
             let begun = usize::from(self.begun[layer]);

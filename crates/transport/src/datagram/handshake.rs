@@ -1,7 +1,6 @@
-//! The handshake of a simulated connection: SYN, SYN-ECHO, START, START-ECHO, FINISH, in the order and with the
-//! repetitions of real ones (`crate::handshake`), and with their bytes on the wire. So a simulated transfer pays two
-//! round trips before its first byte, or one where it begins with START as with an address token, and has a first sample
-//! of them.
+//! The handshake of a simulated connection: SYN, SYN-ECHO, START, START-ECHO, FINISH, with the order, the repetitions
+//! and the sizes of real ones (`crate::handshake`). So a simulated transfer takes two round trips before its first
+//! byte, or one if it begins with START as with an address token. The handshake is also the first RTT sample.
 //!
 //! This server accepts no data before FINISH. A real one keeps a few packets that overtake it.
 
@@ -12,12 +11,12 @@ use narrows_congestion::PathHints;
 
 /// IP and UDP headers.
 const HEADERS: u16 = 28;
-/// UDP payload of SYN, START and FINISH, as long as an endpoint's.
+/// UDP payload of SYN, START and FINISH, as of a real endpoint.
 pub(crate) const CLIENT: [u16; 3] = [64, 90, 140];
 /// UDP payload of SYN-ECHO and START-ECHO.
 pub(crate) const SERVER: [u16; 2] = [57, 200];
 
-/// Which packet is sent until it is answered.
+/// The packet that is sent until it is answered.
 #[derive(Debug)]
 enum Stage {
     Exchange(ClientExchange),
@@ -26,13 +25,13 @@ enum Stage {
     Done,
 }
 
-/// The client's side.
+/// State of the client's handshake.
 #[derive(Debug)]
 pub(super) struct Handshake {
     hints: PathHints,
     opening: Opening,
     stage: Stage,
-    /// Packets sent so far: they draw their losses by their number, before data.
+    /// Packets sent so far; they and the data after them are numbered together for random losses.
     sent: u64,
 }
 
@@ -46,7 +45,7 @@ fn exchange(now: Time, opening: Opening, hints: &PathHints) -> Stage {
 }
 
 impl Handshake {
-    /// With these path hints; none where a stream is opened without one.
+    /// `None` for [`Opening::None`].
     pub fn new(opening: Opening, hints: &PathHints) -> Option<Handshake> {
         let stage = exchange(Time::ZERO, opening, hints);
         let handshake = Handshake { hints: *hints, opening, stage, sent: 0 };
@@ -56,7 +55,7 @@ impl Handshake {
     pub fn open(&mut self, now: Time) {
         self.stage = exchange(now, self.opening, &self.hints);
     }
-    /// Whether data may be sent, which is so after FINISH.
+    /// Whether data may be sent, that is, after FINISH.
     pub fn is_open(&self) -> bool {
         match &self.stage {
             Stage::Exchange(_) => false,
@@ -77,7 +76,7 @@ impl Handshake {
             Stage::Done => Time::NEVER,
         }
     }
-    /// The packet that is due: its position in the handshake and its size.
+    /// The packet that is due: its stage and its size.
     pub fn next_packet(&mut self, now: Time) -> Option<(u64, u16)> {
         let (place, bytes) = match &mut self.stage {
             Stage::Exchange(exchange) => {
@@ -99,8 +98,7 @@ impl Handshake {
         self.sent += 1;
         Some((place, bytes + HEADERS))
     }
-    /// An answer of the server arrived. Returns what the handshake measured of the path once the
-    /// keys are known.
+    /// An answer of the server arrived. Returns the handshake's measurements of the path once the keys are established.
     pub fn on_answer(&mut self, now: Time, packet: &Packet) -> Option<PathSample> {
         let Stage::Exchange(exchange) = &mut self.stage else { return None };
         if packet.seq == 0 {
@@ -117,7 +115,7 @@ impl Handshake {
         self.stage = Stage::Finish(sample.finish);
         Some(sample)
     }
-    /// A packet of data left.
+    /// A data packet was sent.
     pub fn on_data(&mut self) {
         if let Stage::Finish(repeat) = &mut self.stage {
             repeat.on_data(1);
@@ -131,12 +129,12 @@ impl Handshake {
     }
 }
 
-/// The server's answer to a packet of a handshake, as stage and size; none to FINISH.
+/// The server's answer to a handshake packet, as stage and size; `None` for FINISH.
 pub(super) fn answer(packet: &Packet) -> Option<u16> {
     SERVER.get(usize::try_from(packet.seq).ok()?).map(|bytes| bytes + HEADERS)
 }
 
-/// Whether this is FINISH.
+/// Whether `packet` is FINISH.
 pub(super) fn is_finish(packet: &Packet) -> bool {
     packet.seq == 2
 }

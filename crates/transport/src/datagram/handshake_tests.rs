@@ -19,13 +19,12 @@ fn echo(stage: u64) -> Packet {
     }
 }
 
-/// A path of which the rate is known, and no more.
+/// A path with a hinted rate and no other hints.
 fn told() -> PathHints {
     PathHints { rate: Some(narrows_base::Rate::from_bps(1_000_000)), ..PathHints::default() }
 }
 
-/// Where the rate is not known, three larger SYNs ask for it, and one of them serves if the first is
-/// lost.
+/// If the rate is unknown, three larger SYNs measure it; the second of them suffices if the first is lost.
 #[test]
 fn larger_syns_ask_for_the_rate() {
     let mut o = Handshake::new(Opening::Cookie, &PathHints::default()).unwrap();
@@ -56,7 +55,7 @@ fn larger_syns_ask_for_the_rate() {
     assert!(o.on_answer(at(90), &echo(1)).unwrap().dispersion.is_none());
 }
 
-/// Two round trips, then data behind FINISH; the path's time is known by then.
+/// Two round trips, then data behind FINISH; the RTT is known by then.
 #[test]
 fn an_opening_takes_two_round_trips() {
     let mut o = Handshake::new(Opening::Cookie, &told()).unwrap();
@@ -73,7 +72,7 @@ fn an_opening_takes_two_round_trips() {
     assert!(o.due().is_never());
 }
 
-/// A START that nobody answers is begun again with SYN after three seconds, as over sockets.
+/// If START is not answered within three seconds, the handshake restarts with SYN, as over sockets.
 #[test]
 fn a_start_in_vain_begins_again() {
     let mut o = Handshake::new(Opening::Cookie, &told()).unwrap();
@@ -93,7 +92,7 @@ fn a_start_in_vain_begins_again() {
     assert!(o.on_answer(at(5000), &echo(1)).is_none(), "of a START that was given up");
 }
 
-/// What is not answered is sent again, and an answer to either says nothing of the time.
+/// A SYN without an answer is repeated, and then no answer to it gives an RTT sample.
 #[test]
 fn a_lost_syn_costs_300_ms_and_the_sample() {
     let mut o = Handshake::new(Opening::Cookie, &told()).unwrap();
@@ -103,14 +102,14 @@ fn a_lost_syn_costs_300_ms_and_the_sample() {
     o.next_packet(at(300)).unwrap();
     assert!(o.on_answer(at(340), &echo(0)).is_none());
     o.next_packet(at(340)).unwrap();
-    // An answer to SYN again, and then START's.
+    // Another answer to SYN, and then START's.
     assert!(o.on_answer(at(350), &echo(0)).is_none());
     let sample = o.on_answer(at(380), &echo(1)).unwrap();
     assert_eq!(sample.rtt, Some(Duration::from_millis(40)));
     assert_eq!(o.sent(), 3);
 }
 
-/// With an address token START leaves at once; one in vain begins again with SYN.
+/// With an address token START leaves at once; if it is not answered, the handshake restarts with SYN.
 #[test]
 fn with_a_token_an_opening_takes_one_round_trip() {
     let mut o = Handshake::new(Opening::Token, &PathHints::default()).unwrap();

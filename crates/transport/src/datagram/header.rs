@@ -10,10 +10,10 @@ use narrows_congestion::Feedback;
 
 /// Words of a report, for feedback and runs.
 const MAX_WORDS: usize = 6;
-/// Most that one word says to have arrived, and to be missing.
+/// Most arrived and most missing packets in one word.
 const MAX_ARRIVED: u64 = (1 << 16) - 1;
 const MAX_MISSING: u64 = (1 << 15) - 1;
-/// Set where the radio link lost the missing ones.
+/// Set if the missing packets were lost by the radio link.
 const RADIO: u32 = 1 << 31;
 
 /// The ACK vector of one report: its runs, as words.
@@ -44,7 +44,7 @@ impl AckVector {
         vector
     }
 
-    /// The runs, from the highest number downwards.
+    /// Its runs, from the highest number downwards.
     #[inline]
     pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
         self.words[..usize::from(self.used)].iter().map(|word| Run {
@@ -56,10 +56,10 @@ impl AckVector {
 }
 
 const WORDS: u32 = 29;
-/// Mark counts are modulo this.
+/// Modulus of the count of CE marks.
 pub const MARKS: u32 = 1 << WORDS;
 
-/// Bits of the number that a report ends at.
+/// Bits of a report's end number.
 const END_BITS: u32 = 40;
 
 /// Writes the highest reported number plus one, and the one-way time of the echoed packet.
@@ -96,12 +96,12 @@ pub fn write_report(packet: &mut Packet, vector: &AckVector, feedback: &Feedback
     packet.number = ((words.len() as u32) << WORDS) | (marks % MARKS);
 }
 
-/// Flag of what a receiver sends: it asks for bytes, and acknowledges nothing. Data of TCP alone have CWR.
+/// Flag of a receiver's packet that is a NACK and no report. In data, only TCP uses CWR.
 pub const NACK: u8 = Packet::CWR;
 /// Ranges of bytes in one NACK.
 pub const NACK_RANGES: usize = 3;
 
-/// Writes ranges of missing bytes `[from, to)` in rising order. Those that lie 4 GiB or further above the first do not fit.
+/// Writes ranges of missing bytes `[from, to)` in ascending order. Those 4 GiB or further above the first do not fit.
 pub fn write_nack(packet: &mut Packet, ranges: &[(u64, u64)]) {
     packet.seq = ranges.first().map_or(0, |r| r.0);
     let near = |n: u64| u32::try_from(n.saturating_sub(packet.seq)).unwrap_or(u32::MAX);
@@ -118,7 +118,7 @@ pub fn read_nack(packet: &Packet) -> impl Iterator<Item = (u64, u64)> {
     packet.sack.into_iter().filter(|r| r.0 < r.1).map(move |(from, to)| (far(from), far(to)))
 }
 
-/// Reads what [`write_report`] wrote; invalid data are read as something harmless.
+/// Reads the output of [`write_report`]; invalid data are read as harmless values.
 pub fn read_report(packet: &Packet) -> (AckVector, Feedback, u32) {
     let [a, b, c] = packet.sack;
     let body = [a.0, a.1, b.0, b.1, c.0, c.1];
@@ -142,11 +142,11 @@ pub struct Data {
     pub offset: u64,
     /// Feedback of the sender side.
     pub feedback: Feedback,
-    /// Requested spacing of reports; zero for no request.
+    /// Requested spacing of reports; zero without a request.
     pub spacing: Duration,
 }
 
-/// Offsets have so many bits beyond 32; above them is the square root of the spacing in these units.
+/// Offsets have `OFFSET_BITS` bits beyond 32; above them is the square root of the spacing in these units.
 const OFFSET_BITS: u32 = 24;
 const SPACING_UNIT_US: u64 = 16;
 
@@ -169,7 +169,7 @@ pub fn write_data(packet: &mut Packet, data: &Data) {
     packet.number = high | spacing_code(data.spacing) << OFFSET_BITS;
 }
 
-/// Reads what [`write_data`] wrote.
+/// Reads the output of [`write_data`].
 #[inline]
 pub fn read_data(packet: &Packet) -> Data {
     let [(lengths, low), (a, b), (c, d)] = packet.sack;
@@ -191,12 +191,12 @@ mod tests {
     use narrows_base::run;
     use proptest::prelude::*;
 
-    /// What an [`AckVector`] of what arrived (ranges in falling order) says again.
+    /// An [`AckVector`] of these received ranges, in descending order.
     fn said(floor: u64, head: u64, ranges: &[(u64, u64)], room: usize) -> AckVector {
         AckVector::of(runs(ranges.iter().copied(), floor, head, |n| n % 3 == 0), room)
     }
 
-    /// S1 section 5.1.3: of 4 to 10, packet 4 is missing.
+    /// Choi 2006 section 5.1.3: of 4 to 10, packet 4 is missing.
     #[test]
     fn a_vector_is_runs_from_the_top() {
         let vector = said(4, 10, &[(5, 11), (3, 4)], MAX_WORDS);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a report says to have arrived did arrive, and all of it is said where it fits.
+        /// Packets that a report acknowledges did arrive, and all of them are covered if they fit.
         #[test]
         fn vectors_say_what_arrived(
             arrived in prop::collection::vec((0u64..400, 1u64..40), 1..14),
@@ -249,7 +249,7 @@ mod tests {
             for (from, to) in run::arrived(head, read.runs()) {
                 read_back.insert(from, to, |_, _| ());
             }
-            // The run that ends the space may be cut by the floor but never invented.
+            // The floor may cut the last run, but never extend it.
             for (from, to) in read_back.iter() {
                 let inside = seen.find(from);
                 prop_assert!(inside.is_some_and(|(_, end)| end >= to), "{from}..{to}");
@@ -265,7 +265,7 @@ mod tests {
             }
         }
 
-        /// Whatever 28 bytes a peer writes, they read as something.
+        /// Any 28 bytes of a peer can be read.
         #[test]
         fn nonsense_reads_harmlessly(body in any::<[(u32, u32); 3]>(), number in any::<u32>(), seq in any::<u64>()) {
             let packet = Packet {

@@ -1,48 +1,50 @@
-//! S3's repair of a stream (section 3.5), receiver's side: a NACK for what is missing, repeated by a timer until it has
-//! come. The sender sends again what a NACK names (`stream`), and nothing else except the stream's last packet.
+//! The receiver's side of a stream's loss recovery in the RRTP thesis (section 3.5). It sends a NACK for missing bytes,
+//! and a timer repeats it until they arrive. The sender retransmits only the bytes of a NACK (`stream`) and the
+//! stream's last packet.
 //!
-//! What S3 prints: "When the receiver detects a lost packet event, it sends out a NACK requesting the sender to resend
-//! the lost packet. For each unique NACK sent out, the receiver sets up a corresponding timer. After a timer expires
-//! […], the receiver will retransmit the corresponding NACK"; the timer's unit is the RTT, of which "running averages
-//! […] are calculated at the end of every epoch". Several packets lost together are asked for together (its SACK).
+//! The thesis prints: "When the receiver detects a lost packet event, it sends out a NACK requesting the sender to
+//! resend the lost packet. For each unique NACK sent out, the receiver sets up a corresponding timer. After a timer
+//! expires […], the receiver will retransmit the corresponding NACK". The timer's unit is the RTT, of which "running
+//! averages […] are calculated at the end of every epoch". Several packets lost together are requested together (its
+//! SACK).
 //!
-//! What it leaves open, and what is taken:
-//! - A lost packet is detected by the first one above it, as S3 knows no reordering: no threshold. S3 gives a repeat the
-//!   number of the packet that it repeats. Our packet numbers are never reused, so offsets in the stream take the place
-//!   of S3's numbers: a gap is between the highest byte that has come and a packet above it. That a repeat is lost shows
-//!   by the timer only.
-//! - The timer of a NACK is 2 RTT, and doubles to 8 at most: a single one would expire with each delay of the repeat in a
-//!   queue.
-//! - The RTT at the receiver is a packet's one-way time and the shortest one (a report's way is taken for empty), the
-//!   running average has a weight of a tenth as S3's short averages (section 3.4.1), and what it is at the end of an epoch
-//!   of ten packets counts until the next.
-//! - Packets lost in a row share a NACK and a timer. A NACK has room for three such gaps; further ones leave in packets
-//!   of their own at the same moment.
-//! - S3's sender has no timer, but the loss of a stream's last packet is shown by nothing above it. The sender's loss
-//!   detection sends that one again.
-//! - S3's CACK acknowledges 32 packets and is held back while one is missing. Reports leave as without NACKs, since
-//!   controllers live on them: what is compared is the repair alone.
+//! It leaves these points open; our choices:
+//! - The first packet above a lost one reveals the loss, as the thesis does not consider reordering: no threshold. In
+//!   the thesis a retransmission has the number of the original. Our packet numbers are never reused, so offsets in the
+//!   stream replace them: a gap is between the highest byte received and a packet above it. Only the timer reveals the
+//!   loss of a retransmission.
+//! - The timer of a NACK is 2 RTT, and doubles to 8 at most: a single one would expire with each delay of the
+//!   retransmission in a queue.
+//! - The RTT at the receiver is a packet's one-way time plus the shortest one (the return path is assumed empty). The
+//!   running average has a weight of a tenth as the thesis' short averages (section 3.4.1). Its value at the end of an
+//!   epoch of ten packets applies until the next.
+//! - Consecutive lost packets share a NACK and a timer. A NACK has room for three such gaps; further ones leave in
+//!   packets of their own at the same moment.
+//! - The thesis' sender has no timer, but no later packet reveals the loss of a stream's last packet. The sender's loss
+//!   detection retransmits that one.
+//! - The thesis' CACK acknowledges 32 packets and is held back while one is missing. Here reports are sent as without
+//!   NACKs, since controllers need them: only the retransmissions are compared.
 
 use super::header::NACK_RANGES;
 use narrows_base::{Duration, Time};
 
-/// The first timer of a NACK in round trips, and the longest.
+/// The first and the longest timer of a NACK, in RTTs.
 const FIRST_TIMER: u64 = 2;
 const LONGEST_TIMER: u64 = 8;
-/// Packets in an epoch (S3 section 3.4.1), and the weight of one in a running average.
+/// Packets in an epoch (section 3.4.1 of the RRTP thesis), and the weight of one in a running average.
 const EPOCH: u32 = 10;
 const WEIGHT: f64 = 0.1;
-/// Timers are not shorter than those of such a round trip.
+/// Smallest RTT used for timers.
 const LEAST_RTT: Duration = Duration::from_millis(1);
 
-/// Bytes `[from, to)` that are missing below others that came.
+/// Missing bytes `[from, to)` below received ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Gap {
     from: u64,
     to: u64,
-    /// When a NACK leaves for it.
+    /// When its next NACK is sent.
     due: Time,
-    /// The timer of the NACK that leaves then, in round trips.
+    /// The timer after that NACK, in RTTs.
     timer: u64,
 }
 
@@ -51,11 +53,11 @@ struct Gap {
 pub(super) struct Request {
     /// Missing bytes, in rising order.
     pub ranges: Vec<(u64, u64)>,
-    /// When the last packet that came was sent, moved forward by the time since it came.
+    /// When the last received packet was sent, moved forward by the time since it arrived.
     pub stamp: Time,
 }
 
-/// The running average of the round trip, as it was at the last epoch's end.
+/// The running average of the RTT at the end of the last epoch.
 #[derive(Clone, Copy, Debug, Default)]
 struct RunningRtt {
     running: Option<f64>,
@@ -79,20 +81,20 @@ impl RunningRtt {
     }
 }
 
-/// The gaps of a stream and their timers. There are no more of them than ranges that the stream's reassembly holds.
+/// The gaps of a stream and their timers; at most as many as ranges in the stream's reassembly.
 #[derive(Debug, Default)]
 pub(super) struct Nacks {
-    /// In the stream's order.
+    /// In ascending order.
     gaps: Vec<Gap>,
-    /// One above the highest byte that came.
+    /// The highest received byte plus one.
     highest: u64,
     rtt: RunningRtt,
-    /// When the last packet was sent, and when it came.
+    /// When the last packet was sent, and when it arrived.
     last: (Time, Time),
 }
 
 impl Nacks {
-    /// Bytes `[from, to)` came, in a packet that was sent then and shows this round trip.
+    /// Bytes `[from, to)` arrived, in a packet sent at `sent` with this RTT.
     pub fn on_packet(&mut self, now: Time, sent: Time, (from, to): (u64, u64), rtt: Duration) {
         self.last = (sent, now);
         self.rtt.sample(rtt);
@@ -104,7 +106,7 @@ impl Nacks {
         self.highest = self.highest.max(to);
     }
 
-    /// What came of a gap is not asked for again; the rest of it keeps its timer.
+    /// Removes received bytes from the gaps; the rest of a gap keeps its timer.
     fn fill(&mut self, from: u64, to: u64) {
         let first = self.gaps.partition_point(|g| g.to <= from);
         let last = first + self.gaps[first..].partition_point(|g| g.from < to);
@@ -118,12 +120,12 @@ impl Nacks {
         self.gaps.splice(first..last, left);
     }
 
-    /// When [`take`](Nacks::take) has a NACK.
+    /// When the next NACK is due.
     pub fn due(&self) -> Time {
         self.gaps.iter().map(|g| g.due).min().unwrap_or(Time::NEVER)
     }
 
-    /// The NACK that leaves now, if one does; there may be another.
+    /// The NACK to send now, if one is due; there may be another.
     pub fn take(&mut self, now: Time) -> Option<Request> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         let rtt = self.rtt.read;
@@ -154,7 +156,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(100);
     const LONG: Duration = Duration::from_millis(300);
 
-    /// Packets of 1000 bytes that come at these times, each sent 50 ms before.
+    /// A packet of 1000 bytes that was sent 50 ms before.
     fn came(nacks: &mut Nacks, at: u64, packet: u64) {
         nacks.on_packet(ms(at), ms(at - 50), (1000 * packet, 1000 * (packet + 1)), RTT);
     }
@@ -179,7 +181,8 @@ mod tests {
         assert_eq!((nacks.due(), taken(&mut nacks, 9000)), (Time::NEVER, vec![]));
     }
 
-    /// Its timer tells that a repeat was lost, and no packet above it: S3's sender never learns of the repeat.
+    /// The timer reveals the loss of a retransmission, not a packet above it: in the thesis the sender never detects
+    /// it.
     #[test]
     fn each_gap_has_a_timer_and_what_came_of_it_is_left_out() {
         let mut nacks = Nacks::default();
@@ -201,7 +204,7 @@ mod tests {
         assert_eq!(nacks.due(), ms(300));
     }
 
-    /// A delay counts when ten packets have told of it.
+    /// A change of the RTT applies after ten packets.
     #[test]
     fn the_round_trip_is_the_running_average_at_the_epochs_end() {
         let mut rtt = RunningRtt::default();
@@ -214,7 +217,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes in whatever order and however often: what is asked for is what is missing below the highest.
+        /// In any order and with duplicates, the missing bytes below the highest are requested.
         #[test]
         fn what_is_missing_is_asked_for(packets in prop::collection::vec((0u64..60, 0u64..9), 1..80)) {
             let (mut nacks, mut seen) = (Nacks::default(), [false; 80]);

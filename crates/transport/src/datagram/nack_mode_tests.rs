@@ -1,5 +1,5 @@
-//! A stream whose receiver asks for what it misses (`recovery=nack`), over a path of 50 ms each way: what is sent again,
-//! how often, and when.
+//! A stream with NACKs (`recovery=nack`) over a path of 50 ms each way: the bytes that are retransmitted, how often,
+//! and when.
 
 use crate::Protocol;
 use crate::datagram::header::NACK as NACK_FLAG;
@@ -10,16 +10,16 @@ use std::collections::BTreeMap;
 const ONE_WAY: Duration = Duration::from_millis(50);
 const PAYLOAD: u64 = 936;
 
-/// A packet that is sent, as a test's losses see it.
+/// A sent packet, as the loss function sees it.
 #[derive(Clone, Copy, Debug)]
 struct Copy {
-    /// Offset in the stream in packets; of a report nothing.
+    /// Offset in the stream in packets; meaningless for a report.
     packet: u64,
-    /// How many copies of it left before.
+    /// How many copies of it were sent before.
     copy: u32,
     is_nack: bool,
     is_data: bool,
-    /// Packets in both directions before it.
+    /// Number of packets sent before, in both directions.
     serial: u64,
 }
 
@@ -29,7 +29,7 @@ struct Outcome {
     done: Option<Time>,
     /// How often each packet was sent.
     copies: BTreeMap<u64, u32>,
-    /// When NACKs left.
+    /// Times of NACKs.
     nacks: Vec<Time>,
 }
 
@@ -38,7 +38,7 @@ fn schedule(wire: &mut BTreeMap<(Time, u64), Packet>, now: Time, packet: Packet)
     wire.insert((now + ONE_WAY, number + 1), packet);
 }
 
-/// Sends so many packets; `loses` says which copies and NACKs the path drops.
+/// Sends `packets` packets; `loses` selects the copies and NACKs that the path drops.
 fn run(spec: &str, packets: u64, loses: impl Fn(&Copy) -> bool) -> Outcome {
     let protocol = Protocol::read(&Spec::parse(spec).unwrap(), crate::Preset::Rfc, 1000).unwrap();
     let (mut sender, mut receiver): (SimulatedSender, SimulatedReceiver) =
@@ -108,7 +108,7 @@ fn run(spec: &str, packets: u64, loses: impl Fn(&Copy) -> bool) -> Outcome {
 
 const NACK: &str = "rrtp+reno(recovery=nack,handshake=off,initial-window=10)";
 
-/// A first copy of packet `n` is lost.
+/// Selects the first copy of packet `n`.
 fn first(n: u64) -> impl Fn(&Copy) -> bool {
     move |c| c.is_data && c.packet == n && c.copy == 0
 }
@@ -120,7 +120,7 @@ fn without_losses_nobody_asks() {
     assert!(o.copies.values().all(|n| *n == 1), "{:?}", o.copies);
 }
 
-/// The first packet above a gap is enough: the sender does not wait for three.
+/// The first packet above a gap suffices: the threshold of three does not apply.
 #[test]
 fn a_lost_packet_is_asked_for_at_the_first_packet_above_it() {
     let o = run(NACK, 100, first(3));
@@ -130,7 +130,7 @@ fn a_lost_packet_is_asked_for_at_the_first_packet_above_it() {
     assert!(o.done.is_some());
 }
 
-/// A lost repeat, or a lost NACK, is noticed by the timer: 2 RTT, then 4.
+/// The timer, 2 RTT and then 4, reveals the loss of a retransmission or a NACK.
 #[test]
 fn the_timer_asks_again_for_what_does_not_come() {
     let repeat_lost = run(NACK, 100, |c| c.is_data && c.packet == 3 && c.copy < 3);
@@ -145,7 +145,7 @@ fn the_timer_asks_again_for_what_does_not_come() {
     }
 }
 
-/// What the sender takes for lost is not sent again for that: where all NACKs are lost, nothing is.
+/// If all NACKs are lost, packets that the sender declares lost are not retransmitted.
 #[test]
 fn the_sender_repeats_nothing_unasked_except_the_last_packet() {
     let deaf = run(NACK, 100, |c| first(3)(c) || c.is_nack);
@@ -164,7 +164,7 @@ fn any_losses_are_repaired_in_the_end() {
     }
 }
 
-/// Media are not repaired, and a program that says otherwise is told so.
+/// For media this parameter is an error, as they are not retransmitted.
 #[test]
 fn only_streams_are_repaired() {
     assert!(

@@ -1,5 +1,5 @@
-//! The ACK vector, the ack of ack and each packet's outcome between a real sender and a real receiver, with
-//! media: S1 section 6.1.1 under the packet sender's loss detection, and what a path can do to it.
+//! The ACK vector, the ack of ack and each packet's outcome between a real sender and a real receiver, with media: Choi
+//! 2006 section 6.1.1 under the packet sender's loss detection, on impaired paths.
 
 use super::header::read_report;
 use super::{DatagramConfig, Receiver, Sender};
@@ -12,18 +12,18 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-/// What a controller was told.
+/// An event that a controller received.
 #[derive(Clone, Debug)]
 enum Told {
     PacketOutcome(PacketOutcome),
     Ack,
-    /// A report or a due time is handed over.
+    /// A report or a timeout is passed to the sender.
     Input,
 }
 
 type Diary = Arc<Mutex<Vec<Told>>>;
 
-/// A window that never changes, and a diary.
+/// A window that never changes, and a record of events.
 #[derive(Clone)]
 struct Recorder {
     window: f64,
@@ -54,7 +54,7 @@ impl Pair {
     fn new(window: f64) -> Pair {
         let mut config = DatagramConfig::preset(Preset::Rfc);
         config.feedback.ack_every = 1;
-        // So that the window alone says what may leave.
+        // So that only the window limits sending.
         let (rate, rtt) = (Rate::from_bps(10_000_000_000), Duration::from_secs(1));
         config.hints = PathHints { rate: Some(rate), rtt: Some(rtt), loss: None };
         let diary = Diary::default();
@@ -65,7 +65,7 @@ impl Pair {
         let receiver = Receiver::new(&config, None, 0, 1);
         Pair { sender, receiver, diary, read: 0, now: Time::ZERO }
     }
-    /// What the sender sends now.
+    /// The packets that the sender sends now.
     fn send(&mut self) -> Vec<Packet> {
         let mut out = Vec::new();
         while let Output::Send(p) = self.sender.poll(self.now) {
@@ -80,7 +80,7 @@ impl Pair {
         self.diary.lock().unwrap().push(Told::Input);
         self.sender.handle(now, input);
     }
-    /// Hands a report over: the outcomes that it brought, and how many acknowledgements.
+    /// Passes a report to the sender: the outcomes that it revealed, and the number of acknowledgements.
     fn take(&mut self, report: &Packet) -> (Vec<(u64, bool)>, usize) {
         self.now += Duration::from_millis(1);
         self.hand(self.now, Input::Packet(*report));
@@ -95,14 +95,14 @@ impl Pair {
     }
 }
 
-/// The numbers that a report names, the highest first.
+/// The numbers that a report acknowledges, highest first.
 fn vector(report: &Packet) -> Vec<u64> {
     let (vector, ..) = read_report(report);
     run::arrived(report.seq - 1, vector.runs()).flat_map(|(from, to)| (from..to).rev()).collect()
 }
 
-/// S1 section 5.2: the vector is 10 9 8 7 6 5 3. S1 keeps a margin of three, so that 4 would be lost when
-/// 8 arrives; RFC 9002 section 6.1.1 finds it lost when 7 does.
+/// Choi 2006 section 5.2: the vector is 10 9 8 7 6 5 3. It keeps a margin of three, so that 4 would be lost when 8
+/// arrives; by RFC 9002 section 6.1.1 it is lost when 7 does.
 #[test]
 fn the_worked_example() {
     let mut pair = Pair::new(11.0);
@@ -113,27 +113,27 @@ fn the_worked_example() {
     let named = |head: u64| *reports.iter().find(|r| r.seq == head + 1).unwrap();
     assert_eq!(vector(&named(10)), [10, 9, 8, 7, 6, 5, 3, 2, 1, 0]);
 
-    // An arrival is told as soon as everything below is known; one acknowledgement for each.
+    // An arrival is passed on once all lower outcomes are known; one acknowledgement for each.
     let (outcomes, acks) = pair.take(&named(3));
     assert_eq!((outcomes, acks), (vec![(0, false), (1, false), (2, false), (3, false)], 4));
     assert_eq!(pair.take(&named(6)), (vec![], 2));
     let (outcomes, acks) = pair.take(&named(7));
     assert_eq!((outcomes, acks), (vec![(4, true), (5, false), (6, false), (7, false)], 1));
-    // Reports 8 and 9 are lost; that of 10 says it all.
+    // Reports 8 and 9 are lost; that of 10 covers them.
     assert_eq!(pair.take(&named(10)), (vec![(8, false), (9, false), (10, false)], 3));
-    // A duplicate tells nothing new; what was overtaken and is known is not even an acknowledgement.
+    // A duplicate reveals no new outcome; an overtaken report of known outcomes is not even an acknowledgement.
     assert_eq!(pair.take(&named(10)), (vec![], 1));
     assert_eq!(pair.take(&named(8)), (vec![], 0));
 
-    // The ack of ack rides on the next packet and prunes the receiver's vector.
+    // The next packet carries the ack of ack, which prunes the receiver's vector.
     let packets = pair.send();
     assert_eq!(packets[0].seq, 11);
     let report = pair.report(&packets[0]);
-    // Down to what counts as lost, since that may be late.
+    // Lost packets are still included, since they may be late.
     assert_eq!(vector(&report), [11, 10, 9, 8, 7, 6, 5]);
 }
 
-/// S1 section 6.1.1: a series of packets lost in one window.
+/// Choi 2006 section 6.1.1: a series of packets lost in one window.
 #[test]
 fn a_series_of_losses_is_told_one_by_one() {
     let mut pair = Pair::new(20.0);
@@ -168,9 +168,8 @@ fn reordering_by_two_is_no_loss_and_by_three_is() {
     }
 }
 
-/// The vector has twelve runs. Where every other packet is lost they reach only eleven numbers below
-/// the highest, and a sixth report lost in a row makes a packet that came count as lost. S1's
-/// vector has no end.
+/// The vector has twelve runs. If every other packet is lost, they cover only the eleven numbers below the highest, and
+/// a sixth consecutive lost report makes a packet that arrived count as lost. The vector of Choi 2006 is unbounded.
 #[test]
 fn the_shortest_vector_outlives_five_lost_reports() {
     for (missing, believed_lost) in [(5, 0), (6, 1)] {
@@ -186,8 +185,7 @@ fn the_shortest_vector_outlives_five_lost_reports() {
     }
 }
 
-/// A window wider than the memory of the sender ends where the memory does, and the reports on what is out
-/// open it again.
+/// A window beyond the sender's limit on packet records ends at that limit, and further reports open it again.
 #[test]
 fn a_window_beyond_the_senders_memory_ends() {
     let mut pair = Pair::new(100_000.0);
@@ -204,7 +202,7 @@ fn a_window_beyond_the_senders_memory_ends() {
     assert!(!pair.send().is_empty());
 }
 
-/// A mark lies on the packet that was marked, where every packet is reported.
+/// If every packet is reported, the mark is attributed to the marked packet.
 #[test]
 fn marks_are_told_with_outcomes() {
     let mut pair = Pair::new(20.0);
@@ -223,7 +221,7 @@ fn marks_are_told_with_outcomes() {
     assert_eq!(marked.collect::<Vec<_>>(), [3, 9]);
 }
 
-/// What a path does to each direction, in probabilities, and how far it delays at most.
+/// The impairments of one direction, as probabilities, and its longest delay.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     loss: f64,
@@ -240,12 +238,12 @@ fn way(most_jitter: u64) -> impl Strategy<Value = Way> {
         .prop_map(|(loss, copy, jitter_ms)| Way { loss, copy, jitter_ms })
 }
 
-/// What arrived and when, besides the diary.
+/// Arrivals with their times, and the recorded events.
 struct Run {
     arrived: BTreeMap<u64, Time>,
     sent: u64,
     diary: Vec<Told>,
-    /// Most reports lost in a row.
+    /// Longest run of consecutive lost reports.
     silence: u64,
 }
 
@@ -311,9 +309,9 @@ fn run(data: Way, back: Way, window: f64, seed: u64) -> Run {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 100, ..Default::default() })]
 
-    /// Each outcome is told once, in the order of numbers, before the acknowledgement of its report;
-    /// "arrived" is never said of a packet that had not; and where both ways keep their order and
-    /// at most five reports are lost in a row, "lost" never of one that had.
+    /// Each outcome is passed on once, in the order of numbers, before the acknowledgement of its report. An outcome is
+    /// "arrived" only if the packet did arrive. If both directions keep their order and at most five consecutive
+    /// reports are lost, "lost" only if it did not.
     #[test]
     fn each_outcome_is_told_once_in_order_and_true(
         data in way(12),
@@ -347,7 +345,7 @@ proptest! {
     }
 }
 
-/// The property above has what it speaks of: enough packets, losses, and truth in the usual case.
+/// The property above is not vacuous: enough packets, losses, and right outcomes in the usual case.
 #[test]
 fn a_lossy_path_is_reported_exactly() {
     let data = Way { loss: 0.1, copy: 0.1, jitter_ms: 0 };
@@ -368,7 +366,7 @@ fn a_lossy_path_is_reported_exactly() {
     assert_eq!(lost, missing);
 }
 
-/// As over sockets, where a packet that comes twice is not opened again.
+/// As over sockets, where a duplicate is not decrypted again.
 #[test]
 fn a_packet_that_comes_twice_counts_once_and_is_answered_once() {
     let mut pair = Pair::new(3.0);

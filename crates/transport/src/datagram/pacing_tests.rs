@@ -1,4 +1,4 @@
-//! When datagrams leave: the rate of now, bounded credit, windows, writes that are too late.
+//! When datagrams are sent: the present rate, bounded credit, windows, expired writes.
 
 use crate::datagram::{DatagramConfig, Receiver, Sender};
 use crate::simulated::{Input, Output};
@@ -6,7 +6,7 @@ use narrows_base::{Duration, Machine, Packet, Rate, Time};
 use narrows_congestion::{Ack, CongestionEvent, Controller, PathHints, SendLimits};
 use std::sync::{Arc, Mutex};
 
-/// Allows what the test says.
+/// A controller with the limits that the test sets.
 #[derive(Clone)]
 struct Told(Arc<Mutex<(SendLimits, u32)>>);
 
@@ -33,11 +33,11 @@ fn ms(n: u64) -> Time {
 }
 
 impl Stage {
-    /// Packets of 1000 bytes on the wire, headers not counted.
+    /// Packets of 1000 bytes on the wire, without headers.
     fn new(window: f64, bps: Option<u64>) -> Stage {
         let mut config = DatagramConfig::preset(crate::Preset::Ns2);
         config.credit = Duration::from_millis(2);
-        // So that the send limits alone says what may leave.
+        // So that only the send limits apply.
         let (rate, rtt) = (Rate::from_bps(10_000_000_000), Duration::from_secs(1));
         config.hints = PathHints { rate: Some(rate), rtt: Some(rtt), loss: None };
         let told = Arc::new(Mutex::new((SendLimits::unpaced(1.0), 0)));
@@ -51,7 +51,7 @@ impl Stage {
         self.told.lock().unwrap().0 =
             SendLimits { pacing_rate: bps.map(Rate::from_bps), ..SendLimits::unpaced(window) };
     }
-    /// Sends all that may leave at `now`; the time that it waits for.
+    /// Sends all packets permitted at `now`; also returns the time that the sender waits for.
     fn drain(&mut self, now: Time) -> (Vec<Packet>, Time) {
         let mut sent = Vec::new();
         loop {
@@ -65,14 +65,14 @@ impl Stage {
 
 #[test]
 fn packets_leave_at_the_rate_of_now() {
-    // 1000 bytes at 800 kbit/s: one in 10 ms.
+    // 1000 bytes at 800 kbit/s: one per 10 ms.
     let mut s = Stage::new(f64::INFINITY, Some(800_000));
     s.sender.handle(ms(0), Input::Data(u64::MAX));
     let (sent, due) = s.drain(ms(0));
     assert_eq!((sent.len(), due), (1, ms(10)));
     assert!(s.drain(ms(9)).0.is_empty());
     assert_eq!(s.drain(ms(10)).0.len(), 1);
-    // A raised rate counts at once, not after the gap of the old one.
+    // A raised rate applies at once, not after the gap of the old one.
     s.allow(f64::INFINITY, Some(8_000_000));
     let (sent, due) = s.drain(ms(11));
     assert_eq!((sent.len(), due), (1, ms(12)));
@@ -83,9 +83,9 @@ fn lateness_is_made_up_for_and_idleness_earns_no_burst() {
     let mut s = Stage::new(f64::INFINITY, Some(8_000_000));
     s.sender.handle(ms(0), Input::Data(u64::MAX));
     s.drain(ms(0));
-    // One packet in a millisecond; two milliseconds late, credit 2 ms: the third is due now too.
+    // One packet per millisecond; two milliseconds late with 2 ms of credit: the third is due now, too.
     assert_eq!(s.drain(ms(3)).0.len(), 3);
-    // A second of silence is worth no more than the credit.
+    // An idle second gives no more than the credit.
     assert_eq!(s.drain(ms(1003)).0.len(), 3);
 }
 
@@ -96,7 +96,7 @@ fn a_window_counts_what_neither_arrived_nor_is_lost() {
     s.sender.handle(ms(0), Input::Data(u64::MAX));
     let (sent, _) = s.drain(ms(0));
     assert_eq!(sent.len(), 4);
-    // 0 and 1 are lost; 2 arrives: three are still counted, so one more may leave.
+    // 0 and 1 are lost and 2 arrives: three are still counted, so one more may be sent.
     let report = receiver.on_packet(ms(50), &sent[2]).unwrap();
     s.sender.handle(ms(100), Input::Packet(report));
     assert_eq!(s.sender.flight(), 3);
@@ -104,7 +104,7 @@ fn a_window_counts_what_neither_arrived_nor_is_lost() {
     assert_eq!(s.sender.acknowledged(), 1);
     let (more, _) = s.drain(ms(100));
     assert_eq!(more.len(), 1);
-    // 3 shows that 0 is lost: 1 and 4 are out.
+    // 3 shows that 0 is lost: 1 and 4 are in flight.
     let report = receiver.on_packet(ms(51), &sent[3]).unwrap();
     s.sender.handle(ms(101), Input::Packet(report));
     assert_eq!((s.sender.flight(), s.sender.counters().lost), (2, 1));
@@ -124,7 +124,7 @@ fn silence_is_probed_for_and_reduces_nothing() {
     assert_eq!(again.since(due), Duration::from_secs(2));
 }
 
-/// Media are not sent twice: a probe without data is an empty packet.
+/// Media are not retransmitted: a probe without data is an empty packet.
 #[test]
 fn a_probe_without_data_is_empty() {
     let mut s = Stage::new(2.0, None);
@@ -192,7 +192,7 @@ fn the_receivers_delay_is_not_in_the_round_trip() {
     let (first, last) = sent.split_at(10);
     assert!(first.iter().all(|p| receiver.on_packet(ms(20), p).is_some()), "one by one");
     assert!(receiver.on_packet(ms(20), &last[0]).is_none());
-    // A 32nd of a round trip by the endpoint's own rule; 30 ms by the receiver side's, which is late here.
+    // A 32nd of an RTT by the ACK policy; 30 ms by the receiver side's rule, which is later here.
     assert_eq!(receiver.next_timeout(), ms(20) + Duration::from_micros(1250));
     let report = receiver.on_timeout(ms(50)).unwrap();
     s.sender.handle(ms(70), Input::Packet(report));
@@ -213,14 +213,14 @@ fn nonsense_from_a_peer_changes_nothing() {
     for seq in [u64::MAX, u64::MAX - 1] {
         assert!(receiver.on_packet(ms(1), &Packet { seq, ..sent[0] }).is_none());
     }
-    // A jump is a jump, and what is far below it is too late.
+    // A jump of the number is accepted, and packets far below it are too late.
     let far = Packet { seq: 1 << 60, ..sent[0] };
     assert!(receiver.on_packet(ms(1), &far).is_some());
     receiver.on_packet(ms(1), &sent[1]);
     assert_eq!(receiver.delivered_packets(), 1);
 }
 
-/// RFC 9002 section 7.7, which the papers' window protocols do without.
+/// RFC 9002 section 7.7; the papers' window protocols do not pace.
 #[test]
 fn a_window_is_paced_where_it_is_to_be() {
     for (paced, together) in [(true, 1), (false, 20)] {

@@ -9,7 +9,7 @@ use crate::packet_sender::PayloadSource;
 use crate::simulated::FramePart;
 use narrows_base::{Duration, Time};
 
-/// What the application hands over.
+/// The application's data.
 #[derive(Debug)]
 pub(super) enum SimulatedSource {
     Stream(Outgoing),
@@ -49,7 +49,7 @@ impl SimulatedSource {
             }
         }
     }
-    /// Bytes that were never sent.
+    /// Bytes that were never sent; `u64::MAX` without end.
     pub fn unsent(&self) -> u64 {
         match self {
             SimulatedSource::Stream(s) => s.unsent(),
@@ -58,7 +58,7 @@ impl SimulatedSource {
             }
         }
     }
-    /// The application discards what has not been sent yet.
+    /// The application discards unsent data.
     pub fn stop(&mut self) {
         match self {
             SimulatedSource::Stream(s) => s.stop(),
@@ -68,13 +68,13 @@ impl SimulatedSource {
             }
         }
     }
-    /// The receiver asks for these bytes.
+    /// The receiver requests these bytes.
     pub fn requested(&mut self, from: u64, to: u64) {
         if let SimulatedSource::Stream(s) = self {
             s.requested(from, to);
         }
     }
-    /// Takes the next packet's bytes, at most `most`.
+    /// Takes at most `most` bytes for the next packet.
     #[inline]
     pub fn take(&mut self, now: Time, most: u32) -> Option<SentRange> {
         match self {
@@ -82,7 +82,7 @@ impl SimulatedSource {
             SimulatedSource::Media(m) => m.take(now, most),
         }
     }
-    /// Nothing is being received: if nothing waits, an empty packet asks for a report.
+    /// A PTO: if no data waits, an empty packet elicits a report.
     pub fn probe(&mut self) {
         if let SimulatedSource::Media(m) = self {
             m.ping = m.is_empty();
@@ -135,10 +135,10 @@ impl PayloadSource for SimulatedSource {
 #[derive(Debug)]
 pub(super) struct Media {
     waiting: Waiting,
-    /// Parts of frames, from the first one on.
+    /// Parts of frames, allocated at the first one.
     frames: Option<Box<FrameQueue>>,
     expiry: Duration,
-    /// An empty packet must leave.
+    /// An empty packet must be sent.
     ping: bool,
 }
 
@@ -152,7 +152,7 @@ impl Media {
             && let Some((tag, length)) = frames.take(now, most)
         {
             self.ping = false;
-            // The receiver of media has no use for a position; it tells frames by it.
+            // Media's receiver ignores the offset; it carries the frame and layer.
             return Some(SentRange { offset: tag, length, ..SentRange::default() });
         }
         self.waiting.expire(now, self.expiry);

@@ -16,15 +16,15 @@ use narrows_congestion::ReceiverSide;
 /// sent.
 pub struct Receiver {
     receiver: PacketReceiver<Ranges>,
-    /// What came twice is dropped here, as by the opener of sealed packets.
+    /// Drops duplicates, as the decryption of real packets does.
     replay: ReplayWindow,
     flow: u32,
     report_bytes: u16,
-    /// Whether the client has finished its handshake, where there is one.
+    /// Whether the client's handshake is complete, or not needed.
     open: bool,
-    /// A stream's bytes, where the payload is one.
+    /// Reassembly, for a stream.
     assembly: Option<Box<Assembly>>,
-    /// What it asks for again, where the receiver does so.
+    /// Its NACKs, with `recovery=nack`.
     nacks: Option<Box<Nacks>>,
     /// The shortest one-way time of a packet; zero before the first.
     one_way: Duration,
@@ -85,8 +85,8 @@ impl Receiver {
                 self.packets += u64::from(p.payload() > 0);
             }
         }
-        // A connection knows the round trip from its handshake; here clocks agree, and twice the shortest one-way
-        // time is as good.
+        // A connection gets the RTT from its handshake. Here the clocks agree, so twice the shortest one-way time is
+        // used.
         let one_way = now.since(p.stamp);
         self.one_way =
             if self.one_way == Duration::ZERO { one_way } else { self.one_way.min(one_way) };
@@ -111,13 +111,13 @@ impl Receiver {
         self.answer(now)
     }
 
-    /// What must leave now, if anything must: one packet, and the next at the timer's call.
+    /// The packet that is due now, if any; the timer fires at once if another is due.
     #[inline]
     fn answer(&mut self, now: Time) -> Option<Packet> {
         self.report(now).or_else(|| self.nack(now))
     }
 
-    /// The NACK that must leave now, if one must.
+    /// The NACK that is due now, if any.
     #[inline]
     fn nack(&mut self, now: Time) -> Option<Packet> {
         let request = self.nacks.as_mut()?.take(now)?;
@@ -137,7 +137,7 @@ impl Receiver {
         Some(packet)
     }
 
-    /// A packet of the handshake: its answer.
+    /// Returns the answer to a handshake packet.
     #[cold]
     fn on_handshake(&mut self, p: &Packet) -> Option<Packet> {
         self.open |= handshake::is_finish(p);
@@ -153,7 +153,7 @@ impl Receiver {
         })
     }
 
-    /// Frame and layer that a media packet carries; `None` of a stream's.
+    /// Frame and layer that a media packet carries; `None` for a stream's packet.
     pub fn frame_of(&self, p: &Packet) -> Option<(u64, u8)> {
         let tag = self.assembly.is_none().then(|| header::read_data(p).offset)?;
         Some((tag >> 8, tag as u8))
@@ -169,7 +169,7 @@ impl Receiver {
         self.receiver.tracker().and_then(LossTracker::classified)
     }
 
-    /// The report that must leave now, if one must.
+    /// The report that is due now, if any.
     #[inline]
     fn report(&mut self, now: Time) -> Option<Packet> {
         if !self.receiver.must_report(now) {
@@ -182,7 +182,7 @@ impl Receiver {
         self.reports = self.reports.wrapping_add(1);
         let mut packet = Packet {
             seq: 0,
-            // The receiver's delay is taken off at once.
+            // The receiver's delay is subtracted here.
             stamp: fields.echo.sent + now.since(fields.echo.came),
             number: 0,
             random_key: random::mix(self.random_key.wrapping_add(u64::from(self.reports))) as u32,
@@ -205,8 +205,7 @@ impl Receiver {
         self.receiver.next_timeout().min(nack)
     }
 
-    /// A timer fired: a tick of the receiver side, or packets waited long enough, or a NACK must leave. Returns what to
-    /// send now, if anything.
+    /// A timer fired: of the receiver side, a delayed report or a NACK. Returns the packet to send now, if any.
     pub fn on_timeout(&mut self, now: Time) -> Option<Packet> {
         self.receiver.on_timeout(now);
         self.answer(now)

@@ -16,14 +16,14 @@ pub struct Sender {
     flow: u32,
     payload: u32,
     header: u32,
-    /// Bytes on the wire of a packet that carries nothing.
+    /// Bytes on the wire of a packet without data.
     empty: u32,
     ect: u8,
     random_key: u64,
     open: bool,
-    /// Until the peer has the keys.
+    /// Present until the peer has the keys.
     handshake: Option<Handshake>,
-    /// Packets that the handshake sent: data draw their losses after them.
+    /// Packets of the handshake, which precede the data in the numbering for random losses.
     before: u64,
     limit: Limit,
 }
@@ -45,7 +45,7 @@ impl Sender {
             hints: (config.hints, HintSource::User),
         };
         let payload = SimulatedSource::new(config);
-        // A scalable sender's packets say so whether or not the scenario asks for ECN: it lives by marks.
+        // An L4S controller needs marks, so its packets are ECN-capable even if the scenario does not enable ECN.
         let ect = match (controller.requirements().l4s, config.ecn) {
             (true, _) => Packet::ECT | Packet::ECT1,
             (false, true) => Packet::ECT,
@@ -66,19 +66,19 @@ impl Sender {
         }
     }
 
-    /// The application says what the path is like.
+    /// New path hints from the application.
     pub fn reconfigure(&mut self, now: Time, hints: &PathHints) {
         self.sender.on_path_hints(now, hints, HintSource::User);
     }
-    /// The controller, for time series.
+    /// The controller, read-only.
     pub fn controller(&self) -> &dyn Controller {
         self.sender.controller()
     }
-    /// The controller, to be changed.
+    /// Mutable access to the controller.
     pub fn controller_mut(&mut self) -> &mut dyn Controller {
         self.sender.controller_mut()
     }
-    /// Why it waits.
+    /// The limit that it waits for.
     #[inline]
     pub fn limit(&self) -> Limit {
         self.limit
@@ -87,7 +87,7 @@ impl Sender {
     pub fn counters(&self) -> Counters {
         Counters { expired: self.sender.payload_source().expired(), ..self.sender.counters() }
     }
-    /// Packets sent that neither arrived nor count as lost (RFC 9002 bytes_in_flight).
+    /// Packets sent that neither arrived nor were declared lost (RFC 9002 bytes_in_flight).
     #[inline]
     pub fn flight(&self) -> u64 {
         self.sender.flight()
@@ -104,12 +104,12 @@ impl Sender {
     pub fn unsent(&self) -> u64 {
         self.sender.payload_source().unsent()
     }
-    /// Smoothed round-trip time; zero before the first sample.
+    /// Smoothed RTT; zero before the first sample.
     pub fn srtt(&self) -> Duration {
         self.sender.rtt().srtt()
     }
 
-    /// Packet `seq`, which has left the packet sender.
+    /// Builds packet `seq`, which the packet sender has just sent.
     fn packet(&self, now: Time, seq: u64, range: SentRange, bytes: u32) -> Packet {
         let mut packet = Packet {
             seq,
@@ -124,7 +124,7 @@ impl Sender {
         };
         let data = Data {
             payload: range.length as u16,
-            // No more than `MAX_SENT_PACKETS` have an unknown outcome.
+            // At most `MAX_SENT_PACKETS` have an unknown outcome.
             least_unacked: (seq - self.sender.least_unacked().min(seq)) as u16,
             offset: range.offset,
             feedback: self.sender.controller().feedback_to_receiver(),
@@ -136,7 +136,6 @@ impl Sender {
 }
 
 impl Sender {
-    /// The handshake's next packet, if one is due.
     #[cold]
     fn next_handshake_packet(&mut self, now: Time) -> Option<Packet> {
         let handshake = self.handshake.as_mut()?;
@@ -157,7 +156,7 @@ impl Sender {
         })
     }
 
-    /// A packet of the server while the handshake lasts; true if it is no report.
+    /// A packet of the server during the handshake; true if it is no report.
     #[cold]
     fn on_answer(&mut self, now: Time, packet: &Packet) -> bool {
         let Some(handshake) = &mut self.handshake else { return packet.has(Packet::SYN) };
@@ -185,7 +184,7 @@ impl Sender {
 }
 
 impl Sender {
-    /// The next packet's bytes, if one may leave and there is one; else how long the pacer waits.
+    /// The next packet's bytes, or the time until which the sender waits.
     #[inline]
     fn next_range(&mut self, now: Time) -> Result<SentRange, Time> {
         match self.sender.permission(now) {
@@ -208,7 +207,7 @@ impl Sender {
         }
     }
 
-    /// A NACK: what it names leaves again.
+    /// A NACK: its ranges are retransmitted.
     #[cold]
     fn on_nack(&mut self, p: &Packet) {
         if !p.has(Packet::CORRUPT) {
@@ -277,7 +276,7 @@ impl Machine for Sender {
                 return Output::Wait(self.handshake_due());
             }
         }
-        // A tick that has come is handed over at the next input; never at this very moment again.
+        // A due tick is passed on at the next input, but not again at the same moment.
         let later = now + Duration::from_nanos(1);
         let again = self.handshake_due();
         let range = match self.next_range(now) {

@@ -1,48 +1,48 @@
-//! The payload of the reliable mode: a stream of bytes, and which of them must be sent again.
+//! The payload of the reliable mode: a stream of bytes, and the ranges to be retransmitted.
 //!
 //! The receiving side is in `assembly`. The packet sender handles packets; this module handles only ranges of bytes, so
 //! that the bytes of a lost packet may be sent in any later packet (RFC 9002 section 2; RFC 9000 section 13.3).
 
 use crate::ranges::Ranges;
 
-/// What a packet carries.
+/// The stream bytes of one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct SentRange {
     pub offset: u64,
     pub length: u32,
-    /// Whether these bytes left before.
+    /// Whether these bytes were sent before.
     pub again: bool,
 }
 
-/// A stream's bytes on the sending side.
+/// The sending side of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
-    /// Bytes handed over and not sent yet; `u64::MAX` has no end.
+    /// Bytes written and not sent yet; `u64::MAX` for data without end.
     available: u64,
     /// Offset of the next new byte.
     next: u64,
-    /// Everything below arrived.
+    /// All bytes below have arrived.
     floor: u64,
-    /// What arrived above it.
+    /// Bytes above it that have arrived.
     arrived: Ranges,
-    /// What must leave again; parts of it may have arrived since.
+    /// Bytes to be retransmitted; some may have arrived since.
     again: Ranges,
-    /// What the receiver asks for is sent again, and not what the sender takes for lost.
+    /// Whether only requests of the receiver cause retransmissions, not losses that the sender detects.
     on_request: bool,
 }
 
 impl Outgoing {
-    /// A stream that sends again what the receiver asks for.
+    /// A stream that retransmits on the receiver's request.
     pub fn on_request() -> Outgoing {
         Outgoing { on_request: true, ..Outgoing::default() }
     }
-    /// The sender takes these bytes for lost, or probes with them; whether they are sent again. On request only the
-    /// last ones are: nothing behind them shows a receiver that they are missing.
+    /// These bytes were declared lost, or are repeated by a probe; returns whether they are sent again. With
+    /// `on_request` only the stream's last bytes are, since no later packet shows a receiver that they are missing.
     pub fn lost(&mut self, offset: u64, length: u32) -> bool {
         let is_last = self.available == 0 && offset + u64::from(length) == self.next;
         (!self.on_request || is_last) && self.send_again(offset, length)
     }
-    /// The receiver asks for bytes; those that never left are none to be sent again.
+    /// The receiver requests bytes; ranges that were never sent are ignored.
     pub fn requested(&mut self, from: u64, to: u64) {
         let length = to.min(self.next).saturating_sub(from).min(u64::from(u32::MAX));
         if length > 0 {
@@ -53,16 +53,15 @@ impl Outgoing {
     pub fn push(&mut self, bytes: u64) {
         self.available = self.available.saturating_add(bytes);
     }
-    /// The application discards what has not been sent yet; what was sent is still retransmitted if
-    /// lost.
+    /// The application discards unsent data; sent data is still retransmitted if lost.
     pub fn stop(&mut self) {
         self.available = 0;
     }
-    /// Bytes that were not sent yet.
+    /// Bytes that have not been sent yet.
     pub fn unsent(&self) -> u64 {
         self.available
     }
-    /// Whether nothing waits, neither new data nor retransmissions.
+    /// Whether no data waits, neither new data nor retransmissions.
     #[inline]
     pub fn is_empty(&mut self) -> bool {
         self.available == 0 && (self.again.is_empty() || self.first_again().is_none())
@@ -72,7 +71,7 @@ impl Outgoing {
     pub fn all_arrived(&self) -> bool {
         self.floor == self.next
     }
-    /// Bytes `[offset, offset + length)` that have not arrived: the first piece of them.
+    /// The first piece of `[offset, to)` that has not arrived.
     fn missing(&self, offset: u64, to: u64) -> Option<(u64, u64)> {
         let mut from = offset.max(self.floor);
         if let Some((_, end)) = self.arrived.find(from) {
@@ -81,7 +80,7 @@ impl Outgoing {
         let to = self.arrived.next_start(from).map_or(to, |start| to.min(start));
         (from < to).then_some((from, to))
     }
-    /// The first piece to be sent again; forgets what need not be.
+    /// The first piece to be retransmitted; drops pieces that have arrived.
     fn first_again(&mut self) -> Option<(u64, u64)> {
         loop {
             let (from, to) = self.again.iter().next()?;
@@ -92,7 +91,7 @@ impl Outgoing {
             }
         }
     }
-    /// Takes the next packet's range of at most `most` bytes, retransmissions first.
+    /// Takes at most `most` bytes for the next packet, retransmissions first.
     #[inline]
     pub fn take(&mut self, most: u32) -> Option<SentRange> {
         if !self.again.is_empty()
@@ -113,7 +112,7 @@ impl Outgoing {
         self.next += u64::from(length);
         Some(SentRange { offset, length, again: false })
     }
-    /// A packet with these bytes arrived.
+    /// A packet with these bytes was acknowledged.
     #[inline]
     pub fn arrived(&mut self, offset: u64, length: u32) {
         let to = offset + u64::from(length);
@@ -131,7 +130,7 @@ impl Outgoing {
         let to = offset + u64::from(length);
         let piece = self.missing(offset, to);
         if let Some((from, _)) = piece {
-            // A hole in it is left out when it is taken.
+            // Holes in it are skipped when it is taken.
             self.again.insert(from, to, |_, _| ());
         }
         piece.is_some()

@@ -1,5 +1,4 @@
-//! A stream over our endpoint, as timed scenarios: what is found lost when, what is sent again, and
-//! what the controller is told.
+//! A stream over the datagram endpoint, as timed scenarios: losses, retransmissions, and the controller's events.
 
 use crate::datagram::{DatagramConfig, FeedbackConfig, Receiver, Sender};
 use crate::simulated::{Input, Output};
@@ -7,7 +6,7 @@ use narrows_base::{Duration, Machine, Packet, Time};
 use narrows_congestion::{Ack, CongestionEvent, Controller, PacketOutcome, SendLimits};
 use std::sync::{Arc, Mutex};
 
-/// Writes down what it is told; its window is what the test says.
+/// Records its events; the test sets its window.
 #[derive(Clone)]
 struct Witness(Arc<Mutex<(f64, Vec<String>)>>);
 
@@ -68,7 +67,7 @@ struct Scenario {
 }
 
 impl Scenario {
-    /// With so much to send, in a window of so many packets; every packet is answered.
+    /// With this many bytes to send in a window of `window` packets.
     fn new(window: f64, bytes: u64, ack_every: u32) -> Scenario {
         let feedback = FeedbackConfig { ack_every, ..FeedbackConfig::default() };
         let config = DatagramConfig {
@@ -100,7 +99,7 @@ impl Scenario {
             }
         }
     }
-    /// 50 ms later what is on the wire arrives, as far as it passes; answers come at once.
+    /// 50 ms later the packets on the wire arrive if `passes` is true; answers arrive at once.
     fn round(&mut self, mut passes: impl FnMut(&Packet) -> bool) {
         self.now += Duration::from_millis(50);
         for p in std::mem::take(&mut self.wire) {
@@ -114,12 +113,12 @@ impl Scenario {
             self.give(Input::Packet(report));
         }
     }
-    /// The timer that the sender waits for.
+    /// The sender's timer fires.
     fn timer(&mut self) {
         self.now = self.due;
         self.give(Input::Timeout);
     }
-    /// What the pacer keeps back leaves.
+    /// Paced packets are sent.
     fn pace(&mut self) {
         let end = self.now + Duration::from_millis(40);
         while self.due <= end {
@@ -141,7 +140,7 @@ fn a_lost_packets_bytes_leave_in_a_new_packet_and_one_repair_is_told() {
     s.heard();
     assert_eq!(s.numbers(), [6, 7, 8, 9, 10, 11]);
     s.round(|p| p.seq != 6 && p.seq != 8);
-    // 9 shows that 6 is lost, 11 that 8 is: one episode, both sent before it was known.
+    // 9 shows that 6 is lost, 11 that 8 is: one episode, as both were sent before the first loss was detected.
     let heard = s.heard();
     assert_eq!(heard[..3], ["ack 1 5", "lost 6", "ack 1 4"]);
     assert_eq!(heard[3..5], ["loss 1 Sack true", "repair flight 7"]);
@@ -163,7 +162,7 @@ fn a_late_packet_that_was_sent_again_breaks_nothing() {
     s.round(|_| true);
     let late = s.wire[0];
     s.round(|p| p.seq != late.seq);
-    // The late one comes before its copy: the copy's bytes are counted once.
+    // The late packet arrives before its copy: the copy's bytes are counted once.
     s.arrives(&late);
     s.round(|_| true);
     for _ in 0..4 {
@@ -174,8 +173,8 @@ fn a_late_packet_that_was_sent_again_breaks_nothing() {
     assert!(s.due.is_never(), "nothing is waited for");
 }
 
-/// A packet that comes after it counted as lost takes its loss back; the recovery that it began ends then, and what
-/// was reduced for it is undone. But not while another loss of the same episode is left.
+/// A packet that arrives after it was declared lost makes its loss spurious. The recovery ends and the reduction is
+/// undone, unless another loss of the same episode remains.
 #[test]
 fn a_late_packet_takes_its_loss_back() {
     for other in [None, Some(9)] {
@@ -204,7 +203,7 @@ fn a_late_packet_takes_its_loss_back() {
     }
 }
 
-/// Once a packet came behind one three numbers above, distance is no loss any more: only time is.
+/// Once a packet has arrived behind one three numbers above, only the time threshold applies.
 #[test]
 fn where_packets_are_reordered_time_tells_what_is_lost() {
     let mut s = Scenario::new(12.0, u64::MAX, 1);
@@ -230,7 +229,7 @@ fn where_packets_are_reordered_time_tells_what_is_lost() {
     while !s.heard().iter().any(|h| h == &format!("lost {lost}")) {
         s.timer();
     }
-    // A quarter of the round trip of 50 ms after it was expected.
+    // A quarter of the RTT of 50 ms after it was expected.
     assert!(
         (1..=13).contains(&(s.now.since(seen).as_nanos() / 1_000_000)),
         "{:?}",
@@ -238,7 +237,7 @@ fn where_packets_are_reordered_time_tells_what_is_lost() {
     );
 }
 
-/// What came late is named though more gaps lie above it than a report has room for.
+/// A late packet is reported although more gaps lie above it than fit in a report.
 #[test]
 fn a_late_packet_below_many_gaps_is_reported() {
     let mut s = Scenario::new(64.0, u64::MAX, 1);
@@ -259,13 +258,13 @@ fn a_lost_tail_is_probed_for() {
     let mut s = Scenario::new(4.0, 8 * PAYLOAD, 1);
     s.round(|_| true);
     s.heard();
-    // The last two are lost: nothing above them can show it.
+    // The last two are lost; no later packet reveals that.
     s.round(|p| p.seq < 6);
     assert!(s.wire.is_empty());
     s.timer();
     assert_eq!((s.numbers(), s.sender.counters().timeouts), (vec![8], 1), "one probe");
     s.round(|_| true);
-    // The probe brought 6's bytes; 7 is late by the clock.
+    // The probe carried 6's bytes; 7 is lost by the time threshold.
     s.timer();
     s.round(|_| true);
     assert_eq!(s.receiver.delivered(), 8 * PAYLOAD);
@@ -273,8 +272,8 @@ fn a_lost_tail_is_probed_for() {
     assert!(s.due.is_never());
 }
 
-/// On a link that loses in bursts every probe that is lost doubles the silence: from the third timeout on two leave. One
-/// suffices before that, and before the path has acknowledged anything, when it may be nobody's who asked for it.
+/// On a link that loses in bursts every lost probe doubles the outage: from the third PTO on two are sent. One is sent
+/// before that, and as long as the path has not acknowledged a packet, since the address may be spoofed.
 #[test]
 fn a_timeout_that_follows_two_others_sends_two_probes() {
     let probes = |heard: bool| {
@@ -326,7 +325,7 @@ fn probes_double_and_persistent_congestion_starts_anew() {
     assert_eq!(s.receiver.delivered(), s.receiver.received(), "all that was lost came again");
 }
 
-/// As a connection's: data at first, then a question every two seconds.
+/// As in a connection: data at first, then a short probe every two seconds.
 #[test]
 fn a_long_silence_is_probed_every_two_seconds_by_short_packets() {
     let mut s = Scenario::new(4.0, u64::MAX, 1);
@@ -343,7 +342,7 @@ fn a_long_silence_is_probed_every_two_seconds_by_short_packets() {
     assert!(probes[..3].iter().all(|p| p.2 > 0), "{probes:?}");
     let late = &probes[10..];
     assert!(late.iter().all(|p| p.0 == 2.0 && p.1 <= 100 && p.2 == 0), "{probes:?}");
-    // The answer to one of them ends it: all that was lost leaves again.
+    // The answer to one of them ends the outage: all lost data is sent again.
     s.timer();
     for _ in 0..8 {
         s.round(|_| true);
@@ -365,9 +364,9 @@ fn a_stream_is_answered_as_a_connection_answers() {
             answers.push(i);
         }
     }
-    // The first follows a pause; then pairs; the hole's upper edge and three more alone.
+    // The first follows a pause; then pairs; the gap's upper edge and three more alone.
     assert_eq!(answers, [0, 2, 4, 6, 8, 10, 12, 14, 17, 18, 19, 20, 22]);
-    // A 32nd of twice the shortest way.
+    // A 32nd of twice the shortest one-way time.
     let due = s.receiver.next_timeout();
     assert_eq!(due.since(s.now), Duration::from_micros(3125));
     assert!(s.receiver.on_timeout(due).is_some() && s.receiver.next_timeout().is_never());

@@ -1,4 +1,4 @@
-//! A stream's sending side: nothing is forgotten, nothing that arrived leaves again.
+//! A stream's sending side: bytes are sent until they arrive, and not after that.
 
 use super::*;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn what_was_lost_goes_first_and_what_arrived_does_not_go_again() {
     assert!(s.send_again(0, 3000), "a range with a hole in it");
     let again = |offset| Some(SentRange { offset, length: 1000, again: true });
     assert_eq!((s.take(1000), s.take(1000), s.take(1000)), (again(0), again(2000), new(3000)));
-    // A copy that was thought lost arrives before it leaves again.
+    // A packet that was declared lost arrives before its retransmission.
     s.send_again(2000, 1000);
     s.arrived(2000, 1000);
     assert_eq!(s.take(4000), Some(SentRange { offset: 4000, length: 1000, again: false }));
@@ -24,7 +24,7 @@ fn what_was_lost_goes_first_and_what_arrived_does_not_go_again() {
 }
 
 proptest! {
-    /// Packets of any size, lost, late and twice: in the end every byte arrives.
+    /// With packets of any size, losses, late packets and duplicates, every byte arrives in the end.
     #[test]
     fn nothing_is_forgotten(
         steps in prop::collection::vec((1u32..50, 0u8..4, 0usize..8), 1..200),
@@ -43,7 +43,7 @@ proptest! {
                 0 | 1 => out.extend(s.take(most)),
                 _ if out.is_empty() => {}
                 2 => { let l = out.remove(which % out.len()); deliver(&mut s, &l); }
-                // Counted as lost; it may come all the same.
+                // Declared lost, but may arrive late.
                 _ => { let l = out[which % out.len()]; s.send_again(l.offset, l.length); }
             }
         }

@@ -3,17 +3,17 @@
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 
-/// Writes that wait at most: beyond, the oldest is dropped, so that memory is bounded.
+/// Limit on waiting writes: beyond it the oldest is dropped, so that memory is bounded.
 const MAX_WAITING: usize = 1024;
 
-/// Writes in the order in which they came. A write is cut into packets and its last packet may be
-/// short: packets never hold parts of two writes.
+/// Writes in order. A write is split into packets and its last packet may be short: packets never hold parts of two
+/// writes.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     endless: bool,
-    /// When each came, and its bytes that are left.
+    /// When each write arrived, and its unsent bytes.
     writes: VecDeque<(Time, u64)>,
-    /// The first was begun: it does not expire.
+    /// Whether the first was partly sent, so that it does not expire.
     begun: bool,
     pub expired: u64,
 }
@@ -35,7 +35,7 @@ impl Waiting {
         self.writes.clear();
         self.begun = false;
     }
-    /// Bytes that wait.
+    /// Number of waiting bytes.
     pub fn bytes(&self) -> u64 {
         if self.endless { u64::MAX } else { self.writes.iter().map(|w| w.1).sum() }
     }
@@ -57,7 +57,7 @@ impl Waiting {
             self.expired += 1;
         }
     }
-    /// Takes the next packet's bytes, at most `payload`; returns 0 if nothing waits.
+    /// Takes at most `payload` bytes for the next packet; returns 0 if there are no writes.
     #[inline]
     pub fn take(&mut self, payload: u32) -> u32 {
         if self.endless {

@@ -1,64 +1,63 @@
-//! The application's decision on which clients may connect.
+//! The application's filter for clients.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// A client whose handshake is complete except for the server's consent.
+/// A client with a complete handshake, before the server accepts it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Incoming<'a> {
-    /// Its address, which has been validated.
+    /// Its validated address.
     pub remote: SocketAddr,
-    /// Its static key, which it has proved to hold. A client without an identity uses a key for one
-    /// connection only.
+    /// Its static key, proven in the handshake. A client without an identity uses a key for one connection only.
     pub key: &'a [u8; 32],
-    /// Whether the key is in the server's list ([`Clients`](super::Clients)).
+    /// Whether the key is on the server's list ([`Clients`](super::Clients)).
     pub is_listed: bool,
     /// The agreed application protocol, if any.
     pub application: Option<&'a str>,
 }
 
-/// What to do with a client.
+/// Decision on a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Decision {
-    /// It gets a connection, if there is a place.
+    /// The client gets a connection, if there is a place.
     Accept,
-    /// It is told under seal that it is not served (CLOSE 4), with this reason, of which 128 bytes leave at most.
+    /// The client gets a sealed CLOSE 4 with this reason, of which at most 128 bytes are sent.
     Refuse(String),
-    /// It gets no answer for as long as a handshake may last (10 s), and mostly gives up by then. What it still sends
-    /// later is answered as for any unknown connection (RESET).
+    /// The client gets no reply for as long as a handshake may last (10 s); most give up by then. Later packets are
+    /// answered as for an unknown connection (RESET).
     Ignore,
 }
 
-/// Decides which clients may connect. Called by the endpoint's driver, so it must not block. If it panics, the client
-/// is ignored.
+/// Decides which clients may connect. The endpoint's driver calls it, so it must not block. If it panics, the client is
+/// ignored.
 pub trait AcceptFilter: Send + Sync {
-    /// Whether somebody who claims to be at this address gets any answer at all. Nothing has been spent on it, and the
-    /// address may be forged. Asked for each packet that begins a handshake.
+    /// Whether packets from this address that begin a handshake get a reply. Called for each such packet, before any
+    /// other work on it. The address may be forged.
     fn answers(&self, remote: SocketAddr) -> bool {
         let _ = remote;
         true
     }
-    /// What becomes of a client that has shown its key; asked before it takes a connection's place.
+    /// Decides on a client that has proven its key, before it takes a connection's place.
     fn decide(&self, client: &Incoming<'_>) -> Decision;
 }
 
-/// A filter that looks at complete handshakes only.
+/// A filter for complete handshakes only.
 impl<F: Fn(&Incoming<'_>) -> Decision + Send + Sync> AcceptFilter for F {
     fn decide(&self, client: &Incoming<'_>) -> Decision {
         self(client)
     }
 }
 
-/// The filter of an endpoint, if it has one.
+/// The filter of an endpoint, or no filter.
 #[derive(Clone, Default)]
 pub struct Filter(Option<Arc<dyn AcceptFilter>>);
 
 impl Filter {
-    /// Uses this filter.
+    /// A filter that calls `filter`.
     pub fn new(filter: impl AcceptFilter + 'static) -> Filter {
         Filter(Some(Arc::new(filter)))
     }

@@ -1,4 +1,4 @@
-//! An application decides who is let in.
+//! An application's filter decides which clients may connect.
 
 use super::stub::{CLIENT, Net, SERVER, StubConnection, config, connection, key, random};
 use super::{AcceptFilter, Clients, Connections, Decision, EndpointConfig, Filter, Incoming};
@@ -13,7 +13,7 @@ fn knocks(filter: Filter) -> Net<StubConnection> {
     let server = EndpointConfig { filter, ..config(2, Clients::Any) };
     *net.at(SERVER) = Connections::new(server, random(5));
     let now = net.now;
-    // As long as a handshake lives: after that, what still comes is answered as for any unknown connection.
+    // As long as a handshake lives. After that time later packets are answered as for any unknown connection.
     let patience = Duration::from_secs(10);
     let wish = super::Connect { patience, ..super::stub::wish(SERVER, ServerKey::Any) };
     net.at(CLIENT).connect(now, wish).unwrap();
@@ -38,8 +38,8 @@ fn who_is_refused_learns_why_and_takes_no_place() {
     assert!(net.at(SERVER).is_empty());
 }
 
-/// Its handshake holds one of the handshakes' places until its time is over, no connection's, and nothing answers, not
-/// even with RESET.
+/// Its handshake keeps a handshake's slot for its lifetime, but no connection's place. Its packets get no reply, not
+/// even RESET.
 #[test]
 fn who_is_ignored_gets_no_answer_to_its_finish() {
     for panics in [false, true] {
@@ -76,8 +76,8 @@ fn an_address_that_gets_no_answer_finds_no_server() {
     assert!(net.is_connected(CLIENT) && net.is_connected(SERVER));
 }
 
-/// The filter hears of the application protocol, and of no client that is refused without it; nor does somebody who is
-/// refused put out a connection when all places are taken.
+/// The filter gets the application protocol, and is not called for a client without a common one. A refused client
+/// displaces no connection when all places are taken.
 #[test]
 fn the_filter_is_the_last_before_the_place_is_taken() {
     let applications = ApplicationProtocols::new(["chat"]).unwrap();

@@ -1,4 +1,4 @@
-//! A client has proven who it is: whether it may come in, and its connection.
+//! The end of a handshake at the server: the check of the client, and the start of its connection.
 
 use super::accepting::Accepting;
 use super::admission::BUSY;
@@ -15,20 +15,20 @@ use narrows_wire::{Established, Params, VERSION};
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-/// Bytes of an application's reason at most.
+/// Limit on an application's reason, in bytes.
 const MAX_REFUSAL: usize = 128;
 
-/// What becomes of a client, if there is a place.
+/// Result of the check of a client.
 pub(super) enum Verdict {
-    /// Its connection begins.
+    /// Its connection begins if there is a place.
     Accept(Client),
     /// It gets this CLOSE.
     Refuse(u64, Cow<'static, str>),
-    /// It gets no answer.
+    /// It gets no reply.
     Ignore,
 }
 
-/// As much of an application's reason as a refusal may have: it is no longer than three times the shortest FINISH.
+/// Truncates an application's reason. A refusal is then no longer than three times the shortest FINISH.
 fn bounded(mut reason: String) -> String {
     let most = (0..=MAX_REFUSAL).rev().find(|at| reason.is_char_boundary(*at));
     reason.truncate(most.unwrap_or(0));
@@ -36,7 +36,7 @@ fn bounded(mut reason: String) -> String {
 }
 
 impl<C: ManagedConnection> Connections<C> {
-    /// Whether a client with this key and these parameters may come in.
+    /// Checks whether a client with this key and these parameters may connect.
     pub(super) fn judge(&self, from: SocketAddr, key: &PublicKey, params: &Params) -> Verdict {
         let is_welcome = match &self.config.clients {
             Clients::None => false,
@@ -46,7 +46,7 @@ impl<C: ManagedConnection> Connections<C> {
         if !is_welcome {
             return Verdict::Refuse(4, "this client's key is not on the list".into());
         }
-        // It was talked out of a version that both speak.
+        // Version downgrade: both ends support a better version.
         if params.offered.is_some_and(|v| v != VERSION && self.speaks.contains(&v)) {
             return Verdict::Refuse(5, "both ends speak a better version".into());
         }
@@ -68,7 +68,7 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// FINISH was good.
+    /// Handles a valid FINISH.
     pub(super) fn on_proven(&mut self, now: Time, slot: u32, established: Established) {
         let seed = self.draw();
         let Some(mut accepting) = self.take_accepting(slot) else { return };

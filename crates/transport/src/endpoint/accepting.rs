@@ -1,4 +1,4 @@
-//! A handshake at the server, from a START with a valid cookie to its FINISH.
+//! A handshake at the server, from a START with a valid cookie or token to its FINISH.
 
 use narrows_base::{Duration, Time};
 use narrows_wire::packet::{Finish, Nonce, TAG_BYTES};
@@ -7,21 +7,21 @@ use narrows_wire::{
 };
 use std::net::SocketAddr;
 
-/// A handshake waits for its FINISH so long at most.
+/// Longest wait for FINISH.
 const HANDSHAKE_LIFE: Duration = Duration::from_secs(10);
-/// Packets that overtook FINISH or EARLY-ECHO, kept for each handshake.
+/// Packets kept per handshake that arrived before FINISH or EARLY-ECHO.
 const MAX_OVERTAKEN: usize = 4;
-/// Longest of them, bytes.
+/// Longest packet kept, in bytes.
 const MAX_OVERTAKEN_BYTES: usize = 2048;
-/// A repeated START, EARLY-START or FINISH is answered no oftener than this.
+/// Shortest interval between replies to a repeated START, EARLY-START or FINISH.
 pub(super) const ANSWER_EVERY: Duration = Duration::from_millis(50);
 
-/// Packets that cannot be opened before another has come, with their ECN bits.
+/// Packets that cannot be opened before a later one arrives, with their ECN fields.
 #[derive(Debug, Default)]
 pub(super) struct Overtaken(Vec<(u8, Vec<u8>)>);
 
 impl Overtaken {
-    /// Keeps one, or drops it.
+    /// Keeps a packet within the limits, or drops it.
     pub(super) fn keep(&mut self, ecn: u8, datagram: &[u8]) {
         if self.0.len() < MAX_OVERTAKEN && datagram.len() <= MAX_OVERTAKEN_BYTES {
             self.0.push((ecn, datagram.to_vec()));
@@ -44,31 +44,31 @@ impl IntoIterator for Overtaken {
 }
 
 enum Stage {
-    /// For FINISH.
+    /// Waits for FINISH.
     Waiting(Box<ServerHandshake>),
-    /// The client was refused, by this sealed CLOSE.
+    /// The client was refused with this sealed CLOSE.
     Refused(Vec<u8>),
-    /// It gets no answer; its place is kept so that nothing else answers what it goes on sending.
+    /// The client gets no reply. The slot remains, so that its later packets get no RESET.
     Ignored,
 }
 
-/// A handshake with a good cookie.
+/// A handshake with a validated address.
 pub(super) struct Accepting {
     pub(super) from: SocketAddr,
     pub(super) nonce: Nonce,
-    /// Its START had a token.
+    /// Whether its START had a token.
     pub(super) without_syn: bool,
     pub(super) born: Time,
-    /// What the client learns of us.
+    /// This end's parameters, as sent to the client.
     pub(super) hello: Params,
     stage: Stage,
-    /// Packets that overtook FINISH.
+    /// Packets that arrived before FINISH.
     pub(super) overtaken: Overtaken,
-    /// Whether the answer is to be sent.
+    /// Whether the reply is to be sent.
     is_wanted: bool,
     answered: Option<Time>,
     echoes: u32,
-    /// Whether a FINISH was read that did not end it.
+    /// Whether an invalid FINISH arrived.
     pub(super) was_forged: bool,
 }
 
@@ -96,24 +96,24 @@ impl Accepting {
         }
     }
 
-    /// Bytes of the heap that it holds, about.
+    /// Approximate bytes on the heap.
     pub(super) fn memory(&self) -> usize {
         size_of::<Accepting>() + size_of::<ServerHandshake>() + self.overtaken.bytes()
     }
 
-    /// When it is forgotten.
+    /// When the handshake is dropped.
     pub(super) fn until(&self) -> Time {
         self.born + HANDSHAKE_LIFE
     }
 
-    /// Wants the answer sent (again); whether it may.
+    /// Requests the reply (again). Returns whether it is to be sent.
     fn want(&mut self, now: Time) -> bool {
         let is_early = self.answered.is_some_and(|at| now.since(at) < ANSWER_EVERY);
         self.is_wanted |= !is_early;
         self.is_wanted
     }
 
-    /// Its START came again, and its START-ECHO may go.
+    /// Handles a repeated START. Returns whether START-ECHO is to be sent.
     pub(super) fn on_start(&mut self, now: Time, from: SocketAddr, nonce: &Nonce) -> bool {
         self.from == from
             && self.nonce == *nonce
@@ -121,7 +121,7 @@ impl Accepting {
             && self.want(now)
     }
 
-    /// A FINISH came for it.
+    /// Handles a FINISH.
     pub(super) fn on_finish(&mut self, finish: &Finish<'_>) -> Result<Established, HandshakeError> {
         let read = match &mut self.stage {
             Stage::Waiting(handshake) => handshake.on_finish(finish),
@@ -131,14 +131,14 @@ impl Accepting {
         read
     }
 
-    /// What the exchange of START-ECHO and FINISH took. Nothing if START-ECHO went twice, or if
-    /// data came first: then this FINISH is perhaps not the first.
+    /// RTT from START-ECHO to FINISH. Absent if START-ECHO was sent twice, or if data arrived
+    /// first: then this FINISH may be a repetition.
     pub(super) fn sample(&self, now: Time) -> Option<Duration> {
         let at = self.answered.filter(|_| self.echoes == 1 && self.overtaken.is_empty())?;
         Some(now.since(at))
     }
 
-    /// Tells the client under seal that it is not wanted; whether there is something to send.
+    /// Refuses the client with a sealed CLOSE. Returns whether it could be written.
     pub(super) fn refuse(
         &mut self,
         now: Time,
@@ -166,25 +166,25 @@ impl Accepting {
         true
     }
 
-    /// Says nothing to it any more.
+    /// Ignores the client from now on.
     pub(super) fn ignore(&mut self) {
         self.stage = Stage::Ignored;
         (self.overtaken, self.is_wanted) = (Overtaken::default(), false);
     }
 
-    /// Something of a client that was refused came again; whether it may be told again.
+    /// Handles a further packet of a refused client. Returns whether CLOSE is to be sent again.
     pub(super) fn on_again(&mut self, now: Time) -> bool {
         matches!(self.stage, Stage::Refused(_)) && self.want(now)
     }
 
-    /// Keeps a packet that overtook FINISH, or drops it.
+    /// Keeps a packet that arrived before FINISH, or drops it.
     pub(super) fn keep(&mut self, ecn: u8, datagram: &[u8]) {
         if matches!(self.stage, Stage::Waiting(_)) {
             self.overtaken.keep(ecn, datagram);
         }
     }
 
-    /// The answer, if it is to be sent.
+    /// The reply, if it is to be sent.
     pub(super) fn transmit(&mut self, now: Time) -> Option<Vec<u8>> {
         if !std::mem::take(&mut self.is_wanted) {
             return None;

@@ -1,21 +1,22 @@
-//! How much data a connection moves, and whether that suffices to keep its place.
+//! The amount of data that a connection moves, which decides whether it keeps its place.
 
 use narrows_base::{Duration, Time};
 
-/// Whoever moved so many bytes since the last mark but one (between one and two pauses ago) moves data:
-/// 7 kbit/s.
+/// A connection counts as moving data if it moved this many bytes since the last mark but one, 10 to 20 s ago: 7
+/// kbit/s.
 pub(super) const MIN_MOVING: u64 = 8192;
-/// Whoever moved so many keeps its place however many connections its network has: 50 kbit/s.
+/// A connection that moved this many bytes keeps its place, regardless of the number of connections of its network: 50
+/// kbit/s.
 pub(super) const MIN_MOVING_MUCH: u64 = 65_536;
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How much data a connection moves: streams and messages, either way.
+/// Data of streams and messages moved by a connection, in both directions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Activity {
     total: u64,
-    /// When `before` became `marked`: the last mark.
+    /// Time of the last mark, when `before` became the former `marked`.
     since: Time,
-    /// When `total` rose.
+    /// When `total` last rose.
     last: Time,
     marked: u64,
     before: u64,
@@ -25,12 +26,12 @@ impl Activity {
     pub(super) fn new(now: Time) -> Activity {
         Activity { total: 0, since: now, last: now, marked: 0, before: 0 }
     }
-    /// It has moved so much since it began.
+    /// Updates the bytes moved since the connection began.
     #[inline]
     pub(super) fn on_total(&mut self, now: Time, total: u64) {
         let age = now.since(self.since);
         if age >= PAUSE {
-            // After two pauses without a word of it nothing moved lately.
+            // After two pauses without an update, no data moved lately.
             self.before = if age >= PAUSE.saturating_mul(2) { self.total } else { self.marked };
             (self.marked, self.since) = (self.total, now);
         }
@@ -38,7 +39,7 @@ impl Activity {
             (self.total, self.last) = (total, now);
         }
     }
-    /// Bytes of the last one to two pauses, and of all time.
+    /// Bytes of the last one to two pauses, and in all.
     pub(super) fn bytes(&self, now: Time) -> (u64, u64) {
         let age = now.since(self.since);
         let from = if age >= PAUSE.saturating_mul(2) {
@@ -50,11 +51,11 @@ impl Activity {
         };
         (self.total - from.min(self.total), self.total)
     }
-    /// When it was seen to move something.
+    /// When data last moved.
     pub(super) fn last(&self) -> Time {
         self.last
     }
-    /// Whether it moved so many bytes lately.
+    /// Whether at least this many bytes moved lately.
     pub(super) fn moves(&self, now: Time, bytes: u64) -> bool {
         self.bytes(now).0 >= bytes
     }
@@ -71,7 +72,7 @@ mod tests {
         assert!(!activity.moves(at(0), MIN_MOVING));
         activity.on_total(at(1), 100_000);
         assert!(activity.moves(at(1), MIN_MOVING) && activity.moves(at(9), MIN_MOVING));
-        // Silence.
+        // Idle.
         assert!(!activity.moves(at(20), MIN_MOVING));
         assert_eq!(activity.bytes(at(20)), (0, 100_000));
         // A few bytes for a long time.
@@ -79,7 +80,7 @@ mod tests {
             activity.on_total(at(second), 100_000 + second);
         }
         assert!(!activity.moves(at(60), MIN_MOVING));
-        // As much as counts, in every pause.
+        // Just enough in every pause.
         for second in 60..100 {
             activity.on_total(at(second), 100_060 + (second - 60) * MIN_MOVING / 10);
         }

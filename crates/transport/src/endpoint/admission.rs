@@ -1,9 +1,9 @@
 //! Admission when all places are taken: which client gets a place, and which connection is closed for it.
 //!
 //! A connection that moves data keeps its place, but a network cannot keep many places by moving little data in each.
-//! Among the others [`share`](super::share) chooses the one that is closed: one of the newcomer's own network if that
-//! has reached its limit, otherwise any. A connection that gives way gets CLOSE 8; a client that finds no place gets
-//! BUSY, or CLOSE 8 if it had sent its FINISH.
+//! Of the remaining connections, [`share`](super::share) selects the one to close: one of the new client's own network
+//! if that has reached its limit, otherwise any. The closed connection gets CLOSE 8. A client without a place gets
+//! BUSY, or CLOSE 8 after its FINISH.
 
 use super::activity::{MIN_MOVING, MIN_MOVING_MUCH};
 use super::client_counts::Next;
@@ -18,23 +18,23 @@ use narrows_base::{Duration, Time};
 use std::cmp::Reverse;
 use std::net::SocketAddr;
 
-/// CLOSE's code for a client without a place.
+/// CLOSE code: no place for this client.
 pub(super) const BUSY: u64 = 8;
-/// What it is told that had one.
+/// Reason in the CLOSE of a connection that gives way.
 const GAVE_WAY: &str = "busy: this connection, idle or slow, made room for another client";
-/// A CLOSE for a connection that gives way.
+/// Buffer for the CLOSE of a connection that gives way, in bytes.
 const CLOSE_BYTES: usize = 1200;
-/// So many connections of a network, one in so many of all places, keep theirs by moving little.
+/// In each network, the most active connections, up to 1/8 of all places, keep their places even if they move little.
 const SLOW_KEPT: usize = 8;
-/// A connection is new for so long: a request over a path of a second, and its answer.
+/// A connection is new for this time: a request and its response over a path of a second.
 const NEW: Duration = Duration::from_secs(3);
 
-/// Who gives way next is found by looking at all connections. Of many, several are found at once, one in
-/// so many, and remembered for so long; also that nobody was found.
+/// The connection to give way is found by a scan of all connections. One scan finds one candidate per this many
+/// connections. Its result, even an empty one, is kept for `REMEMBERED`.
 const FOUND_AT_ONCE: usize = 64;
 const REMEMBERED: Duration = Duration::from_millis(100);
 
-/// Where a newcomer's place comes from.
+/// Source of a new client's place.
 enum Vacancy {
     Free,
     From(u32),
@@ -42,12 +42,12 @@ enum Vacancy {
 }
 
 impl<C: ManagedConnection> Connections<C> {
-    /// Connections, this end's own attempts included, without handshakes and those that gave way.
+    /// Connections, including this end's own attempts, without handshakes and without connections that gave way.
     pub(super) fn connections(&self) -> usize {
         self.table.len().saturating_sub(self.gate.half_open() + self.counts.gone)
     }
 
-    /// Who a client is to the sharing of places.
+    /// The client as counted in the sharing of places.
     pub(super) fn client(&self, from: SocketAddr, key: [u8; 32]) -> Client {
         let is_listed = match &self.config.clients {
             Clients::Preferring(keys) | Clients::Listed(keys) => keys.contains(&key),
@@ -56,14 +56,14 @@ impl<C: ManagedConnection> Connections<C> {
         Client { source: Source::of(from.ip()), key, is_listed }
     }
 
-    /// Whether there is a place for somebody from there, as far as can be told before the key is known.
+    /// Whether a client at this address can get a place, as far as is known before its key.
     pub(super) fn may_have_room(&mut self, now: Time, from: SocketAddr) -> bool {
         let is_listed = !matches!(self.config.clients, Clients::Any);
         let newcomer = Client { is_listed, ..self.client(from, [0; 32]) };
         !matches!(self.room(now, &newcomer), Vacancy::None)
     }
 
-    /// Makes room for one more connection; false if nobody gives way.
+    /// Makes room for one more connection; false if no connection may give way.
     pub(super) fn make_room(&mut self, now: Time, newcomer: &Client) -> bool {
         match self.room(now, newcomer) {
             Vacancy::Free => {}
@@ -73,7 +73,7 @@ impl<C: ManagedConnection> Connections<C> {
         true
     }
 
-    /// Whether there is a place for which nobody gives way.
+    /// Whether a place is free without closing a connection.
     pub(super) fn has_free_place(&mut self, now: Time, newcomer: &Client) -> bool {
         matches!(self.room(now, newcomer), Vacancy::Free)
     }
@@ -82,7 +82,7 @@ impl<C: ManagedConnection> Connections<C> {
         let limits = &self.config.limits;
         let network = newcomer.source.widest();
         let here = self.counts.of(network);
-        // Where others may come too, a quarter is kept for listed keys.
+        // With `Preferring`, a quarter of the places is reserved for listed keys.
         let most_unlisted = match self.config.clients {
             Clients::Preferring(_) => limits.connections - limits.connections / 4,
             _ => limits.connections,
@@ -104,9 +104,9 @@ impl<C: ManagedConnection> Connections<C> {
             let mut idle = self.below(now, within, MIN_MOVING);
             let new: Vec<_> = idle.iter().filter(|h| h.is_new).map(|h| h.place).collect();
             let mut next = Next { at: now, slots: found(idle.clone()), kept_by: MIN_MOVING };
-            // Who has just come had no time to move anything. If it went before those who are here for
-            // long and move little, these could put out every newcomer by coming again; and so could
-            // newcomers that move a little more at once, if these did not go too.
+            // New connections had no time to move data. If they gave way before old ones that move little, the clients
+            // of the old ones could displace every new client by reconnecting. New connections that move a little more
+            // at once could do the same, so these may give way, too.
             if next.slots.last().is_none_or(|first| new.contains(first)) {
                 let mut slow = self.slow(now, within);
                 if slow.iter().any(|h| !h.is_new) {
@@ -123,7 +123,7 @@ impl<C: ManagedConnection> Connections<C> {
             }
             self.counts.next.insert(scope, next);
         }
-        // Who has gone, or begun to move, since it was found does not give way.
+        // Candidates that ended, or began to move data, since the scan do not give way.
         while let Some(next) = self.counts.next.get_mut(&scope)
             && let Some(&(slot, handle)) = next.slots.last()
         {
@@ -141,7 +141,7 @@ impl<C: ManagedConnection> Connections<C> {
         Vacancy::None
     }
 
-    /// Connections of clients (of one network only) that move fewer than so many bytes.
+    /// Connections of clients (of one network, if given) that moved fewer than `bytes` bytes lately.
     fn below(&self, now: Time, within: Option<Prefix>, bytes: u64) -> Vec<Holder<(u32, Handle)>> {
         let holder = |(place, content): ((u32, Handle), &ConnectionState<C>)| {
             let ConnectionState::Live(live) = content else { return None };
@@ -155,8 +155,8 @@ impl<C: ManagedConnection> Connections<C> {
         self.table.iter().filter_map(holder).collect()
     }
 
-    /// Connections that move little, but for those of each network that move most: else two addresses
-    /// could keep all places for 4 Mbit/s.
+    /// Connections that move little data, without the most active of each network. If all of them kept their places,
+    /// two addresses could hold all places with 4 Mbit/s.
     fn slow(&self, now: Time, within: Option<Prefix>) -> Vec<Holder<(u32, Handle)>> {
         let mut holders = self.below(now, within, u64::MAX);
         holders.sort_unstable_by_key(|h| (h.client.source.widest(), Reverse(h.moved.0)));
@@ -167,8 +167,8 @@ impl<C: ManagedConnection> Connections<C> {
         slow.filter(|h| h.moved.0 < MIN_MOVING_MUCH).copied().collect()
     }
 
-    /// Ends a connection to make room. Its CLOSE is said once and nothing is kept of it; should that
-    /// be lost, a RESET tells its peer.
+    /// Closes a connection to make room. CLOSE is sent once and no state remains. If it is lost, the peer gets a RESET
+    /// for its next packet.
     fn evict(&mut self, now: Time, slot: u32) {
         let content = self.table.get(slot).and_then(|s| s.content.as_mut());
         let Some(ConnectionState::Live(live)) = content else { return };
@@ -188,14 +188,14 @@ impl<C: ManagedConnection> Connections<C> {
         self.touch(slot);
     }
 
-    /// A client's connection begins.
+    /// Counts a client's new connection.
     pub(super) fn count_client(&mut self, live: &Live<C>) {
         if let Some(client) = &live.client {
             self.counts.enter(client);
         }
     }
 
-    /// A connection holds no place any more, although perhaps still a slot.
+    /// Frees a connection's place, although it may still have a slot.
     fn release_place(&mut self, slot: u32) {
         let Some(s) = self.table.get(slot) else { return };
         self.alarms.disarm(slot, &mut s.armed);
@@ -209,7 +209,7 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// A connection's slot is free again.
+    /// Removes a connection from the counts when its slot becomes free.
     pub(super) fn uncount_client(&mut self, live: &Live<C>) {
         if let Some(client) = &live.client {
             self.counts.leave(client);
@@ -217,7 +217,7 @@ impl<C: ManagedConnection> Connections<C> {
         self.counts.gone = self.counts.gone.saturating_sub(usize::from(live.is_gone));
     }
 
-    /// The peer of a client's connection is at another address now.
+    /// Moves a client's connection to the counts of its new address.
     pub(super) fn recount_client(&mut self, slot: u32, to: SocketAddr) {
         let content = self.table.get(slot).and_then(|s| s.content.as_mut());
         if let Some(ConnectionState::Live(live)) = content
@@ -229,8 +229,8 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// Forgets the handshake whose place goes to one from there, if all places are taken: of the
-    /// network that has most of them the oldest.
+    /// If all handshakes are taken, drops one for a client at this address: the oldest of the network with most
+    /// handshakes.
     pub(super) fn make_room_for_handshake(&mut self, from: SocketAddr) {
         if self.gate.half_open() < self.config.limits.handshakes {
             return;
@@ -253,7 +253,7 @@ impl<C: ManagedConnection> Connections<C> {
     }
 }
 
-/// Whether it is a client's connection that moved fewer than so many bytes lately, or that is over.
+/// Whether a live client connection moved fewer than `bytes` bytes lately, or its end was reported.
 fn may_give_way<C: ManagedConnection>(now: Time, content: &ConnectionState<C>, bytes: u64) -> bool {
     let ConnectionState::Live(live) = content else { return false };
     let is_idle = live.is_told || !live.activity.moves(now, bytes);

@@ -1,16 +1,16 @@
-//! Timers of many connections, one element each. A connection that postpones its timer costs
-//! nothing until the earlier time passes (then it is queried again), and an idle connection costs
-//! nothing at all.
+//! Timers of many connections, one entry each. If a connection postpones its timer, the entry stays
+//! until the earlier time passes, when the connection is queried again. So an idle connection costs
+//! no work.
 
 use narrows_base::Time;
 use std::collections::BTreeSet;
 
-/// Who is to be woken when.
+/// Slots with the times of their alarms.
 #[derive(Debug, Default)]
 pub(super) struct Alarms(BTreeSet<(Time, u32)>);
 
 impl Alarms {
-    /// Wakes `who` at `due` or before; `armed` is its own note of what is set here for it.
+    /// Wakes slot `who` at `due` or earlier. `armed` is the slot's copy of the time set here.
     pub(super) fn arm(&mut self, who: u32, armed: &mut Time, due: Time) {
         if due < *armed {
             self.disarm(who, armed);
@@ -18,25 +18,25 @@ impl Alarms {
             *armed = due;
         }
     }
-    /// Never wakes it.
+    /// Removes the alarm of slot `who`.
     pub(super) fn disarm(&mut self, who: u32, armed: &mut Time) {
         if !armed.is_never() {
             self.0.remove(&(*armed, who));
             *armed = Time::NEVER;
         }
     }
-    /// The first alarm; never if there is none.
+    /// Time of the first alarm; `Time::NEVER` without alarms.
     pub(super) fn first(&self) -> Time {
         self.0.first().map_or(Time::NEVER, |(due, _)| *due)
     }
-    /// Takes an alarm that has come; its owner's note is to be set to never.
+    /// Takes an alarm that is due. The caller must set the slot's `armed` to never.
     pub(super) fn take(&mut self, now: Time) -> Option<u32> {
         if self.first() > now {
             return None;
         }
         self.0.pop_first().map(|(_, who)| who)
     }
-    /// How many are set.
+    /// Number of alarms.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.0.len()

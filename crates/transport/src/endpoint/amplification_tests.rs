@@ -1,4 +1,4 @@
-//! Nobody can make a server send much to an address that has not shown that it wants it.
+//! A server sends few bytes to an address that is not validated.
 
 use super::hostile_tests::{drain, place};
 use super::stub::{SERVER, config, connection, key, random};
@@ -12,12 +12,12 @@ use narrows_wire::{ClientHandshake, ConnectionId, Hello, Params, Suite, VERSION}
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// A server with real connections whose controller's name is so long.
+/// A server with real connections and a protocol label of `label` bytes.
 fn server(label: usize) -> Endpoint {
     let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let copy = like.clone();
     let label = "x".repeat(label);
-    // With a receiver side, so that the client must be told.
+    // The receiver side makes the label necessary for the client.
     let tfrc = Protocol::read(&Spec::named("rrtp+tfrc"), Preset::Rfc, 1500).unwrap();
     let receiver_side: Arc<MakeReceiverSide> = Arc::new(move |e| tfrc.receiver_side(e).unwrap());
     let make = move |e: &_| copy.controller(e);
@@ -27,7 +27,7 @@ fn server(label: usize) -> Endpoint {
     Connections::new(EndpointConfig { connection, ..config(2, Clients::Any) }, random(3))
 }
 
-/// What a server sends for what came: bytes.
+/// Bytes that the server sends in reply, and the replies.
 fn answered(
     endpoint: &mut Endpoint,
     now: Time,
@@ -44,8 +44,8 @@ fn answered(
     (all.iter().map(Vec::len).sum(), all)
 }
 
-/// Every packet of a handshake, and each of them again and again: at most three bytes for one. A SYN,
-/// which can have a forged address, gets less than it brought, and so does whatever is not authentic.
+/// Every packet of a handshake, also repeated, gets at most three times its bytes. A SYN, which may have a forged
+/// address, gets fewer bytes than it has. So does any packet that is not authentic.
 #[test]
 fn no_packet_before_the_handshake_is_over_is_answered_by_three_times_its_bytes() {
     assert!(longest_answer_to_start(64) > 2 * packet::START_BYTES);
@@ -58,7 +58,7 @@ fn longest_answer_to_start(label: usize) -> usize {
     let mut now = Time::from_secs_f64(50.0);
     let mut ask = |endpoint: &mut Endpoint, from: SocketAddr, bytes: &[u8], most: f64| {
         let mut first = Vec::new();
-        // Every 10 ms, as a flood, and every 60 ms, when repetitions are answered.
+        // Every 10 ms, as in a flood, and every 60 ms, when the server replies to repetitions.
         for n in 0..20 {
             let (count, said) = answered(endpoint, now, from, bytes);
             assert!(count as f64 <= most * bytes.len() as f64, "{count} for {}", bytes.len());
@@ -89,7 +89,7 @@ fn longest_answer_to_start(label: usize) -> usize {
     let mut forged = finish.clone();
     *forged.last_mut().unwrap() ^= 1;
     ask(&mut endpoint, from, &forged, 0.0);
-    // A short packet for a handshake, for nothing, and a RESET.
+    // Short packets for a handshake and for no connection, a RESET, and a BUSY.
     let mut short = vec![0; 24];
     short[1..5].copy_from_slice(&finish[5..9]);
     ask(&mut endpoint, victim, &short, 0.0);
@@ -101,8 +101,7 @@ fn longest_answer_to_start(label: usize) -> usize {
     echo.len()
 }
 
-/// A refusal after FINISH, said again to whatever comes: to an address that showed itself to be the
-/// client's, and no oftener than 20 times a second.
+/// A refusal after FINISH is repeated only to the client's validated address, and at most 20 times per second.
 #[test]
 fn a_refusal_is_not_repeated_to_every_packet() {
     let only = [*key(7).public()].into();

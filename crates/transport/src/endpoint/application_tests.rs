@@ -1,4 +1,4 @@
-//! Two ends agree on an application protocol in the handshake, or there is no connection.
+//! Both ends agree on an application protocol in the handshake, or there is no connection.
 
 use super::stub::{CLIENT, Net, SERVER, config, connection, key, random, wish};
 use super::{Clients, Connect, Connections, EndpointConfig, Handle, ServerKey};
@@ -11,7 +11,7 @@ fn with(names: &[&str]) -> ConnectionConfig {
     ConnectionConfig { applications, ..connection() }
 }
 
-/// A client that offers these and a server that speaks those, after half a second.
+/// A client that offers `offered` and a server that supports `spoken`, after half a second.
 fn meet(offered: &[&str], spoken: &[&str]) -> (Net<Connection>, Handle) {
     let mut net = Net::new(7);
     let server = EndpointConfig { connection: with(spoken), ..config(2, Clients::Any) };
@@ -61,7 +61,7 @@ fn ends_with_nothing_in_common_have_no_connection_and_the_client_learns_both_lis
     }
 }
 
-/// Long lists on both sides: the refusal stays short, and says what it can.
+/// With long lists on both sides the refusal is truncated.
 #[test]
 fn a_refusal_is_no_longer_than_three_times_what_it_refuses() {
     let spoken = ["s".repeat(64), "t".repeat(62)];
@@ -84,8 +84,8 @@ fn a_refusal_is_no_longer_than_three_times_what_it_refuses() {
     }
 }
 
-/// Who does not have the client's keys learns nothing of either list: the client's goes to the server whose key
-/// was expected, and the server's is no longer in START-ECHO, which a scanner can read.
+/// Without the client's keys neither list can be read. The client sends its list only to a server with the expected
+/// key. The server's list is not in START-ECHO, which a scanner can read.
 #[test]
 fn a_scan_does_not_learn_what_a_server_speaks() {
     let answer = |spoken: &[&str]| {
@@ -94,7 +94,7 @@ fn a_scan_does_not_learn_what_a_server_speaks() {
         echo.unwrap().2.len()
     };
     assert_eq!(answer(&["chat/1"]), answer(&[]));
-    // And a client that expects another server says nothing at all.
+    // A client that expects another server sends no FINISH.
     let mut net: Net<Connection> = Net::new(7);
     let now = net.now;
     let wanted = Connect { connection: with(&["chat"]), ..wish(SERVER, ServerKey::Is([3; 32])) };

@@ -1,4 +1,4 @@
-//! Test clients: those of an attacker, and honest ones at the same time.
+//! Test clients: those of an attacker, and conforming ones at the same time.
 
 use super::stub::{Net, SERVER, StubConnection, config, key, random, wish};
 use super::{Clients, Connections, EndpointConfig, EndpointLimits, Handle, ServerKey};
@@ -9,11 +9,11 @@ use narrows_wire::{ClientHandshake, ConnectionId, Established, Hello, Params, Su
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Where attackers come from, and an honest client behind the same address.
+/// The attacker's address, and a conforming client at the same IP address.
 pub(super) const ATTACKER: &str = "203.0.113.66";
 pub(super) const NEIGHBOUR: &str = "203.0.113.66:9";
 
-/// A net whose server has 32 places, 16 for one network, and room for 64 handshakes.
+/// A server with 32 places, of which one network may have 16, and with 64 handshakes.
 pub(super) fn net(seed: u64, clients: Clients) -> Net<StubConnection> {
     let mut net = Net::pair(seed);
     let limits = EndpointLimits { handshakes: 64, ..EndpointLimits::new(32) };
@@ -24,10 +24,10 @@ pub(super) fn net(seed: u64, clients: Clients) -> Net<StubConnection> {
     net
 }
 
-/// Clients of an attacker: they answer at once and keep nothing that they do not need.
+/// Clients of an attacker. They reply at once and keep only the state that they need.
 pub(super) struct Attackers {
     made: u32,
-    /// What came for them, by where they are.
+    /// Packets to the attacker's addresses.
     pub(super) inboxes: BTreeMap<SocketAddr, Vec<Vec<u8>>>,
 }
 
@@ -36,7 +36,8 @@ impl Attackers {
         Attackers { made: 0, inboxes: BTreeMap::new() }
     }
 
-    /// The server's answers to a packet from there. What it sends to others is on its way to them.
+    /// Sends a packet to the server and returns the replies. Packets to other addresses are
+    /// delivered as usual.
     pub(super) fn say(
         &mut self,
         net: &mut Net<StubConnection>,
@@ -60,7 +61,7 @@ impl Attackers {
         self.inboxes.remove(&from).unwrap_or_default()
     }
 
-    /// As far as START with a good cookie, and the answers to it.
+    /// Runs a handshake up to START with a valid cookie. Returns the replies to it.
     pub(super) fn start(
         &mut self,
         net: &mut Net<StubConnection>,
@@ -78,7 +79,7 @@ impl Attackers {
         (client, answers)
     }
 
-    /// A whole handshake, and what was answered to FINISH.
+    /// Runs a whole handshake. Returns the keys and the replies to FINISH.
     pub(super) fn connect(
         &mut self,
         net: &mut Net<StubConnection>,
@@ -93,13 +94,13 @@ impl Attackers {
         Some((keys, answers))
     }
 
-    /// One address, another port each time.
+    /// A new port at this address.
     pub(super) fn place(&self, address: &str) -> SocketAddr {
         SocketAddr::new(address.parse().unwrap(), 10_000 + self.made as u16)
     }
 }
 
-/// The code of the CLOSE among these packets.
+/// Code of the CLOSE among these packets.
 pub(super) fn close_code(keys: &mut Established, packets: &[Vec<u8>]) -> Option<u64> {
     packets.iter().find_map(|packet| {
         let mut packet = packet.clone();
@@ -116,7 +117,7 @@ pub(super) fn connect(net: &mut Net<StubConnection>, from: &str) -> Handle {
     net.at(from).connect(now, wish(SERVER, ServerKey::Any)).unwrap()
 }
 
-/// 1 kB for the server, if the connection lives.
+/// Queues a message of 1 kB to the server, if the connection exists.
 pub(super) fn speak(net: &mut Net<StubConnection>, from: &str, handle: Handle) {
     if let Some(connection) = net.at(from).connection(handle) {
         connection.to_say.push_back(vec![7; 1000]);

@@ -1,4 +1,4 @@
-//! What is bounded, and what many connections cost one another.
+//! Limits of an endpoint, and the cost of many connections for each other.
 
 use super::hostile_tests::{drain, place, server, start_of};
 use super::stub::{CLIENT, Net, SERVER, StubConnection, Test, config, random};
@@ -8,7 +8,7 @@ use narrows_base::{Duration, Time};
 use narrows_wire::VERSION;
 use narrows_wire::packet;
 
-/// A flood that fills the queue of answers does not silence connections.
+/// A flood that fills the queue of replies does not stop connections.
 #[test]
 fn strangers_and_connections_take_turns() {
     let mut net = Net::pair(2);
@@ -27,7 +27,7 @@ fn strangers_and_connections_take_turns() {
     assert_eq!(first.iter().filter(|is_data| **is_data).count(), 10);
 }
 
-/// Handshakes that come and go for hours leave as much as those of 20 s.
+/// Handshakes during ten minutes leave as many entries as those of 20 s.
 #[test]
 fn what_is_remembered_of_handshakes_is_bounded() {
     let mut endpoint = server(16);
@@ -44,7 +44,7 @@ fn what_is_remembered_of_handshakes_is_bounded() {
     assert!(most <= 22, "{most}");
 }
 
-/// Unknown ids are answered, but not at any rate, and never by more than came.
+/// Packets with unknown IDs get a RESET, at a limited rate and with fewer bytes than they have.
 #[test]
 fn resets_are_few_and_short() {
     let mut endpoint = server(16);
@@ -60,13 +60,13 @@ fn resets_are_few_and_short() {
         }
     }
     assert!((200..=300).contains(&resets), "{resets}");
-    // A RESET is answered by nothing.
+    // A RESET gets no reply.
     let now = Time::from_secs_f64(60.0);
     endpoint.receive(now, place(1), 0, &mut packet::reset(&[1; 16]));
     assert_eq!(drain(&mut endpoint, now), []);
 }
 
-/// An endpoint with so many connections that nothing happens on, and one that talks.
+/// An endpoint with `count` idle connections, of which the test uses one.
 fn crowd(count: usize) -> (Test, Handle, Net<StubConnection>) {
     let mut net = Net::pair(6);
     for address in [SERVER, CLIENT] {
@@ -95,8 +95,8 @@ fn crowd(count: usize) -> (Test, Handle, Net<StubConnection>) {
     (net.ports.remove(&CLIENT.parse().unwrap()).unwrap(), handle, net)
 }
 
-/// What a packet costs does not depend on how many others are idle: nobody else is looked at, and
-/// no alarm is set or taken.
+/// The cost of a packet does not depend on the number of idle connections: none of them is queried,
+/// and no alarm is set or taken.
 #[test]
 fn idle_connections_cost_nothing() {
     let count = if cfg!(debug_assertions) { 1_000 } else { 10_000 };
@@ -122,10 +122,10 @@ fn idle_connections_cost_nothing() {
         assert!(endpoint.next_timeout() > now);
         assert_eq!(endpoint.alarms.len(), count);
     }
-    // Asked for a packet, and asked once more.
+    // Each packet needs two calls of `transmit`, of which the second returns no packet.
     assert_eq!(looks(&mut endpoint) - before, 200);
     assert!(endpoint.ready.is_empty());
-    // Everybody's time comes.
+    // All timers expire.
     let end = net.now + Duration::from_secs(60);
     endpoint.on_timeout(end);
     drain(&mut endpoint, end);
@@ -136,7 +136,7 @@ fn idle_connections_cost_nothing() {
     assert_eq!(endpoint.remotes.len(), 0);
 }
 
-/// Every connection with something to send has its turn.
+/// Every connection with data to send has its turn.
 #[test]
 fn turns_are_fair() {
     let (mut endpoint, _, net) = crowd(10);

@@ -11,28 +11,28 @@ use crate::connection::Closed;
 use narrows_base::{Duration, Time};
 use narrows_wire::ConnectionId;
 
-/// What an endpoint knows about a client's connection, for applications that share other resources among clients
+/// An endpoint's data on a client's connection, for applications that share other resources among clients
 /// ([`share`](super::share)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Facts {
-    /// Its network, its key, and whether that is listed.
+    /// Its network, its key, and whether the key is listed.
     pub client: Client,
     /// Time since its handshake.
     pub age: Duration,
-    /// Time since it last moved data, judged by its packets.
+    /// Time since it last moved data, measured by its packets.
     pub idle: Duration,
-    /// Bytes of streams and messages moved in either direction, known to have arrived.
+    /// Bytes of streams and messages moved in both directions, known to have arrived.
     pub moved: u64,
-    /// The same, of the last 10 to 20 s.
+    /// Such bytes of the last 10 to 20 s.
     pub moved_lately: u64,
-    /// Whether it moves enough data to keep its place in any case.
+    /// Whether it moves enough data to keep its place unconditionally.
     pub is_moving: bool,
 }
 
 impl<C: ManagedConnection> Connections<C> {
     /// Starts connecting; a [`Connected`](crate::connection::Event::Connected) or
-    /// [`Closed`](crate::connection::Event::Closed) follows. `None` if there are too many connections.
+    /// [`Closed`](crate::connection::Event::Closed) event follows. `None` if there are too many connections.
     pub fn connect(&mut self, now: Time, connect: Connect) -> Option<Handle> {
         if self.connections() >= self.config.limits.connections {
             return None;
@@ -55,7 +55,7 @@ impl<C: ManagedConnection> Connections<C> {
         self.table.get(slot).map(|s| s.handle)
     }
 
-    /// Whether a server answered one of the pending attempts with BUSY, which may be forged. The attempt goes on; the
+    /// Whether a server replied to a pending attempt with BUSY, which may be forged. The attempt continues; the
     /// application may inform its user.
     pub fn meets_busy(&mut self) -> bool {
         let Connections { nonces, table, .. } = self;
@@ -76,9 +76,9 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// Calls `f` on an established connection; changes take effect at the next `transmit`. If it panics, which an
-    /// application's own congestion controller may do, the connection ends with an error that says so. `None` if there
-    /// is no such connection.
+    /// Calls `act` on an established connection; changes take effect at the next `transmit`. If it panics, as an
+    /// application's own congestion controller may, the connection ends with [`Closed::Panicked`]. `None` if there is
+    /// no such connection.
     pub fn with<R>(
         &mut self,
         handle: Handle,
@@ -93,7 +93,7 @@ impl<C: ManagedConnection> Connections<C> {
         Some(result.ok_or_else(|| live.over.clone().unwrap_or(Closed::Locally)))
     }
 
-    /// Reads a connection that was established, even if it is over, but not one that has panicked.
+    /// Reads an established connection, even if it is over, but not after a panic.
     pub fn inspect<R>(&mut self, handle: Handle, look: impl FnOnce(&mut C) -> R) -> Option<R> {
         let slot = self.table.by_handle(handle)?;
         self.touch(slot);
@@ -103,7 +103,7 @@ impl<C: ManagedConnection> Connections<C> {
         live.inspected(look)
     }
 
-    /// What is known about a client's connection.
+    /// Data on a client's connection; `None` for other connections.
     pub fn facts(&mut self, now: Time, handle: Handle) -> Option<Facts> {
         let slot = self.table.by_handle(handle)?;
         let ConnectionState::Live(live) = self.table.get(slot)?.content.as_mut()? else {
@@ -117,7 +117,7 @@ impl<C: ManagedConnection> Connections<C> {
         Some(Facts { client: live.client?, age, idle, moved, moved_lately, is_moving })
     }
 
-    /// This end's connection id: the id in packets to it.
+    /// This end's connection ID, which packets to this end carry.
     pub fn id(&mut self, handle: Handle) -> Option<ConnectionId> {
         let slot = self.table.by_handle(handle)?;
         self.table.get(slot).map(|s| s.id)

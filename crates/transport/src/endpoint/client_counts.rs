@@ -1,4 +1,4 @@
-//! Number of connections per network, and which of them were chosen to give way next.
+//! Connections per network, and the candidates to give way next.
 
 use super::Handle;
 use super::share::Client;
@@ -6,24 +6,23 @@ use super::source::Prefix;
 use narrows_base::Time;
 use std::collections::BTreeMap;
 
-/// How many connections clients have.
+/// Counts of the connections of clients.
 #[derive(Debug, Default)]
 pub(super) struct ClientCounts {
     by_network: BTreeMap<Prefix, usize>,
     pub(super) unlisted: usize,
-    /// Connections that gave way and of which the application was not yet told: they hold a slot and
-    /// no place.
+    /// Connections that gave way, before the application is informed: they have a slot but no place.
     pub(super) gone: usize,
-    /// Who gives way next within a network (or anywhere), and to a listed key or not.
+    /// Candidates to give way, by network (`None`: any) and by whether the new client is listed.
     pub(super) next: BTreeMap<(Option<Prefix>, bool), Next>,
 }
 
-/// Found at a time: the first to go last.
+/// Result of one scan. The last slot gives way first.
 #[derive(Debug)]
 pub(super) struct Next {
     pub(super) at: Time,
     pub(super) slots: Vec<(u32, Handle)>,
-    /// Whoever moves so many bytes keeps its place after all.
+    /// A candidate that moves this many bytes by then keeps its place.
     pub(super) kept_by: u64,
 }
 
@@ -46,7 +45,7 @@ impl ClientCounts {
     pub(super) fn of(&self, network: Prefix) -> usize {
         self.by_network.get(&network).copied().unwrap_or(0)
     }
-    /// Networks that it knows of.
+    /// Number of networks.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.by_network.len()

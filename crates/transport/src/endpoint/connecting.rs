@@ -1,5 +1,5 @@
-//! The client's side of a handshake: SYN until SYN-ECHO, START until START-ECHO; START at once with a token, or
-//! EARLY-START with a token and early data.
+//! The client's side of a handshake. It sends SYN until SYN-ECHO, then START until START-ECHO. With a token it begins
+//! with START, or with EARLY-START if there are early data.
 
 use super::accepting::Overtaken;
 use super::{Connect, ServerKey, hello};
@@ -17,11 +17,11 @@ use std::net::SocketAddr;
 
 const _: () = assert!(MAX_COOKIE_AGE.as_nanos() == MIN_COOKIE_LIFE.as_nanos());
 
-/// After an answer that would end the attempt (a wrong key, no common version), the right one may
-/// still come for so long: both can be somebody else's.
+/// After a reply that would end the attempt (a wrong key, no common version), wait this long for a valid one. The reply
+/// may be an attacker's.
 const GRACE: Duration = Duration::from_secs(1);
-/// START-ECHOs that an attempt reads at most, two X25519 operations each: then whoever forges
-/// them has the attempt.
+/// Limit on the START-ECHOs that an attempt reads, with two X25519 operations each. Beyond it an attacker that forges
+/// them prevents the connection.
 const ECHOES: u32 = 64;
 
 /// An attempt to connect.
@@ -31,30 +31,30 @@ pub(super) struct Connecting {
     reset_token: [u8; 16],
     nonce: Nonce,
     exchange: ClientExchange,
-    /// What START-ECHO is read with, from SYN-ECHO on.
+    /// State for reading START-ECHO, from SYN-ECHO on.
     keys: Option<Box<ClientHandshake>>,
-    /// What EARLY-ECHO is read with. Kept behind a SYN-ECHO, which anybody can forge: then EARLY-ECHO still comes.
+    /// State for reading EARLY-ECHO. Kept after a SYN-ECHO, because that can be forged and EARLY-ECHO may still arrive.
     early: Option<Box<EarlyHandshake>>,
-    /// Packets of the server that overtook EARLY-ECHO.
+    /// Packets of the server that arrived before EARLY-ECHO.
     pub(super) overtaken: Overtaken,
-    /// Gives up then.
+    /// When the attempt fails.
     until: Time,
-    /// What to say then.
+    /// Reason of the failure.
     outcome: Closed,
     was_busy: bool,
     echoes: u32,
 }
 
-/// What the server's answer led to.
+/// Result of a handshake at the client.
 pub(super) struct HandshakeDone {
-    /// Keys.
+    /// Keys, and the server's identity and parameters.
     pub(super) established: Established,
-    /// To be sent until something of the server opens; none if the server has the keys.
+    /// FINISH, repeated until a packet of the server opens; absent if the server has the keys.
     pub(super) finish: Option<Vec<u8>>,
-    /// What the server was told.
+    /// This end's parameters, as sent to the server.
     pub(super) hello: Params,
     pub(super) path: PathSample,
-    /// The attempt's end.
+    /// When the attempt fails without a packet of the server.
     pub(super) until: Time,
 }
 
@@ -86,7 +86,8 @@ impl Connecting {
         }
     }
 
-    /// Begins with this token, and its age, instead of SYN; with early data, if there are any and the server takes them.
+    /// Begins with a token and its age in place of SYN. Early data are sent if there are any and the token permits
+    /// them.
     pub(super) fn present(
         &mut self,
         now: Time,
@@ -122,15 +123,15 @@ impl Connecting {
     pub(super) fn config(&self) -> &ConnectionConfig {
         &self.connect.connection
     }
-    /// How the attempt ends if it ends now.
+    /// The event if the attempt ends now.
     pub(super) fn outcome(&self) -> Closed {
         match &self.outcome {
             Closed::NoAnswer if self.was_busy => Closed::Busy,
             other => other.clone(),
         }
     }
-    /// Somebody says that the server has no room now. It may have in a moment, and anybody on the path
-    /// can say that, so this only changes what the user is told when patience ends.
+    /// Handles BUSY. It may be forged and the server may have a place soon, so it only changes the reason of a later
+    /// failure.
     pub(super) fn on_busy(&mut self) {
         self.was_busy = true;
     }
@@ -144,12 +145,12 @@ impl Connecting {
         self.exchange.due().min(self.until)
     }
 
-    /// Whether the cookie is so old, or START went so often, that the attempt begins again, which
-    /// needs a new nonce: the server may remember the old one.
+    /// Whether to restart the attempt, because the cookie is too old or START was sent too often. This needs a new
+    /// nonce: the server may remember the old one.
     pub(super) fn is_stale(&self, now: Time) -> bool {
         self.exchange.is_stale(now)
     }
-    /// Begins again.
+    /// Restarts the attempt.
     pub(super) fn restart(&mut self, now: Time, nonce: Nonce) {
         self.nonce = nonce;
         self.exchange.restart(now);
@@ -158,7 +159,7 @@ impl Connecting {
         self.echoes = 0;
     }
 
-    /// The packet that waits for its answer, if it is time to send it.
+    /// The next handshake packet, if it is due.
     pub(super) fn transmit(&mut self, now: Time) -> Option<Vec<u8>> {
         match self.exchange.next_packet(now)? {
             HandshakePacket::Syn => Some(packet::syn(VERSION, &self.nonce)),
@@ -172,12 +173,12 @@ impl Connecting {
         }
     }
 
-    /// Whether another packet is to follow the last one at once.
+    /// Whether another packet follows the last one at once.
     pub(super) fn has_more(&self) -> bool {
         self.exchange.has_probe()
     }
 
-    /// A SYN-ECHO with our nonce; whether there is something to send now.
+    /// Handles a SYN-ECHO with this attempt's nonce. Returns whether START is to be sent.
     pub(super) fn on_syn_echo(
         &mut self,
         now: Time,
@@ -194,14 +195,14 @@ impl Connecting {
         self.exchange.begin_start(now);
         self.keys = Some(Box::new(keys));
         if self.outcome == Closed::Version {
-            // Somebody who speaks our version answered: the VERSION was not the server's.
+            // A server with this version replied, so the VERSION was forged.
             self.outcome = Closed::NoAnswer;
         }
         true
     }
 
-    /// A VERSION with our nonce. It is not authenticated, and this end speaks no other version: the
-    /// attempt ends soon, unless the server answers after all.
+    /// Handles a VERSION with this attempt's nonce. It is not authenticated, and this end supports no other version.
+    /// The attempt ends soon, unless another reply of the server arrives.
     pub(super) fn on_version(&mut self, now: Time, refused: u32, spoken: &Versions<'_>) {
         let is_plausible = refused == VERSION && spoken.iter().all(|v| v != VERSION);
         if is_plausible && self.exchange.awaits_syn_echo() {
@@ -216,7 +217,7 @@ impl Connecting {
         }
     }
 
-    /// What this end tells the server of itself.
+    /// This end's connection ID and parameters for the server.
     fn hello(&self) -> Hello {
         let params = Params {
             offered: Some(VERSION),
@@ -226,19 +227,19 @@ impl Connecting {
         Hello { connection: self.id, params }
     }
 
-    /// The early data, for the connection that begins.
+    /// The early data, for the new connection.
     pub(super) fn early(&self, is_taken: bool) -> Option<Early<'_>> {
         self.connect.early_data.as_ref().map(|data| Early::Sent { data, is_taken })
     }
 
-    /// Keeps a packet that may have overtaken EARLY-ECHO. Before FINISH nothing else comes from a server.
+    /// Keeps a packet that may have arrived before EARLY-ECHO. Before FINISH a server sends no other packets.
     pub(super) fn keep(&mut self, ecn: u8, datagram: &[u8]) {
         if self.early.is_some() {
             self.overtaken.keep(ecn, datagram);
         }
     }
 
-    /// An EARLY-ECHO with our nonce.
+    /// Handles an EARLY-ECHO with this attempt's nonce.
     pub(super) fn on_early_echo(
         &mut self,
         now: Time,
@@ -255,7 +256,7 @@ impl Connecting {
         Some(HandshakeDone { established, finish: None, hello, path, until: self.until })
     }
 
-    /// A START-ECHO with our nonce.
+    /// Handles a START-ECHO with this attempt's nonce.
     pub(super) fn on_start_echo(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! Openings between two ports: what both ends come to, over good paths and bad.
+//! Handshakes between two endpoints, over good and bad paths.
 
 use super::stub::{CLIENT, Net, SERVER, StubConnection, config, connection, key, random, wish};
 use super::{Clients, Connect, Connections, ServerKey};
@@ -25,18 +25,18 @@ fn both_ends_learn_whom_they_talk_to_and_how_far_it_is() {
     assert_eq!(net.at(CLIENT).connection(handle).unwrap().rtt, rtt);
     let at_server = net.events.iter().find(|e| e.0 == SERVER.parse().unwrap()).unwrap().1;
     assert_eq!(net.at(SERVER).connection(at_server).unwrap().rtt, rtt);
-    // SYN, its echo, START, its echo, FINISH, the client's question and the answer to it.
+    // SYN, SYN-ECHO, START, START-ECHO, FINISH, the client's PING and its reply.
     let kinds: Vec<u8> = net.seen.iter().map(|s| s.2[0]).collect();
     assert_eq!(kinds, [0x81, 0x82, 0x83, 0x84, 0x85, 0, 0]);
-    // Simulated handshakes have as many bytes; those with parameters about as many.
+    // Simulated handshakes have the same sizes; those with parameters have about the same.
     let sizes: Vec<u16> = net.seen.iter().map(|s| s.2.len() as u16).collect();
     let (client, server) = (crate::datagram::handshake::CLIENT, crate::datagram::handshake::SERVER);
     assert_eq!(sizes[..3], [client[0], server[0], client[1]]);
     assert!(sizes[3].abs_diff(server[1]) < 30 && sizes[4].abs_diff(client[2]) < 5, "{sizes:?}");
 }
 
-/// The path's rate is asked for with the first packets, where that is wanted and it is not told. The
-/// server keeps nothing of any of them and says no more than it heard.
+/// If requested, and if hints give no rate, the first packets measure the path's rate. The server keeps no state for
+/// them and sends at most as many bytes as it received.
 #[test]
 fn larger_syns_tell_the_rate_before_data_do() {
     for (probes_rate, told, syns) in [(true, None, 4), (false, None, 1), (true, Some(1), 1)] {
@@ -60,7 +60,7 @@ fn larger_syns_tell_the_rate_before_data_do() {
         let dispersion = net.at(CLIENT).connection(handle).unwrap().dispersion;
         assert_eq!(dispersion.is_some(), syns == 4);
         if let Some(s) = dispersion {
-            // Answers share the way.
+            // The replies in both directions share one link.
             let rate = s.bits / s.took.as_secs_f64();
             assert!((0.8e6..1.05e6).contains(&rate), "{rate}");
         }
@@ -72,7 +72,7 @@ fn data_follows_finish_at_once_and_arrives_both_ways() {
     let mut net = Net::pair(2);
     let handle = net.connect(right());
     net.run_for(0.085);
-    // Two round trips after connect the client may speak.
+    // Two round trips after `connect` the client may send data.
     net.at(CLIENT).connection(handle).unwrap().to_say.push_back(b"hello".to_vec());
     net.run_for(0.03);
     let at_server = net.events.iter().find(|e| e.2 == Event::Message).expect("heard").1;
@@ -82,8 +82,8 @@ fn data_follows_finish_at_once_and_arrives_both_ways() {
     assert_eq!(net.at(CLIENT).connection(handle).unwrap().heard, [b"you too"]);
 }
 
-/// The first FINISH is lost: of what follows it without waiting, the server loses nothing, as a copy of FINISH goes
-/// with it.
+/// The first FINISH is lost. The server loses none of the data sent directly after it, because a copy of FINISH is sent
+/// with them.
 #[test]
 fn a_lost_finish_does_not_cost_the_flight_behind_it() {
     let mut net = Net::pair(2);
@@ -101,7 +101,7 @@ fn a_lost_finish_does_not_cost_the_flight_behind_it() {
     for n in 0..20u8 {
         net.at(CLIENT).connection(handle).unwrap().to_say.push_back(vec![n]);
     }
-    // The next one by time would leave 0.1 s after the first.
+    // By time, the next FINISH would leave 0.1 s after the first.
     let until = net.now + Duration::from_millis(35);
     net.run(until, &mut way);
     let at_server = net.events.iter().find(|e| e.2 == Event::Message).expect("heard").1;
@@ -109,8 +109,8 @@ fn a_lost_finish_does_not_cost_the_flight_behind_it() {
     assert!((3..=6).contains(&finishes), "{finishes}");
 }
 
-/// Whatever a path loses, doubles and reorders: both ends are connected and can talk, or the client
-/// says that nobody answered and the server keeps nothing.
+/// On a path that loses, duplicates and reorders packets, both ends connect and exchange data. Otherwise the client
+/// reports that no reply came, and the server keeps no state.
 #[test]
 fn over_a_bad_path_an_opening_ends_in_a_connection_or_a_clear_no() {
     let (mut connected, mut failed) = (0, 0);
@@ -140,12 +140,12 @@ fn over_a_bad_path_an_opening_ends_in_a_connection_or_a_clear_no() {
             Some(why) => {
                 failed += 1;
                 assert!(loss > 0.4, "seed {seed}: much patience, little loss");
-                // A server that waited in vain for FINISH has forgotten it, and says so to data.
+                // A server without FINISH has dropped the handshake, and sends RESET for data.
                 assert!(matches!(why, Closed::NoAnswer | Closed::Reset), "seed {seed}: {why:?}");
                 assert!(net.at(CLIENT).is_empty(), "seed {seed}");
             }
         }
-        // Whatever the server believed to have ends by its own timeout.
+        // A connection that exists only at the server ends by its own timeout.
         net.ports.remove(&CLIENT.parse().unwrap());
         net.run_for(60.0);
         assert!(net.at(SERVER).is_empty(), "seed {seed}");
@@ -169,8 +169,8 @@ fn nobody_there_is_said_when_patience_ends() {
     assert!(net.at(CLIENT).next_timeout().is_never());
 }
 
-/// The cookie has grown old, or something was damaged: a new attempt under a new name, as the server
-/// may remember the old one.
+/// If the cookie is too old or a packet was damaged, the attempt restarts with a new nonce, because the server may
+/// remember the old one.
 #[test]
 fn a_start_that_is_not_answered_is_begun_again() {
     let mut net = Net::pair(4);
@@ -184,12 +184,12 @@ fn a_start_that_is_not_answered_is_begun_again() {
     assert!(net.is_connected(CLIENT) && net.is_connected(SERVER));
     let nonces: BTreeSet<&[u8]> =
         net.seen.iter().filter(|s| s.2[0] == 0x81).map(|s| &s.2[5..21]).collect();
-    // After some three seconds each.
+    // After about three seconds each.
     assert_eq!(nonces.len(), 4);
 }
 
-/// One bit of the first START's key is changed on the way: the server keeps a handshake that leads
-/// nowhere, and repeats its answer. So with one bit of the first cookie, which leads to no answer.
+/// One bit of the first START's key is changed in transit: the server keeps a handshake that cannot complete, and
+/// repeats its reply. If one bit of the first cookie is changed, the server does not reply.
 #[test]
 fn a_damaged_key_or_cookie_costs_seconds_and_not_the_attempt() {
     for (kind, place) in [(0x83, 80), (0x82, 40)] {
@@ -217,7 +217,7 @@ fn a_server_with_another_key_is_told_nothing_and_named() {
     assert!(net.seen.iter().all(|s| s.2[0] != 0x85), "FINISH has the client's key");
 }
 
-/// An impostor who is faster than the server ends nothing.
+/// A forged reply that arrives before the server's does not end the attempt.
 #[test]
 fn the_right_server_may_answer_after_a_wrong_one() {
     let mut net = Net::pair(6);
@@ -309,7 +309,7 @@ fn another_version_is_answered_with_ours() {
     assert_eq!(answer, packet::version(VERSION + 1, &[3; 16], &[VERSION]));
 }
 
-/// Whoever was talked out of a version that both speak is told so (CLOSE 5).
+/// A client whose version was downgraded gets CLOSE 5.
 #[test]
 fn a_downgrade_is_noticed() {
     let mut server: Connections<StubConnection> =
@@ -361,7 +361,7 @@ fn closing_before_the_answer_and_after_it() {
     assert!(net.at(CLIENT).connection(handle).is_none());
 }
 
-/// A server that was started again says so, by a token that only it can make.
+/// A restarted server sends a RESET with a token that only this server can make.
 #[test]
 fn a_server_that_lost_its_memory_resets_and_others_cannot() {
     let mut net = Net::pair(13);
@@ -401,7 +401,7 @@ fn connections_are_bounded_and_handles_never_come_again() {
     }
 }
 
-/// A path known to be long is not asked twice before it can have answered.
+/// On a path with a long RTT given by hints, packets are not repeated before a reply can have arrived.
 #[test]
 fn a_long_path_that_is_known_is_asked_once() {
     let mut net = Net::pair(15);
@@ -413,7 +413,7 @@ fn a_long_path_that_is_known_is_asked_once() {
     let until = net.now + Duration::from_secs(3);
     net.run(until, &mut |now, _| vec![now + Duration::from_millis(300)]);
     let count = |kind: u8| net.seen.iter().filter(|s| s.2[0] == kind).count();
-    // A copy of FINISH goes with the stub's second packet, which leaves before an answer can have come.
+    // A copy of FINISH leaves with the stub's second packet, before a reply can have arrived.
     assert_eq!([0x81, 0x82, 0x83, 0x84, 0x85].map(count), [1, 1, 1, 1, 2]);
     let rtt = net.at(CLIENT).connection(handle).unwrap().rtt;
     assert_eq!(rtt, Some(Duration::from_millis(600)));

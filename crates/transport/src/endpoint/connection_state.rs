@@ -1,5 +1,4 @@
-//! The state that an endpoint keeps for each connection: opening from either end, established, or ended with its reason
-//! pending.
+//! The state of each connection of an endpoint: opening from either end, established, or ended with its reason pending.
 
 use super::accepting::Accepting;
 use super::activity::Activity;
@@ -16,20 +15,20 @@ use std::any::Any;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// FINISH, until something of the server opens.
+/// FINISH, repeated until a packet of the server opens.
 pub(super) struct Finishing {
     pub(super) packet: Vec<u8>,
     pub(super) repeat: FinishRepeat,
-    /// Gives up then.
+    /// When the attempt fails.
     pub(super) until: Time,
 }
 
-/// EARLY-ECHO, until something of the client opens.
+/// EARLY-ECHO, repeated on request until a packet of the client opens.
 pub(super) struct EarlyAnswer {
-    /// Of its EARLY-START.
+    /// Nonce of the EARLY-START.
     pub(super) nonce: Nonce,
     pub(super) packet: Vec<u8>,
-    /// Where EARLY-START came from last.
+    /// Address of the last EARLY-START.
     pub(super) to: SocketAddr,
     pub(super) is_wanted: bool,
     pub(super) answered: Option<Time>,
@@ -38,39 +37,39 @@ pub(super) struct EarlyAnswer {
 /// A connection with keys.
 pub(super) struct Live<C> {
     pub(super) connection: C,
-    /// Where the endpoint believes the peer to be: what `remotes` says.
+    /// The peer's address, as in `remotes`.
     pub(super) remote: SocketAddr,
-    /// What a RESET of the peer has to say.
+    /// Token of a valid RESET, from the peer's parameters.
     pub(super) token: Option<[u8; 16]>,
-    /// Who the peer is to the sharing of places; none if this end opened the connection, or if it
-    /// gave up its place.
+    /// The client as counted in the sharing of places. Absent if this end opened the connection, or after it gave up
+    /// its place.
     pub(super) client: Option<Client>,
-    /// It gave up its place, and the application is to be told.
+    /// Whether it gave up its place.
     pub(super) is_gone: bool,
     pub(super) activity: Activity,
     pub(super) since: Time,
-    /// The peer's key, until the application was told.
+    /// The peer's key, until `Connected` is reported.
     pub(super) connected: Option<[u8; 32]>,
     pub(super) finishing: Option<Box<Finishing>>,
-    /// The server took early data, and does not know yet whether the client is there.
+    /// Present at a server that accepted early data, until a packet of the client opens.
     pub(super) early: Option<Box<EarlyAnswer>>,
-    /// The endpoint ended it for this reason.
+    /// The reason, if the endpoint ended the connection.
     pub(super) over: Option<Closed>,
-    /// The application was told of its end.
+    /// Whether `Closed` was reported to the application.
     pub(super) is_told: bool,
 }
 
-/// What a slot holds.
+/// Content of a slot.
 pub(super) enum ConnectionState<C> {
     Connecting(Box<Connecting>),
     Accepting(Box<Accepting>),
     Live(Box<Live<C>>),
-    /// An attempt that failed, until the application was told.
+    /// A failed attempt, until that is reported to the application.
     Over(Closed),
 }
 
 impl<C: ManagedConnection> Live<C> {
-    /// A connection begins.
+    /// Begins a connection.
     pub(super) fn begin(
         now: Time,
         beginning: NewConnection<'_>,
@@ -98,9 +97,9 @@ impl<C: ManagedConnection> Live<C> {
         })
     }
 
-    /// Does something with the connection, unless it is over. If that panics (a congestion controller
-    /// may be anybody's), the connection ends here and is not touched any more: it could be half
-    /// changed, and must not seal a packet number twice.
+    /// Calls `act` on the connection, unless it is over. If that panics, as a custom congestion controller may, the
+    /// connection ends here and is never called again. Its state may be inconsistent, and it must not seal a packet
+    /// number twice.
     #[inline]
     pub(super) fn guarded<R>(&mut self, act: impl FnOnce(&mut C) -> R) -> Option<R> {
         if self.over.is_some() {
@@ -109,7 +108,7 @@ impl<C: ManagedConnection> Live<C> {
         self.inspected(act)
     }
 
-    /// The same, also if the endpoint has ended it; but never after a panic.
+    /// As `guarded`, also if the endpoint has ended the connection; but never after a panic.
     #[inline]
     pub(super) fn inspected<R>(&mut self, act: impl FnOnce(&mut C) -> R) -> Option<R> {
         if matches!(self.over, Some(Closed::Panicked { .. })) {
@@ -127,8 +126,8 @@ impl<C: ManagedConnection> Live<C> {
         }
     }
 
-    /// The endpoint's own words come around the connection's: how it began, and how it ended if the
-    /// connection does not say.
+    /// The next event. The endpoint's own events surround the connection's: `Connected` is the first, and `Closed` the
+    /// last if the connection does not report it.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         if self.is_told {
             return None;
@@ -154,14 +153,14 @@ impl<C: ManagedConnection> Live<C> {
     }
 }
 
-/// What a panic means to the application.
+/// The event for a panic.
 fn panicked(controller: String, panic: &(dyn Any + Send)) -> Closed {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     Closed::Panicked { controller, message: text.unwrap_or_default().to_string() }
 }
 
-/// When it wants to be woken.
+/// When the content needs to be woken.
 pub(super) fn due<C: ManagedConnection>(content: &mut ConnectionState<C>) -> Time {
     match content {
         ConnectionState::Connecting(connecting) => connecting.due(),

@@ -1,5 +1,4 @@
-//! The connections of an endpoint: which one sends next, whose timer is due, which events are
-//! pending.
+//! The connections of an endpoint: the order of sending, timers, and pending events.
 
 use super::alarms::Alarms;
 use super::client_counts::ClientCounts;
@@ -18,46 +17,47 @@ use narrows_wire::reset::ResetKey;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-/// Answers to strangers that wait to be sent at most; more are dropped.
+/// Limit on queued stateless replies; further ones are dropped.
 pub(super) const MAX_REPLIES: usize = 256;
-/// RESETs sent, and RESETs believed or not, per second at most.
+/// Limit per second on RESETs sent, and on RESETs checked.
 const RESETS: u32 = 100;
 
-/// All connections of one socket; [`Endpoint`](super::Endpoint) with real ones.
+/// All connections of one socket; [`Endpoint`](super::Endpoint) uses it with
+/// [`Connection`](crate::connection::Connection).
 pub struct Connections<C> {
     pub(super) config: EndpointConfig,
     pub(super) entropy: Box<dyn Entropy>,
     pub(super) reset_key: ResetKey,
-    /// Tokens that servers gave, for connecting to them again.
+    /// Tokens from servers, for later connections to them.
     pub(super) tokens: Box<dyn TokenStore>,
-    /// Versions that a client could have had.
+    /// Versions that this end supports, for the check against a downgrade.
     pub(super) speaks: &'static [u32],
     pub(super) gate: HandshakeGate,
     pub(super) counts: ClientCounts,
     pub(super) table: Table<ConnectionState<C>>,
     pub(super) alarms: Alarms,
-    /// Connections that began with early data and are not confirmed.
+    /// Number of unconfirmed connections that began with early data.
     pub(super) unconfirmed: usize,
-    /// Attempts to connect by their nonces.
+    /// Attempts to connect, by nonce.
     pub(super) nonces: BTreeMap<Nonce, u32>,
-    /// Connections by where the peer is.
+    /// Connections, by the peer's address.
     pub(super) remotes: BTreeSet<(SocketAddr, u32)>,
-    /// Answers to strangers.
+    /// Stateless replies to be sent.
     pub(super) answers: VecDeque<(SocketAddr, Vec<u8>)>,
-    /// Slots with a packet of the handshake to send.
+    /// Slots with a handshake packet to send.
     pub(super) urgent: VecDeque<u32>,
-    /// Slots that may have something to send, or a new due time.
+    /// Slots that may have packets to send, or a new timer.
     pub(super) ready: VecDeque<u32>,
     /// Slots that may have events.
     pub(super) eventful: VecDeque<u32>,
     pub(super) resets_sent: Limiter,
     pub(super) resets_read: Limiter,
-    /// A stranger was answered last: now it is the connections' turn.
+    /// Whether a stateless reply was sent last, so that it is the connections' turn.
     pub(super) answered_last: bool,
 }
 
 impl<C: ManagedConnection> Connections<C> {
-    /// An endpoint.
+    /// An endpoint without connections.
     pub fn new(config: EndpointConfig, mut entropy: Box<dyn Entropy>) -> Connections<C> {
         let (mut cookies, mut tokens) = ([0; 32], [0; 32]);
         entropy.fill(&mut cookies);
@@ -85,7 +85,7 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// Keeps servers' address tokens there, and not only in memory.
+    /// Replaces the token store, which is in memory by default.
     pub fn set_token_store(&mut self, tokens: Box<dyn TokenStore>) {
         self.tokens = tokens;
     }
@@ -103,13 +103,13 @@ impl<C: ManagedConnection> Connections<C> {
         self.alarms.first()
     }
 
-    /// Whether [`transmit`](Connections::transmit) has nothing to do.
+    /// Whether [`transmit`](Connections::transmit) has no work.
     pub fn is_quiet(&self) -> bool {
         self.urgent.is_empty() && self.answers.is_empty() && self.ready.is_empty()
     }
 
-    /// Whether one connection may have something to send, has nothing in flight, and nobody else waits: what it sends now
-    /// needs not wait for more to be sent with it.
+    /// Whether exactly one connection may have packets to send, and none of its packets is in flight. Its packets then
+    /// need not wait to be sent with others.
     pub fn is_one_ready(&mut self) -> bool {
         if !self.urgent.is_empty() || !self.answers.is_empty() || self.ready.len() != 1 {
             return false;
@@ -121,9 +121,9 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// The time given by [`next_timeout`](Connections::next_timeout) has come.
+    /// Handles the time given by [`next_timeout`](Connections::next_timeout).
     pub fn on_timeout(&mut self, now: Time) {
-        // Nothing is armed again for `now` or before in here, so this ends.
+        // No alarm is set for `now` or earlier in this loop, so it ends.
         while let Some(slot) = self.alarms.take(now) {
             let Some(s) = self.table.get(slot) else { continue };
             s.armed = Time::NEVER;
@@ -143,7 +143,7 @@ impl<C: ManagedConnection> Connections<C> {
                 self.give_up(slot, outcome);
             }
             ConnectionState::Connecting(connecting) => {
-                // Whether or not the driver ever asks for the packet.
+                // This does not depend on whether the driver takes the packet.
                 let until = connecting.until();
                 if connecting.is_stale(now) {
                     let old = connecting.nonce();
@@ -184,8 +184,7 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// The next event, if any. After [`Event::Closed`] the connection can still be read until the
-    /// next call.
+    /// The next event, if any. After [`Event::Closed`] the connection can still be read until the next call.
     pub fn event(&mut self) -> Option<(Handle, Event)> {
         while let Some(&slot) = self.eventful.front() {
             let Some(s) = self.table.get(slot) else {
@@ -219,12 +218,12 @@ impl<C: ManagedConnection> Connections<C> {
     pub fn len(&self) -> usize {
         self.table.len()
     }
-    /// Whether there are none.
+    /// Whether there are no connections.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Approximate heap memory of its connections and of queued answers, in bytes.
+    /// Approximate heap memory of connections and queued replies, in bytes.
     pub fn memory(&self) -> usize {
         let held = |content: &ConnectionState<C>| match content {
             ConnectionState::Live(live) => live.connection.memory(),
@@ -237,7 +236,7 @@ impl<C: ManagedConnection> Connections<C> {
             + self.gate.memory()
     }
 
-    /// An attempt has failed.
+    /// Ends a failed attempt.
     pub(super) fn give_up(&mut self, slot: u32, why: Closed) {
         let Some(s) = self.table.get(slot) else { return };
         self.alarms.disarm(slot, &mut s.armed);
@@ -249,7 +248,7 @@ impl<C: ManagedConnection> Connections<C> {
         self.touch(slot);
     }
 
-    /// There is a handshake packet to send.
+    /// Queues the slot for a handshake packet.
     pub(super) fn urge(&mut self, slot: u32) {
         if let Some(s) = self.table.get(slot).filter(|s| !s.is_urgent) {
             s.is_urgent = true;
@@ -257,7 +256,7 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// It may have something to send, another due time, an event.
+    /// Queues the slot: it may have packets to send, another timer, or an event.
     pub(super) fn touch(&mut self, slot: u32) {
         let Some(s) = self.table.get(slot) else { return };
         if !std::mem::replace(&mut s.is_ready, true) {
@@ -268,7 +267,7 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// Wakes it when it wants to be.
+    /// Sets the slot's alarm to its next timer.
     pub(super) fn rearm(&mut self, slot: u32) {
         let Some(s) = self.table.get(slot) else { return };
         let due = s.content.as_mut().map_or(Time::NEVER, due);
@@ -276,7 +275,7 @@ impl<C: ManagedConnection> Connections<C> {
         self.announce_end(slot);
     }
 
-    /// A connection that the endpoint has ended may have an event.
+    /// Queues the slot for events, if the endpoint has ended its connection.
     pub(super) fn announce_end(&mut self, slot: u32) {
         let Some(s) = self.table.get(slot) else { return };
         let is_over =
@@ -285,14 +284,14 @@ impl<C: ManagedConnection> Connections<C> {
             self.eventful.push_back(slot);
         }
     }
-    /// Wakes it then or before.
+    /// Sets the slot's alarm to `due` or earlier.
     pub(super) fn arm(&mut self, slot: u32, due: Time) {
         if let Some(s) = self.table.get(slot) {
             self.alarms.arm(slot, &mut s.armed, due);
         }
     }
 
-    /// Forgets a connection of whose end everybody knows.
+    /// Drops a connection after its end was reported and its last packet was sent.
     pub(super) fn forget_reported(&mut self, slot: u32) {
         let content = self.table.get(slot).and_then(|s| s.content.as_ref());
         if matches!(content, Some(ConnectionState::Live(l)) if l.is_told && (l.over.is_some() || l.connection.is_drained()))

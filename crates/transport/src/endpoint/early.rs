@@ -1,14 +1,15 @@
-//! Early data at the server: an EARLY-START is taken once, or refused as a START whose token is not taken, by a SYN-ECHO.
+//! Early data at the server. An EARLY-START is accepted once, or rejected with a SYN-ECHO, like a START with a bad
+//! token.
 //!
-//! An EARLY-START can be copied. No copy is taken as a second request, since its token names it: tokens are made from a
-//! secret that this endpoint drew when it began, and those that were used are remembered (`used_tokens`). So an
-//! endpoint that was started again, or another one behind the same address, knows none of them and refuses. A copy
-//! that is held back on the way, to be sent when the client has given up, is refused by its age. What is refused is
-//! used up as well, so that it is not taken later.
+//! An attacker can copy an EARLY-START. A copy is never accepted as a second request, because its token identifies it.
+//! Tokens are made from a secret drawn when this endpoint started, and used tokens are remembered (`used_tokens`). So
+//! after a restart, or at another endpoint behind the same address, no token is valid. The age check rejects a copy
+//! that an attacker delays until the client has given up. A rejected token counts as used, so that it cannot be
+//! accepted later.
 //!
-//! The address is proven by the token only, which is up to a day old: see [`Connection::take_early`] for what is sent
-//! before the client has shown that it is there. Until then such a connection takes only a place that is free, and one
-//! in four at most.
+//! Only the token validates the address, and it may be a day old: see [`Connection::take_early`] for the limits on
+//! sending before the client is confirmed. Until then such a connection gets only a free place, and at most one in
+//! four.
 //!
 //! [`Connection::take_early`]: crate::connection::Connection::take_early
 
@@ -28,19 +29,19 @@ use narrows_wire::token::TokenName;
 use narrows_wire::{EarlyRequest, Hello, VERSION};
 use std::net::SocketAddr;
 
-/// A client's and a server's idea of a token's age differ by less than this (RFC 8446 section 8.3): by the two round
-/// trips until the client has it and its EARLY-START is here, and by what two clocks differ in a day.
+/// Largest difference between the client's and the server's estimate of a token's age (RFC 8446 section 8.3). It covers
+/// two round trips, and the drift of two clocks in a day.
 const MAX_SKEW: Duration = Duration::from_secs(10);
-/// One in so many places may be taken by connections that are not confirmed.
+/// One in this many places may be taken by unconfirmed connections.
 const UNCONFIRMED_SHARE: usize = 4;
 
-/// Whether a token that was given then can have this age now.
+/// Whether this age, as claimed by the client, matches the token's age by this end's clock.
 fn is_fresh(now: Time, token: &TokenName, age: Duration) -> bool {
     let here = (now.as_nanos() / 1_000_000).saturating_sub(token.issued);
     here.abs_diff(age.as_nanos() / 1_000_000) <= MAX_SKEW.as_nanos() / 1_000_000
 }
 
-/// An EARLY-START is known again from whichever port its copy comes: the token is good for the address without it.
+/// A copy of an EARLY-START must be recognized from any port, because the token is valid for the IP address.
 fn without_port(from: SocketAddr) -> SocketAddr {
     SocketAddr::new(from.ip().to_canonical(), 0)
 }
@@ -75,7 +76,7 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// Takes it, or gives `None`.
+    /// Accepts an EARLY-START, or returns `None`.
     fn take_early(
         &mut self,
         now: Time,
@@ -90,7 +91,7 @@ impl<C: ManagedConnection> Connections<C> {
             return None;
         }
         let params = &request.message.hello.params;
-        // Whom it is to refuse the whole handshake refuses, which can say why.
+        // Clients to be refused go through the whole handshake, which can give a reason.
         let Verdict::Accept(client) = self.judge(from, &request.key, params) else { return None };
         let most = self.config.limits.connections / UNCONFIRMED_SHARE;
         if self.unconfirmed >= most || !self.has_free_place(now, &client) {

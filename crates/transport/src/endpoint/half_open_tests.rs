@@ -1,12 +1,13 @@
-//! Floods of handshakes that are never finished, and what honest clients notice of them.
+//! Floods of handshakes that never complete, and their effect on conforming clients.
 
 use super::attackers::{ATTACKER, Attackers, NEIGHBOUR, connect, is_alive, net};
 use super::stub::{CLIENT, SERVER, config, random};
 use super::{Clients, Connections, EndpointConfig, EndpointLimits};
 use narrows_wire::packet::{self, Packet};
 
-/// 150 STARTs a second from nine addresses, as in the attack that failed four of six transfers, with
-/// ten times smaller room. Handshakes elsewhere, and behind one of those addresses, take as long as ever.
+/// 150 STARTs per second from nine addresses, with a tenth of the usual limit on handshakes. An earlier such attack
+/// made four of six transfers fail. Handshakes from other addresses, and from other clients at one of these, take as
+/// long as usual.
 #[test]
 fn a_flood_of_half_open_handshakes_delays_nobody() {
     let mut net = net(7, Clients::Any);
@@ -38,8 +39,8 @@ fn a_flood_of_half_open_handshakes_delays_nobody() {
     assert_eq!(net.at(SERVER).gate.half_open(), 0, "they had their ten seconds");
 }
 
-/// Handshakes cost a processor: no more of them begin than may, in all and from one network, and the
-/// others are told. Somebody else's turn comes all the same.
+/// The limits on handshakes per second hold, in all and per network. Rejected clients get BUSY. Another network's
+/// handshakes still begin.
 #[test]
 fn handshakes_of_a_second_are_bounded() {
     let mut net = net(8, Clients::Any);

@@ -1,5 +1,5 @@
-//! The stateless part of the server's handshake: it answers SYN with a cookie, checks cookies and address tokens, and
-//! limits handshakes per second.
+//! The stateless part of the server's handshake: cookies for SYN, checks of cookies and address tokens, and the limit
+//! on handshakes per second.
 
 use super::handshake_rate::{HandshakeRate, Limiter};
 use super::source::Source;
@@ -15,35 +15,35 @@ use std::net::{IpAddr, SocketAddr};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// How a START shows that its address is the sender's own.
+/// How a START validates its address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AddressProof {
     Cookie,
-    /// A good token; whether it was used before is not yet asked.
+    /// A valid token, which may have been used before.
     Token(TokenName),
-    /// A token that is not this server's, or too old, or for another address.
+    /// A token of another server, too old, or for another address.
     BadToken,
     None,
 }
 
-/// Cookies, tokens, STARTs that were accepted lately, and the bounds.
+/// Cookies, tokens, recently accepted STARTs, and limits.
 pub(super) struct HandshakeGate {
     secrets: CookieSecrets,
     /// When the present secret was first used.
     since: Option<Time>,
     token_secrets: TokenSecrets,
-    /// Whether the tokens permit early data.
+    /// Whether new tokens permit early data.
     early_data: bool,
     tokens_since: Option<Time>,
     used_tokens: UsedTokens,
     half_open: usize,
     rate: HandshakeRate,
-    /// For handshakes that were sent a false FINISH: each may cost five X25519 operations.
+    /// Limit for handshakes after a forged FINISH: each further one may cost five X25519 operations.
     finishes: Limiter,
-    /// Accepted STARTs of a cookie's lifetime and the slots they got, the oldest first.
+    /// STARTs accepted within a cookie's lifetime, and their slots. `ages` has the same, the oldest first.
     recent: BTreeMap<(SocketAddr, Nonce), u32>,
     ages: VecDeque<(Time, (SocketAddr, Nonce))>,
-    /// As many as can have begun in that time.
+    /// Upper limit on `recent`: the handshakes that can begin within a cookie's lifetime.
     remembered: usize,
 }
 
@@ -66,12 +66,12 @@ impl HandshakeGate {
             finishes: Limiter::new(of_source),
             recent: BTreeMap::new(),
             ages: VecDeque::new(),
-            // One more second: a window may begin between two.
+            // One more second, because the lifetime may begin within a second.
             remembered: rate as usize * (MAX_COOKIE_LIFE.as_nanos() / SECOND + 1) as usize,
         }
     }
 
-    /// The answer to a SYN, of which nothing is kept.
+    /// The reply to a SYN, for which no state is kept.
     pub(super) fn on_syn(
         &mut self,
         now: Time,
@@ -93,7 +93,7 @@ impl HandshakeGate {
         packet::syn_echo(nonce, &self.secrets.create(now, from, nonce, VERSION))
     }
 
-    /// How a START shows that it comes from where it says.
+    /// How a START validates its address.
     pub(super) fn address_proof(
         &self,
         now: Time,
@@ -110,16 +110,16 @@ impl HandshakeGate {
         }
     }
 
-    /// Whether a good token can be used: it never was, as far as anybody can know.
+    /// Whether a valid token is certainly unused.
     pub(super) fn is_unused(&self, from: IpAddr, token: &TokenName) -> bool {
         !self.used_tokens.may_have(Source::of(from), token)
     }
-    /// A handshake began by this token.
+    /// Marks a token as used.
     pub(super) fn use_up(&mut self, now: Time, from: IpAddr, token: &TokenName) {
         self.used_tokens.insert(now, Source::of(from), token);
     }
 
-    /// A token for a client that has shown its address by a whole handshake.
+    /// A token for a client with a complete handshake from this address.
     pub(super) fn token(&mut self, now: Time, to: IpAddr, entropy: &mut dyn Entropy) -> Token {
         let since = *self.tokens_since.get_or_insert(now);
         if now.since(since) >= MAX_TOKEN_LIFE {
@@ -133,10 +133,10 @@ impl HandshakeGate {
         self.token_secrets.create(now, to, id, self.early_data)
     }
 
-    /// The slot that a START with this nonce was given within a cookie's lifetime.
+    /// The slot of a START with this nonce, accepted within a cookie's lifetime.
     pub(super) fn known(&mut self, now: Time, from: SocketAddr, nonce: &Nonce) -> Option<u32> {
         while let Some((age, key)) = self.ages.front() {
-            // A START is accepted after its cookie was made: this long after, the cookie is worthless.
+            // The cookie is older than its START, so after this time it has expired.
             if now.since(*age) <= MAX_COOKIE_LIFE && self.ages.len() <= self.remembered {
                 break;
             }
@@ -146,46 +146,46 @@ impl HandshakeGate {
         self.recent.get(&(from, *nonce)).copied()
     }
 
-    /// Whether one more handshake may begin now; it then counts.
+    /// Whether one more handshake may begin now. If so, it is counted.
     pub(super) fn permits(&mut self, now: Time, from: SocketAddr) -> bool {
         self.rate.permits(now, Source::of(from.ip()))
     }
-    /// Whether one more FINISH may be read for a handshake that was sent a false one before.
+    /// Whether one more FINISH may be read after a forged one. If so, it is counted.
     pub(super) fn permits_finish(&mut self, now: Time) -> bool {
         self.finishes.permits(now)
     }
-    /// A handshake began.
+    /// Counts a new handshake.
     pub(super) fn enter(&mut self, now: Time, from: SocketAddr, nonce: Nonce, slot: u32) {
         self.half_open += 1;
         self.remember(now, from, nonce, slot);
     }
-    /// A START was taken, for this slot.
+    /// Remembers the slot of an accepted START.
     pub(super) fn remember(&mut self, now: Time, from: SocketAddr, nonce: Nonce, slot: u32) {
         self.recent.insert((from, nonce), slot);
         self.ages.push_back((now, (from, nonce)));
     }
-    /// A handshake is over, whatever became of it.
+    /// Counts the end of a handshake, successful or not.
     pub(super) fn leave(&mut self) {
         self.half_open = self.half_open.saturating_sub(1);
     }
-    /// Handshakes that are kept.
+    /// Number of present handshakes.
     pub(super) fn half_open(&self) -> usize {
         self.half_open
     }
 
-    /// Bytes of the heap that it holds, about.
+    /// Approximate bytes on the heap.
     pub(super) fn memory(&self) -> usize {
         const KEY: usize = size_of::<(SocketAddr, Nonce)>();
         (self.recent.len() + self.ages.len()) * KEY + self.used_tokens.memory()
     }
 
-    /// Used tokens that it remembers.
+    /// Number of used tokens in memory.
     #[cfg(test)]
     pub(super) fn used_tokens(&self) -> usize {
         self.used_tokens.len()
     }
 
-    /// Sizes of all that it keeps.
+    /// Sizes of the collections.
     #[cfg(test)]
     pub(super) fn sizes(&self) -> [usize; 3] {
         [self.half_open, self.recent.len(), self.ages.len()]

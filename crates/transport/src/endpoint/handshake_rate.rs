@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// At most so many per second.
+/// Limit on events per second.
 #[derive(Debug)]
 pub(super) struct Limiter {
     since: Time,
@@ -19,7 +19,7 @@ impl Limiter {
     pub(super) fn new(most: u32) -> Limiter {
         Limiter { since: Time::ZERO, used: 0, most }
     }
-    /// Whether one more is permitted; it then counts.
+    /// Whether one more is permitted. If so, it is counted.
     pub(super) fn permits(&mut self, now: Time) -> bool {
         if now.since(self.since) >= SECOND {
             (self.since, self.used) = (now, 0);
@@ -30,14 +30,14 @@ impl Limiter {
     }
 }
 
-/// At most so many per second in all and from one network. The last quarter of what a network (or all
-/// together) may begin is kept for the smaller networks in it (or networks) that began none in this
-/// second: so a flood from some does not cost the others their turn.
+/// Limit on handshakes per second, in all and per network. The last quarter of each limit is reserved for networks (or
+/// smaller networks within one) that began no handshake in this second. So a flood from some networks does not block
+/// the rest.
 #[derive(Debug)]
 pub(super) struct HandshakeRate {
     since: Time,
     in_all: u32,
-    /// As many entries as handshakes begun in this second, three times for IPv6.
+    /// Counts per network: at most one entry per handshake in this second, three for IPv6.
     used: BTreeMap<Prefix, u32>,
     most: u32,
     most_of_source: u32,
@@ -48,7 +48,7 @@ impl HandshakeRate {
         HandshakeRate { since: Time::ZERO, in_all: 0, used: BTreeMap::new(), most, most_of_source }
     }
 
-    /// Whether one more is permitted from there; it then counts.
+    /// Whether one more from this network is permitted. If so, it is counted.
     pub(super) fn permits(&mut self, now: Time, source: Source) -> bool {
         if now.since(self.since) >= SECOND {
             (self.since, self.in_all) = (now, 0);
@@ -72,7 +72,7 @@ impl HandshakeRate {
         true
     }
 
-    /// Networks that it knows of.
+    /// Number of networks.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.used.len()
@@ -95,12 +95,12 @@ mod tests {
             |text: &str, tries: u32| (0..tries).filter(|_| rate.permits(now, source(text))).count();
         assert_eq!(of("192.0.2.1", 100), 40);
         assert_eq!(of("192.0.2.2", 100), 20, "three quarters of all");
-        // Fresh networks have the rest, one each.
+        // New networks get the rest, one each.
         for n in 0..30 {
             assert_eq!(of(&format!("198.51.100.{n}"), 5), usize::from(n < 20));
         }
         assert_eq!(rate.len(), 22);
-        // The next second begins anew.
+        // The next second starts from zero.
         let later = now + SECOND;
         assert!(rate.permits(later, source("192.0.2.1")));
         assert_eq!(rate.len(), 1);

@@ -1,12 +1,12 @@
-//! Translates a connection's configuration into the parameters of the handshake.
+//! The handshake's parameters for a connection's configuration.
 
 use crate::connection::ConnectionConfig;
 use crate::protocol::is_sayable;
 use narrows_wire::Params;
 use narrows_wire::bytes::MAX_VARINT;
 
-/// The longest name of a controller in a START-ECHO, which must not be more than three times as long as
-/// a START. A client is told a longer one by CONTROLLER.
+/// The longest protocol label in a START-ECHO, which must be at most three times as long as START. A longer label is
+/// sent in CONTROLLER.
 const MAX_LABEL: usize = 64;
 
 /// The parameters for a client.
@@ -15,11 +15,11 @@ pub(super) fn server_params(config: &ConnectionConfig, reset_token: [u8; 16]) ->
     if params.controller.len() > MAX_LABEL {
         params.controller.clear();
     }
-    // A client learns the one that was chosen, under keys that nobody else has.
+    // APPLICATION names the server's choice, in sealed packets.
     Params { reset_token: Some(reset_token), applications: Default::default(), ..params }
 }
 
-/// The parameters for the peer, without ids and tokens.
+/// The parameters for the peer, without IDs and tokens.
 pub(super) fn params(config: &ConnectionConfig) -> Params {
     let label = config.protocol.announced();
     let most = |n: u64| n.min(MAX_VARINT);

@@ -1,4 +1,4 @@
-//! What strangers and hostile peers can do to an endpoint: nothing that lasts.
+//! Unknown and hostile peers change no lasting state of an endpoint.
 
 use super::stub::{CLIENT, Net, SERVER, SeededEntropy, StubConnection, Test, config, key, random};
 use super::{Clients, Connections, EndpointConfig, EndpointLimits, ServerKey};
@@ -8,7 +8,7 @@ use narrows_wire::packet::{self, Packet};
 use narrows_wire::{ClientHandshake, ConnectionId, Hello, Params, Suite, VERSION};
 use std::net::SocketAddr;
 
-/// Sizes of everything that an endpoint keeps.
+/// Sizes of all collections of an endpoint.
 pub(super) fn sizes(endpoint: &Test) -> Vec<usize> {
     let mut all = vec![
         endpoint.len(),
@@ -27,14 +27,14 @@ pub(super) fn sizes(endpoint: &Test) -> Vec<usize> {
     all
 }
 
-/// A server that keeps so many handshakes.
+/// A server with a limit of `handshakes` handshakes.
 pub(super) fn server(handshakes: usize) -> Test {
     let config = config(2, Clients::Any);
     let limits = EndpointLimits { handshakes, ..config.limits };
     Connections::new(EndpointConfig { limits, ..config }, random(2))
 }
 
-/// Everything that it has to send now.
+/// All packets that the endpoint sends now.
 pub(super) fn drain(endpoint: &mut Test, now: Time) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut buffer = [0; 1500];
     let mut all = Vec::new();
@@ -48,7 +48,7 @@ pub(super) fn place(n: u32) -> SocketAddr {
     SocketAddr::new(std::net::Ipv4Addr::from_bits(0x0a00_0000 + n).into(), 1000)
 }
 
-/// As far as START, with a cookie for `from`.
+/// A handshake up to START, with a cookie for `from`.
 pub(super) fn start_of(endpoint: &mut Test, now: Time, from: SocketAddr, n: u8) -> ClientHandshake {
     endpoint.receive(now, from, 0, &mut packet::syn(VERSION, &[n; 16]));
     let echo = drain(endpoint, now).pop().expect("an answer").1;
@@ -56,8 +56,8 @@ pub(super) fn start_of(endpoint: &mut Test, now: Time, from: SocketAddr, n: u8) 
     ClientHandshake::new(Suite::Aes256Gcm, nonce, &cookie, &key(n), [n; 32]).unwrap()
 }
 
-/// So many SYNs from everywhere; bytes that came and left. The driver sends only after every 400th:
-/// what does not fit in between is dropped.
+/// Sends `syns` SYNs from random addresses. Returns the bytes received and sent. The driver sends
+/// only after every 400th; replies beyond the queue's limit are dropped.
 fn flood(
     endpoint: &mut Test,
     now: Time,
@@ -87,14 +87,14 @@ fn spoofed_syns_leave_nothing_behind_and_clients_are_served_meanwhile() {
     let mut after_flood = |net: &mut Net<StubConnection>| {
         let (now, endpoint) = (net.now, net.at(SERVER));
         let before = sizes(endpoint);
-        // A million in all, if optimised.
+        // One million in all, in an optimized build.
         let syns = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
         let (came, left) = flood(endpoint, now, &mut random_key, syns);
         assert!(left > 0 && left < came, "{left} bytes for {came}");
         assert_eq!(sizes(endpoint), before);
     };
     after_flood(&mut net);
-    // A client connects while the flood goes on: after SYN, after START, after FINISH.
+    // A client connects during the flood: after SYN, after START, after FINISH.
     let second = net.connect(ServerKey::Any);
     for _ in 0..4 {
         after_flood(&mut net);
@@ -114,17 +114,17 @@ fn a_copied_start_opens_nothing() {
         endpoint.receive(at, from, 0, &mut bytes.to_vec());
         (endpoint.len(), drain(&mut endpoint, at).len())
     };
-    // From elsewhere, with another nonce, after 20 s: nothing, not even an answer.
+    // From another address, with another nonce, or after 20 s it gets no reply.
     assert_eq!(send(now, place(2), &start), (0, 0));
     let mut other = start.clone();
     other[6] ^= 1;
     assert_eq!(send(now, place(1), &other), (0, 0));
     assert_eq!(send(now + Duration::from_secs(20), place(1), &start), (0, 0));
-    // The true one has one handshake and the same answer again, but not at any rate.
+    // A repetition of the true START gets the same reply, at a limited rate.
     assert_eq!(send(now, place(1), &start), (1, 1));
     assert_eq!(send(now, place(1), &start), (1, 0));
     assert_eq!(send(now + Duration::from_millis(60), place(1), &start), (1, 1));
-    // Its handshake is forgotten after 10 s, its nonce is not.
+    // Its handshake is dropped after 10 s, but its nonce is remembered.
     assert_eq!(send(now + Duration::from_millis(9_900), place(1), &start), (1, 1));
     assert_eq!(send(now + Duration::from_secs(10), place(1), &start), (0, 0));
     assert_eq!(send(now + Duration::from_millis(19_999), place(1), &start), (0, 0));
@@ -146,7 +146,7 @@ fn a_copied_start_or_finish_of_a_living_connection_does_nothing() {
     }
 }
 
-/// Secrets change, and what was baked under the one before is still good.
+/// Cookies made with the previous secret remain valid.
 #[test]
 fn secrets_rotate_without_refusing_anybody() {
     let mut endpoint = server(16);
@@ -154,7 +154,7 @@ fn secrets_rotate_without_refusing_anybody() {
         let now = Time::from_secs_f64(100.0 + second);
         let n = second as u8;
         let start = start_of(&mut endpoint, now, place(7), n).start().to_vec();
-        // Another's SYN, in between, brings the next secret.
+        // Another client's SYN in between causes the change of secret.
         let later = now + Duration::from_millis(500);
         endpoint.receive(later, place(8), 0, &mut packet::syn(VERSION, &[9; 16]));
         endpoint.receive(later, place(7), 0, &mut start.clone());
@@ -162,12 +162,12 @@ fn secrets_rotate_without_refusing_anybody() {
     }
 }
 
-/// What overtakes FINISH is kept, a little of it.
+/// A few packets that overtake FINISH are kept.
 #[test]
 fn data_that_overtakes_finish_is_not_lost() {
     let mut net = Net::pair(4);
     let handle = net.connect(ServerKey::Any);
-    // Its copies are as late.
+    // The copies of FINISH are as late.
     let mut way = |now: Time, bytes: &[u8]| {
         let late = if bytes[0] == 0x85 { 100 } else { 20 };
         vec![now + Duration::from_millis(late)]
@@ -184,20 +184,20 @@ fn data_that_overtakes_finish_is_not_lost() {
     net.run_for(0.2);
     let at_server = net.events.iter().find(|e| e.2 == Event::Message).expect("heard").1;
     let connection = net.at(SERVER).connection(at_server).unwrap();
-    // The client's question was the first of four.
+    // The client's PING was the first of four.
     assert_eq!(connection.heard, [[0], [1], [2]]);
     assert_eq!(connection.rtt, None, "this FINISH may be a repetition");
 }
 
-/// Bytes of every kind, whole, cut, changed, invented: nothing panics, and nothing changes at
-/// either end, in whatever state.
+/// Datagrams of every type, unchanged, truncated, changed or random. No input causes a panic or
+/// changes state at either end, in any stage.
 #[test]
 fn forged_and_broken_datagrams_change_nothing() {
     let mut net = Net::pair(5);
     let alive = net.connect(ServerKey::Any);
     net.run_for(0.5);
     let seen = std::mem::take(&mut net.seen);
-    // A second opening, stopped at each of its stages.
+    // A second handshake, stopped at each of its stages.
     net.connect(ServerKey::Is(*key(2).public()));
     net.run_for(0.0);
     let mut random_key = RandomKey::from_seed(5).stream();
@@ -208,7 +208,7 @@ fn forged_and_broken_datagrams_change_nothing() {
             match n % 3 {
                 0 => bytes.truncate(random_key.bits() as usize % bytes.len()),
                 1 => {
-                    // Not the last bytes of a SYN: they mean nothing.
+                    // Except the last bytes of a SYN, which have no meaning.
                     let bit = random_key.bits() as usize % (8 * bytes.len().min(21));
                     bytes[bit / 8] ^= 1 << (bit % 8);
                 }
@@ -222,7 +222,7 @@ fn forged_and_broken_datagrams_change_nothing() {
             let before = sizes(endpoint);
             endpoint.receive(now, *from, 3, &mut bytes);
             let answers = drain(endpoint, now);
-            // A stranger's SYN or an unknown id is answered, by less than came.
+            // A SYN or an unknown ID from any address gets a shorter reply.
             assert!(answers.iter().all(|(at, answer)| at == from && answer.len() <= 64));
             assert_eq!(sizes(endpoint)[..5], before[..5]);
             assert_eq!(sizes(endpoint)[9..], before[9..]);
@@ -238,7 +238,7 @@ fn forged_and_broken_datagrams_change_nothing() {
     assert!(net.at_of(SERVER).contains(&Event::Message));
 }
 
-/// An endpoint that only connects tells strangers nothing.
+/// An endpoint that only connects does not reply to SYN.
 #[test]
 fn a_client_answers_no_syn() {
     let mut endpoint: Test = Connections::new(config(1, Clients::None), random(1));
@@ -247,7 +247,8 @@ fn a_client_answers_no_syn() {
     assert_eq!(drain(&mut endpoint, now), []);
 }
 
-/// A stranger who has a valid cookie and forges the second half of a FINISH spoils nothing.
+/// An attacker with a valid cookie forges the second half of a FINISH. The handshake still
+/// completes.
 #[test]
 fn a_forged_finish_leaves_the_handshake_open_for_the_true_one() {
     let now = Time::from_secs_f64(50.0);

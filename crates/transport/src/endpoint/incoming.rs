@@ -17,13 +17,13 @@ use narrows_wire::reset::is_token;
 use narrows_wire::{Hello, Packet, ServerHandshake, VERSION};
 use std::net::SocketAddr;
 
-/// Whether two addresses mean one place: a socket of both families shows IPv4 as IPv6.
+/// Whether two addresses are equal. A dual-stack socket shows IPv4 addresses as IPv6.
 fn is_same(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
 }
 
 impl<C: ManagedConnection> Connections<C> {
-    /// A datagram arrived; it is opened in place.
+    /// Handles a datagram, which is opened in place.
     pub fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) {
         if datagram.first().is_some_and(|first| first & LONG == 0) {
             return self.on_short(now, from, ecn, datagram);
@@ -82,7 +82,7 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// Our attempt of that name, if it is the server there that says it.
+    /// This end's attempt with this nonce, if the packet is from its server.
     fn attempt(&mut self, from: SocketAddr, nonce: &Nonce) -> Option<u32> {
         let slot = *self.nonces.get(nonce)?;
         match &self.table.get(slot)?.content {
@@ -96,7 +96,7 @@ impl<C: ManagedConnection> Connections<C> {
     pub(super) fn on_short(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) {
         let Ok(header) = Header::read(datagram) else { return };
         let Some(slot) = self.table.by_id(header.connection) else {
-            // Only what was a whole packet is answered, so the answer is shorter.
+            // Only complete packets get a RESET, so that the reply is shorter.
             if datagram.len() >= header.len() + packet::TAG_BYTES
                 && self.answers.len() < MAX_REPLIES
                 && self.resets_sent.permits(now)
@@ -117,7 +117,7 @@ impl<C: ManagedConnection> Connections<C> {
                     self.tokens.insert(now, live.remote, token);
                 }
                 if let Some(Some((remote, moved))) = news {
-                    // The server has the keys; the client is there.
+                    // Server: the client is confirmed. Client: the server has the keys.
                     live.finishing = None;
                     self.unconfirmed -= usize::from(live.early.take().is_some());
                     live.activity.on_total(now, moved);
@@ -125,7 +125,7 @@ impl<C: ManagedConnection> Connections<C> {
                         let is_elsewhere =
                             remote.ip().to_canonical() != live.remote.ip().to_canonical();
                         if is_elsewhere && live.client.is_some() {
-                            // The last one is good at the old address only.
+                            // The last token is valid at the old address only.
                             let token = self.gate.token(now, remote.ip(), &mut *self.entropy);
                             live.guarded(|connection| connection.give_another_token(token));
                         }
@@ -171,7 +171,7 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// A SYN, or a START whose token is not taken, which is longer: a cookie, and nothing is kept.
+    /// Replies to a SYN, or to a START with a rejected token, with a cookie. No state is kept.
     pub(super) fn on_syn(&mut self, now: Time, from: SocketAddr, version: u32, nonce: &Nonce) {
         if self.answers.len() < MAX_REPLIES {
             let answer = self.gate.on_syn(now, from, version, nonce, &mut *self.entropy);
@@ -225,8 +225,8 @@ impl<C: ManagedConnection> Connections<C> {
         self.rearm(slot);
     }
 
-    /// A client's START finds no room: it is told so, in fewer bytes than it sent and from an address
-    /// that it has shown to be its own. It will try again.
+    /// Replies BUSY to a START without a place. BUSY is shorter than START, and the address is validated. The client
+    /// will retry.
     pub(super) fn say_busy(&mut self, to: SocketAddr, nonce: &Nonce) {
         if self.answers.len() < MAX_REPLIES {
             self.answers.push_back((to, packet::busy(nonce)));
@@ -236,7 +236,7 @@ impl<C: ManagedConnection> Connections<C> {
     fn on_finish(&mut self, now: Time, from: SocketAddr, finish: &Finish<'_>) {
         let Some(slot) = self.table.by_id(finish.connection) else { return };
         match self.table.get(slot).and_then(|s| s.content.as_mut()) {
-            // Its packets were sealed for whoever answers at that address.
+            // The FINISH must come from the address of START.
             Some(ConnectionState::Accepting(accepting)) if accepting.from == from => {
                 if accepting.was_forged && !self.gate.permits_finish(now) {
                     return;
@@ -247,13 +247,13 @@ impl<C: ManagedConnection> Connections<C> {
                     Err(_) => {}
                 }
             }
-            // A repetition, and the keys are there: the connection has begun with a packet that it
-            // repeats until the client has it.
+            // A repeated FINISH: the connection has begun, and repeats its first packet until the client acknowledges
+            // it.
             _ => {}
         }
     }
 
-    /// The server has proven who it is, and we have the keys.
+    /// Begins the connection after the server is authenticated and the keys are known.
     fn connected(&mut self, now: Time, slot: u32, from: SocketAddr, opened: HandshakeDone) {
         let seed = self.draw();
         let Some(s) = self.table.get(slot) else { return };
@@ -261,7 +261,7 @@ impl<C: ManagedConnection> Connections<C> {
         let overtaken = std::mem::take(&mut connecting.overtaken);
         let until = opened.until;
         let PathSample { rtt, dispersion, finish: repeat } = opened.path;
-        // Without FINISH the server has taken what went early.
+        // Without FINISH the server has accepted the early data.
         let early = connecting.early(opened.finish.is_none());
         let finishing = opened.finish.map(|packet| Box::new(Finishing { packet, repeat, until }));
         let beginning = NewConnection {

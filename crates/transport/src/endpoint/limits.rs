@@ -1,15 +1,14 @@
 //! Limits on connections and handshakes, and how clients share them.
 
-/// Handshakes that a server keeps at most, unless configured otherwise: about 2 kB each.
+/// Default limit on concurrent handshakes at a server: about 2 kB each.
 const HANDSHAKES: usize = 1024;
-/// Handshakes that a server begins in a second at most, unless configured otherwise, in all and for one
-/// network: each costs four X25519 operations.
+/// Default limits on new handshakes per second, in all and per network: each costs four X25519 operations.
 const HANDSHAKE_RATE: u32 = 800;
 const HANDSHAKE_RATE_OF_SOURCE: u32 = 200;
-/// Used address tokens that a server remembers at most, unless configured otherwise: less than 500 bytes each.
+/// Default limit on remembered used tokens: less than 500 bytes each.
 const USED_TOKENS: usize = 16_384;
 
-/// Limits of an endpoint.
+/// Limits of an endpoint's connections, handshakes and memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct EndpointLimits {
@@ -23,8 +22,8 @@ pub struct EndpointLimits {
     pub handshake_rate: u32,
     /// Handshakes begun per second from one IPv4 address or IPv6 /48.
     pub handshake_rate_of_source: u32,
-    /// Used address tokens that are remembered, so that none is used twice. Where there would be more, the network with
-    /// most forgets its oldest, and its tokens that are as old are not taken any more.
+    /// Used address tokens that are remembered, to prevent their reuse. Beyond the limit, the oldest token of the
+    /// network with most tokens is dropped. From then on, that network's tokens of this age or older are rejected.
     pub used_tokens: usize,
 }
 

@@ -5,51 +5,50 @@ use narrows_base::Time;
 use narrows_wire::Token;
 use std::net::SocketAddr;
 
-/// A connection as its endpoint sees it. Methods mean the same as those of [`Connection`].
+/// A connection as its endpoint uses it. Methods are those of [`Connection`], unless documented here.
 pub trait ManagedConnection: Sized {
-    /// Keys are known. It begins with a packet that asks for a report (a PING, if there is nothing
-    /// better), sent again until one comes: so the client, which repeats FINISH until a packet of
-    /// the server opens, gets one, and so does a server whose application is silent.
+    /// Begins a connection whose keys are known. It must begin with an ack-eliciting packet (a PING if there are no
+    /// data), and repeat it until a report arrives. The client repeats FINISH until a packet of the server opens, so a
+    /// server must send one even if its application does not.
     fn begin(now: Time, beginning: NewConnection<'_>) -> Self;
-    /// A short packet came; whether it was authentic.
+    /// Handles a short packet. Returns whether it was authentic.
     fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool;
-    /// The next datagrams.
+    /// The next datagrams to send.
     fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit>;
     /// When to call `on_timeout`.
     fn next_timeout(&self) -> Time;
-    /// A due time has come.
+    /// Handles a timer that is due.
     fn on_timeout(&mut self, now: Time);
-    /// What happened.
+    /// The next event, if any.
     fn event(&mut self) -> Option<Event>;
-    /// Closes.
+    /// Starts closing with this code and reason.
     fn close(&mut self, now: Time, code: u64, reason: &str);
-    /// The peer's address said RESET with this token.
+    /// Handles a RESET with this token from the peer's address.
     fn on_reset(&mut self, token: &[u8; 16]);
-    /// Where the peer is.
+    /// The peer's address.
     fn remote(&self) -> SocketAddr;
-    /// The address token that the server gave since this was asked last.
+    /// The server's address token, if one arrived since the last call.
     fn take_token(&mut self) -> Option<Token> {
         None
     }
-    /// Reads an EARLY-START's frames; false if they are not what they must be.
+    /// Reads an EARLY-START's frames; false if they are not permitted there.
     fn take_early(&mut self, frames: &[u8]) -> bool {
         let _ = frames;
         false
     }
-    /// The client's address has changed, and this token is for the new one.
+    /// Sends this token, because the client's address has changed.
     fn give_another_token(&mut self, token: Token) {
         let _ = token;
     }
-    /// Whether it can be forgotten.
+    /// Whether it can be dropped.
     fn is_drained(&self) -> bool;
-    /// Packets sent of which nothing is known.
+    /// Packets sent with an unknown outcome.
     fn in_flight(&self) -> u64;
-    /// Bytes of the heap that it holds, about.
+    /// Approximate bytes on the heap.
     fn memory(&self) -> usize;
-    /// Bytes of streams and messages that it has moved, either way: what the peer is known to have,
-    /// and what the application took.
+    /// Bytes of streams and messages acknowledged by the peer, plus those that the application received.
     fn moved(&self) -> u64;
-    /// The congestion controller that it sends with.
+    /// Label of the protocol for sending.
     fn protocol(&self) -> &str;
 }
 

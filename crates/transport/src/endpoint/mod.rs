@@ -1,24 +1,24 @@
 //! An endpoint: all connections of one UDP socket, and their handshakes. Pure: a driver passes in datagrams, time and
 //! randomness, and sends the resulting datagrams.
 //!
-//! | to | see |
+//! | task | module |
 //! |---|---|
 //! | store connections, and call each when its timer is due | `connections`, with `table`, `connection_state` and `alarms` |
 //! | methods for the application | `calls` |
-//! | give each its turn to send | `outgoing` |
+//! | let connections send in turn | `outgoing` |
 //! | dispatch received datagrams | `incoming` |
-//! | open one as the client | `connecting`, with `crate::handshake` |
-//! | accept one as the server: cookies, address tokens, handshakes, their bounds, the application's filter | `handshake_gate`, `used_tokens`, `handshake_rate`, `accepting`, `accepted`, `accept_filter` |
-//! | take early data | `early` |
-//! | keep the tokens that servers gave | `token_store` |
+//! | open a connection as the client | `connecting`, with `crate::handshake` |
+//! | accept a connection as the server: cookies, address tokens, handshakes and their limits, the application's filter | `handshake_gate`, `used_tokens`, `handshake_rate`, `accepting`, `accepted`, `accept_filter` |
+//! | accept early data | `early` |
+//! | keep tokens from servers | `token_store` |
 //! | share places among clients when all are taken | `admission`, with `activity`, `client_counts`, [`share`], [`source`] |
 //!
-//! State that unauthenticated packets can create: for a SYN only an answer in a queue of 256; for a START with a valid
-//! cookie a handshake, of which there are at most [`EndpointLimits::handshakes`], each for at most 10 s. An idle
-//! connection is touched only when its timer fires.
+//! State that unauthenticated packets can create: for a SYN only a reply in a queue of 256; for a START with a valid
+//! cookie a handshake. There are at most [`EndpointLimits::handshakes`], each for at most 10 s. An idle connection
+//! costs work only when its timer fires.
 //!
-//! If a connection's congestion controller (or another part of it) panics, only that connection ends: it is not called
-//! again, and the application is told the controller's name.
+//! If a connection's congestion controller (or another part of it) panics, only that connection ends. It is not called
+//! again, and the application gets the controller's name.
 
 use crate::connection::{Connection, ConnectionConfig};
 use crate::protocol::{self, Family};
@@ -97,7 +97,7 @@ pub use token_store::{MemoryTokens, TokenStore};
 
 /// A cryptographic random source.
 pub trait Entropy: Send {
-    /// Fills the bytes.
+    /// Fills `bytes` with random bytes.
     fn fill(&mut self, bytes: &mut [u8]);
 }
 
@@ -108,43 +108,43 @@ pub struct Handle(pub u64);
 /// Which clients may connect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Clients {
-    /// Nobody: the endpoint only connects.
+    /// No clients: the endpoint only connects.
     None,
-    /// Everybody.
+    /// All clients.
     Any,
-    /// Everybody. When places run out, whoever holds one of these static keys gives way last, and a
-    /// quarter of the places is kept for them.
+    /// All clients. When places run out, clients with one of these static keys give way last, and a quarter of the
+    /// places is reserved for them.
     Preferring(BTreeSet<[u8; 32]>),
-    /// Whoever holds one of these static keys. Others are refused at the handshake.
+    /// Clients with one of these static keys. All other clients are refused at the handshake.
     Listed(BTreeSet<[u8; 32]>),
 }
 
-/// Which key the server must have.
+/// The static key that a server must have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ServerKey {
-    /// This one.
+    /// Exactly this key.
     Is([u8; 32]),
-    /// Any: [`Event::Connected`](crate::connection::Event::Connected) tells which, to be pinned.
+    /// Any key. [`Event::Connected`](crate::connection::Event::Connected) reports it, so that it can be pinned.
     Any,
 }
 
-/// Which protocol an endpoint uses for sending to clients.
+/// The protocol with which an endpoint sends to clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Permit {
-    /// With what its configuration says, or one of its [`ConnectionConfig::custom`] that the client announced.
+    /// The endpoint's own protocol, or the client's announced one if it is in [`ConnectionConfig::custom`].
     Own,
-    /// With what the client announced (hello parameter 10), if that is one of the protocols of
-    /// family `rrtp` whose controller goes by acknowledgements, or one of
-    /// [`ConnectionConfig::custom`]; else with its own. The client is told.
+    /// The client's announced protocol (hello parameter 10), if it is of family `rrtp` and its controller is driven by
+    /// acknowledgements, or if it is in [`ConnectionConfig::custom`]. Otherwise the endpoint's own, which the client is
+    /// informed of.
     Listed,
-    /// With any protocol of family `rrtp` that the client announced: the others, which send as fast as
-    /// the receiver says (`tear-reliable`) or as somebody told them (`rrtp+fixed`), no faster than this.
+    /// Any announced protocol of family `rrtp`. Those not driven by acknowledgements send at a rate set by the receiver
+    /// (`tear-reliable`) or by a parameter (`rrtp+fixed`), but at most at this rate.
     Any(Rate),
 }
 
 impl Permit {
-    /// How a connection behaves to a client that announced this, where that is not as `own` says.
+    /// The configuration for a client that announced this protocol; `None` if it is `own`.
     pub(super) fn config(
         self,
         announced: &str,
@@ -153,7 +153,7 @@ impl Permit {
         if announced.is_empty() || announced == own.protocol.label() {
             return None;
         }
-        // Whoever made the server said that it knows these.
+        // Custom protocols are permitted by the endpoint's configuration.
         if let Some(custom) = own.custom.iter().find(|p| p.label() == announced) {
             return Some(ConnectionConfig { protocol: custom.clone(), ..own.clone() });
         }
@@ -175,7 +175,7 @@ impl Permit {
             _ => own.rate_limit,
         };
         let protocol = Protocol::read(&spec, Preset::Rfc, own.protocol.packet_bytes()).ok()?;
-        // What the announced protocol's parameters tell of the path, the peer tells.
+        // The hints in the announced protocol's parameters come from the peer.
         let told_here = own.hints.rate.is_some();
         let hint_source = if told_here { own.hint_source } else { HintSource::Peer };
         Some(ConnectionConfig { protocol, rate_limit, hint_source, ..own.clone() })
@@ -190,17 +190,17 @@ pub struct EndpointConfig {
     pub clients: Clients,
     /// Configuration of accepted connections.
     pub connection: ConnectionConfig,
-    /// Whether to send with the protocol that a client requests.
+    /// Whether to send with the protocol that a client announces.
     pub permit: Permit,
     /// The application's filter, applied to clients that `clients` permits.
     pub filter: Filter,
     /// Limits on connections and handshakes.
     pub limits: EndpointLimits,
-    /// Whether early data of known clients are taken. The application must then ask of each stream whether its data
-    /// were early ([`Connection::is_early`]), and do with those only what may be done twice.
+    /// Whether early data are accepted. The application must then check with [`Connection::is_early`] whether a
+    /// stream's data were early, and use such data only for idempotent requests.
     pub early_data: bool,
-    /// The socket's UDP port; the tokens of RESETs depend on it, so that two endpoints with the same identity cannot
-    /// reset each other's connections.
+    /// The socket's UDP port. RESET tokens depend on it, so that two endpoints with the same identity cannot reset each
+    /// other's connections.
     pub local_port: u16,
 }
 
@@ -210,13 +210,14 @@ pub struct Connect {
     pub remote: SocketAddr,
     /// The key that the server must have.
     pub server_key: ServerKey,
-    /// The cipher suite.
+    /// The cipher suite for packets.
     pub suite: Suite,
     /// Configuration of the connection.
     pub connection: ConnectionConfig,
-    /// The attempt fails after this long without an answer.
+    /// The attempt fails after this time without a reply.
     pub patience: narrows_base::Duration,
-    /// Data of the first stream, sent in the first packet if the server's key is given and its token permits that.
+    /// Data of the first stream. They are sent in the first packet if `server_key` is given and a token for that server
+    /// permits early data.
     pub early_data: Option<EarlyData>,
 }
 

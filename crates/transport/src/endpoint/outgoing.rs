@@ -1,5 +1,5 @@
-//! Outgoing datagrams of an endpoint: handshake packets, stateless answers, and connections in
-//! turn.
+//! Outgoing datagrams of an endpoint: handshake packets, stateless replies, and the connections'
+//! packets in turn.
 
 use super::connection_state::ConnectionState;
 use super::connections::Connections;
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 impl<C: ManagedConnection> Connections<C> {
     /// The next datagrams: up to `segments` of equal size to one address. Handshake packets come
-    /// first, then connections in turn, each once.
+    /// first, then connections, each once per turn.
     pub fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
         while let Some(slot) = self.urgent.pop_front() {
             let made = self.handshake_packet(now, slot);
@@ -24,7 +24,7 @@ impl<C: ManagedConnection> Connections<C> {
                 return Some(transmit);
             }
         }
-        // Strangers and connections take turns, so that neither can silence the other.
+        // Stateless replies and connections alternate, so that neither can starve the other.
         if !self.answered_last || self.ready.is_empty() {
             while let Some((to, packet)) = self.answers.pop_front() {
                 if let Some(transmit) = put(buffer, to, &packet) {
@@ -40,7 +40,8 @@ impl<C: ManagedConnection> Connections<C> {
             let mut is_finish_due = false;
             let sent = match &mut s.content {
                 Some(ConnectionState::Live(live)) => {
-                    // FINISH goes again with the first packets, between which it may have to leave.
+                    // FINISH is repeated among the first data packets. One call must not pass the
+                    // next repetition.
                     let most = live.finishing.as_ref().map_or(u64::MAX, |f| f.repeat.before_next());
                     let segments = segments.min(usize::try_from(most).unwrap_or(usize::MAX));
                     let sent = live.guarded(|c| c.transmit(now, buffer, segments)).flatten();
@@ -66,7 +67,7 @@ impl<C: ManagedConnection> Connections<C> {
             }
             self.forget_reported(slot);
         }
-        // The last connection had nothing; strangers may.
+        // The last connection had no packet to send, so replies may leave.
         let (to, packet) = self.answers.pop_front()?;
         put(buffer, to, &packet)
     }
@@ -91,7 +92,7 @@ impl<C: ManagedConnection> Connections<C> {
     }
 }
 
-/// One packet, alone; it is dropped if the caller's buffer is too small.
+/// Writes one packet. `None` if the caller's buffer is too small; the packet is dropped then.
 fn put(buffer: &mut [u8], to: SocketAddr, packet: &[u8]) -> Option<Transmit> {
     let size = packet.len();
     buffer.get_mut(..size)?.copy_from_slice(packet);

@@ -1,4 +1,4 @@
-//! A congestion controller that panics ends its own connection and no other.
+//! A congestion controller that panics ends its own connection, and no other.
 
 use super::stub::{CLIENT, Net, SERVER, config, connection, random, wish};
 use super::{Clients, Connect, Connections, EndpointConfig, Handle, ServerKey};
@@ -32,7 +32,7 @@ const CALLS: [Call; 8] = [
     Call::PathEvent,
 ];
 
-/// A window of ten packets, and a panic once 20 packets have left.
+/// A window of ten packets, and a panic in `call` once 20 packets have left.
 #[derive(Clone)]
 struct Faulty {
     call: Call,
@@ -83,7 +83,7 @@ fn faulty(call: Call) -> ConnectionConfig {
     ConnectionConfig { protocol: protocol.unwrap(), ..connection() }
 }
 
-/// Bytes of all streams that the server got.
+/// Stream bytes that the server received.
 fn drain(net: &mut Net<Connection>, looked: &mut usize) -> usize {
     let mut got = 0;
     for (_, handle, event) in net.events.split_off(*looked) {
@@ -152,13 +152,13 @@ fn a_controller_that_panics_ends_its_own_connection() {
         assert!(written > 100_000 && got >= written, "{call:?}: {got} of {written}");
         assert_eq!(net.at(CLIENT).len(), 1, "{call:?}: the port has forgotten it");
         assert!(net.at(CLIENT).connection(bad).is_none());
-        // The peer hears of it by RESET, as soon as it says something.
+        // The peer gets a RESET for its next packet.
         net.run_for(40.0);
         assert_eq!(net.at(SERVER).len(), net.at(CLIENT).len(), "{call:?}");
     }
 }
 
-/// So at a server, whose other clients go on.
+/// The same at a server, which continues to serve its other clients.
 #[test]
 fn a_server_whose_controller_panics_serves_others() {
     let mut net = Net::<Connection>::new(2);
@@ -166,7 +166,7 @@ fn a_server_whose_controller_panics_serves_others() {
     *net.at(SERVER) = Connections::new(server, random(5));
     net.connect(ServerKey::Any);
     net.run_for(5.0);
-    // Nothing is kept of it, and its client is told by RESET.
+    // No state remains, and the client gets a RESET.
     assert_eq!((net.at(SERVER).len(), net.at(SERVER).counts.len()), (0, 0));
     assert_eq!(net.closed(CLIENT), Some(Closed::Reset));
     net.at(SERVER).config.connection = connection();

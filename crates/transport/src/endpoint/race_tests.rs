@@ -1,5 +1,5 @@
-//! What comes again, too early, or to another connection than it was for: nothing opens twice, nothing is left, and
-//! who is connected stays so.
+//! Packets that are repeated, early, or for another connection: they open no second connection, leave no state, and end
+//! no connection.
 
 use super::attackers::{NEIGHBOUR, connect, is_alive, net, speak};
 use super::hostile_tests::drain;
@@ -9,7 +9,7 @@ use crate::connection::{Closed, Connection};
 use crate::streams::Read;
 use narrows_base::Duration;
 
-/// An honest client whose connection is to go on, whatever others do.
+/// A conforming client whose connection must continue.
 fn honest(net: &mut Net<StubConnection>) -> Handle {
     let handle = connect(net, NEIGHBOUR);
     net.run_for(1.0);
@@ -24,7 +24,7 @@ fn still_talks(net: &mut Net<StubConnection>, handle: Handle) {
     assert_eq!(net.at(SERVER).len(), before);
 }
 
-/// Every packet of a connection again, in both orders, while it lives, when it is closed and long after.
+/// Every packet of a connection is repeated, in both orders, during the connection, at its end and long after.
 #[test]
 fn a_conversation_that_is_replayed_opens_and_ends_nothing() {
     let mut net = net(3, Clients::Any);
@@ -43,7 +43,7 @@ fn a_conversation_that_is_replayed_opens_and_ends_nothing() {
             let now = net.now;
             net.at(SERVER).receive(now, client, 0, &mut packet.clone());
             let sent = drain(net.at(SERVER), now);
-            // A SYN has its answer, as any stranger's.
+            // A copied SYN gets a reply, like any SYN.
             answers += sent.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
             assert_eq!(net.at(SERVER).len(), before, "a copy opened or ended a connection");
         }
@@ -65,8 +65,8 @@ fn a_conversation_that_is_replayed_opens_and_ends_nothing() {
     still_talks(&mut net, newcomer);
 }
 
-/// CLOSE comes before the FINISH of its own connection, or FINISH never comes: the connection ends as soon as
-/// it is there, and nothing is left of it.
+/// CLOSE arrives before the FINISH of its own connection, or FINISH never arrives. The connection ends as soon as it
+/// begins, and no state remains.
 #[test]
 fn a_close_that_overtakes_finish_leaves_nothing() {
     for (finish, opens) in [(Some(100), true), (None, false)] {
@@ -98,8 +98,8 @@ fn a_close_that_overtakes_finish_leaves_nothing() {
     }
 }
 
-/// A connection has the place, and so most of the id, of one that ended: packets of that one, as they were and
-/// with the id that is in use now, change nothing, and the new one carries what it is given.
+/// A connection has the slot, and so most of the ID, of one that ended. Packets of the old one, unchanged or with the
+/// new ID, have no effect. The new connection transfers its data.
 #[test]
 fn packets_of_a_places_last_connection_change_nothing() {
     let mut net = Net::<Connection>::new(6);

@@ -1,10 +1,10 @@
-//! Which connections may be sent for in an application's call.
+//! The connections for which an application's call may send at once.
 
 use super::ServerKey;
 use super::stub::{CLIENT, Net};
 
-/// What is sent in the call must not leave apart from what others are about to send, nor from what would leave with the
-/// next acknowledgement.
+/// Packets sent within the call must not leave separately from those of other connections, nor from those that leave
+/// with the next acknowledgement.
 #[test]
 fn a_call_sends_for_a_lone_connection_with_nothing_in_flight_only() {
     let mut net = Net::pair(1);

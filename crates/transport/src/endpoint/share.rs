@@ -1,10 +1,11 @@
-//! Who gives up a place when all places are taken: those who hold most and move least.
+//! Selects the place to free when all places are taken: of the clients with most places, the one that moved the least
+//! data.
 //!
-//! Used for connections and for half-open handshakes, and fit for whatever else clients share. Clients
-//! are counted by network, /48 before /56 before /64 (an IPv4 address is a network of its own). Within
-//! one address, what was moved lately decides, and among those who moved the same (nothing) how many such
-//! places a key holds. Keys come last since they cost nothing: an attacker has a new one for each connection,
-//! while the neighbour behind the same address has one for all of its own.
+//! Used for connections and for half-open handshakes, and applicable to other resources that clients share. Clients are
+//! counted by network: /48, then /56, then /64 (an IPv4 address is a network of its own). Within one network, the data
+//! moved lately decide. Among equal ones, the number of places that a key holds decides, counting those that moved as
+//! much. Keys come last because they are free: an attacker can use a new one for each connection. Another client at the
+//! same address uses one key for all of its own.
 
 use super::source::{Prefix, Source};
 use narrows_base::Time;
@@ -18,25 +19,24 @@ pub struct Client {
     pub source: Source,
     /// Its static key; zeros while unknown.
     pub key: [u8; 32],
-    /// Whether its key is on the server's list: such clients give way only if no other can, and
-    /// never to a key that is not on the list.
+    /// Whether its key is on the server's list. Such clients give way only if no other can, and never to an unlisted
+    /// key.
     pub is_listed: bool,
 }
 
-/// A candidate for giving up its place. The caller leaves out those that must keep theirs because
-/// they move data.
+/// A candidate to give up its place. The caller excludes clients that keep theirs because they move data.
 #[derive(Clone, Copy, Debug)]
 pub struct Holder<T> {
     /// The client that holds the place.
     pub client: Client,
-    /// Bytes moved recently, and since it connected.
+    /// Bytes moved recently, and since the client connected.
     pub moved: (u64, u64),
-    /// It has just come: its first request may be on its way. It is taken to have moved [`NEW_MOVED`], or a
-    /// byte more if it has moved so much already, and of these two groups the larger one gives way, the
-    /// oldest first: else whoever keeps many places at a few bytes each, or comes with a few at once, could
-    /// put out every other newcomer before that had a round trip's time.
+    /// Whether it is new, so that its first request may be in transit. A new client counts as having moved
+    /// [`NEW_MOVED`] bytes, or one more if it has moved as many. Of these two groups the larger gives way, the oldest
+    /// first. Otherwise a client with many places and few bytes in each could displace every new client within its
+    /// first round trip.
     pub is_new: bool,
-    /// Since when it has held the place.
+    /// When it got the place.
     pub since: Time,
     /// The caller's identifier of the place.
     pub place: T,
@@ -46,7 +46,7 @@ pub struct Holder<T> {
 pub const NEW_MOVED: u64 = 512;
 
 impl<T> Holder<T> {
-    /// What it counts as having moved.
+    /// The bytes that it counts as having moved.
     fn moved(&self) -> (u64, u64) {
         if !self.is_new {
             return self.moved;
@@ -56,20 +56,19 @@ impl<T> Holder<T> {
     }
 }
 
-/// Members of the groups that a client counts in: its /48, /56 and /64, and within the last those
-/// of its key that moved as much lately.
+/// Sizes of the groups to which a client belongs: its /48, /56 and /64. The last is for the places of its key in that
+/// /64 that moved as much lately.
 type Counts = [usize; 4];
 
-/// Which place goes to `newcomer`, if any: of the network that holds most, within it of the smaller
-/// networks that hold most, the one that moved least lately, then of the key that holds most, then the
-/// one that moved least at all, then the oldest. The newcomer is counted too, so its own network gives
-/// way before others get less than it has.
+/// The place to free for `newcomer`, if any: of the network with most places, and within it of the smaller networks
+/// with most places. Within one network the criteria are, in order: the least data moved lately, the key with most
+/// places, the least data in all, the oldest. The new client is counted, too, so its own network gives way before
+/// smaller ones.
 pub fn gives_way<T: Copy>(holders: Vec<Holder<T>>, newcomer: &Client) -> Option<T> {
     give_way(holders, newcomer, 1).pop()
 }
 
-/// The same for several newcomers like this one: at most `most` places, in the order in which they
-/// give way.
+/// The places to free for several such clients: at most `most`, in the order in which they give way.
 pub fn give_way<T: Copy>(mut holders: Vec<Holder<T>>, newcomer: &Client, most: usize) -> Vec<T> {
     if holders.iter().any(|h| !h.client.is_listed) {
         holders.retain(|h| !h.client.is_listed);
@@ -84,7 +83,7 @@ pub fn give_way<T: Copy>(mut holders: Vec<Holder<T>>, newcomer: &Client, most: u
     all.insert(at, new);
     let mut counts = counts(&all);
     counts.remove(at);
-    // Those who have just come, by what they are taken to have moved.
+    // New clients, by the bytes that they count as having moved.
     let mut new = BTreeMap::<_, usize>::new();
     for holder in holders.iter().filter(|h| h.is_new) {
         *new.entry((holder.client.source, holder.moved().0)).or_default() += 1;
@@ -94,7 +93,7 @@ pub fn give_way<T: Copy>(mut holders: Vec<Holder<T>>, newcomer: &Client, most: u
         let (recent, total) = holder.moved();
         let [networks @ .., key] = *counts;
         let company = new.get(&(holder.client.source, recent)).filter(|_| holder.is_new);
-        // Who is here for longer goes before them if it moved less, else after them.
+        // Older clients rank before the new ones if they moved less, otherwise after them.
         let turn = company.map_or((u8::from(recent < NEW_MOVED) * 2, 0), |count| (1, *count));
         (networks, turn, Reverse(recent), key, Reverse(total), Reverse(holder.since))
     };
@@ -107,10 +106,10 @@ pub fn give_way<T: Copy>(mut holders: Vec<Holder<T>>, newcomer: &Client, most: u
     ranked.into_iter().map(|(holder, _)| holder.place).collect()
 }
 
-/// What somebody is counted by: network, key, bytes moved lately.
+/// The criteria for counting: network, key, bytes moved lately.
 type Member = (Source, [u8; 32], u64);
 
-/// For each of `members`, which are sorted, in how large company it is.
+/// Sizes of the groups of each of `members`, which are sorted.
 fn counts(members: &[Member]) -> Vec<Counts> {
     let mut counts = vec![Counts::default(); members.len()];
     for level in 0..Counts::default().len() {
@@ -127,8 +126,8 @@ fn counts(members: &[Member]) -> Vec<Counts> {
     counts
 }
 
-/// What those have in common who count together: a network, and at the last level a key in it. An IPv4
-/// address has no smaller networks.
+/// The group of a member at a level: a network, and at the last level a key and its bytes. An IPv4 address has no
+/// smaller networks.
 fn group(&(source, key, moved): &Member, level: usize) -> (Prefix, Option<([u8; 32], u64)>) {
     let prefix = source.prefixes().take(level + 1).last().unwrap_or(source.widest());
     (prefix, (level == 3).then_some((key, moved)))
@@ -142,7 +141,7 @@ mod tests {
         let source = Source::of(address.parse().unwrap());
         Client { source, key: [key; 32], is_listed: false }
     }
-    /// Holders of one place each, the oldest first; a place's name is its index.
+    /// Clients with one place each, the oldest first; the place is the index.
     fn holders(clients: &[(&str, u8, u64)]) -> Vec<Holder<usize>> {
         let each = clients.iter().enumerate().map(|(place, (address, key, moved))| Holder {
             client: client(address, *key),
@@ -166,13 +165,13 @@ mod tests {
         assert_eq!(gives_way(holders(&held), &client("203.0.113.1", 9)), Some(2));
         assert_eq!(give_way(holders(&held), &client("203.0.113.1", 9), 3), [3, 1, 2]);
         assert_eq!(give_way(holders(&held), &client("203.0.113.1", 9), 9).len(), 5);
-        // Also to one of its own.
+        // The same for a new client of that network.
         assert_eq!(gives_way(holders(&held), &client("192.0.2.9", 9)), Some(2));
     }
 
     #[test]
     fn ipv6_counts_by_48_then_56_then_64() {
-        // One /48 holds four, in two /56, of which one has three, in two /64.
+        // One /48 holds four places in two /56; one of these holds three, in two /64.
         let held = [
             ("2001:db8:2::1", 1, 0),
             ("2001:db8:1:100::1", 2, 0),
@@ -192,7 +191,7 @@ mod tests {
         assert_eq!(gives_way(holders(&held), &client("192.0.2.1", 3)), Some(0));
         let held = [("192.0.2.1", 1, 0), ("192.0.2.1", 2, 0), ("192.0.2.1", 2, 0)];
         assert_eq!(gives_way(holders(&held), &client("192.0.2.1", 3)), Some(1));
-        // What a key holds beside, and moves data over, is not held against it.
+        // Other places of a key, which move data, do not count.
         let held = [("192.0.2.1", 1, 0), ("192.0.2.1", 2, 7), ("192.0.2.1", 2, 0)];
         assert_eq!(gives_way(holders(&held), &client("192.0.2.1", 3)), Some(0));
         let held = [("192.0.2.1", 1, 5), ("192.0.2.1", 2, 4), ("192.0.2.1", 3, 4)];
@@ -210,7 +209,7 @@ mod tests {
         assert_eq!(gives_way(held, &client("192.0.2.1", 4)), Some(2));
     }
 
-    /// Who comes with a few bytes at once does not put out who has not yet moved any.
+    /// New clients that move a few bytes at once do not displace those that have not yet moved any.
     #[test]
     fn of_those_who_have_just_come_the_larger_group_gives_way() {
         let mut held = holders(&[
@@ -226,7 +225,7 @@ mod tests {
         assert_eq!(gives_way(held, &client("192.0.2.1", 5)), Some(1));
     }
 
-    /// Else an attacker with one address could push out everybody who has one idle connection.
+    /// Otherwise an attacker with one address could displace every client with an idle connection.
     #[test]
     fn a_newcomer_of_a_network_that_would_hold_most_takes_from_it() {
         let held = [("192.0.2.1", 1, 0), ("198.51.100.1", 2, 900), ("203.0.113.1", 3, 0)];

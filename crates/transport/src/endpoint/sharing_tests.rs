@@ -1,4 +1,4 @@
-//! Floods of connections, and what honest clients notice of them.
+//! Floods of connections, and their effect on conforming clients.
 
 use super::attackers::{ATTACKER, Attackers, NEIGHBOUR, close_code, connect, is_alive, net, speak};
 use super::hostile_tests::sizes;
@@ -9,9 +9,9 @@ use narrows_base::{Duration, Time};
 use narrows_wire::packet::Packet;
 use std::net::SocketAddr;
 
-/// 70 connections a second from one address, each with a key of its own, for ten seconds: as in the
-/// attack that shut everybody out. Who talks stays; newcomers from elsewhere get in as fast as ever, and
-/// those behind the attacker's address, too; and the server holds no more than it may.
+/// Ten seconds of 70 connections per second from one address, each with its own key, as in an attack that once excluded
+/// all other clients. Active clients keep their connections. New clients at other addresses, and at the attacker's,
+/// connect as fast as usual. The server stays within its limits.
 #[test]
 fn a_flood_of_connections_from_one_address_shuts_nobody_out() {
     let mut net = net(1, Clients::Any);
@@ -34,7 +34,7 @@ fn a_flood_of_connections_from_one_address_shuts_nobody_out() {
                 (NEIGHBOUR, connect(&mut net, NEIGHBOUR)),
             ];
         }
-        // Two round trips later they are in, talk, and go after half a second.
+        // Two round trips later they are connected, and send data. They close after half a second.
         if n % 70 == 27 {
             for (from, handle) in newcomers.clone() {
                 assert!(is_alive(&mut net, from, handle), "{n}: {from} did not get in");
@@ -53,12 +53,12 @@ fn a_flood_of_connections_from_one_address_shuts_nobody_out() {
         assert!(server.counts.len() <= 2 && server.counts.gone == 0);
     }
     assert!(is_alive(&mut net, CLIENT, talker) && is_alive(&mut net, NEIGHBOUR, near_talker));
-    // One network has at most half.
+    // One network has at most half of the places.
     assert!(net.at(SERVER).connections() <= 17 + 1);
 }
 
-/// Without the cap, too: places are taken from the network that has most idle ones, not from the honest
-/// client that waits for its user.
+/// Even without the limit per network, the network with most idle places gives way, not a conforming client that is
+/// idle.
 #[test]
 fn an_idle_client_keeps_its_place_while_a_network_holds_more() {
     let mut net = net(2, Clients::Any);
@@ -75,7 +75,7 @@ fn an_idle_client_keeps_its_place_while_a_network_holds_more() {
     assert!(is_alive(&mut net, CLIENT, idle));
 }
 
-/// A byte now and then is no movement.
+/// A few bytes now and then do not count as activity.
 #[test]
 fn connections_that_trickle_give_way_to_a_neighbour() {
     let mut net = net(3, Clients::Any);
@@ -99,8 +99,8 @@ fn connections_that_trickle_give_way_to_a_neighbour() {
     assert_eq!(gone, 1);
 }
 
-/// An attacker keeps its connections just above nothing and floods with new ones. A neighbour's first
-/// request has time to arrive all the same.
+/// An attacker sends a few bytes on each of its connections and floods with new ones. Another client at its address
+/// still has time for its first request.
 #[test]
 fn a_newcomer_is_not_put_out_before_its_first_request() {
     let mut net = net(10, Clients::Any);
@@ -123,7 +123,7 @@ fn a_newcomer_is_not_put_out_before_its_first_request() {
         if n == 100 {
             neighbour = Some(connect(&mut net, NEIGHBOUR));
         }
-        // Half a second: a long path.
+        // Half a second, as on a long path.
         if n == 110 {
             assert!(is_alive(&mut net, NEIGHBOUR, neighbour.unwrap()));
             (0..9).for_each(|_| speak(&mut net, NEIGHBOUR, neighbour.unwrap()));
@@ -132,7 +132,7 @@ fn a_newcomer_is_not_put_out_before_its_first_request() {
     assert!(is_alive(&mut net, NEIGHBOUR, neighbour.unwrap()));
 }
 
-/// A network of computers, each with one connection: who talks is untouched; who comes to talk is in.
+/// A network of hosts with one connection each: active clients are not affected, and a new active client connects.
 #[test]
 fn a_flood_from_many_addresses_puts_out_nobody_who_talks() {
     let mut net = net(4, Clients::Any);
@@ -156,7 +156,7 @@ fn a_flood_from_many_addresses_puts_out_nobody_who_talks() {
     assert_eq!(net.at(SERVER).connections(), 32);
 }
 
-/// Whoever gives way is told so, once, and what it still says is answered by RESET.
+/// A connection that gives way gets one CLOSE, and a RESET for later packets.
 #[test]
 fn who_gives_way_is_told() {
     let mut net = net(5, Clients::Any);
@@ -177,8 +177,8 @@ fn who_gives_way_is_told() {
     assert!(matches!(Packet::read(&answer[0]), Ok(Packet::Reset { .. })));
 }
 
-/// All places are taken by connections that move data: nobody is put out. A newcomer is told that the
-/// server is busy, tries on, and gets the first place that becomes free.
+/// If all places are taken by connections that move data, no connection gives way. A new client gets BUSY, retries, and
+/// gets the first place that becomes free.
 #[test]
 fn nobody_who_moves_gives_way_and_newcomers_are_told_busy() {
     let mut net = net(6, Clients::Any);
@@ -214,7 +214,7 @@ fn nobody_who_moves_gives_way_and_newcomers_are_told_busy() {
     assert!(is_alive(&mut net, CLIENT, patient));
 }
 
-/// All connections of the server move so many bytes, by where their client is, and stay.
+/// Makes all connections of the server move data: `bytes` for each client address.
 fn move_data(net: &mut Net<StubConnection>, bytes: impl Fn(SocketAddr) -> u64) {
     let connected = net.events.iter().filter(|e| matches!(e.2, Event::Connected(_)));
     let all: Vec<Handle> = connected.map(|e| e.1).collect();
@@ -229,9 +229,8 @@ fn move_data(net: &mut Net<StubConnection>, bytes: impl Fn(SocketAddr) -> u64) {
     }
 }
 
-/// Two addresses hold all places and move just enough in each of their connections to count as moving.
-/// A client from elsewhere gets in, and so does one behind one of these addresses; who is there already
-/// and moves much more is not put out.
+/// Two addresses hold all places, and move just enough in each of their connections to count as active. A client at
+/// another address connects, and so does one at one of these addresses. An old connection that moves much more is kept.
 #[test]
 fn all_places_cannot_be_kept_by_moving_a_little_in_each() {
     let mut net = net(11, Clients::Any);
@@ -264,8 +263,8 @@ fn all_places_cannot_be_kept_by_moving_a_little_in_each() {
     assert_eq!(gone, 2);
 }
 
-/// All connections of an address move just enough to count as moving, and whichever gives way comes again
-/// at once. A client behind the same address is not put out before it could move anything.
+/// All connections of an address move just enough to count as active, and each that gives way reconnects at once.
+/// Another client at that address is not displaced before it could move data.
 #[test]
 fn a_newcomer_is_not_put_out_by_slow_connections_that_come_again() {
     let mut net = net(12, Clients::Any);
@@ -290,9 +289,9 @@ fn a_newcomer_is_not_put_out_by_slow_connections_that_come_again() {
     assert!(is_alive(&mut net, NEIGHBOUR, behind.unwrap()));
 }
 
-/// Newcomers of an address, 50 a second, move a little at once and more of them than there are places come
-/// within what counts as new. A client behind the same address has the time of a round trip, and of a request's
-/// first answer, all the same, since they go in the order in which they came. `each` is what they move.
+/// An address opens 50 connections per second, each of which moves `each` bytes at once. More of them than there are
+/// places count as new at the same time. They give way in the order of arrival. So another client at that address has a
+/// round trip, and the time for its first response. Returns whether it kept its connection.
 fn a_neighbour_among_newcomers_that_move(seed: u64, each: u64) -> bool {
     let mut net = net(seed, Clients::Any);
     let mut attackers = Attackers::new();
@@ -313,7 +312,7 @@ fn a_neighbour_among_newcomers_that_move(seed: u64, each: u64) -> bool {
         }
         match n {
             60 => behind = Some(connect(&mut net, NEIGHBOUR)),
-            // Some 120 ms after its FINISH.
+            // About 120 ms after its FINISH.
             70 if !is_alive(&mut net, NEIGHBOUR, behind.unwrap()) => return false,
             70.. => (0..9).for_each(|_| speak(&mut net, NEIGHBOUR, behind.unwrap())),
             _ => {}
@@ -333,7 +332,7 @@ fn newcomers_that_all_move_something_leave_room_for_the_next_one() {
     assert!(a_neighbour_among_newcomers_that_move(14, 10_000));
 }
 
-/// The owner's keys come last to give way, and strangers do not get all places.
+/// Listed keys give way last, and unlisted clients do not get all places.
 #[test]
 fn listed_keys_keep_a_quarter_of_the_places() {
     let listed = [*key(1).public()].into();
@@ -344,7 +343,7 @@ fn listed_keys_keep_a_quarter_of_the_places() {
     for n in 0..100u32 {
         let from = attackers.place(&format!("10.0.0.{n}"));
         attackers.connect(&mut net, from, 100 + n as u8).expect("strangers are let in");
-        // They move data, so that none of them gives way.
+        // They move data, so that none gives way.
         let all: Vec<Handle> =
             net.events.iter().filter(|e| matches!(e.2, Event::Connected(_))).map(|e| e.1).collect();
         let now = net.now;

@@ -3,12 +3,11 @@
 use std::net::IpAddr;
 
 /// The network under which a client is counted: an IPv4 address, or an IPv6 /64, because a host with one IPv6 address
-/// usually has the whole /64. A /64 is part of a /56 (one household) and a /48 (one site), which are counted too: see
-/// [`Source::prefixes`].
+/// usually has the whole /64. The /56 (one customer) and the /48 (one site) are counted, too: see [`Source::prefixes`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Source {
     is_ipv6: bool,
-    /// An IPv4 address's 32 bits on top, or the first 64 bits of an IPv6 address.
+    /// The 32 bits of an IPv4 address in the upper half, or the first 64 bits of an IPv6 address.
     bits: u64,
 }
 
@@ -20,7 +19,7 @@ pub struct Prefix {
     bits: u64,
 }
 
-/// Lengths of the IPv6 prefixes that are counted, the widest first.
+/// Lengths of the counted IPv6 prefixes, the widest first.
 const IPV6_LENGTHS: [u8; 3] = [48, 56, 64];
 
 impl Source {
@@ -32,7 +31,7 @@ impl Source {
         }
     }
 
-    /// The networks that contain it, the widest first; an IPv4 address is only in itself.
+    /// The networks that contain it, the widest first; for an IPv4 address only that address.
     pub fn prefixes(self) -> impl Iterator<Item = Prefix> {
         let lengths: &[u8] = if self.is_ipv6 { &IPV6_LENGTHS } else { &[32] };
         lengths.iter().map(move |length| self.prefix(*length))
@@ -61,7 +60,7 @@ mod tests {
         assert_eq!(prefixes("192.0.2.1").len(), 1);
         assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.1"));
         assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
-        // The same 64 bits; the same 56; the same 48; nothing in common.
+        // All 64 bits in common, then 56, 48, and fewer.
         let pairs = [
             ("2001:db8:1:1::1", 3),
             ("2001:db8:1:7f::1", 2),
@@ -73,7 +72,7 @@ mod tests {
             let same = a.iter().zip(&b).filter(|(a, b)| a == b).count();
             assert_eq!(same, shared, "{other}");
         }
-        // An IPv4 address is not the IPv6 network that begins with the same bits.
+        // An IPv4 address differs from the IPv6 network with the same leading bits.
         assert_ne!(of("32.1.13.184").widest(), of("2001:db8::").widest());
         assert_eq!(of("2001:db8:1:1::9").widest(), prefixes("2001:db8:1:1::9")[0]);
     }

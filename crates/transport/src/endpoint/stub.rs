@@ -1,5 +1,5 @@
-//! For tests: a connection that does as little as one can, randomness that repeats itself, and a
-//! path between ports that loses, doubles and reorders.
+//! For tests: a minimal connection, repeatable randomness, and a path between ports that loses,
+//! duplicates and reorders packets.
 
 use super::managed::ManagedConnection;
 use super::{
@@ -16,7 +16,7 @@ use narrows_wire::{Established, Frame, FrameWriter, Frames, Prelude, Sealer, Sta
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Asks (PING) until something came; answers questions (PADDING); says and hears messages.
+/// Sends PING until a packet arrives, replies to PING with PADDING, sends and receives messages.
 pub(super) struct StubConnection {
     keys: Established,
     pub(super) remote: SocketAddr,
@@ -33,7 +33,7 @@ pub(super) struct StubConnection {
     pub(super) moved: u64,
     pub(super) in_flight: u64,
     events: VecDeque<Event>,
-    /// Times that the endpoint asked for something to send, or woke it.
+    /// How often the endpoint called `transmit` or `on_timeout`.
     pub(super) looks: u64,
     pub(super) idle_until: Time,
 }
@@ -236,17 +236,17 @@ pub(super) type Test = Connections<StubConnection>;
 pub(super) const SERVER: &str = "192.0.2.1:443";
 pub(super) const CLIENT: &str = "198.51.100.7:5000";
 
-/// What a path does to a datagram: when each copy arrives.
+/// The arrival times of a datagram's copies.
 type Arrivals<'a> = dyn FnMut(Time, &[u8]) -> Vec<Time> + 'a;
 
-/// Ports by their addresses, and what is under way between them.
+/// Endpoints by their addresses, and the packets in transit.
 pub(super) struct Net<C> {
     pub(super) now: Time,
     pub(super) ports: BTreeMap<SocketAddr, Connections<C>>,
-    /// By arrival and a serial number: from, to, bytes.
+    /// By arrival time and serial number: from, to, bytes.
     pub(super) flying: BTreeMap<(Time, u64), (SocketAddr, SocketAddr, Vec<u8>)>,
     pub(super) events: Vec<(SocketAddr, Handle, Event)>,
-    /// All that was ever sent.
+    /// All packets sent so far.
     pub(super) seen: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
     /// Packets that one call may write, as for a socket with segmentation offload.
     pub(super) segments: usize,
@@ -254,14 +254,14 @@ pub(super) struct Net<C> {
 }
 
 impl Net<StubConnection> {
-    /// A server with key 2 that takes everybody, and a client with key 1.
+    /// A server with key 2 that accepts all clients, and a client with key 1.
     pub(super) fn pair(seed: u64) -> Net<StubConnection> {
         Net::new(seed)
     }
 }
 
 impl<C: ManagedConnection> Net<C> {
-    /// A server with key 2 that takes everybody, and a client with key 1.
+    /// A server with key 2 that accepts all clients, and a client with key 1.
     pub(super) fn new(seed: u64) -> Net<C> {
         let ports = [
             (SERVER, Connections::new(config(2, Clients::Any), random(2 * seed))),
@@ -292,7 +292,7 @@ impl<C: ManagedConnection> Net<C> {
         self.flying.insert((at, self.count), (from, to, bytes.to_vec()));
     }
 
-    /// Runs until nothing but what is after `until` remains.
+    /// Runs until all remaining events are after `until`.
     pub(super) fn run(&mut self, until: Time, arrivals: &mut Arrivals<'_>) {
         let mut steps = 0;
         loop {
@@ -337,12 +337,12 @@ impl<C: ManagedConnection> Net<C> {
             }
         }
     }
-    /// Runs for so long over a path of 20 ms that loses nothing.
+    /// Runs for `seconds` over a path of 20 ms without losses.
     pub(super) fn run_for(&mut self, seconds: f64) {
         let until = self.now + Duration::from_secs_f64(seconds);
         self.run(until, &mut |now, _| vec![now + Duration::from_millis(20)]);
     }
-    /// What happened at an address, in order.
+    /// Events at an address, in order.
     pub(super) fn at_of(&self, address: &str) -> Vec<Event> {
         let address: SocketAddr = address.parse().unwrap();
         self.events.iter().filter(|e| e.0 == address).map(|e| e.2.clone()).collect()

@@ -1,69 +1,70 @@
-//! A slab of slots that are found by connection id or by handle in one step: both have the slot's
-//! number in their low bits. The other bits of an id are random, those of a handle are a counter.
+//! A slab of slots, found by connection ID or by handle in constant time: both have the slot's
+//! number in their low bits. The remaining bits of an ID are random, those of a handle are a
+//! counter.
 
 use super::{Entropy, Handle};
 use narrows_base::Time;
 use narrows_wire::ConnectionId;
 
-/// Bits of a handle that are the slot's number.
+/// Bits of a handle for the slot's number.
 const SLOT_BITS: u32 = 24;
-/// Slots at most.
+/// Limit on slots.
 const MAX_SLOTS: usize = 1 << SLOT_BITS;
 
-/// What a slot holds beside its content.
+/// A slot: its names, alarm, queue flags and content.
 #[derive(Debug)]
 pub(super) struct Slot<T> {
-    /// The id on the wire.
+    /// The ID in packets.
     pub(super) id: ConnectionId,
-    /// The name for the application.
+    /// The application's name for the connection.
     pub(super) handle: Handle,
-    /// What is set in the endpoint's alarms for it.
+    /// Time of its alarm, as set in the endpoint's `alarms`.
     pub(super) armed: Time,
-    /// Whether it stands in the queue of those to be looked at.
+    /// Whether it is in the queue `ready`.
     pub(super) is_ready: bool,
-    /// Whether it stands in the queue of those that may have events.
+    /// Whether it is in the queue `eventful`.
     pub(super) is_eventful: bool,
-    /// Whether it stands in the queue of those with a handshake packet to send.
+    /// Whether it is in the queue `urgent`.
     pub(super) is_urgent: bool,
-    /// None: free.
+    /// Absent in a free slot.
     pub(super) content: Option<T>,
 }
 
-/// All slots. They are made as needed and used again.
+/// All slots. They are created on demand and reused.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
     most: usize,
-    /// Low bits of an id that are the slot's number.
+    /// Low bits of an ID for the slot's number.
     bits: u32,
     made: u64,
 }
 
 impl<T> Table<T> {
-    /// For at most so many.
+    /// A table of at most `most` slots.
     pub(super) fn new(most: usize) -> Table<T> {
         let most = most.min(MAX_SLOTS);
         let bits = most.next_power_of_two().trailing_zeros().max(1);
         Table { slots: Vec::new(), free: Vec::new(), most, bits, made: 0 }
     }
 
-    /// How many are in use.
+    /// Number of slots in use.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
-    /// Whether there is room for one more.
+    /// Whether one more slot is available.
     pub(super) fn has_room(&self) -> bool {
         self.len() < self.most
     }
-    /// Slots ever made: what the table's memory is in proportion to.
+    /// Slots ever created, to which the table's memory is proportional.
     #[cfg(test)]
     pub(super) fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// Takes a slot, with a new id and handle, for what `make` makes. None if there is no room or
-    /// nothing was made.
+    /// Fills a slot, with a new ID and handle, by calling `make`. `None` if all slots are in use or
+    /// `make` returns `None`.
     pub(super) fn add(
         &mut self,
         entropy: &mut dyn Entropy,
@@ -78,7 +79,7 @@ impl<T> Table<T> {
         entropy.fill(&mut random);
         let low = (1u32 << self.bits) - 1;
         let mut id = ConnectionId(u32::from_be_bytes(random) & !low | index);
-        // Late packets of the slot's last connection are not this one's.
+        // Late packets of the slot's last connection must not match.
         if before == Some(id) {
             id = ConnectionId(id.0 ^ (1 << 31));
         }
@@ -95,7 +96,7 @@ impl<T> Table<T> {
         };
         match self.slots.get_mut(index as usize) {
             Some(old) => {
-                // Queues may still name the slot: once is enough.
+                // Queues may still contain the slot, and must not contain it twice.
                 let flags = (old.is_ready, old.is_eventful, old.is_urgent);
                 *old = slot;
                 (old.is_ready, old.is_eventful, old.is_urgent) = flags;
@@ -127,14 +128,14 @@ impl<T> Table<T> {
     pub(super) fn get(&mut self, index: u32) -> Option<&mut Slot<T>> {
         self.slots.get_mut(index as usize)
     }
-    /// The slot that a packet is for.
+    /// The slot for a packet with this ID.
     #[inline]
     pub(super) fn by_id(&self, id: ConnectionId) -> Option<u32> {
         let index = id.0 & ((1 << self.bits) - 1);
         let slot = self.slots.get(index as usize)?;
         (slot.id == id && slot.content.is_some()).then_some(index)
     }
-    /// The slot that the application means.
+    /// The slot for the application's handle.
     pub(super) fn by_handle(&self, handle: Handle) -> Option<u32> {
         let index = (handle.0 & (MAX_SLOTS as u64 - 1)) as u32;
         let slot = self.slots.get(index as usize)?;

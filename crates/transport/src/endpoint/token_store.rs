@@ -1,32 +1,32 @@
-//! Where a client keeps the address tokens that servers gave it.
+//! A client's store of address tokens from servers.
 
 use narrows_base::{Duration, Time};
 use narrows_wire::Token;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Servers whose tokens are kept in memory at most.
+/// Limit on servers with a token in memory.
 const MAX_SERVERS: usize = 256;
 
-/// Keeps address tokens, one for each server: the newest. An application that wants to keep them longer than its
-/// process lives implements this ([`Connections::set_token_store`](super::Connections::set_token_store)).
+/// Stores address tokens, the newest per server. To keep them after the process ends, an application implements this
+/// trait ([`Connections::set_token_store`](super::Connections::set_token_store)).
 ///
-/// A token shows a server only that its client was at this address before. It is used once, and of no use from
-/// elsewhere. A server knows whom it gave it to.
+/// A token proves to a server only that its client was at this address before. It is valid once, and from this address
+/// only. A server can link a token to the client that got it.
 pub trait TokenStore: Send + std::fmt::Debug {
-    /// A server gave this now, by the endpoint's clock.
+    /// Stores a token that arrived at `now`, by the endpoint's clock.
     fn insert(&mut self, now: Time, server: SocketAddr, token: Token);
-    /// The token for a server, if there is one, and how long it has been kept; it is not given again. A server refuses
-    /// early data with a token whose age is wrong by more than ten seconds, and nothing worse comes of that.
+    /// Removes and returns the token for a server, with the time since it was stored. A server rejects early data if
+    /// that age is wrong by more than ten seconds; the connection is then made without them.
     fn take(&mut self, now: Time, server: SocketAddr) -> Option<(Token, Duration)>;
 }
 
-/// In memory, for 256 servers; more displace the oldest.
+/// A store in memory, for 256 servers; beyond that the oldest is dropped.
 #[derive(Debug, Default)]
 pub struct MemoryTokens {
-    /// With the time of each.
+    /// Tokens with their times of arrival.
     tokens: BTreeMap<SocketAddr, (Token, Time)>,
-    /// The same servers, in the order in which they were first known.
+    /// The same servers, in the order of their first token.
     order: VecDeque<SocketAddr>,
 }
 

@@ -1,4 +1,4 @@
-//! Address tokens: a server that is known is spoken to after one round trip, and a token that is not taken harms nobody.
+//! Address tokens: the handshake with a known server takes one round trip, and a rejected token causes no failure.
 
 use super::stub::{CLIENT, Net, SERVER, config, key, random, wish};
 use super::{Clients, Connections, Handle, ServerKey, TokenStore};
@@ -13,7 +13,7 @@ type Whole = Net<Connection>;
 
 const OTHER: &str = "198.51.100.8:5000";
 
-/// An application's own store; it can give a token twice, and to other endpoints.
+/// An application's own store, which can return a token twice, and to several endpoints.
 #[derive(Clone, Default, Debug)]
 struct Shared {
     tokens: Arc<Mutex<BTreeMap<SocketAddr, (Token, Time)>>>,
@@ -38,8 +38,8 @@ impl Shared {
     }
 }
 
-/// Connects from there and goes on for a second; which packets of the handshake were sent, and how long it took the
-/// client until it could speak.
+/// Connects from this address and runs for a second. Returns the handshake packets sent, and the time until the client
+/// could send data.
 fn connects(net: &mut Whole, from: &str) -> (Vec<u8>, f64) {
     let (seen, events, began) = (net.seen.len(), net.events.len(), net.now);
     let handle = net.at(from).connect(began, wish(SERVER, ServerKey::Any)).unwrap();
@@ -60,7 +60,7 @@ const COOKIE: [u8; 5] = [0x81, 0x82, 0x83, 0x84, 0x85];
 const TOKEN: [u8; 3] = [0x83, 0x84, 0x85];
 const REFUSED: [u8; 5] = [0x83, 0x82, 0x83, 0x84, 0x85];
 
-/// A pair whose client keeps its tokens where the test can see them, connected once.
+/// A pair after one connection. The test can read the client's token store.
 fn acquainted(seed: u64, keeps_used: bool) -> (Whole, Shared) {
     let mut net = Whole::new(seed);
     let store = Shared { keeps_used, ..Shared::default() };
@@ -90,7 +90,7 @@ fn a_known_server_is_spoken_to_after_one_round_trip() {
     }
 }
 
-/// The client's next socket has another port; another address is another client.
+/// A new port of the client keeps the token valid; another IP address does not.
 #[test]
 fn a_token_is_good_at_its_address_only() {
     for (from, expected) in
@@ -125,7 +125,7 @@ fn a_token_is_good_for_a_day() {
     }
 }
 
-/// A server draws its secret when it starts; the same secret knows its tokens.
+/// A server draws its secret when it starts. Only the same secret validates its tokens.
 #[test]
 fn a_server_that_was_started_again_asks_for_a_cookie() {
     let seed = 5;
@@ -137,7 +137,7 @@ fn a_server_that_was_started_again_asks_for_a_cookie() {
     }
 }
 
-/// Whoever copies a START with a token gets no handshake, and no more bytes than the copy has.
+/// A copied START with a token opens no handshake, and gets fewer bytes than it has.
 #[test]
 fn a_copied_start_with_a_token_opens_nothing() {
     let (mut net, _) = acquainted(6, false);
@@ -161,16 +161,16 @@ fn a_copied_start_with_a_token_opens_nothing() {
         assert_eq!(server.gate.half_open(), 0);
         answers
     };
-    // The handshake is known, and long over.
+    // The handshake is known, and over.
     assert_eq!(copied(&mut net, CLIENT, 0.0), []);
-    // The token is used, or another's: a cookie for whoever is there.
+    // The token is used, or is another client's: the reply is a cookie.
     assert_eq!(copied(&mut net, "198.51.100.7:6000", 0.0), [0x82]);
     assert_eq!(copied(&mut net, OTHER, 0.0), [0x82]);
     assert_eq!(copied(&mut net, CLIENT, 25.0), [0x82]);
     assert_eq!(copied(&mut net, CLIENT, 100_000.0), [0x82]);
 }
 
-/// A cookie of 36 forged bytes gets nothing, a forged token no more than a SYN.
+/// A forged cookie gets no reply. A forged token gets the same reply as a SYN.
 #[test]
 fn a_forged_token_is_answered_by_less_than_it_has() {
     let mut server = Connections::<Connection>::new(config(2, Clients::Any), random(1));
@@ -193,7 +193,7 @@ fn a_forged_token_is_answered_by_less_than_it_has() {
     }
 }
 
-/// The packet with the token is lost: it comes in another.
+/// The packet with the token is lost. Another packet repeats the token.
 #[test]
 fn a_token_that_is_lost_comes_again() {
     for seed in 0..10 {
@@ -217,7 +217,8 @@ fn a_token_that_is_lost_comes_again() {
     }
 }
 
-/// A server that once gave tokens and takes none any more, as one of an earlier build: the client asks by SYN.
+/// A server that no longer accepts tokens, such as an earlier build, does not reply to them. The client falls back to
+/// SYN.
 #[test]
 fn a_server_that_says_nothing_to_tokens_is_asked_by_syn() {
     let (mut net, _) = acquainted(8, false);
@@ -233,7 +234,7 @@ fn a_server_that_says_nothing_to_tokens_is_asked_by_syn() {
     assert_eq!(kinds, [[0x83; 6].as_slice(), &[0x81, 0x82, 0x83, 0x84, 0x85]].concat());
 }
 
-/// A client that keeps no tokens.
+/// A client without a token store.
 #[derive(Debug)]
 struct Forgetful;
 
@@ -244,8 +245,8 @@ impl TokenStore for Forgetful {
     }
 }
 
-/// Four connections one after the other over a path that loses, doubles and reorders: how many were opened, and how
-/// many without SYN.
+/// Opens four connections in sequence over a path that loses, duplicates and reorders packets. Returns how many were
+/// opened, and how many without SYN.
 fn opened_over_a_bad_path(seed: u64, loss: f64, has_tokens: bool) -> (u32, u32) {
     let (mut opened, mut by_token) = (0, 0);
     let mut net = Whole::new(seed);
@@ -305,7 +306,7 @@ fn over_a_bad_path_tokens_cost_nobody_a_connection() {
     }
 }
 
-/// A server remembers no more used tokens than it may, and still takes none twice.
+/// A server stays within its limit on used tokens, and still accepts no token twice.
 #[test]
 fn used_tokens_are_bounded() {
     let mut server_config = config(2, Clients::Any);

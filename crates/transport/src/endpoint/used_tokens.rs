@@ -1,6 +1,6 @@
-//! Address tokens that were used, so that none is used twice. What is remembered is bounded: where it is full, the network
-//! that has most used tokens in it forgets its oldest, and its tokens that are as old or older count as used. Such a
-//! client asks for a cookie, which costs it a round trip.
+//! Used address tokens, to prevent their reuse. Memory is bounded: if it is full, the network with most used tokens
+//! drops its oldest. Its tokens of that age or older then count as used. Their clients get a cookie, which costs them a
+//! round trip.
 
 use super::source::{Prefix, Source};
 use narrows_base::Time;
@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 struct Network {
     used: BTreeSet<TokenName>,
-    /// Tokens from then or before count as used.
+    /// Tokens issued at or before this time count as used.
     floor: Option<u64>,
 }
 
 impl Network {
-    /// By which it is chosen to forget: first those with most, of equals the one with the oldest token.
+    /// Order in which networks drop tokens: most tokens first, then the oldest token.
     fn rank(&self) -> Rank {
         (Reverse(self.used.len()), self.used.first().map_or(u64::MAX, |name| name.issued))
     }
@@ -31,9 +31,9 @@ pub(super) struct UsedTokens {
     most: usize,
     in_all: usize,
     networks: BTreeMap<Prefix, Network>,
-    /// The same networks, in the order in which they forget.
+    /// The same networks, in the order in which they drop tokens.
     ranks: BTreeSet<(Rank, Prefix)>,
-    /// Tokens from then or before count as used, whichever network they are from.
+    /// Tokens of any network issued at or before this time count as used.
     floor: Option<u64>,
 }
 
@@ -48,18 +48,18 @@ impl UsedTokens {
         }
     }
 
-    /// Whether a token was used, or is so old that this is not known any more.
+    /// Whether a token was used, or is too old to rule that out.
     pub(super) fn may_have(&self, from: Source, token: &TokenName) -> bool {
         let is_below = |floor: Option<u64>| floor.is_some_and(|floor| token.issued <= floor);
         let network = self.networks.get(&from.widest());
         is_below(self.floor) || network.is_some_and(|n| is_below(n.floor) || n.used.contains(token))
     }
 
-    /// A token is used now.
+    /// Marks a token as used.
     pub(super) fn insert(&mut self, now: Time, from: Source, token: &TokenName) {
         let oldest = now.as_nanos().saturating_sub(MAX_TOKEN_LIFE.as_nanos()) / 1_000_000;
         self.change(from.widest(), |network| {
-            // What is too old to be good need not be remembered.
+            // Expired tokens need not be remembered.
             while network.used.first().is_some_and(|name| name.issued < oldest) {
                 network.used.pop_first();
             }
@@ -73,7 +73,7 @@ impl UsedTokens {
                 network.floor = network.floor.max(forgotten);
             });
             if !self.networks.contains_key(&network) {
-                // Every network has only one: this was the oldest of all.
+                // Every network has only one token, so this was the oldest of all.
                 self.floor = self.floor.max(forgotten);
             }
         }
@@ -96,9 +96,9 @@ impl UsedTokens {
         self.in_all
     }
 
-    /// Bytes of the heap that it holds, about.
+    /// Approximate bytes on the heap.
     pub(super) fn memory(&self) -> usize {
-        // A set has nodes of eleven.
+        // A B-tree node has eleven entries.
         const SET: usize = 11 * size_of::<TokenName>();
         const NETWORK: usize = size_of::<(Prefix, Network)>() + size_of::<(Rank, Prefix)>() + SET;
         2 * self.in_all * size_of::<TokenName>() + self.networks.len() * NETWORK
@@ -118,8 +118,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes in whatever order: what was used is never taken for unused while it is good, and no more is
-        /// remembered than may be.
+        /// For any sequence of uses, a used token never counts as unused while it is valid, and memory stays within its
+        /// limit.
         #[test]
         fn nothing_is_used_twice(
             most in 1usize..12,

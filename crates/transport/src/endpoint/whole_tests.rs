@@ -1,4 +1,4 @@
-//! Two ports with real connections: what the application asks for arrives.
+//! Two endpoints with real connections.
 
 use super::stub::{CLIENT, Net, SERVER, config, connection, random, wish};
 use super::{Clients, Connect, Connections, EndpointConfig, Permit, ServerKey};
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 type Whole = Net<Connection>;
 
-/// Nobody says anything, and yet both ends know that they are connected: the client's FINISH was
-/// answered, and no patience ends.
+/// Without any application data both ends connect: the client's FINISH is acknowledged, and the
+/// attempt does not time out.
 #[test]
 fn a_silent_connection_is_a_connection() {
     let mut net = Whole::new(1);
@@ -23,13 +23,13 @@ fn a_silent_connection_is_a_connection() {
     assert!(net.is_connected(CLIENT) && net.is_connected(SERVER));
     assert_eq!((net.closed(CLIENT), net.closed(SERVER)), (None, None));
     assert_eq!(net.seen.iter().filter(|s| s.2[0] == 0x85).count(), 1);
-    // Until the idle timeout.
+    // The idle timeout still applies.
     net.run_for(40.0);
     assert_eq!(net.closed(CLIENT), Some(Closed::TimedOut));
     assert!(net.at(CLIENT).is_empty() && net.at(SERVER).is_empty());
 }
 
-/// A stream through a path that loses, doubles and reorders, from the first packet on.
+/// A stream over a path that loses, duplicates and reorders packets from the first one on.
 #[test]
 fn a_stream_arrives_whole_over_a_bad_path() {
     for seed in 0..8 {
@@ -107,8 +107,8 @@ fn a_server_that_was_started_again_says_so() {
     assert!(net.at(CLIENT).is_empty());
 }
 
-/// The server sends with what the client announced, if it permits that, and the client's receiving
-/// end learns it: TFRC and TEAR without their receiver sides would never leave their first rate.
+/// The server sends with the protocol that the client announced, if it permits that, and informs
+/// the client. Without their receiver sides TFRC and TEAR would never leave their initial rate.
 #[test]
 fn a_client_chooses_what_a_server_that_permits_it_sends_with() {
     let any = Permit::Any(Rate::from_bps(10_000_000));
@@ -118,7 +118,8 @@ fn a_client_chooses_what_a_server_that_permits_it_sends_with() {
         (any, "rrtp+tfrc(min-rto=100ms)", "rrtp+tfrc(min-rto=100ms)"),
         (any, "rrtp+fixed(rate=10Mbit/s)", "rrtp+fixed(rate=10Mbit/s)"),
         (Permit::Own, "rrtp+bbr", "rrtp+cubic"),
-        // Send as the receiver says, or as the client says; is simulated only; is nothing at all.
+        // Rates set by the receiver or by the client; a protocol for simulation only; an invalid
+        // name.
         (Permit::Listed, "tear-reliable", "rrtp+cubic"),
         (Permit::Listed, "rrtp-lasthop", "rrtp+cubic"),
         (Permit::Listed, "rrtp+fixed", "rrtp+cubic"),
@@ -168,7 +169,7 @@ fn a_client_chooses_what_a_server_that_permits_it_sends_with() {
     }
 }
 
-/// Counts what its receiver side is told.
+/// Counts the arrivals that its receiver side gets.
 struct Witness(Arc<AtomicU64>);
 
 impl ReceiverSide for Witness {
@@ -181,7 +182,7 @@ impl ReceiverSide for Witness {
     }
 }
 
-/// A protocol that is in no list, with a receiver side that counts its calls.
+/// An unlisted protocol, with a receiver side that counts its calls.
 fn witness(label: &str, calls: &Arc<AtomicU64>) -> Result<Protocol, SpecError> {
     let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let (config, calls) = (like.datagram(), calls.clone());
@@ -189,7 +190,7 @@ fn witness(label: &str, calls: &Arc<AtomicU64>) -> Result<Protocol, SpecError> {
     Protocol::custom_media(label, config, move |e| like.controller(e), Some(receiver_side))
 }
 
-/// A client that sends with such a protocol, to a server that knows `known`, and back.
+/// A client that sends with such a protocol, to a server with the custom protocols `known`.
 fn with_witness(protocol: &Protocol, known: &[Protocol]) -> (Whole, super::Handle) {
     let mut net = Whole::new(6);
     let server = ConnectionConfig { custom: known.into(), ..connection() };
@@ -206,8 +207,8 @@ fn with_witness(protocol: &Protocol, known: &[Protocol]) -> (Whole, super::Handl
     (net, handle)
 }
 
-/// Somebody's controller that measures at the receiver once had 2,000 calls in simulation and none
-/// between two real ends.
+/// Earlier, a custom controller with a receiver side had 2,000 calls of it in simulation, but no
+/// calls between two real ends.
 #[test]
 fn a_receiver_half_that_is_in_no_list_runs_at_the_peer_that_knows_it() {
     let (there, back) = (Arc::default(), Arc::default());
@@ -217,7 +218,8 @@ fn a_receiver_half_that_is_in_no_list_runs_at_the_peer_that_knows_it() {
     let id = client.open(true).unwrap();
     client.write(id, &[7; 100_000]).unwrap();
     net.run_for(2.0);
-    // At the server its own copy is told; it sends with it, too, so the client's is.
+    // The server runs its own copy of the receiver side. It also sends with this protocol, so the
+    // client's copy runs, too.
     assert!(back.load(Ordering::Relaxed) >= 40, "{back:?} calls at the server");
     let server = net.events.iter().find(|e| e.0 == SERVER.parse().unwrap()).unwrap().1;
     let server = net.at(SERVER).connection(server).unwrap();
@@ -238,7 +240,8 @@ fn a_protocol_that_the_peer_does_not_know_is_refused_and_said() {
         panic!("{:?}", net.closed(CLIENT));
     };
     assert!(reason.contains("unknown here"), "{reason}");
-    // The other way round: the client learns with what the server sends, and says so.
+    // In the other direction: the client has no protocol with the server's label, and closes with
+    // that reason.
     let mut net = Whole::new(7);
     let server = ConnectionConfig { protocol: protocol.clone(), ..connection() };
     let server =
@@ -249,7 +252,7 @@ fn a_protocol_that_the_peer_does_not_know_is_refused_and_said() {
     let label = "mine".to_string();
     assert_eq!(net.closed(CLIENT), Some(Closed::UnknownProtocol { label }));
     assert!(matches!(net.closed(SERVER), Some(Closed::ByPeer { code: 9, .. })));
-    // A server that permits the client's own is understood.
+    // A server that permits the client's protocol can be used.
     let mut net = Whole::new(8);
     let server = ConnectionConfig { protocol, ..connection() };
     let permit = Permit::Listed;

@@ -1,23 +1,22 @@
 //! Packet-pair probing in the handshake, before the first data packet.
 //!
-//! Three larger SYNs directly follow the first one. A server answers each without keeping state, and the spacing of the
-//! answers is the serialisation time of the slowest link: S3's packet pair (section 3.2), a round trip earlier than
-//! data could measure it. If the first SYN is lost, the next one opens the connection.
+//! Three larger SYNs directly follow the first one. A server replies to each without keeping state. The spacing of the
+//! replies is the serialisation time of the slowest link. This is the packet pair of the RRTP thesis (section 3.2), one
+//! round trip earlier than with data. If the first SYN is lost, the next one opens the connection.
 
 use narrows_base::{Duration, Time};
 use narrows_congestion::Dispersion;
 
-/// SYNs that follow the first, and their UDP payload: all of them fit into a queue of two full packets.
+/// Number of probes after the first SYN. All of them fit into a queue of two full packets.
 const PROBES: u32 = 3;
-/// UDP payload of each.
+/// UDP payload of each probe in bytes.
 pub(crate) const PROBE_BYTES: u16 = 500;
-/// An answer so long after the first is that to a SYN that was repeated, 0.3 s later: on a path slower
-/// than 84 kbit/s nothing is learnt.
+/// A later reply belongs to a SYN that was repeated after 0.3 s. So a path slower than 84 kbit/s is not measured.
 const MAX_DISPERSION: Duration = Duration::from_millis(150);
-/// IP and UDP headers.
+/// Bytes of IP and UDP headers.
 const HEADERS: u16 = 28;
 
-/// The larger SYNs of an attempt and their answers.
+/// The probes of an attempt and their replies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PacketPair {
     wanted: bool,
@@ -28,23 +27,23 @@ pub(crate) struct PacketPair {
 }
 
 impl PacketPair {
-    /// They are wanted where the rate is not known.
+    /// Without probes if not `wanted`, because the rate is known.
     pub(crate) fn new(wanted: bool) -> PacketPair {
         PacketPair { wanted, left: if wanted { PROBES } else { 0 }, ..PacketPair::default() }
     }
-    /// Whether one is to leave now, the first SYN having left.
+    /// Whether the next probe is to be sent, after the first SYN.
     pub(crate) fn is_due(&self) -> bool {
         self.left > 0
     }
-    /// One leaves.
+    /// Counts a sent probe.
     pub(crate) fn on_sent(&mut self) {
         self.left = self.left.saturating_sub(1);
     }
-    /// The attempt begins again.
+    /// Discards the measurement when the attempt restarts.
     pub(crate) fn spoil(&mut self) {
         *self = PacketPair::default();
     }
-    /// A SYN was answered.
+    /// Counts a reply to a SYN.
     pub(crate) fn on_answer(&mut self, now: Time) {
         if self.came == 0 {
             self.first = now;
@@ -55,7 +54,7 @@ impl PacketPair {
         self.came += 1;
         self.last = now;
     }
-    /// What they tell, if all were answered once. Where one is missing it is not known which.
+    /// The measurement, if every SYN got exactly one reply. Otherwise the missing one is unknown.
     pub(crate) fn dispersion(&self, rtt: Duration) -> Option<Dispersion> {
         let bits = f64::from(PROBES) * f64::from(PROBE_BYTES + HEADERS) * 8.0;
         (self.wanted && self.came == 1 + PROBES).then(|| Dispersion {

@@ -1,20 +1,19 @@
-//! Handshake packets that are repeated until they are answered.
+//! Timers for handshake packets, which are repeated until a reply arrives.
 
 use narrows_base::{Duration, Time};
 
-/// A packet without an answer is sent again after this at first; then after timeouts twice as long each
-/// time, two in each, half of it apart (RFC 9002 section 6.2.4 allows two). RFC 6298's second is for data; a handshake
-/// that waits a second for each lost packet is what people complain of on bad links, and one that asks early costs 64
-/// bytes.
+/// Initial timeout of a packet without a reply. Later timeouts double each time. Each has two repetitions, half of it
+/// apart (RFC 9002 section 6.2.4 permits two). The second of RFC 6298 is meant for data. On bad links a handshake would
+/// wait that second for each lost packet, and an early repetition costs only 64 bytes.
 pub(crate) const FIRST_REPEAT: Duration = Duration::from_millis(300);
-/// The shortest wait where the round-trip time is known: the peer's arithmetic takes time, too.
+/// Shortest timeout with a known RTT, because the peer's computations take time, too.
 const SOON: Duration = Duration::from_millis(100);
 /// The longest timeout.
 const LAST_REPEAT: Duration = Duration::from_secs(2);
-/// Packets that leave within the first 0.6 s. If one more was needed, several were lost rather than all slow.
+/// Packets that leave within the first 0.6 s. If more were needed, several were lost, rather than all of them slow.
 const SLOW: u32 = 3;
 
-/// A packet that is sent until it is answered.
+/// A packet that is sent until its reply arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repeat {
     /// When it leaves next.
@@ -26,20 +25,20 @@ pub(crate) struct Repeat {
 }
 
 impl Repeat {
-    /// To leave now; and again after `wait`, and so on.
+    /// A packet that leaves now, and again after `wait` and later.
     pub(crate) fn new(now: Time, wait: Duration) -> Repeat {
         let wait = wait.min(LAST_REPEAT);
         Repeat { due: now, wait, first_sent: now, last_sent: now, sent: 0 }
     }
-    /// To leave now, to a peer that has just answered this one. The answer took as long as since one of the times that it
-    /// left: since the first, which no path exceeds, unless several must have been lost. What was lost is no
-    /// reason to wait for seconds when more is.
+    /// The next packet, to leave now after the reply to this one. Its timeout follows the time since this packet first
+    /// left, an upper bound of the RTT. If several packets must have been lost, it follows the time since the last one
+    /// left, so that losses do not cause timeouts of seconds.
     pub(crate) fn next(&self, now: Time) -> Repeat {
         let (since, least) =
             if self.sent > SLOW { (self.last_sent, FIRST_REPEAT) } else { (self.first_sent, SOON) };
         Repeat::new(now, now.since(since).mul_f64(1.5).max(least))
     }
-    /// It leaves.
+    /// Records that it was sent.
     pub(crate) fn on_sent(&mut self, now: Time) {
         if self.sent == 0 {
             self.first_sent = now;
@@ -52,24 +51,23 @@ impl Repeat {
             self.wait = self.wait.saturating_mul(2).min(longest);
         }
     }
-    /// Whether it left at all.
+    /// Whether it was sent at all.
     pub(crate) fn is_sent(&self) -> bool {
         self.sent > 0
     }
-    /// What its answer says of the round-trip time: nothing if it is not known which it answers
-    /// (Karn's rule, RFC 6298 section 3).
+    /// RTT from its reply. Absent after a repetition, because the reply is ambiguous (Karn's rule, RFC 6298 section 3).
     pub(crate) fn sample(&self, now: Time) -> Option<Duration> {
         (self.sent == 1).then(|| now.since(self.first_sent))
     }
 }
 
-/// FINISH, until something of the server opens: sent again in time, as any packet of a handshake, and with the
-/// data that follow it, behind the second packet of them, the fourth, the eighth and so on. All of them are lost on a
-/// server that does not have FINISH, and a whole first flight that is lost looks like a path that carries nothing.
+/// FINISH, sent until a packet of the server opens. It is repeated by time, as any handshake packet, and also after the
+/// second data packet, the fourth, the eighth and so on. A server without FINISH drops all data, and the loss of a
+/// whole first flight would look like a path without capacity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FinishRepeat {
     repeat: Repeat,
-    /// Packets of data so far, and after how many it leaves again.
+    /// Data packets sent so far. FINISH is repeated after `next` of them.
     packets: u64,
     next: u64,
 }
@@ -82,11 +80,11 @@ impl FinishRepeat {
     pub(crate) fn due(&self) -> Time {
         if self.packets >= self.next { Time::ZERO } else { self.repeat.due }
     }
-    /// Whether it left at all.
+    /// Whether it was sent at all.
     pub(crate) fn is_sent(&self) -> bool {
         self.repeat.is_sent()
     }
-    /// It leaves.
+    /// Records that it was sent.
     pub(crate) fn on_sent(&mut self, now: Time) {
         if self.packets < self.next {
             self.repeat.on_sent(now);
@@ -95,11 +93,11 @@ impl FinishRepeat {
             self.next *= 2;
         }
     }
-    /// So many packets of data left.
+    /// Counts sent data packets.
     pub(crate) fn on_data(&mut self, packets: u64) {
         self.packets += packets;
     }
-    /// Packets of data that may leave before it is due again.
+    /// Data packets that may leave before its next repetition.
     pub(crate) fn before_next(&self) -> u64 {
         self.next.saturating_sub(self.packets).max(1)
     }
@@ -113,7 +111,7 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
 
-    /// When a packet leaves that is never answered, in ms.
+    /// Send times in ms of a packet without a reply.
     fn times(mut repeat: Repeat, packets: usize) -> Vec<u64> {
         let mut left = Vec::new();
         for _ in 0..packets {
@@ -124,12 +122,13 @@ mod tests {
         left
     }
 
-    /// On a path that loses a third, one of a hundred handshakes loses four packets: they must not take 4 s.
+    /// On a path that loses a third of the packets, one of a hundred handshakes loses four packets. It must not take 4
+    /// s.
     #[test]
     fn two_repeats_leave_in_each_timeout_and_timeouts_double() {
         let lost = times(Repeat::new(at(0), FIRST_REPEAT), 9);
         assert_eq!(lost, [0, 300, 600, 900, 1500, 2100, 3100, 4100, 5100]);
-        // A path that is known to be long is asked no sooner than it can answer.
+        // On a path with a long RTT no packet is repeated before a reply can arrive.
         assert_eq!(times(Repeat::new(at(0), LAST_REPEAT), 4), [0, 2000, 4000, 6000]);
     }
 
@@ -144,13 +143,13 @@ mod tests {
             next.on_sent(next.due);
             next.due.since(at(now)).as_nanos() / 1_000_000
         };
-        // A path of 20 ms; one of 600 ms, whose repeats were needless; one of 20 ms that lost six packets.
+        // A path of 20 ms; one of 600 ms with needless repetitions; one of 20 ms that lost six packets.
         assert_eq!(answered(1, 20), 100);
         assert_eq!(answered(3, 620), 930);
         assert_eq!(answered(7, 3120), 300);
     }
 
-    /// On a path that loses, one FINISH before a first flight of many packets decides on all of them.
+    /// On a path with losses a single FINISH before a long first flight decides on all its packets.
     #[test]
     fn finish_goes_again_with_the_data_at_doubling_distances_and_in_time() {
         let mut finish = FinishRepeat::new(Repeat::new(at(0), SOON));
@@ -165,9 +164,9 @@ mod tests {
             }
         }
         assert_eq!(copies, [2, 4, 8, 16, 32, 64]);
-        // What left with data puts off none that is due by time.
+        // A repetition with data does not delay the next one by time.
         assert_eq!(finish.due(), at(100));
-        // A train that left at once is followed by one copy.
+        // After a packet train that left at once there is one copy.
         finish.on_data(1000);
         finish.on_sent(at(2));
         assert_eq!((finish.due(), finish.before_next()), (at(100), 2048 - 1084));

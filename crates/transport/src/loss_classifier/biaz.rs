@@ -1,19 +1,18 @@
-//! Biaz's rule: Biaz and Vaidya, ASSET 1999; S3 section 3.6.1.
+//! Biaz's rule: Biaz and Vaidya, ASSET 1999; section 3.6.1 of the RRTP thesis.
 //!
 //! If the radio link is the bottleneck and the last hop, packets arrive evenly spaced. Packets lost on it still take
 //! their transmission time: after n of them the next packet arrives n + 1 spacings after the previous one. A drop by a
 //! queue leaves no such gap, or a much longer one. A loss is attributed to the radio link if `(n + sigma) Tmin <= Tsep
 //! < (n + phi) Tmin`, with Tmin the smallest spacing seen.
 //!
-//! S3 prints both comparisons as strict. An exactly even arrival with sigma = 1 lies on the lower bound, and the
-//! original includes it; so do we, less a thousandth for clocks.
+//! The thesis prints both comparisons as strict. An exactly even arrival with sigma = 1 lies on the lower bound. The
+//! original paper includes it, and so does this code, with a tolerance of a thousandth for clocks.
 
 use super::{ArrivalWithGap, LossClassifier};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Time};
 
-/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "biaz",
     summary: "radio, if the gap lasts as long as the missing packets would have taken",
@@ -37,10 +36,10 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// What an exact lower bound forgives, as a share.
+/// Relative tolerance at the lower bound.
 const SLACK: f64 = 1e-3;
 
-/// Builds it.
+/// Builds the classifier.
 pub fn build(settings: &Settings) -> Box<dyn LossClassifier> {
     let (sigma, phi) = (settings.number("sigma"), settings.number("phi"));
     Box::new(Biaz { sigma, phi, last: None, least: f64::INFINITY })
@@ -59,7 +58,7 @@ impl LossClassifier for Biaz {
         let Some(last) = self.last.replace(arrival.now) else { return false };
         let gap = arrival.now.since(last).as_secs_f64();
         if arrival.missing == 0 {
-            // Packets that come at one moment left some buffer together: no spacing of the link's.
+            // Packets that arrive at one moment left a buffer together: no spacing of the link.
             if gap > 0.0 {
                 self.least = self.least.min(gap);
             }

@@ -1,16 +1,15 @@
-//! The Spike rule: Tobe, Tamura, Molano, Ghosh and Tokuda, LCN 2000, with the thresholds that Cen, Cosman and Voelker
-//! (IEEE/ACM ToN 11(5), 2003) gave it; S3 section 3.6.2.
+//! The Spike rule: Tobe, Tamura, Molano, Ghosh and Tokuda, LCN 2000, with the thresholds of Cen, Cosman and Voelker
+//! (IEEE/ACM ToN 11(5), 2003); section 3.6.2 of the RRTP thesis.
 //!
 //! A queue that drops is long, so the one-way trip time is high when congestion causes losses. A spike begins when the
 //! trip time exceeds the middle between the smallest and the largest seen, and ends when it falls below a third. Losses
-//! in a spike are attributed to congestion, others to the radio link. S3 does not print its thresholds.
+//! in a spike are attributed to congestion, others to the radio link. The RRTP thesis does not print its thresholds.
 
 use super::{ArrivalWithGap, LossClassifier};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status};
 
-/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "spike",
     summary: "congestion, while the one-way trip time is high",
@@ -34,7 +33,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// Builds it.
+/// Builds the classifier.
 pub fn build(settings: &Settings) -> Box<dyn LossClassifier> {
     let (begin, end) = (settings.number("begin"), settings.number("end"));
     Box::new(Spike { begin, end, least: f64::INFINITY, most: f64::NEG_INFINITY, high: false })
@@ -43,7 +42,7 @@ pub fn build(settings: &Settings) -> Box<dyn LossClassifier> {
 struct Spike {
     begin: f64,
     end: f64,
-    /// Trip times, seconds.
+    /// Smallest and largest one-way trip time, seconds.
     least: f64,
     most: f64,
     high: bool,

@@ -1,14 +1,14 @@
 //! ZigZag: Cen, Cosman and Voelker, "End-to-end differentiation of congestion and wireless losses", IEEE/ACM ToN 11(5),
 //! 2003.
 //!
-//! A loss is attributed to the radio link if the one-way trip time of the next packet is below a bound that rises with
-//! the number of missing packets: the mean less a deviation for one, less half for two, the mean for three, and half a
-//! deviation above it for more. Mean and deviation are exponential with gain 1/32 and 1/16. S3 does not use it.
+//! A loss is attributed to the radio link if the one-way trip time of the next packet is below a bound. The bound rises
+//! with the number of missing packets: the mean less a deviation for one, less half for two, the mean for three, and
+//! half a deviation above it for more. Mean and deviation are exponential with gain 1/32 and 1/16. The RRTP thesis does
+//! not use it.
 
 use super::{ArrivalWithGap, LossClassifier};
 use narrows_base::{Descriptor, Settings, Status};
 
-/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "zigzag",
     summary: "radio, if the trip time is low for the number of packets missing",
@@ -21,7 +21,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 
 const GAIN: f64 = 1.0 / 32.0;
 
-/// Builds it.
+/// Builds the classifier.
 pub fn build(_settings: &Settings) -> Box<dyn LossClassifier> {
     Box::new(Zigzag { mean: None, deviation: 0.0 })
 }

@@ -1,22 +1,22 @@
 //! When a receiver joins and leaves layers.
 //!
-//! C(n) is what the lowest n layers need. A receiver of n layers leaves the highest when TEAR's rate is below C(n), and
-//! joins the next when it is at least C(n + 1). A join that is taken back soon was a failed experiment, and the next
-//! try waits twice as long, from 2 s to a minute (*join experiments* of S. McCanne, V. Jacobson and M. Vetterli,
-//! *Receiver-driven layered multicast*, SIGCOMM 1996, which S4 section 2.3 describes). After a change the effect is
-//! awaited before the next. The base layer is never left.
+//! C(n) is the rate that the lowest n layers need. A receiver of n layers leaves the highest when TEAR's rate is below
+//! C(n), and joins the next when it is at least C(n + 1). A join that is soon followed by a leave has failed, and the
+//! next attempt waits twice as long, from 2 s to a minute (*join experiments* of S. McCanne, V. Jacobson and M.
+//! Vetterli, *Receiver-driven layered multicast*, SIGCOMM 1996, described in section 2.3 of Jayaram 2001). After a
+//! change the receiver waits for its effect before the next. The base layer is never left.
 
 use crate::layers::MAX_LAYERS;
 use narrows_base::{Duration, Time};
 
 const SHORTEST_WAIT: Duration = Duration::from_secs(2);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// A join that is taken back within this time failed.
+/// A join that is followed by a leave within this time has failed.
 const EXPERIMENT: Duration = Duration::from_secs(10);
-/// Before the next change, at least.
+/// Shortest time before the next change.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// What a receiver does.
+/// A change of a receiver's membership.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Membership {
     /// Joined the group of the next layer.
@@ -31,7 +31,7 @@ pub struct JoinRules {
     /// C(n) in bit/s for n = 0 …
     needs: Vec<f64>,
     level: usize,
-    /// For each layer: how long to wait after its next failure, and when it may be tried.
+    /// For each layer: the waiting time after its next failure, and when the next attempt is permitted.
     wait: [Duration; MAX_LAYERS],
     retry: [Time; MAX_LAYERS],
     joined: Time,
@@ -58,12 +58,12 @@ impl JoinRules {
     pub fn level(&self) -> usize {
         self.level
     }
-    /// What the next layer would need in all, in bit/s; with all joined, what they need.
+    /// The rate that the joined layers and the next one need, in bit/s; of the joined ones if there is no next.
     pub fn next_need(&self) -> f64 {
         self.needs[(self.level + 1).min(self.needs.len() - 1)]
     }
 
-    /// TEAR's rate is `rate` bit/s at `now`; `rtt` is how long a change takes to show.
+    /// TEAR's rate is `rate` bit/s at `now`; `rtt` is the time until a change takes effect.
     pub fn judge(&mut self, now: Time, rate: f64, rtt: Duration) -> Option<Membership> {
         if now < self.settled {
             return None;

@@ -1,16 +1,16 @@
-//! Layered multicast without feedback, for simulation: a sender that sends every layer to a group of its own, and
-//! receivers that join and leave groups by the rate that TEAR computes at the receiver (S4 sections 2.3, 3.1 and 3.2).
+//! Layered multicast without feedback, for simulation (Jayaram 2001 sections 2.3, 3.1 and 3.2). The sender sends every
+//! layer to a group of its own. Receivers join and leave groups by the rate that TEAR computes at the receiver.
 //!
-//! S4 says: "In multicast sessions, feedback can be gotten rid off altogether and the receiver can perform layer-based
-//! flow control", and that without feedback DEV is √2 times the deviation of the differences of sending and receiving
-//! timestamps (section 3.7.2). It has no rules of joining and leaving, and TEAR needs an RTT. Ours:
+//! Jayaram 2001 states: "In multicast sessions, feedback can be gotten rid off altogether and the receiver can perform
+//! layer-based flow control". Without feedback, DEV is √2 times the deviation of the differences of sending and
+//! receiving timestamps (section 3.7.2). It has no rules of joining and leaving, and TEAR needs an RTT. Ours:
 //!
-//! - *RTT*: a base RTT that the receiver is given, plus what the one-way time is above its minimum. Only differences
-//!   of timestamps are used, so clocks need not agree.
-//! - *Sequence*: each layer has numbers of its own. What is missing of a layer counts as missing in one sequence over
+//! - *RTT*: a given base RTT, plus the excess of the one-way time over its minimum. Only differences of timestamps are
+//!   used, so clocks need not agree.
+//! - *Sequence*: each layer has numbers of its own. Missing packets of a layer count as missing in one sequence over
 //!   all joined layers, in the order of arrival.
 //! - *No more than is sent*: the sender does not follow the receiver's rate. So the emulated window grows only up to
-//!   what the next layer needs and a fifth more, as a TCP's whose application has no more to send (RFC 7661).
+//!   the next layer's need and a fifth more, as that of an application-limited TCP (RFC 7661).
 //! - *Join and leave*: see [`join`].
 
 pub mod join;

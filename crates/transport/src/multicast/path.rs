@@ -26,7 +26,6 @@ impl OneWayPath {
             last: 0.0,
         }
     }
-    /// A packet arrived.
     pub fn on_arrival(&mut self, now: Time, sent: Time) {
         let difference = now.as_secs_f64() - sent.as_secs_f64();
         let least = self.least.map_or(difference, |l| l.min(difference));
@@ -34,7 +33,7 @@ impl OneWayPath {
             self.mean = difference;
         }
         self.least = Some(least);
-        // The order of RFC 6298: the deviation from the mean before.
+        // In the order of RFC 6298: the deviation from the mean before this sample.
         self.deviation += DEVIATION_GAIN * ((difference - self.mean).abs() - self.deviation);
         self.mean += GAIN * (difference - self.mean);
         self.last = difference;

@@ -1,4 +1,4 @@
-//! A receiver: TEAR's receiver side, told by the path's one-way times what a sender would have told it.
+//! A receiver: TEAR's receiver side, with inputs from the path's one-way times in place of a sender's feedback.
 
 use super::join::{JoinRules, Membership};
 use super::path::OneWayPath;
@@ -7,19 +7,19 @@ use crate::layers::MAX_LAYERS;
 use narrows_base::{Duration, Packet, Time};
 use narrows_congestion::{Arrival, Feedback, ReceiverSide};
 
-/// The window grows up to what so much of the next layer's rate needs.
+/// The window grows up to this multiple of the next layer's need.
 const HEADROOM: f64 = 1.2;
-/// Gain of the mean packet.
+/// Gain of the mean packet size.
 const GAIN: f64 = 0.05;
 
-/// A receiver that reports nothing.
+/// A receiver that sends no reports.
 pub struct Receiver {
     side: Box<dyn ReceiverSide>,
     join: JoinRules,
     path: OneWayPath,
-    /// The number that comes next in each joined layer; `None` before its first packet.
+    /// Next expected number of each joined layer; `None` before its first packet.
     next: [Option<u64>; MAX_LAYERS],
-    /// The number that comes next in the sequence over all layers.
+    /// Next number of the sequence over all layers.
     seq: u64,
     /// Mean application bits of a packet.
     packet_bits: f64,
@@ -30,8 +30,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver of layers of these rates in bit/s, with TEAR's receiver side and the RTT that is assumed while no
-    /// queue has formed.
+    /// `rates` are the layers' in bit/s, `side` is TEAR's receiver side, and `base_rtt` the RTT without queueing delay.
     pub fn new(side: Box<dyn ReceiverSide>, rates: &[f64], base_rtt: Duration) -> Receiver {
         Receiver {
             side,
@@ -54,17 +53,17 @@ impl Receiver {
         self.rate
     }
 
-    /// A packet arrived. Returns whether it left or joined a layer.
+    /// A packet arrived. Returns whether the receiver left or joined a layer.
     pub fn on_arrival(&mut self, now: Time, p: &Packet) -> Option<Membership> {
         let data = header::read_data(p);
         let layer = usize::from(data.offset as u8);
-        // Damaged, or on the way when its layer was left.
+        // Damaged, or in flight when its layer was left.
         if p.has(Packet::CORRUPT) || layer >= self.join.level() {
             return None;
         }
         let missing = match self.next[layer] {
             None => 0,
-            // It came twice, or late and was counted as missing.
+            // A duplicate, or a late packet that was counted as missing.
             Some(next) if p.seq < next => return None,
             Some(next) => p.seq - next,
         };
@@ -90,12 +89,12 @@ impl Receiver {
         self.seq += 1;
         self.judge(now)
     }
-    /// The same; there is nothing to send back.
+    /// As [`on_arrival`](Receiver::on_arrival). There is no packet to send back.
     pub fn on_packet(&mut self, now: Time, p: &Packet) -> Option<Packet> {
         self.on_arrival(now, p);
         None
     }
-    /// TEAR's timer fired. There is nothing to send back.
+    /// TEAR's timer fired. There is no packet to send back.
     pub fn on_timeout(&mut self, now: Time) -> Option<Packet> {
         self.side.on_tick(now);
         self.judge(now);
@@ -104,7 +103,7 @@ impl Receiver {
     fn judge(&mut self, now: Time) -> Option<Membership> {
         self.rate = self.side.feedback(now).number(0) * self.packet_bits;
         let change = self.join.judge(now, self.rate, Duration::from_secs_f64(self.path.srtt()))?;
-        // A layer that is joined again begins anew.
+        // A layer that is joined again starts without an expected number.
         self.next[self.join.level()..].fill(None);
         Some(change)
     }
@@ -117,7 +116,7 @@ impl Receiver {
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
-    /// The same: nothing is put in order.
+    /// As [`delivered`](Receiver::delivered): packets are not put in order.
     pub fn received(&self) -> u64 {
         self.delivered
     }

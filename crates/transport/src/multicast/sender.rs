@@ -1,4 +1,4 @@
-//! The sender: every layer at its own rate, whatever becomes of it.
+//! The sender: sends every layer at its own rate, without feedback.
 
 use crate::datagram::frame_queue::FrameQueue;
 use crate::datagram::header::{self, Data};
@@ -10,7 +10,7 @@ use narrows_congestion::{Controller, Feedback};
 /// A sender without feedback.
 pub struct Sender {
     queue: FrameQueue,
-    /// Says nothing: it is there for those who look at controllers.
+    /// Has no effect; present for code that reads a sender's controller.
     controller: Box<dyn Controller>,
     flow: u32,
     payload: u32,
@@ -25,8 +25,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender whose packets name `flow`. Packets have at most `payload` application bytes and `header` more; they are
-    /// spaced at `rate` bits on the wire per second.
+    /// `flow` is the flow number of its packets. Packets have at most `payload` application bytes and `header` more;
+    /// they are spaced at `rate` bits on the wire per second.
     pub fn new(
         controller: Box<dyn Controller>,
         flow: u32,
@@ -48,11 +48,11 @@ impl Sender {
             open: false,
         }
     }
-    /// A controller that is told nothing.
+    /// A controller that gets no events.
     pub fn controller(&self) -> &dyn Controller {
         self.controller.as_ref()
     }
-    /// The same, to be changed.
+    /// Mutable access to the controller.
     pub fn controller_mut(&mut self) -> &mut dyn Controller {
         self.controller.as_mut()
     }
@@ -60,11 +60,11 @@ impl Sender {
     pub fn counters(&self) -> Counters {
         Counters { sent: self.sent, expired: self.queue.expired, ..Counters::default() }
     }
-    /// Zero: nothing is reported, so nothing counts as under way.
+    /// Always zero: there are no reports, so no packets count as in flight.
     pub fn flight(&self) -> u64 {
         0
     }
-    /// Zero: nothing is acknowledged.
+    /// Always zero: there are no acknowledgements.
     pub fn acknowledged(&self) -> u64 {
         0
     }
@@ -72,11 +72,11 @@ impl Sender {
     pub(crate) fn sizes(&self) -> (u32, u32) {
         (self.payload, self.payload + self.header)
     }
-    /// Zero: unknown.
+    /// Always zero, since it is unknown.
     pub fn srtt(&self) -> Duration {
         Duration::ZERO
     }
-    /// Application bytes that wait.
+    /// Application bytes that have not been sent yet.
     pub fn unsent(&self) -> u64 {
         self.queue.bytes()
     }
@@ -86,7 +86,7 @@ impl Sender {
             Input::Open => self.open = true,
             Input::Frame(part) => self.queue.push(now, &part, Duration::ZERO),
             Input::Stop => self.queue = FrameQueue::default(),
-            // It has no use for bytes without a layer, and nobody reports.
+            // Bytes without a layer are ignored, and there are no reports.
             Input::Data(_) | Input::Packet(_) | Input::Timeout => {}
         }
     }

@@ -1,46 +1,44 @@
 //! The ACK policy: when a receiver sends a report. The rules are the same over sockets and in simulation, because a
 //! window that opens by thirty packets at once behaves differently from one that opens by two.
 //!
-//! At the beginning and after a gap one report acknowledges two packets, increasing to 32 (S3's CACK) while packets
-//! arrive in order. No packet waits longer than the agreed delay, nor than a 32nd of a round trip. A gap is reported at
-//! once (NACK, SACK), and so are the packets directly above it.
+//! At the beginning and after a gap one report acknowledges two packets, increasing to 32 (CACK of the RRTP thesis)
+//! while packets arrive in order. No packet waits longer than the agreed delay, nor than a 32nd of a round trip. A gap
+//! is reported at once (NACK, SACK), and so are the packets directly above it.
 //!
 //! A sender that finds a queue of reports on the return path requests a larger spacing: then no report is sent earlier,
 //! even after a gap, and one report acknowledges all packets of the interval.
 //!
-//! A packet that comes after a silence from a sender that lacks a report that left long before is its probe: the way back
-//! loses reports, and of one for each probe, 2 s apart, none may arrive for half a minute. It is answered five times, a round
-//! trip apart each, or until the next packet comes.
+//! A packet that arrives after a pause is taken for a PTO probe if its sender lacks a report that was sent long ago.
+//! The return path then loses reports, and with one report per probe, 2 s apart, all may be lost for half a minute. So
+//! the receiver repeats its report four times, a round trip apart each, or until the next packet arrives.
 
 use narrows_base::{Duration, Time};
 
-/// How long a packet waits for its report at most (RFC 9000 section 18.2).
+/// Longest time that a packet waits for its report (RFC 9000 section 18.2).
 pub(crate) const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
-/// S3's CACK.
+/// CACK of the RRTP thesis.
 pub(crate) const MAX_PACKETS_PER_ACK: u32 = 32;
-/// The part of a round trip that a packet waits at most: whoever keeps no more in flight than the path
-/// holds would be short of so much.
+/// Part of a round trip that a packet may wait: a sender that keeps only a BDP in flight loses this share of its rate.
 const RTT_SHARE: f64 = 1.0 / 32.0;
-/// No timer is set for less.
+/// Shortest delay; the timer is not set for less.
 const MIN_DELAY: Duration = Duration::from_micros(100);
-/// The first packets are answered one by one: the window is small then.
+/// The first packets are acknowledged one by one, since the window is small then.
 const FIRST: u64 = 10;
-/// Packets above a hole that are answered one by one: the sender counts three above a loss.
+/// Packets above a gap that are acknowledged one by one: the sender counts three above a loss.
 const ABOVE_HOLE: u64 = 3;
-/// Packets of one report where nothing is known better (RFC 9000 section 13.2.2).
+/// Initial number of packets per report (RFC 9000 section 13.2.2).
 const FIRST_PACKETS_PER_ACK: u32 = 2;
-/// In order so long, reports become rarer: one more packet for each for every so many.
+/// After this many packets in order, reports become rarer: one more packet per report for every `STEP` packets.
 const STEADY: u32 = 100;
 const STEP: u32 = 8;
-/// A silence is no shorter, and two round trips.
+/// Shortest pause before a probe; at least two round trips, too.
 const SILENCE: Duration = Duration::from_millis(250);
-/// Reports that follow the first that answers a probe.
+/// Reports that repeat the first one after a probe.
 const REPEATS: u32 = 4;
-/// A report leaves after so much time, whatever a sender asks for.
+/// Longest report spacing that a sender can request.
 pub(crate) const MAX_SPACING: Duration = Duration::from_secs(1);
 
-/// How long a packet waits for its report at most, where a round trip takes so long (zero: not known)
-/// and `most` is agreed.
+/// Longest time that a packet waits for its report. `rtt` is zero if unknown; `most` is the agreed limit.
 pub(crate) fn max_wait(rtt: Duration, most: Duration) -> Duration {
     match rtt {
         Duration::ZERO => most,
@@ -48,40 +46,39 @@ pub(crate) fn max_wait(rtt: Duration, most: Duration) -> Duration {
     }
 }
 
-/// How far apart reports leave at least, where a sender asked for `asked` and a round trip takes so long (zero: not
-/// known).
+/// The report spacing used for a request of `asked`; `rtt` is zero if unknown.
 pub(crate) fn bounded_spacing(asked: Duration, rtt: Duration) -> Duration {
-    // The sender, which measures more of the path, asks for one round trip at most.
+    // A sender, which measures the path better, requests one round trip at most.
     let most = if rtt == Duration::ZERO { MAX_ACK_DELAY } else { rtt.saturating_mul(2) };
     asked.min(most).min(MAX_SPACING)
 }
 
-/// What has come and is not answered.
+/// State of the ACK policy.
 #[derive(Debug)]
 pub(crate) struct AckPolicy {
-    /// Packets for one report at most, ever.
+    /// Limit on packets per report.
     most: u32,
-    /// Packets since the last report that ask for one.
+    /// Packets received since the last report.
     unanswered: u32,
-    /// ... and for how many of them one is written now.
+    /// Packets per report at present.
     every: u32,
     in_order: u32,
-    /// When they must be answered; at once, where it lies in the past.
+    /// When a report is due; at once if in the past.
     due: Time,
-    /// When the last packet came.
+    /// When the last packet arrived.
     last: Time,
-    /// The packet that revealed the last hole.
+    /// The packet that revealed the last gap.
     hole: Option<u64>,
-    /// Reports are so far apart at least; zero if nobody asked for that.
+    /// Requested report spacing; zero without a request.
     spacing: Duration,
-    /// When the last one left.
+    /// When the last report was sent.
     reported: Time,
-    /// Reports to send again, and how far apart.
+    /// Reports still to be repeated, and their spacing.
     repeats: (u32, Duration),
 }
 
 impl AckPolicy {
-    /// Before the first packet. One report acknowledges at most `most` packets.
+    /// `most` is the limit on packets per report.
     pub fn new(most: u32) -> AckPolicy {
         let most = most.max(1);
         AckPolicy {
@@ -97,13 +94,12 @@ impl AckPolicy {
             repeats: (0, Duration::ZERO),
         }
     }
-    /// Reports must be at least this far apart from now on.
+    /// Sets the smallest spacing of reports.
     pub fn on_spacing(&mut self, spacing: Duration) {
         self.spacing = spacing;
     }
 
-    /// Whether everything has been reported, so that the next packet is the one whose stamp a
-    /// report echoes.
+    /// Whether all packets have been reported, so that a report echoes the time stamp of the next one.
     #[inline]
     pub fn is_all_answered(&self) -> bool {
         self.unanswered == 0
@@ -122,12 +118,12 @@ impl AckPolicy {
         (self.in_order, self.every) = (0, FIRST_PACKETS_PER_ACK.min(self.most));
     }
 
-    /// A packet came, when a round trip took so long (zero: not known). If it ends a silence, `lacks` says whether its sender
-    /// lacks the last report.
+    /// A packet arrived; `rtt` is zero if unknown. `lacks` is called after a pause: whether the sender lacks the last
+    /// report.
     #[inline]
     pub fn on_silence(&mut self, now: Time, rtt: Duration, lacks: impl FnOnce() -> bool) {
         self.repeats.0 = 0;
-        // Who wants an answer to each packet counts them.
+        // A policy of one report per packet counts reports.
         if self.most == 1 {
             return;
         }
@@ -159,7 +155,7 @@ impl AckPolicy {
                 self.every = (self.every + 1).min(self.most);
             }
         }
-        // Packets so far apart that a second one will not come in time do not wait for it.
+        // If the previous packet came earlier by `max_wait`, a second one is not expected in time.
         let at_once = disorder
             || marked
             || gap >= max_wait
@@ -203,8 +199,7 @@ impl AckPolicy {
 mod tests {
     use super::*;
 
-    /// How many packets each report answers, of `packets` that come `gap` microseconds apart, without
-    /// the numbers in `holes`.
+    /// Packets per report, for `packets` packets that arrive `gap` microseconds apart, without the numbers in `holes`.
     fn reports(packets: u64, gap: u64, holes: &[u64], most: u32, rtt: Duration) -> Vec<u32> {
         let mut policy = AckPolicy::new(most);
         let (mut answered, mut since, mut expected) = (Vec::new(), 0, 0);
@@ -238,20 +233,20 @@ mod tests {
     #[test]
     fn a_hole_is_told_at_once_and_what_follows_it_often() {
         let answered = reports(2100, 10, &[2000], MAX_PACKETS_PER_ACK, LONG);
-        // The packet that revealed it and three above it alone, then pairs again.
+        // The packet that revealed the gap and three above it alone, then pairs again.
         assert!(answered.windows(6).any(|w| w == [1, 1, 1, 1, 2, 2]), "{answered:?}");
     }
 
     #[test]
     fn none_waits_longer_than_a_part_of_the_round_trip() {
-        // 3.125 ms at 100 ms, and five packets in them.
+        // The limit at 100 ms is 3.125 ms, in which five packets arrive.
         let answered = reports(3000, 600, &[], MAX_PACKETS_PER_ACK, Duration::from_millis(100));
         assert_eq!(answered.iter().max(), Some(&6));
         assert_eq!(max_wait(Duration::ZERO, MAX_ACK_DELAY), MAX_ACK_DELAY);
         assert_eq!(max_wait(Duration::from_micros(50), MAX_ACK_DELAY), MIN_DELAY);
     }
 
-    /// When reports leave, in milliseconds, of packets that come each `gap` of them, every `hole`-th missing.
+    /// Times of reports in milliseconds, for packets that arrive every `gap` ms, every `hole`-th missing.
     fn times(spacing: Duration, gap: u64, hole: u64) -> Vec<u64> {
         let mut policy = AckPolicy::new(MAX_PACKETS_PER_ACK);
         policy.on_spacing(spacing);
@@ -281,7 +276,7 @@ mod tests {
             assert!(spaced.windows(2).all(|w| (40..=42).contains(&(w[1] - w[0]))), "{spaced:?}");
         }
         assert!(times(Duration::ZERO, 1, 10).len() > 1000, "unasked, a hole is told at once");
-        // What comes more seldom than that is answered as ever.
+        // Packets that arrive further apart are acknowledged as usual.
         assert_eq!(
             times(Duration::from_millis(40), 100, u64::MAX),
             times(Duration::ZERO, 100, u64::MAX)
@@ -297,8 +292,8 @@ mod tests {
         assert_eq!(bounded_spacing(Duration::MAX, Duration::ZERO), MAX_ACK_DELAY);
     }
 
-    /// When reports leave, in milliseconds, where single packets come at these times, of a sender that lacks the last
-    /// report or not.
+    /// Times of reports in milliseconds, for single packets that arrive at these times, and whether their sender lacks
+    /// the last report.
     fn answers(packets: &[(u64, bool)]) -> Vec<u64> {
         let mut policy = AckPolicy::new(MAX_PACKETS_PER_ACK);
         let rtt = Duration::from_millis(50);
@@ -323,7 +318,7 @@ mod tests {
     fn a_probe_of_a_sender_that_hears_nothing_is_answered_several_times() {
         let probes = [(1000, false), (1200, true), (3200, true), (5200, true), (5260, true)];
         let answers = answers(&probes);
-        // The second comes too soon to be one, and the last of all ends the answer to the one before.
+        // The second arrives too soon to be a probe, and the last one ends the repetition of the report before.
         let expected = [1000, 1200, 3200, 3250, 3300, 3350, 3400, 5200, 5250, 5260];
         assert_eq!(answers, expected);
     }

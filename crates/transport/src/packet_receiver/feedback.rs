@@ -7,14 +7,14 @@ use crate::ranges::Ranges;
 use narrows_base::{Duration, Time};
 use narrows_congestion::{Arrival, Feedback, ReceiverSide};
 
-/// A number that turns out not to count is told to the receiver side only if it is so near: none waits longer for
-/// what comes out of order.
+/// A number that turns out not to count is passed to the receiver side only within this distance of the present packet:
+/// receiver sides do not wait longer for reordered packets.
 const NEAR: u64 = 64;
-/// So long after the last packet that asked for a report, the receiver side may still report: an idle connection
-/// falls silent.
+/// The receiver side may request reports until this time after the last ack-eliciting packet, so that an idle
+/// connection sends no packets.
 const ATTENTION: Duration = Duration::from_secs(2);
 
-/// A packet as a receiver side gets it, by the sender's numbers.
+/// A packet as the receiver side gets it, by the sender's numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SidePacket {
     pub number: u64,
@@ -24,23 +24,23 @@ pub(super) struct SidePacket {
     pub ack_eliciting: bool,
 }
 
-/// A receiver side.
+/// The receiver side of a controller.
 pub(super) struct FeedbackSource {
     side: Box<dyn ReceiverSide>,
-    /// Without packets that do not count, and without what was left out.
+    /// Renumbers packets without skipped numbers and packets that do not count.
     numbering: Numbering,
-    /// Bytes of the last packet that counted.
+    /// Bytes of the last counted packet.
     counted_bytes: u32,
-    /// What the sender side said last.
+    /// Latest feedback of the sender side.
     from_sender: Feedback,
-    /// Its feedback is to be reported.
+    /// Whether its feedback must be reported.
     wants_report: bool,
-    /// When the last packet that counted came.
+    /// When the last counted packet arrived.
     last: Time,
 }
 
 impl FeedbackSource {
-    /// For a sender whose packet numbers below `first` do not count.
+    /// `first` is the lowest packet number that counts.
     pub fn new(side: Box<dyn ReceiverSide>, first: u64) -> FeedbackSource {
         let mut numbering = Numbering::default();
         numbering.leave_out(0, first);
@@ -53,7 +53,7 @@ impl FeedbackSource {
             last: Time::ZERO,
         }
     }
-    /// The receiver side, for time series.
+    /// The controller's receiver side, for time series.
     pub fn side(&self) -> &dyn ReceiverSide {
         &*self.side
     }
@@ -85,11 +85,11 @@ impl FeedbackSource {
         }
     }
 
-    /// Numbers `[from, to)` were taken for missing, and do not count: what told so came out of order. To
-    /// the receiver side it is as if they had come, so that it sees no loss where there was none.
+    /// A reordered packet shows that `[from, to)`, which seemed missing, do not count. They are passed to the receiver
+    /// side as if they had arrived, so that it does not see losses that did not happen.
     #[cold]
     fn fill(&mut self, now: Time, sent: Time, from: u64, to: u64, received: &Ranges) {
-        // What is further away was lost in its eyes.
+        // The receiver side has already taken lower numbers for lost.
         for number in from.max(to.saturating_sub(NEAR))..to {
             if self.numbering.counts(number)
                 && !(number < to - 1 && received.find(number).is_some())
@@ -118,7 +118,7 @@ impl FeedbackSource {
     pub fn wants_report(&self) -> bool {
         self.wants_report
     }
-    /// The feedback for a report that is sent now; none if the receiver side did not request the report, because it
+    /// The feedback for a report that is sent now; empty if the receiver side did not request the report, because it
     /// would otherwise be called more often than its algorithm defines.
     #[inline]
     pub fn feedback(&mut self, now: Time) -> Feedback {
@@ -129,8 +129,7 @@ impl FeedbackSource {
         self.wants_report = false;
     }
 
-    /// When to call [`on_timeout`](FeedbackSource::on_timeout); never if nothing has arrived for
-    /// long.
+    /// When to call [`on_timeout`](FeedbackSource::on_timeout); never if no packet has arrived for long.
     #[inline]
     pub fn next_timeout(&self) -> Time {
         let tick = self.side.next_tick();

@@ -1,21 +1,21 @@
-//! What arrived and what is missing, as acknowledgements say it.
+//! Arrived and missing packets, as reports list them.
 
 use crate::ranges::Ranges;
 use narrows_base::Run;
 
-/// Ranges kept at most, whatever a peer or a path does.
+/// Limit on the ranges kept.
 const MAX_RANGES: usize = 256;
 
-/// The numbers of packets that arrived, each once, with what is kept of each beside its number: a connection keeps
-/// nonces, a simulation nothing.
+/// The numbers of packets that arrived. Connections keep each packet's nonce beside its number, simulations keep no
+/// nonces.
 pub(crate) trait ReceivedNumbers: Default {
-    /// What is kept of a packet.
+    /// The data kept per packet.
     type Nonce: Copy;
-    /// A packet that did not come before.
+    /// Adds a packet that did not arrive before.
     fn insert(&mut self, number: u64, nonce: Self::Nonce);
-    /// Forgets the packets below.
+    /// Forgets lower numbers.
     fn forget_below(&mut self, number: u64);
-    /// The numbers.
+    /// The received numbers.
     fn ranges(&self) -> &Ranges;
 }
 
@@ -36,48 +36,48 @@ impl ReceivedNumbers for Ranges {
     }
 }
 
-/// Where a packet stands among those before it.
+/// A new packet's position among the earlier ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    /// One above the highest number before.
+    /// The highest number received before, plus one.
     pub next: u64,
-    /// The number that would have left no gap: above `next` where numbers in between do not count.
+    /// The number that would have left no gap: above `next` if numbers in between do not count.
     pub expected: u64,
-    /// The lowest of the numbers directly below the packet's that do not count; its own where all do.
+    /// The lowest of the uncounted numbers directly below the packet's; the packet's own number without any.
     pub uncounted_from: u64,
 }
 
-/// The log.
+/// Received and missing packet numbers.
 #[derive(Debug, Default)]
 pub(super) struct ArrivalLog<R> {
-    /// None below the floor.
+    /// No numbers below the floor.
     received: R,
-    /// Of the missing, those that are no losses: packets that do not count, and numbers that the peer left out.
+    /// Missing numbers that are no losses: packets that do not count, and numbers that the peer skipped.
     uncounted: Ranges,
-    /// Nothing is said of what is below.
+    /// Reports do not cover lower numbers.
     floor: u64,
-    /// One above the highest number that came.
+    /// The highest received number plus one.
     next: u64,
 }
 
 impl<R: ReceivedNumbers> ArrivalLog<R> {
-    /// One above the highest number that came.
+    /// The highest received number plus one.
     #[inline]
     pub fn next(&self) -> u64 {
         self.next
     }
-    /// Nothing is said of what is below.
+    /// Reports do not cover lower numbers.
     #[inline]
     pub fn floor(&self) -> u64 {
         self.floor
     }
-    /// What arrived.
+    /// The received numbers.
     pub fn received(&self) -> &R {
         &self.received
     }
 
-    /// A packet; each number comes once. The sender knows the outcome of all below `least_unacked`, and of those
-    /// directly below this one so many do not count.
+    /// A new packet arrived. All outcomes below `least_unacked` are known to the sender; `uncounted` numbers directly
+    /// below the packet's do not count.
     #[inline]
     pub fn on_arrival(
         &mut self,
@@ -87,11 +87,11 @@ impl<R: ReceivedNumbers> ArrivalLog<R> {
         least_unacked: u64,
     ) -> Place {
         let next = self.next;
-        // Nothing is missing where nothing was: the lowest number that was is the one expected.
+        // Numbers below 0 or the floor cannot be missing: the lowest one remaining is the expected one.
         let uncounted = uncounted.min(number.saturating_sub(self.floor));
         let expected = if number > next { number.min(next + uncounted) } else { next };
-        // Of one below, the sender has told the outcome: a report that spoke of it would reach further down than the
-        // sender remembers.
+        // Lower numbers have an outcome at the sender: a report that listed one would reach below the sender's packet
+        // records.
         if number >= self.floor {
             self.received.insert(number, nonce);
         }
@@ -109,10 +109,10 @@ impl<R: ReceivedNumbers> ArrivalLog<R> {
         Place { next, expected, uncounted_from: number - uncounted }
     }
 
-    /// Numbers `[from, to)` do not count, where the packet `to` came.
+    /// Packet `to` shows that `[from, to)` do not count.
     #[cold]
     fn leave_out(&mut self, from: u64, to: u64) {
-        // Packets that do not count may have come: then there is nothing to remember.
+        // If those packets have arrived, there is no gap to remember.
         if self.received.ranges().find(to).is_none_or(|range| range.0 > from) {
             self.uncounted.insert(from, to, |_, _| ());
         }
@@ -131,14 +131,14 @@ impl<R: ReceivedNumbers> ArrivalLog<R> {
         }
     }
 
-    /// How many packets are missing in what a report of so many runs says; 2 for more.
+    /// Number of missing packets in a report of at most `max_runs` runs; 2 stands for more.
     pub fn missing(&self, max_runs: usize) -> u64 {
         let mut missing = 0;
         let mut ranges = self.received.ranges().iter().rev().peekable();
         for _ in 0..max_runs {
             let Some((from, _)) = ranges.next().filter(|_| missing < 2) else { break };
             let below = ranges.peek().map_or(self.floor.min(from), |r| r.1);
-            // What does not count lies directly below what told so.
+            // Uncounted numbers lie directly below the packet that announced them.
             let uncounted = match from.checked_sub(1).and_then(|n| self.uncounted.find(n)) {
                 Some((begin, _)) => from - begin.max(below),
                 None => 0,
@@ -148,29 +148,30 @@ impl<R: ReceivedNumbers> ArrivalLog<R> {
         missing.min(2)
     }
 
-    /// The highest number that a report of so many runs names: one that names `late`, which came late, too.
+    /// The highest number in a report of at most `max_runs` runs; lower than usual if the report must cover `late`, a
+    /// packet that arrived late.
     #[inline]
     pub fn highest(&self, late: Option<u64>, max_runs: usize) -> Option<u64> {
         let highest = self.next.checked_sub(1)?;
-        // A late packet that lies below what a report has room for is named all the same.
+        // Otherwise a late packet below the last run that fits would not be reported.
         let ranges = self.received.ranges();
         Some(late.map_or(highest, |late| ranges.top_of_report(highest, late, max_runs)))
     }
 
-    /// What came and what is missing, from `highest` downwards; `radio` says of a missing number whether its run is
-    /// the radio link's.
+    /// Arrived and missing numbers, from `highest` downwards; `radio` returns whether a missing number's run is
+    /// attributed to the radio link.
     #[inline]
     pub fn runs(&self, highest: u64, radio: impl Fn(u64) -> bool) -> impl Iterator<Item = Run> {
         runs(self.received.ranges().iter().rev(), self.floor, highest, radio)
     }
 
-    /// Bytes of the heap that ranges beside the numbers that arrived hold.
+    /// Heap memory in bytes, without the received numbers.
     pub fn memory(&self) -> usize {
         self.uncounted.len() * size_of::<(u64, u64)>()
     }
 }
 
-/// The runs from `highest` down to `floor` of what arrived: ranges `[from, to)` in falling order.
+/// The runs from `highest` down to `floor`, from received ranges `[from, to)` in descending order.
 #[inline]
 pub(crate) fn runs(
     arrived: impl Iterator<Item = (u64, u64)>,
@@ -196,7 +197,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Late, below what is said, out of order: the log says what a set would say.
+    /// Late packets, packets below the floor, and reordering: the log equals a set.
     #[test]
     fn a_report_says_what_arrived_above_the_lowest_of_unknown_outcome() {
         let mut log = ArrivalLog::<Ranges>::default();
@@ -219,7 +220,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes in whatever order: runs are what came and what did not, down to the floor, and memory is
+        /// In any order of arrival, runs equal the received and missing numbers down to the floor, and memory is
         /// bounded.
         #[test]
         fn runs_say_what_a_set_says(

@@ -1,8 +1,8 @@
-//! The receiving side of packets, the same under connections and simulated datagrams: what arrived and what is missing
-//! ([`log`]), when a report leaves ([`AckPolicy`]), which losses are the radio link's ([`LossTracker`]), and the
-//! receiver side of the sender's controller ([`feedback`]).
+//! The receiving side of packets, the same under connections and simulated datagrams. Its parts are arrived and missing
+//! packets ([`log`]), the time of reports ([`AckPolicy`]), the losses attributed to the radio link ([`LossTracker`]),
+//! and the receiver side of the sender's controller ([`feedback`]).
 //!
-//! Packets are identified by number. The owner has opened them, dropped duplicates
+//! Packets are identified by number. The caller has decrypted them, dropped duplicates
 //! ([`ReplayWindow`](narrows_base::ReplayWindow)), and encodes the reports: `connection/report_frame.rs`, and
 //! `datagram/receiver.rs` in simulation.
 
@@ -23,17 +23,17 @@ use log::ArrivalLog;
 use narrows_base::{Duration, Run, Time};
 use narrows_congestion::{Feedback, ReceiverSide};
 
-/// A packet that came, for the first time.
+/// A packet that arrived for the first time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceivedPacket<N> {
     pub number: u64,
-    /// The packet's nonce, by which reports prove that it arrived.
+    /// The packet's nonce, by which reports prove its arrival.
     pub nonce: N,
     /// When it was sent, by the sender's clock.
     pub sent: Time,
     /// The sender's least unacked number at that time.
     pub least_unacked: u64,
-    /// On the wire.
+    /// Size on the wire.
     pub bytes: u32,
     /// Whether it has a CE mark.
     pub marked: bool,
@@ -44,7 +44,7 @@ pub(crate) struct ReceivedPacket<N> {
     pub uncounted: u64,
 }
 
-/// The packet whose round trip a report lets its sender measure.
+/// The packet from which the sender measures the RTT of a report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Echo {
     /// When it was sent, by the sender's clock.
@@ -53,7 +53,7 @@ pub(crate) struct Echo {
     pub came: Time,
 }
 
-/// What a report says beside its runs.
+/// The fields of a report without its runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReportFields {
     /// The highest number of its runs.
@@ -64,7 +64,7 @@ pub(crate) struct ReportFields {
     pub feedback: Feedback,
 }
 
-/// How a receiver answers.
+/// Configuration of a receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiverConfig {
     /// The most packets that one report acknowledges; 0 if only the controller's receiver side
@@ -77,24 +77,24 @@ pub(crate) struct ReceiverConfig {
 /// The receiver of one direction of a flow or a connection.
 pub(crate) struct PacketReceiver<R> {
     log: ArrivalLog<R>,
-    /// The receiver side of the peer's controller, where it has one.
+    /// The receiver side of the peer's controller, if it has one.
     feedback: Option<Box<FeedbackSource>>,
-    /// Tells radio losses from congestion; most protocols have none.
+    /// The loss classifier's tracker, if there is one.
     tracker: Option<Box<LossTracker>>,
-    /// `None` where only the receiver side asks for reports.
+    /// `None` if only the receiver side requests reports.
     policy: Option<AckPolicy>,
     max_ack_delay: Duration,
-    /// What the next report echoes.
+    /// The packet that the next report echoes.
     echo: Echo,
-    /// It came after the last report.
+    /// Whether `echo` arrived after the last report.
     echoes: bool,
-    /// The lowest packet since the last report that came late.
+    /// The lowest packet that arrived late since the last report.
     late: Option<u64>,
     marks: u64,
 }
 
 impl<R: ReceivedNumbers> PacketReceiver<R> {
-    /// Before the first packet.
+    /// A receiver without packets.
     pub fn new(
         config: &ReceiverConfig,
         side: Option<Box<dyn ReceiverSide>>,
@@ -112,7 +112,7 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
             marks: 0,
         }
     }
-    /// From packet `first` on the peer uses another controller than assumed.
+    /// From packet number `first` on, the peer uses a controller with this receiver side.
     pub fn replace_receiver_side(
         &mut self,
         side: Option<Box<dyn ReceiverSide>>,
@@ -133,7 +133,7 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
     pub fn received(&self) -> &R {
         self.log.received()
     }
-    /// The receiver side, for time series.
+    /// The controller's receiver side, for time series.
     pub fn receiver_side(&self) -> Option<&dyn ReceiverSide> {
         self.feedback.as_ref().map(|f| f.side())
     }
@@ -168,7 +168,7 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
     pub fn on_packet(&mut self, now: Time, p: &ReceivedPacket<R::Nonce>, rtt: Duration) {
         let number = p.number;
         let place = self.log.on_arrival(number, p.nonce, p.uncounted, p.least_unacked);
-        // Reports leave when they must, not when the pacer says: their spacing means nothing.
+        // ACK-only packets are not paced, so their spacing does not measure the path.
         if let Some(tracker) = &mut self.tracker
             && (p.ack_eliciting || place.expected < number)
         {
@@ -185,14 +185,15 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
             self.echo = Echo { sent: p.sent, came: now };
             return;
         };
-        // A report echoes the first packet that it answers (as RFC 7323 section 4.3): those that left
-        // just behind it waited for it, which is no queue. Nor is it one that a packet was overtaken.
+        // A report echoes the first packet that it acknowledges (as RFC 7323 section 4.3). The packets directly behind
+        // it waited for the report, which is no queueing delay; neither is the delay of a reordered packet.
         if number < place.next {
             self.late = Some(self.late.map_or(number, |late| late.min(number)));
         } else if policy.is_all_answered() || !self.echoes {
             (self.echo, self.echoes) = (Echo { sent: p.sent, came: now }, true);
         }
-        // The highest that had come stood in the last report: who heard that gives up what is missing below it.
+        // The last report contained the highest number that had arrived. If the sender got it, its least unacked number
+        // is above that.
         policy.on_silence(now, rtt, || p.least_unacked < place.next);
         policy.on_number(number, place.expected);
         if p.ack_eliciting {
@@ -233,8 +234,7 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
         self.log.missing(max_runs)
     }
 
-    /// The report to send now, if anything arrived. Beside its feedback it has room for `max_runs`
-    /// runs.
+    /// The report to send now, if any packet arrived. Beside its feedback it has room for `max_runs` runs.
     #[inline]
     pub fn report(
         &mut self,

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-/// Numbers that do not count are remembered so far that packets out of order still find their own.
+/// Uncounted ranges that are remembered, so that reordered packets get the right number.
 const REMEMBERED: usize = 16;
 
-/// Numbers `[from, to)` do not count; above them so many do not in all.
+/// Numbers `[from, to)` do not count; `offset` is the total of uncounted ones below `to`.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     from: u64,
@@ -13,7 +13,7 @@ struct Step {
     offset: u64,
 }
 
-/// From packet numbers to the receiver side's.
+/// Maps packet numbers to the receiver side's.
 #[derive(Debug, Default)]
 pub(super) struct Numbering(VecDeque<Step>);
 
@@ -55,7 +55,7 @@ impl Numbering {
         }
         (step.to - step.offset).saturating_sub(1)
     }
-    /// Whether a number counts, as far as is still known.
+    /// Whether a number counts, as far as it is remembered.
     pub fn counts(&self, number: u64) -> bool {
         self.0.iter().all(|s| number < s.from || number >= s.to)
     }
@@ -67,7 +67,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What counts is numbered without holes; the rest is no news.
+        /// Counted packets have consecutive numbers, uncounted ones repeat the last.
         #[test]
         fn what_counts_has_rising_numbers_without_holes(steps in prop::collection::vec((1u64..9, 0u64..4), 1..REMEMBERED)) {
             let (mut numbering, mut at, mut out) = (Numbering::default(), 0, Vec::new());

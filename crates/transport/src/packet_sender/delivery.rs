@@ -6,7 +6,7 @@
 use narrows_base::{Duration, Time};
 use narrows_congestion::RateSample;
 
-/// What a packet remembers of the moment when it left.
+/// State of the rate sampler when a packet was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamp {
     delivered: u64,
@@ -15,14 +15,14 @@ pub(super) struct Stamp {
     app_limited: bool,
 }
 
-/// The connection's side.
+/// State of the rate sampler.
 #[derive(Debug)]
 pub(super) struct Delivery {
     delivered: u64,
     delivered_time: Time,
     first_sent: Time,
     app_limited_until: u64,
-    /// Of the packets that the report being read shows delivered, the one that left last.
+    /// Of the packets that the present report acknowledges, the one sent last.
     newest: Option<(Time, Stamp)>,
 }
 
@@ -37,7 +37,7 @@ impl Delivery {
         }
     }
 
-    /// A packet is sent; `first` if nothing else is in flight.
+    /// A packet is sent; `first` if no other is in flight.
     #[inline]
     pub fn sent(&mut self, now: Time, first: bool) -> Stamp {
         if first {
@@ -46,7 +46,7 @@ impl Delivery {
         self.stamp()
     }
 
-    /// The present state, for a packet that does not count.
+    /// The present state, for a packet that is not in flight.
     #[inline]
     pub fn stamp(&self) -> Stamp {
         Stamp {
@@ -57,7 +57,7 @@ impl Delivery {
         }
     }
 
-    /// A packet that left at `sent` has arrived, as a report of now says.
+    /// A packet sent at `sent` is acknowledged now.
     #[inline]
     pub fn arrived(&mut self, now: Time, sent: Time, stamp: &Stamp) {
         self.delivered += 1;
@@ -73,17 +73,16 @@ impl Delivery {
         self.delivered_time = now;
     }
 
-    /// When the newest packet was sent that the present report shows delivered.
+    /// Send time of the newest packet that the present report acknowledges.
     pub fn newest_sent(&self) -> Option<Time> {
         self.newest.map(|n| n.0)
     }
 
-    /// The sample of the report; `None` if its interval is shorter than `min_rtt` and so
-    /// unreliable.
+    /// The report's sample; `None` if its interval is shorter than `min_rtt` and so unreliable.
     #[inline]
     pub fn sample(&mut self, now: Time, min_rtt: Duration) -> Option<RateSample> {
         let (sent, s) = self.newest.take()?;
-        // A report may be of packets that were overtaken.
+        // The acknowledged packets may have been overtaken.
         self.first_sent = self.first_sent.max(sent);
         let interval = sent.since(s.first_sent).max(now.since(s.delivered_time));
         (interval >= min_rtt && interval > Duration::ZERO).then(|| RateSample {
@@ -95,7 +94,7 @@ impl Delivery {
         })
     }
 
-    /// The application has nothing to send while `in_flight` packets are in flight.
+    /// The application has no data to send while `in_flight` packets are in flight.
     #[inline]
     pub fn nothing_to_send(&mut self, in_flight: u64) {
         self.app_limited_until = self.delivered + in_flight.max(1);

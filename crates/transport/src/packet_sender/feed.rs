@@ -1,6 +1,6 @@
-//! The controller's events and their order: `on_packet_outcome` for each packet, `on_ack` for each that arrived,
-//! which brings its receiver side's feedback, then `on_congestion_event`: spurious losses, losses, then a recovery's end or start or
-//! a restart, then marks.
+//! The controller's events, in this order. First `on_packet_outcome` for each packet, then `on_ack` for each that
+//! arrived, with the feedback of the controller's receiver side. Then `on_congestion_event` for spurious losses,
+//! losses, the end or start of a recovery or a slow start restart, and CE marks.
 
 use super::delivery::{Delivery, Stamp};
 use super::ledger::{PacketLedger, ResolvedPacket};
@@ -16,29 +16,29 @@ use narrows_congestion::{
     SpuriousLosses,
 };
 
-/// What losses ask for beside what the controller is told.
+/// The packet sender's reaction to losses, besides calling the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reaction {
     Nothing,
-    /// A packet leaves at once: a recovery's first.
+    /// Send one packet at once: the first of a recovery.
     RecoveryEvent,
-    /// The window begins anew.
+    /// Begin slow start again.
     SlowStartRestart,
 }
 
-/// The feed to the controller.
+/// Calls the controller.
 pub(super) struct CcFeed {
     controller: Box<dyn Controller>,
     own_timer: bool,
-    /// What the controller takes a byte for: its full packets' bytes per real full packet's.
+    /// Bytes as the controller counts them, per byte on the wire.
     scale: f64,
-    /// Bits of the controller's full packets, where known.
+    /// Bits of a full packet as the controller counts them, 0 if unknown.
     full_bits: f64,
     delivery: Delivery,
     window_limited: bool,
     round: u64,
     round_end: u64,
-    /// Marked packets that reports told of.
+    /// CE marks reported so far.
     marks: u32,
     /// Next number when the window was last reduced, by losses and by marks.
     cut_at: u64,
@@ -46,8 +46,8 @@ pub(super) struct CcFeed {
     repairing: bool,
     episode: Option<Episode>,
     radio: u64,
-    /// How long reports wait on the way back, and packets that are in flight for that only: neither is the
-    /// controller's.
+    /// Waiting time of reports on the return path, and packets in flight only because of that. The controller's RTT and
+    /// window do not include them.
     unreported: (Duration, u64),
 }
 
@@ -71,7 +71,7 @@ impl CcFeed {
             unreported: (Duration::ZERO, 0),
         }
     }
-    /// Another path, under a new controller; `next` is the next number.
+    /// The path changed; `next` is the next packet number.
     pub fn renew(&mut self, controller: Box<dyn Controller>, next: u64) {
         self.own_timer = controller.requirements().own_timer;
         self.controller = controller;
@@ -98,7 +98,7 @@ impl CcFeed {
         self.radio
     }
 
-    /// A full packet has so many bytes, while the controller was built for `nominal`.
+    /// A full packet has `full` bytes, while the controller was built for `nominal`.
     pub fn scale_bytes(&mut self, now: Time, full: u32, nominal: u32) {
         let scale = f64::from(nominal.max(1)) / f64::from(full.max(1));
         if scale != self.scale {
@@ -115,17 +115,17 @@ impl CcFeed {
     pub fn full_bits(&self) -> f64 {
         self.full_bits
     }
-    /// Real bytes as the controller counts them.
+    /// Converts bytes on the wire to the controller's count.
     #[inline]
     pub fn scaled(&self, bytes: u32) -> u32 {
         if self.scale == 1.0 { bytes } else { (f64::from(bytes) * self.scale) as u32 }
     }
-    /// The controller's rate in real bytes.
+    /// Converts the controller's rate to bytes on the wire.
     #[inline]
     pub fn real(&self, rate: Rate) -> Rate {
         Rate::from_bps_f64(rate.as_bps() as f64 / self.scale)
     }
-    /// What it allows, as it counts.
+    /// The controller's limits, as it counts bytes.
     #[inline]
     pub fn send_limits(&self) -> SendLimits {
         self.controller.send_limits()
@@ -145,12 +145,12 @@ impl CcFeed {
         }
     }
 
-    /// A packet leaves: what it remembers of this moment; `is_first` if nothing else is in flight.
+    /// A packet is sent: returns its rate sampler state. `is_first` if no other is in flight.
     #[inline]
     pub fn stamp_sent(&mut self, now: Time, is_first: bool) -> Stamp {
         self.delivery.sent(now, is_first)
     }
-    /// The present moment, for a packet that is not in flight.
+    /// The rate sampler state for a packet that is not in flight.
     #[inline]
     pub fn stamp(&self) -> Stamp {
         self.delivery.stamp()
@@ -159,66 +159,66 @@ impl CcFeed {
     pub fn on_sent(&mut self, sent: &Sent) {
         self.controller.on_sent(sent);
     }
-    /// The window, and nothing else, keeps packets back.
+    /// Only the window holds packets back.
     #[inline]
     pub fn on_window_full(&mut self) {
         self.window_limited = true;
     }
-    /// Packets could leave, and there are none.
+    /// The controller permits packets, but no data waits.
     #[inline]
     pub fn on_nothing_to_send(&mut self, in_flight: u64) {
         self.delivery.nothing_to_send(in_flight);
         self.window_limited = false;
     }
-    /// What keeps packets back is no property of the path: no sample of it.
+    /// A limit that is no property of the path holds packets back: rate samples do not count as the path's.
     #[inline]
     pub fn on_held_back(&mut self, in_flight: u64) {
         self.delivery.nothing_to_send(in_flight);
     }
 
-    /// A counted packet arrived, as a report of now says.
+    /// A counted packet sent at `sent` is acknowledged now.
     #[inline]
     pub fn on_arrived(&mut self, now: Time, sent: Time, stamp: &Stamp) {
         self.delivery.arrived(now, sent, stamp);
     }
-    /// One that counted as lost did.
+    /// A packet that was declared lost is acknowledged.
     pub fn on_late(&mut self, now: Time) {
         self.delivery.arrived_late(now);
     }
-    /// No late packet of a report yet.
+    /// The count of late packets at the start of a report.
     #[inline]
     pub fn none_late(&self) -> LateArrivals {
         LateArrivals::none(self.episode.as_ref())
     }
-    /// When the newest packet left that the report being read shows delivered.
+    /// Send time of the newest packet that the present report acknowledges.
     pub fn newest_sent(&self) -> Option<Time> {
         self.delivery.newest_sent()
     }
-    /// Marked packets that a report tells of for the first time, of `fresh` that arrived.
+    /// CE marks that are newly reported, at most `fresh`, the number of newly acknowledged packets.
     #[inline]
     pub fn new_marks(&mut self, marks: u32, fresh: u64) -> u32 {
         let new = marks.wrapping_sub(self.marks) % MARKS;
         if new == 0 || new >= MARKS / 2 {
-            return 0; // Nothing new, or a report that was overtaken.
+            return 0; // No new marks, or a report that was overtaken.
         }
         self.marks = marks;
         new.min(u32::try_from(fresh).unwrap_or(u32::MAX))
     }
-    /// Reports wait so long on the way back, and so many packets are in flight for that only.
+    /// Sets the waiting time of reports on the return path, and the packets in flight only because of that.
     #[inline]
     pub fn on_unreported(&mut self, wait: Duration, packets: f64) {
-        // RFC 5348 and its kin are defined by the whole round trip.
+        // RFC 5348 and its relatives are defined by the whole RTT.
         if !self.own_timer {
             // A float's cast saturates.
             self.unreported = (wait, packets as u64);
         }
     }
-    /// Packets in flight beyond the controller's window.
+    /// Packets that may be in flight beyond the controller's window.
     #[inline]
     pub fn unreported(&self) -> u64 {
         self.unreported.1
     }
-    /// A round-trip time without the wait of reports.
+    /// An RTT sample without the report's waiting time on the return path.
     #[inline]
     pub fn without_wait(&self, rtt: Duration, wait: Duration, path: &RoundTrip) -> Duration {
         if self.own_timer || wait == Duration::ZERO {
@@ -226,17 +226,17 @@ impl CcFeed {
         }
         (rtt - rtt.min(wait)).max(path.min().min(rtt))
     }
-    /// … the smoothed one.
+    /// The smoothed RTT without the waiting time of reports.
     #[inline]
     pub fn srtt(&self, path: &RoundTrip) -> Duration {
         self.without_wait(path.srtt(), self.unreported.0, path)
     }
-    /// Of packets in flight, those that are the controller's.
+    /// The part of `packets` in flight that counts for the controller.
     #[inline]
     fn outstanding(&self, packets: u64) -> u64 {
         packets.saturating_sub(self.unreported.1)
     }
-    /// FlightSize, of which a loss leaves a part: no less than the window where that is full.
+    /// FlightSize, from which a loss computes the new window: at least the window if that is full.
     #[inline]
     fn flight_size(&self, packets: u64) -> u64 {
         if self.unreported.1 == 0 {
@@ -247,7 +247,7 @@ impl CcFeed {
         self.outstanding(packets).max(packets.min(window))
     }
 
-    /// A report names numbers below `end`: whether it begins a round.
+    /// A report acknowledges numbers below `end`: returns whether it begins a round.
     #[inline]
     pub fn begin_round(&mut self, end: u64, next: u64) -> bool {
         let is_start = end > self.round_end;
@@ -258,7 +258,7 @@ impl CcFeed {
         is_start
     }
 
-    /// Books a loss, where a counted packet's outcome is one.
+    /// Records the loss of a counted packet.
     #[inline]
     pub fn book_loss<L>(&self, outcome: &ResolvedPacket<L>, found: &mut Found) {
         let (seq, p) = (outcome.seq, &outcome.packet);
@@ -271,7 +271,7 @@ impl CcFeed {
         }
         found.repair |= self.repairing && seq + 1 == self.cut_at;
     }
-    /// A counted packet's outcome.
+    /// Passes a counted packet's outcome to the controller.
     #[inline]
     pub fn tell_outcome<L>(&mut self, now: Time, outcome: &ResolvedPacket<L>) {
         let p = &outcome.packet;
@@ -286,8 +286,8 @@ impl CcFeed {
         });
     }
 
-    /// The acknowledgement of a report, to be told for each packet that it shows arrived; `reported` is the
-    /// round-trip time, whether a round begins, and new marks.
+    /// Builds the `Ack` of a report, to be passed for each newly acknowledged packet. `reported` has the RTT, whether a
+    /// round begins, the new marks, and feedback.
     #[inline]
     pub fn ack<L>(
         &mut self,
@@ -325,7 +325,7 @@ impl CcFeed {
             feedback,
         }
     }
-    /// One `on_ack` for each packet that arrived; a report without news is a duplicate. The last one brings the
+    /// Calls `on_ack` once for each of the `fresh` packets; a report without any is a duplicate. The last call has the
     /// receiver side's feedback.
     #[inline]
     pub fn tell_acks(&mut self, ack: &Ack, fresh: u64) {
@@ -338,7 +338,7 @@ impl CcFeed {
         for i in 0..fresh {
             let (later, is_last) = (i > 0, i + 1 == fresh);
             self.controller.on_ack(&Ack {
-                // The losses that the report reveals are taken off for all.
+                // Losses that this report reveals are already subtracted in every call.
                 outstanding: ack.outstanding + (fresh - 1 - i),
                 flight: ack.flight + (fresh - 1 - i),
                 prior_outstanding: ack.prior_outstanding.saturating_sub(i),
@@ -350,7 +350,7 @@ impl CcFeed {
         }
     }
 
-    /// Losses that a report takes back, and what they had begun, if none of its losses is left.
+    /// Passes spurious losses to the controller, and undoes the episode if all its losses were spurious.
     #[inline]
     pub fn tell_spurious<L>(
         &mut self,
@@ -367,7 +367,7 @@ impl CcFeed {
         let undo = self.episode.as_mut().is_some_and(|e| e.take_back(late, gone));
         if undo {
             self.episode = None;
-            // What is found lost from now on is an episode of its own.
+            // Losses found from now on begin a new episode.
             self.cut_at = ledger.least_unacked();
             self.end_recovery(now, ledger, path);
         }
@@ -394,7 +394,7 @@ impl CcFeed {
         RecoveryEvent { now, cause, flight, outstanding, min_rtt, srtt }
     }
 
-    /// A recovery's end, losses, and what they begin.
+    /// Ends a recovery if it is complete, passes losses, and begins a recovery or restarts slow start.
     #[inline]
     pub fn tell_losses<L>(
         &mut self,
@@ -445,8 +445,8 @@ impl CcFeed {
             reaction = Reaction::RecoveryEvent;
             counters.episodes += 1;
             self.repairing = true;
-            // With the packet that leaves at once: a packet sent at the time of the reduction is in
-            // recovery by 7.3.2's comparison, too.
+            // Includes the packet that leaves at once: a packet sent at the time of the reduction is in recovery by
+            // section 7.3.2's comparison, too.
             self.cut_at = ledger.next() + u64::from(!self.own_timer);
             let flight = (ledger.next() - first).saturating_sub(ledger.not_in_flight());
             let repair = self.repair(now, flight, ledger, path);
@@ -470,8 +470,8 @@ impl CcFeed {
         }
     }
 
-    /// Routers' marks: at most one reaction per window (RFC 3168 section 6.1.2). A packet sent
-    /// after the last reduction must have arrived.
+    /// CE marks cause at most one reaction per window (RFC 3168 section 6.1.2): a packet sent after the last reduction
+    /// must have been acknowledged.
     pub fn tell_marks<L>(
         &mut self,
         now: Time,

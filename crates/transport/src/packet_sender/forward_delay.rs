@@ -1,10 +1,10 @@
-//! How long packets are on their way to the receiver, by two clocks that nobody has set: the difference of a report's
-//! arrival time and its packet's send time. It varies with the queues of the way there only, while a round-trip
-//! time varies with those of the way back as well.
+//! One-way delay to the receiver, measured by two unsynchronized clocks: the difference of a packet's arrival time and
+//! send time. It varies with the queues of the forward path only, while the RTT also varies with those of the return
+//! path.
 
 use narrows_base::Duration;
 
-/// Differences of the clocks count modulo 2^24 microseconds (16.8 s), so that those of less than half of it are
+/// Bits of a difference in microseconds: they count modulo 2^24 (16.8 s), so differences of less than half of it are
 /// unambiguous.
 const BITS: u32 = 24;
 const MASK: u32 = (1 << BITS) - 1;
@@ -14,24 +14,24 @@ const MASK: u32 = (1 << BITS) - 1;
 pub struct ForwardTime(u32);
 
 impl ForwardTime {
-    /// By clocks that agree.
+    /// With synchronized clocks.
     pub fn of(way: Duration) -> ForwardTime {
         ForwardTime::from_micros((way.as_nanos() / 1000) as u32)
     }
-    /// Of microseconds; higher bits are left out.
+    /// Higher bits are dropped.
     pub fn from_micros(us: u32) -> ForwardTime {
         ForwardTime(us & MASK)
     }
-    /// Of a packet with the stamp `sent`, whose report left `delay` microseconds after it came, at `reported` by the
-    /// receiver's clock.
+    /// For a packet sent at `sent` by the sender's clock. Its report left at `reported` by the receiver's clock,
+    /// `delay` after the packet arrived. All in microseconds.
     pub fn between(sent: u32, reported: u32, delay: u64) -> ForwardTime {
         ForwardTime::from_micros(reported.wrapping_sub(sent).wrapping_sub(delay as u32))
     }
-    /// Microseconds.
+    /// In microseconds.
     pub fn as_micros(self) -> u32 {
         self.0
     }
-    /// Nanoseconds by which this is longer than `other`.
+    /// The difference in nanoseconds.
     fn minus(self, other: ForwardTime) -> i64 {
         let shift = 32 - BITS;
         let us = ((self.0.wrapping_sub(other.0) << shift) as i32) >> shift;
@@ -39,14 +39,14 @@ impl ForwardTime {
     }
 }
 
-/// Forward delays of one path, with a constant: the first report counts as if it had come back in no time.
+/// Forward delays of one path, plus a constant: the first equals the RTT of its report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ForwardDelay {
     first: Option<(ForwardTime, Duration)>,
 }
 
 impl ForwardDelay {
-    /// Of a packet whose report says `time`, and whose round-trip time is `rtt`.
+    /// The forward delay of a packet with this forward time and RTT.
     #[inline]
     pub fn of(&mut self, time: ForwardTime, rtt: Duration) -> Duration {
         let (first, base) = *self.first.get_or_insert((time, rtt));
@@ -63,7 +63,7 @@ mod tests {
         Duration::from_millis(n)
     }
 
-    /// Whatever the receiver's clock shows, and however long it kept the report back: what differs is the way there.
+    /// Neither the receiver's clock nor its report delay matters, only changes of the forward path's delay.
     #[test]
     fn clocks_that_disagree_show_how_the_way_there_varies() {
         for offset in [0, 77_000, 123_456_789, u64::from(u32::MAX)] {
@@ -76,7 +76,7 @@ mod tests {
                 delays.of(time, ms(rtt))
             };
             assert_eq!(of(1_000_000, 25_000, 0, 50), ms(50));
-            // A queue on the way back is no part of it.
+            // A queue on the return path does not count.
             assert_eq!(of(1_100_000, 25_000, 7_000, 450), ms(50));
             assert_eq!(of(1_200_000, 65_000, 3_000, 90), ms(90));
             assert_eq!(of(2_000_000_000, 15_000, 0, 40), ms(40));

@@ -1,15 +1,15 @@
-//! Packets declared lost, remembered for a round trip: if one arrives after all, it was only late. Packet numbers are
-//! never reused, so its arrival proves that (RFC 3522 needs timestamps for this, RFC 8985 the receiver's report of
-//! duplicates).
+//! Packets declared lost are remembered for a round trip: if one arrives after all, the loss was spurious. Packet
+//! numbers are never reused, so its arrival proves that (RFC 3522 needs timestamps for this, RFC 8985 the receiver's
+//! report of duplicates).
 
 use super::sent_packet::SentPacket;
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 
-/// Packets remembered at most.
+/// Limit on remembered packets.
 const MAX_REMEMBERED: usize = 256;
 
-/// A packet that counts as lost.
+/// A packet that was declared lost.
 #[derive(Debug)]
 struct LostPacket<L> {
     seq: u64,
@@ -17,14 +17,14 @@ struct LostPacket<L> {
     payload: L,
     bytes: u16,
     radio: bool,
-    /// It left behind one that saw no long queue.
+    /// It was sent directly after one that met no long queue.
     short_queue: bool,
-    /// When it was found lost.
+    /// When it was declared lost.
     found: Time,
     arrived: bool,
 }
 
-/// A packet that came late.
+/// A packet that arrived after it was declared lost.
 #[derive(Debug)]
 pub(super) struct LatePacket<'a, L> {
     pub seq: u64,
@@ -35,11 +35,11 @@ pub(super) struct LatePacket<'a, L> {
     pub short_queue: bool,
 }
 
-/// The packets that may still turn out to be late, in the order of their numbers.
+/// Packets that may still arrive late, by ascending number.
 #[derive(Debug)]
 pub(super) struct LostPackets<L> {
     packets: VecDeque<LostPacket<L>>,
-    /// One above the highest number that is lost for good.
+    /// The highest number that is finally lost, plus one.
     gone: u64,
 }
 
@@ -56,11 +56,11 @@ impl<L> LostPackets<L> {
     pub fn gone(&self) -> u64 {
         self.gone
     }
-    /// Gives back memory that is not in use.
+    /// Releases unused memory.
     pub fn release_memory(&mut self) {
         self.packets.shrink_to_fit();
     }
-    /// Bytes of the heap.
+    /// Heap memory, in bytes.
     pub fn memory(&self) -> usize {
         self.packets.capacity() * size_of::<LostPacket<L>>()
     }

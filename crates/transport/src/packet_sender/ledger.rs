@@ -1,5 +1,5 @@
-//! The packet ledger: packet numbers, packets in flight, and packets whose outcome is not known yet (RFC 9002 appendix
-//! A.1, `sent_packets`).
+//! The packet ledger: packet numbers, packets in flight, and packets of unknown outcome (RFC 9002 appendix A.1,
+//! `sent_packets`).
 
 use super::MAX_SENT_PACKETS;
 use super::delivery::Stamp;
@@ -10,42 +10,41 @@ use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// What became of the lowest packet of unknown outcome: it arrived, or counts as lost.
+/// The lowest packet of unknown outcome, now resolved: it arrived or was declared lost.
 pub(super) struct ResolvedPacket<L> {
     pub seq: u64,
     pub packet: SentPacket<L>,
 }
 
-/// Packets by number; numbers are never used again.
+/// Packets by number. Numbers are never reused.
 #[derive(Debug)]
 pub(super) struct PacketLedger<L> {
-    /// Next number.
     next: u64,
-    /// Lowest number whose outcome is not known; `packets` begins there.
+    /// Lowest number of unknown outcome; `packets` begins there.
     least_unacked: u64,
     packets: VecDeque<SentPacket<L>>,
-    /// Packets below those that were declared lost and may be late.
+    /// Lower packets that were declared lost and may be late.
     pub lost: LostPackets<L>,
-    /// Of `packets`, the ones not in flight.
+    /// How many of `packets` are not in flight.
     not_in_flight: u64,
-    /// Packets that neither arrived nor count as lost; and as many that took another path.
+    /// Packets that neither arrived nor were declared lost: on the present path, and on earlier ones.
     in_flight: u64,
     old_path: u64,
-    /// The first number on the path of now, and when that began.
+    /// The first number on the present path, and when that path began.
     path_start: u64,
     path_since: Time,
-    /// One above the highest number that a report named.
+    /// The highest reported number plus one.
     reported: u64,
-    /// Counted packets that arrived, over the path of now.
+    /// Counted packets that arrived on the present path.
     arrived: u64,
-    /// Packets that left behind one that saw no long queue: those lost, and all. And whether the last
-    /// one that arrived was such a one.
+    /// Losses directly after a packet that met no long queue, and all packets directly after such a one; and whether
+    /// the last packet that arrived met no long queue.
     short_queue: (u64, u64),
     short_before: bool,
-    /// Numbers that are left out, where that is wanted; and how many directly below the next packet.
+    /// Chooses the numbers to skip, if enabled; and how many were skipped directly below the next packet.
     skips: Option<Box<Skips>>,
     skipped_below: u64,
-    /// How many numbers directly below the next packet are not in flight, those included.
+    /// How many numbers directly below the next packet are not in flight or were skipped.
     not_in_flight_below: u64,
     /// Number of packets examined because of reports.
     #[cfg(test)]
@@ -53,7 +52,7 @@ pub(super) struct PacketLedger<L> {
 }
 
 impl<L> PacketLedger<L> {
-    /// Before the first packet.
+    /// An empty ledger.
     pub fn new() -> PacketLedger<L> {
         PacketLedger {
             next: 0,
@@ -132,12 +131,12 @@ impl<L> PacketLedger<L> {
     pub fn is_full(&self) -> bool {
         self.packets.len() > MAX_SENT_PACKETS
     }
-    /// Gives back memory that is not in use.
+    /// Releases unused memory.
     pub fn release_memory(&mut self) {
         self.packets.shrink_to_fit();
         self.lost.release_memory();
     }
-    /// Bytes of the heap.
+    /// Heap memory, in bytes.
     pub fn memory(&self) -> usize {
         self.packets.capacity() * size_of::<SentPacket<L>>()
             + self.lost.memory()
@@ -160,7 +159,7 @@ impl<L> PacketLedger<L> {
     pub fn waits_for_late(&self) -> bool {
         !self.packets.is_empty() && self.least_unacked + 1 < self.reported
     }
-    /// Packets that have not arrived and whose loss matters, from the oldest on.
+    /// Packets in flight, on any path, that have not arrived, oldest first.
     pub fn missing(&self) -> impl Iterator<Item = &SentPacket<L>> {
         let is_tracked = |s| matches!(s, PacketClass::InFlight | PacketClass::OldPath);
         self.packets.iter().filter(move |p| !p.arrived && is_tracked(p.class))
@@ -228,7 +227,8 @@ impl<L> PacketLedger<L> {
         self.least_unacked += 1;
         match packet.class {
             PacketClass::InFlight => {
-                // What was before it is no choice among what became of it.
+                // The loss ratio counts each packet by the queue that the packet before it met, whether it arrived or
+                // not.
                 self.short_queue.1 += u64::from(self.short_before);
                 if packet.arrived {
                     self.short_before = packet.short_queue;
@@ -251,7 +251,7 @@ impl<L> PacketLedger<L> {
     pub fn report(&mut self, end: u64) {
         self.reported = self.reported.max(end);
     }
-    /// Where `[from, to)` is among the packets.
+    /// The indices in `packets` of the numbers `[from, to)`.
     #[inline]
     fn places(&mut self, from: u64, to: u64) -> Range<usize> {
         let to = ((to.saturating_sub(self.least_unacked)) as usize).min(self.packets.len());
@@ -263,9 +263,9 @@ impl<L> PacketLedger<L> {
         }
         places
     }
-    /// `[from, to)` arrived: `news` for each of which that was not known; how many of them are counted.
-    /// They stay in flight until [`leave_flight`](PacketLedger::leave_flight). Those that left less than
-    /// `short_queue` before now saw no long queue.
+    /// `[from, to)` arrived: calls `news` for each packet newly known to have arrived, and returns how many of them are
+    /// counted. They stay in flight until [`leave_flight`](PacketLedger::leave_flight). Packets sent less than
+    /// `short_queue` ago met no long queue.
     #[inline]
     pub fn take_arrived(
         &mut self,

@@ -1,33 +1,29 @@
-//! No controller sends more than twice what the path delivers.
+//! Limits every controller to about twice the rate that the path has delivered.
 //!
-//! A controller depends on path hints (rates, round trips), and on the peer's timing of acknowledgements,
-//! marks, loss causes and feedback. All of these can be forged; that a packet arrived cannot. So this is
-//! what any controller may send at most:
+//! A controller depends on path hints (rates, RTTs), and on the peer's acknowledgement times, CE marks, loss causes and
+//! feedback. A peer can forge all of these, but not the arrival of a packet. So these limits hold for any controller:
 //!
-//! 1. *By acknowledgements.* Every byte that arrived permits two more, on top of an initial window of ten
-//!    packets (RFC 6928): slow start's growth. What was permitted and not used is kept, for applications
-//!    that pause (RFC 7661), but no more of it than what arrived of one round trip, or than the last report
-//!    permits, up to [`PROBE_PACKETS`]: where one report comes in a round trip that a queue has made long, it
-//!    answers more than arrives in the shortest round trip. Not all that it permits is kept, or a receiver that
-//!    holds reports back would have all of it sent at once. A probe timeout takes it back to the initial window:
-//!    who hears nothing sends no more.
-//! 2. *By time.* In a window of time no more leaves than the initial window and twice the most that ever
-//!    arrived of such a window: by the times at which packets left, since a receiver that holds back its
-//!    acknowledgements and sends them together can pretend any rate by when they come; and by when they
-//!    come, since a long queue takes more than the link delivers. This holds for three lengths: the longer
-//!    of a second and three round trips, and a third and a twelfth of that. It is remembered for some
-//!    minutes (`limiter/history.rs`).
+//! 1. *By acknowledgements.* Every acknowledged byte permits two more, on top of an initial window of ten packets (RFC
+//!    6928): slow start's growth. Unused credit is kept for applications that pause (RFC 7661), but at most the bytes
+//!    that arrived in one round trip, or the last report's credit, up to [`PROBE_PACKETS`]. The latter matters if a
+//!    queue makes round trips long: one report then covers more than arrives in the shortest round trip. The cap
+//!    prevents a receiver that holds reports back from releasing everything at once. A PTO reduces the credit to the
+//!    initial window.
+//! 2. *By time.* In a window of time at most the initial window and twice the most that ever arrived in such a window
+//!    may leave. Arrivals are counted twice, and the smaller count decides. By send time: a receiver that holds back
+//!    its acknowledgements could pretend any rate by their arrival times. By acknowledgement time: a long queue accepts
+//!    more than the link delivers. This holds for three lengths: the longer of a second and three round trips, and a
+//!    third and a twelfth of that. The maxima are kept for some minutes (`limiter/history.rs`).
 //!
-//! Rates that are known beforehand:
-//! - This side's own user says it: the initial window is that rate's bandwidth-delay product.
-//! - A measurement that was stored for this peer says it: half of that, at half the rate.
-//! - The peer says it, or the spacing of its answers: nothing before the first acknowledgement; then, once
-//!   on a path, whoever wants to try a rate may send [`PROBE_PACKETS`] in all beyond twice what the path has
-//!   shown to carry in a window: what arrived of the packets that left since some moment, divided by the time
-//!   since then, is a rate that it has at least. That may leave in any part of the window, as long as it rises.
+//! Rates that are known beforehand, by their source:
+//! - This side's user: the initial window is that rate's BDP.
+//! - A stored measurement of this peer: as for the user, with half the rate.
+//! - The peer, or the dispersion of its packets: no credit before the first acknowledgement. Then, once per path, the
+//!   sender may exceed the limits by [`PROBE_PACKETS`] in all, and by twice the rate that the path has shown. That is
+//!   the bytes sent since some moment that have arrived, divided by the time since then. This ends when that rate has
+//!   not risen for a window.
 //!
-//! Probe timeouts and MTU probes are no part of this, and a packet may always leave when nothing is in
-//! flight.
+//! The limits do not apply to PTO and MTU probes, nor to a packet that leaves while no other is in flight.
 
 mod history;
 
@@ -35,62 +31,62 @@ use history::{History, SCALES};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
 
-/// RFC 6928.
+/// Initial window, RFC 6928.
 const INITIAL_PACKETS: u64 = 10;
-/// Packets of the flight that tries a rate which the peer gave as a hint, the initial window included; and of
-/// what one report permits, those that may be kept.
+/// Packets of the flight that tests a rate hinted by the peer, including the initial window; and the most of one
+/// report's credit that is kept.
 const PROBE_PACKETS: u64 = 64;
-/// By how much the rate that an opening has shown may go beyond what arrived of a window of time: a path that
-/// passes a burst faster than it goes on shows too much.
+/// Limit on the shown rate in the first rounds, in packets per window beyond the arrivals of a window: a path that
+/// passes a burst faster than its long-term rate shows too much.
 const MAX_SHOWN_PACKETS: u64 = 512;
-/// What arrived permits so much more.
+/// Bytes permitted per byte that arrived.
 const GROWTH: u64 = 2;
-/// The time over which sending is bounded: at least this, and so many round trips.
+/// Length of the longest window of time: at least `MIN_WINDOW`, and this many round trips.
 const MIN_WINDOW: Duration = Duration::from_secs(1);
 const WINDOW_ROUND_TRIPS: u64 = 3;
-/// Round trips that differ by less do not change the window.
+/// A shorter RTT changes the window only if the window becomes shorter than this part.
 const SIMILAR: f64 = 0.8;
 
-/// Whether another packet may leave.
+/// Whether the limiter permits another packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LimiterDecision {
     Free,
-    /// Not before something arrives.
+    /// Blocked until a packet is acknowledged.
     Acknowledgement,
-    /// Not before this time.
+    /// Blocked until this time.
     Until(Time),
 }
 
-/// What is permitted beyond what arrived, once on a path, to whoever tries a rate.
+/// State of the extra credit of a path's first rounds, which tests a rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FirstRounds {
-    /// Nothing was acknowledged.
+    /// No packet has been acknowledged.
     NothingAcknowledged,
-    /// Over if what the path has shown does not rise until then.
+    /// Over if the rate that the path has shown does not rise until this time.
     Until(Time),
     Over,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Limiter {
-    /// Bytes of a full packet.
+    /// Size of a full packet, bytes.
     full: u64,
-    /// Bytes that acknowledgements permit; below zero by no more than a packet.
+    /// Bytes that acknowledgements permit; at least minus one full packet.
     credit: i64,
-    /// ... of them, those that the report being read permits.
+    /// The part of `credit` that the present report has added.
     granted: u64,
     /// Initial window, bytes.
     initial: u64,
     first_rounds: FirstRounds,
-    /// What the first round trips permit beyond what arrived: the path carries so many bytes in a window of time, as it has
-    /// shown; and a train to try a rate with, in the first window.
+    /// Extra credit of the first rounds: bytes per window that the path has shown to carry, and when the packet train
+    /// that tests a rate ends.
     shown: u64,
     train_until: Option<Time>,
-    /// Smallest round-trip time known.
+    /// Smallest RTT.
     rtt: Duration,
     history: History,
-    /// Bytes per second that may leave by what was told, the round trip that was told with it, and until
-    /// when it counts in windows of time.
+    /// Hinted rate in bytes per second, after the source's discount, 0 without one; the RTT hinted with it; and when
+    /// the hint stops counting in windows of time.
     hinted_rate: f64,
     hinted_rtt: Option<Duration>,
     hint_ends: Time,
@@ -116,7 +112,7 @@ impl Limiter {
         }
     }
 
-    /// The path is another one, of which nothing is known.
+    /// The path changed: forgets all measurements and hints.
     pub fn restart(&mut self) {
         *self = Limiter::new(self.full.try_into().unwrap_or(u32::MAX));
     }
@@ -125,7 +121,7 @@ impl Limiter {
         INITIAL_PACKETS * self.full
     }
 
-    /// Somebody says what the path's rate is.
+    /// Sets the hinted rate; hints by the peer are ignored.
     pub fn on_hints(&mut self, hints: &PathHints, source: HintSource) {
         let Some(rate) = hints.rate else { return };
         let share = match source {
@@ -138,7 +134,7 @@ impl Limiter {
         self.hint_ends = Time::NEVER;
         self.open_as_told();
     }
-    /// The initial window is the bandwidth-delay product of the path hints.
+    /// Sets the initial window to the BDP of the hints, if larger.
     fn open_as_told(&mut self) {
         let known = (self.rtt != Duration::MAX).then_some(self.rtt);
         let Some(rtt) = self.hinted_rtt.or(known) else { return };
@@ -150,7 +146,7 @@ impl Limiter {
         }
     }
 
-    /// Bytes beyond what arrived permits, while a rate is tried.
+    /// Extra bytes permitted in the first rounds.
     #[inline]
     fn beyond(&self) -> u64 {
         if matches!(self.first_rounds, FirstRounds::NothingAcknowledged | FirstRounds::Over) {
@@ -161,7 +157,7 @@ impl Limiter {
         let train = self.train_until.map_or(0, |_| (PROBE_PACKETS - INITIAL_PACKETS) * self.full);
         train + GROWTH * more
     }
-    /// Something arrived: a rate may be tried, or was, and higher ones may follow.
+    /// A report arrived: starts, extends or ends the first rounds.
     fn go_on_with_first_rounds(&mut self, now: Time) {
         let (before, until) = (self.beyond(), now + self.window());
         if self.first_rounds == FirstRounds::NothingAcknowledged {
@@ -200,7 +196,6 @@ impl Limiter {
         }
     }
 
-    /// A packet leaves.
     #[inline]
     pub fn on_sent(&mut self, now: Time, bytes: u32) {
         self.history.on_sent(now, bytes);
@@ -214,7 +209,7 @@ impl Limiter {
         self.history.length().saturating_mul(history::WINDOW)
     }
 
-    /// A packet that left at `sent` has arrived, as a report of now says.
+    /// A packet that was sent at `sent` is acknowledged now.
     #[inline]
     pub fn on_arrived(&mut self, now: Time, sent: Time, bytes: u16) {
         self.history.on_arrived(now, sent, u32::from(bytes));
@@ -223,7 +218,7 @@ impl Limiter {
         self.granted = self.granted.saturating_add(more);
     }
 
-    /// A report was read.
+    /// The end of a report.
     #[inline]
     pub fn on_report(&mut self, now: Time) {
         self.history.on_report();
@@ -233,20 +228,21 @@ impl Limiter {
         if self.first_rounds != FirstRounds::Over {
             self.go_on_with_first_rounds(now);
         }
-        // Of a scale that is no shorter than a round trip.
+        // The scale that is no shorter than a round trip.
         let trip = usize::from(self.rtt > self.history.length());
         let kept = self.history.most(trip).max(self.initial).saturating_add(self.beyond());
         let granted = std::mem::take(&mut self.granted).min(PROBE_PACKETS * self.full);
         self.credit = self.credit.min(i64::try_from(kept.max(granted)).unwrap_or(i64::MAX));
         if let FirstRounds::Until(_) = self.first_rounds {
-            // What a rate was tried with is no addition to what arrives meanwhile.
+            // The extra credit of the first rounds does not add to the credit of packets that arrive meanwhile.
             let last = SCALES.len() - 1;
             let permitted = GROWTH * self.history.most(last) + self.initial + self.beyond();
             let left = permitted.saturating_sub(self.history.recent(last));
             self.credit = self.credit.min(i64::try_from(left).unwrap_or(i64::MAX));
         }
     }
-    /// Of a third of the window: long enough that a queue that fills makes little difference.
+    /// The highest rate that arrived in a third of the window: long enough that a filling queue makes little
+    /// difference.
     pub fn max_delivered(&self) -> Rate {
         Rate::from_bps_f64(
             self.history.most(1) as f64 * 8.0
@@ -258,13 +254,12 @@ impl Limiter {
         self.hinted_rate = 0.0;
     }
 
-    /// Nothing was received for a probe timeout.
+    /// No packet was received for a PTO.
     pub fn on_probe_timeout(&mut self) {
         self.forget_hints();
         self.credit = self.credit.min(self.initial as i64);
     }
 
-    /// Whether the next packet may leave.
     #[inline]
     pub fn decision(&mut self, now: Time) -> LimiterDecision {
         if self.credit <= 0 {
@@ -276,7 +271,7 @@ impl Limiter {
         }
         LimiterDecision::Free
     }
-    /// Bytes that may leave in so many slots.
+    /// Bytes that may leave in a stretch of this scale.
     #[inline]
     fn permitted(&self, now: Time, scale: usize) -> u64 {
         let hinted = if self.hinted_rate > 0.0 && now < self.hint_ends {

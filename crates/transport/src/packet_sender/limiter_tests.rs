@@ -8,14 +8,14 @@ fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
 }
 
-/// A limiter with a round trip of 100 ms: a window of 1 s, of twelve slots of 83 ms.
+/// RTT 100 ms: a window of 1 s with twelve slots of 83 ms.
 fn limiter() -> Limiter {
     let mut limiter = Limiter::new(FULL);
     limiter.on_rtt(at(0), RTT);
     limiter
 }
 
-/// Sends all that may leave now; how many packets.
+/// Sends all that is permitted now; returns the number of packets.
 fn burst(limiter: &mut Limiter, now: Time) -> u64 {
     let mut sent = 0;
     while limiter.decision(now) == LimiterDecision::Free && sent < 100_000 {
@@ -30,7 +30,7 @@ fn arrive(limiter: &mut Limiter, now: Time, sent: Time, packets: u64) {
     limiter.on_report(now);
 }
 
-/// Round trips in which all that left has arrived at once: how much left in each.
+/// Round trips in which everything sent arrives at once; returns the packets sent in each.
 fn rounds(limiter: &mut Limiter, n: u64) -> Vec<u64> {
     let mut sizes = Vec::new();
     for round in 0..n {
@@ -41,21 +41,21 @@ fn rounds(limiter: &mut Limiter, n: u64) -> Vec<u64> {
     sizes
 }
 
-/// A train, and twice what ten packets show beyond themselves: the nine behind the first, three times.
+/// A train, and twice the packets that the first ten show beyond themselves: three times the nine behind the first.
 const SECOND: u64 = 64 + 2 * (3 * 9 - 10);
-/// In a second so many more than had arrived of one, at most.
+/// Limit on the extra packets per second.
 const MOST: u64 = 2 * 512;
 
 #[test]
 fn a_flight_is_ten_packets_then_a_train_then_what_the_path_has_shown() {
     let sizes = rounds(&mut limiter(), 3);
     assert_eq!(sizes[..2], [10, SECOND]);
-    // What arrived shows three times as much for a window, at most; of it one packet shows nothing.
+    // Arrivals count at most three times for a window, without their first packet.
     let most = 64 + 2 * 3 * (10 + SECOND - 1);
     assert!((2 * 3 * (SECOND - 1)..=most).contains(&sizes.iter().sum()), "{sizes:?}");
 }
 
-/// A round trip that is as long as a third of the window: what arrived of one is twice permitted in each of three.
+/// The RTT is a third of the window: twice the arrivals of one round trip are permitted in each of three.
 #[test]
 fn over_a_long_path_each_round_trip_may_bring_more_than_twice_the_last() {
     let rtt = Duration::from_millis(600);
@@ -67,7 +67,7 @@ fn over_a_long_path_each_round_trip_may_bring_more_than_twice_the_last() {
         sizes.push(burst(&mut limiter, now));
         all += sizes[round as usize];
         arrive(&mut limiter, at(600 * (round + 1)), now, sizes[round as usize]);
-        // What arrived of the last round trip, three times, is what a path that carries no more delivers.
+        // A path that carries no more delivers three times the arrivals of the last round trip.
         assert!(round == 0 || all <= 64 + 6 * sizes[round as usize - 1].max(10), "{sizes:?}");
     }
     assert_eq!(sizes[..2], [10, SECOND]);
@@ -80,14 +80,14 @@ fn a_train_that_arrives_slowly_permits_as_much_less() {
     burst(&mut limiter, at(0));
     arrive(&mut limiter, at(100), at(0), 10);
     assert_eq!(burst(&mut limiter, at(100)), SECOND);
-    // 48 packets in 800 ms are 60 in a second, of which twice as much, the first ten and a train may leave.
+    // 48 packets in 800 ms are 60 in a second: twice that, the first ten and a train may leave.
     arrive(&mut limiter, at(900), at(100), 48);
     let more = burst(&mut limiter, at(900));
     assert!((40..=120).contains(&more), "{more}");
 }
 
-/// A path that passes a burst at once and then carries little shows a rate that it does not have: what that permits is
-/// bounded.
+/// A path that passes a burst at once and then carries little shows a rate that it does not have. The credit for that
+/// rate is bounded.
 #[test]
 fn a_burst_that_arrives_at_once_permits_no_more_than_a_thousand_packets() {
     let mut limiter = Limiter::new(FULL);
@@ -111,7 +111,7 @@ fn nothing_is_permitted_by_a_silence() {
     }
 }
 
-/// A user who knows the path is believed for one window, a stored measurement for half of it, a peer not at all.
+/// A user's hint counts fully for one window, a stored measurement by half, and a peer's hint not at all.
 #[test]
 fn what_is_known_beforehand_is_sent_at_once_as_far_as_it_is_believed() {
     // 100 packets in a round trip of 100 ms.
@@ -123,7 +123,7 @@ fn what_is_known_beforehand_is_sent_at_once_as_far_as_it_is_believed() {
         limiter.on_hints(&hints, source);
         let sent = burst(&mut limiter, at(0)) + burst(&mut limiter, at(84));
         assert!((least..=most).contains(&sent), "{source:?}: {sent}");
-        // Nobody is believed who is contradicted by silence.
+        // After a PTO no hint counts.
         let mut limiter = self::limiter();
         limiter.on_hints(&hints, source);
         limiter.on_probe_timeout();
@@ -131,8 +131,8 @@ fn what_is_known_beforehand_is_sent_at_once_as_far_as_it_is_believed() {
     }
 }
 
-/// An application that pauses goes on with what the path carried (RFC 7661); no more than that, however much
-/// was permitted before it paused, and for some minutes only.
+/// After a pause an application continues at the rate that the path carried (RFC 7661), for some minutes. Unused credit
+/// from before the pause does not add to that.
 #[test]
 fn a_pause_keeps_what_arrived_of_a_round_trip() {
     let steady = || {
@@ -155,14 +155,14 @@ fn a_pause_keeps_what_arrived_of_a_round_trip() {
     }
 }
 
-/// Where one report comes in a round trip that a queue has made long, what it permits is not cut to what
-/// arrives in the shortest round trip: a steady sender is not held back.
+/// With one report in a round trip that a queue has made long, its credit is not cut to the arrivals of the shortest
+/// round trip, so a steady sender is not held back.
 #[test]
 fn rare_reports_permit_twice_what_they_answer() {
     let mut limiter = limiter();
     let mut pending = Vec::new();
     let mut sent = 0;
-    // Ten packets a second, which arrive; a report every two seconds.
+    // Ten packets per second, which all arrive; a report every two seconds.
     for ms in (0..60_000u64).step_by(100) {
         if limiter.decision(at(ms)) == LimiterDecision::Free {
             limiter.on_sent(at(ms), FULL);
@@ -176,18 +176,18 @@ fn rare_reports_permit_twice_what_they_answer() {
             limiter.on_report(at(ms));
         }
     }
-    // All of the last fifty seconds.
+    // All packets of the last fifty seconds.
     assert_eq!(sent, 500);
 }
 
-/// A receiver that holds acknowledgements back and lets them go together pretends a rate that the packets
-/// did not leave at.
+/// A receiver that holds acknowledgements back and releases them together pretends a higher rate than the packets were
+/// sent at.
 #[test]
 fn acknowledgements_that_come_together_are_no_rate() {
     let mut limiter = limiter();
     let mut sent_packets = Vec::new();
     let mut last = 0;
-    // A path of 100 packets a second; each second what came is acknowledged at once.
+    // A path of 100 packets per second; each second's packets are acknowledged at once.
     for ms in (0..20_000u64).step_by(10) {
         if limiter.decision(at(ms)) == LimiterDecision::Free {
             limiter.on_sent(at(ms), FULL);
@@ -201,7 +201,7 @@ fn acknowledgements_that_come_together_are_no_rate() {
             last = ms;
         }
     }
-    // All of a second at once, and in the second that follows no more than twice of it, and ten.
+    // A second's packets are acknowledged together; in the next second at most twice as many, and ten, may leave.
     let sent: u64 = (0..100).map(|i| burst(&mut limiter, at(last + 10 * i))).sum();
     assert!(sent <= 2 * 100 + 10, "{sent}");
 }

@@ -1,5 +1,5 @@
-//! The reactions to a loss, an arrival or a probe timeout: passes the loss detector's findings to the ledger, the
-//! payload source and the controller.
+//! The reactions to a loss, an arrival or a PTO: passes the loss detector's findings to the ledger, the payload source
+//! and the controller.
 
 use super::feed::Reaction;
 use super::losses::{Found, Front};
@@ -8,19 +8,19 @@ use super::{Force, MAX_BACKOFF_TIMEOUT, PacketSender, PayloadSource};
 use narrows_base::random::{mix, unit};
 use narrows_base::{Duration, Time};
 
-/// Packets of a probe timeout at most (RFC 9002 section 6.2.4) after so many that brought nothing: on a link that loses
-/// in bursts each probe that is lost doubles the silence. Before that one suffices, and many flows that share a full
-/// queue have one more to lose.
+/// Packets per PTO, at most (RFC 9002 section 6.2.4), after `UNANSWERED` PTOs without an answer. If a link loses in
+/// bursts, each lost probe doubles the outage. Before that one packet suffices: if many flows share a full queue, a
+/// second one only adds losses.
 const MAX_PROBES: usize = 2;
 const UNANSWERED: u32 = 2;
 
 impl<C: PayloadSource> PacketSender<C> {
-    /// The probe timeout without back-off (RFC 9002 section 6.2.1).
+    /// The PTO without back-off (RFC 9002 section 6.2.1).
     pub fn probe_timeout(&self) -> Duration {
         self.loss.probe_timeout(&self.path)
     }
 
-    /// Tells the outcome of every packet from the lowest on, as far as it is known.
+    /// Resolves packets from the lowest number on, as far as their outcome is known, and passes their outcomes on.
     #[inline]
     pub(super) fn find_losses(&mut self, now: Time) -> Found {
         let mut found = Found::default();
@@ -63,18 +63,18 @@ impl<C: PayloadSource> PacketSender<C> {
         }
     }
 
-    /// More packets are of unknown outcome than are remembered.
+    /// There are too many packet records: declares the oldest packets lost.
     #[cold]
     pub(super) fn forget_oldest(&mut self, now: Time) {
         let mut found = Found::default();
-        // More than one where a number was left out.
+        // More than one if a number was skipped.
         while self.ledger.is_full() {
             self.resolve_front(now, &mut found);
         }
         self.tell_losses(now, &found);
     }
 
-    /// A recovery's end, losses, and what they begin.
+    /// Passes losses to the controller, and begins or ends recoveries.
     #[inline]
     pub(super) fn tell_losses(&mut self, now: Time, found: &Found) {
         let (ledger, path) = (&self.ledger, &self.path);
@@ -104,12 +104,12 @@ impl<C: PayloadSource> PacketSender<C> {
         self.loss.arm(now, due);
     }
 
-    /// The lowest packet of unknown outcome is late, or nothing is received at all: whether the latter.
+    /// The timer fired: for late packets, or for a PTO. Returns whether it was a PTO.
     #[cold]
     pub(super) fn on_timer(&mut self, now: Time) -> bool {
         let mut probe = false;
         if now < self.timer_due() {
-            // Packets left since it was set: it is armed anew below.
+            // Packets were sent since it was set: it is armed again below.
         } else if self.ledger.waits_for_late() {
             let found = self.find_losses(now);
             self.tell_losses(now, &found);
@@ -117,7 +117,7 @@ impl<C: PayloadSource> PacketSender<C> {
             probe = true;
             self.counters.timeouts += 1;
             let early = self.loss.is_probe_early(&self.ledger, &self.path);
-            // A path that never acknowledged anything may be nobody's who asked for it.
+            // If the path has never acknowledged a packet, its address may be spoofed, so one probe is enough.
             let proven = self.ledger.arrived() > 0 && !self.feed.keeps_own_timer();
             let probes = if proven && self.loss.backoffs() >= UNANSWERED { MAX_PROBES } else { 1 };
             self.loss.on_probe_timeout();
@@ -127,11 +127,11 @@ impl<C: PayloadSource> PacketSender<C> {
                 carried.take(probes).for_each(drop);
             }
             self.limiter.on_probe_timeout();
-            // A controller that keeps a timer of its own knows when the next packet may leave; where its
-            // packets are further apart than a probe timeout, one more for each loss would be a higher
-            // rate than it allows. But a rate that fell in an outage may forbid packets for a minute. What
-            // leaves then is data if there is any: receiver sides measure what arrives, and a few bytes every
-            // two seconds would keep a rate that follows that measure (RFC 5348: twice of it) down for good.
+            // A controller with a timer of its own decides when the next packet leaves. If its packets are further
+            // apart than a PTO, an additional packet for each loss would exceed its rate. But a rate that fell in an
+            // outage may forbid packets for a minute, so after `MAX_BACKOFF_TIMEOUT` without a packet one is sent. It
+            // carries data if there is any: the receiver side measures the arriving rate, and a few bytes every two
+            // seconds would keep a rate that follows that measure (RFC 5348: twice of it) low.
             let silent = now.since(self.loss.last_sent()) >= MAX_BACKOFF_TIMEOUT;
             if !self.feed.keeps_own_timer() {
                 self.force = if early { Force::ShortProbe } else { Force::All };

@@ -1,22 +1,20 @@
-//! Loss detection and its timer, with the probe timeout's back-off: RFC 9002, counted in packets.
+//! Loss detection and its timer, with the PTO's back-off: RFC 9002, counted in packets.
 //!
-//! - A packet is lost when it is absent and the packet three numbers above it has arrived (section
-//!   6.1.1), or when a later one has and it left 9/8 of a round trip ago (6.1.2). Where the path reorders,
-//!   the distance does not count, and the time is longer: see `reordering`. An arrival is reported
-//!   as soon as everything below it is known, so the lowest packet of unknown outcome is always one that is
-//!   not acknowledged.
-//! - Where nothing is received for SRTT + 4 RTTVAR + the receiver's delay, doubling, one packet goes
-//!   beyond the window, from the third time on two: what was lost, or new bytes, or the oldest bytes in flight once
-//!   more (6.2).
-//!   On a path that has acknowledged something, one leaves every 2 s at least, so that an outage's end is
-//!   noticed; those that RFC 9002's doubling would not let go yet are short and carry nothing.
-//!   A controller with a timer of its own is overruled only where nothing was sent for 2 s.
-//! - Losses of packets that left after the last reduction begin a recovery; it ends when the outcome of
-//!   every packet sent before it is known (7.3.1, 7.3.2). One packet may leave at once, and again if it
-//!   is lost; that is no new repair, since it met the queue that made the loss.
-//! - Persistent congestion, every packet of three such timeouts lost: the window begins anew (7.6).
+//! - A packet is lost if it is missing and the packet three numbers above it has arrived (section 6.1.1), or if a later
+//!   one has arrived and it was sent 9/8 RTT ago (6.1.2). If the path reorders, the distance does not count, and the
+//!   time is longer: see `reordering`. The outcome of a packet is passed on as soon as all lower outcomes are known, so
+//!   the lowest packet of unknown outcome is always unacknowledged.
+//! - If no packet is received for SRTT + 4 RTTVAR + max_ack_delay, doubled each time, one packet is sent beyond the
+//!   window, from the third time on two. It carries lost data, or new data, or the oldest data in flight again (6.2).
+//!   On a path that has acknowledged a packet, one is sent every 2 s at least, so that an outage's end is detected
+//!   soon. Those that RFC 9002's back-off would not permit yet are short and carry no data. A controller with a timer
+//!   of its own is overruled only if no packet was sent for 2 s.
+//! - The loss of a packet sent after the last reduction begins a recovery; it ends when the outcome of every packet
+//!   sent before it is known (7.3.1, 7.3.2). One packet may leave at once, and again if it is lost. The latter does not
+//!   begin another recovery, since that packet met the queue that caused the first loss.
+//! - In persistent congestion, if every packet sent over three PTOs is lost, slow start restarts (7.6).
 //!
-//! A packet that was declared lost and arrives late takes its loss back: see `late` and `spurious`.
+//! If a packet that was declared lost arrives late, the loss was spurious: see `late` and `spurious`.
 
 use super::MAX_BACKOFF_TIMEOUT;
 use super::ledger::PacketLedger;
@@ -24,12 +22,11 @@ use super::reordering::ReorderingWindow;
 use super::round_trip::RoundTrip;
 use narrows_base::{Duration, Time};
 
-/// RFC 9002 section 6.1.1.
+/// kPacketThreshold, RFC 9002 section 6.1.1.
 pub(super) const PACKET_THRESHOLD: u64 = 3;
-/// RFC 9002 section 7.6.1.
+/// kPersistentCongestionThreshold, RFC 9002 section 7.6.1.
 const PERSISTENT: u32 = 3;
-/// A timer that is handled so much later than it was due has met a leap of the clock, or a process that
-/// stood still.
+/// If the timer is handled later than this, the clock leapt or the process was suspended.
 const MAX_LATENESS: Duration = Duration::from_secs(1);
 
 /// Losses found at one moment.
@@ -37,42 +34,42 @@ const MAX_LATENESS: Duration = Duration::from_secs(1);
 pub(super) struct Found {
     pub count: u64,
     pub radio: u64,
-    /// When the first left, and its number.
+    /// Send time and number of the first.
     pub first: Option<Time>,
     pub lowest: Option<u64>,
-    /// The first that left after the last reduction.
+    /// The first that was sent after the last reduction.
     pub new: Option<u64>,
-    /// What the recovery under way sent at once.
+    /// Whether the packet that the present recovery sent at once is among them.
     pub repair: bool,
     pub by_clock: bool,
     pub persistent: bool,
 }
 
-/// What is known of the lowest packet whose outcome was not.
+/// State of the lowest packet of unknown outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Front {
-    /// Nothing yet.
+    /// Its outcome is still unknown.
     Open,
-    /// It arrived, or nobody asks.
+    /// It arrived, or it is not tracked.
     Known,
-    /// It is lost: enough packets above it were reported.
+    /// Lost by the packet threshold.
     LostByCount,
-    /// It is lost: one above it was, and it is late.
+    /// Lost by the time threshold.
     LostByClock,
 }
 
-/// Finds losses, and knows when to look for them: the one timer.
+/// Finds losses, and holds the sender's only timer.
 #[derive(Debug)]
 pub(super) struct LossDetector {
-    /// How long the receiver keeps a report back by agreement, and with what it was asked for.
+    /// Longest report delay of the receiver: as agreed, and with the requested spacing.
     agreed_ack_delay: Duration,
     max_ack_delay: Duration,
     timer: Time,
     backoffs: u32,
-    /// When the clock was last seen to have leapt.
+    /// When a leap of the clock was last noticed.
     leapt: Time,
     last_sent: Time,
-    /// When the first of the packets lost without an arrival between them left.
+    /// Send time of the first of the consecutively lost packets.
     run: Option<Time>,
     reordering: ReorderingWindow,
 }
@@ -99,7 +96,7 @@ impl LossDetector {
     pub fn last_sent(&self) -> Time {
         self.last_sent
     }
-    /// Number of probe timeouts since anything was received.
+    /// Number of consecutive PTOs since a packet was received.
     #[inline]
     pub fn backoffs(&self) -> u32 {
         self.backoffs
@@ -121,17 +118,17 @@ impl LossDetector {
         self.reordering = ReorderingWindow::default();
     }
 
-    /// To be called before anything else that happens at `now`: notices that the clock leapt, or that nobody
-    /// was there to handle the timer. While packets are in flight it is always set.
+    /// To be called before anything else that happens at `now`: detects a leap of the clock, or a process that was
+    /// suspended when the timer was due. The timer is always set while packets are in flight.
     #[inline]
     pub fn notice_leap(&mut self, now: Time) {
         if now.since(self.timer) > MAX_LATENESS {
             self.leapt = now;
         }
     }
-    /// The round-trip time that a report of packets up to `highest` tells, but no more than is known if it
-    /// contains a leap of the clock: an end that takes an hour's sleep for its path's round trip waits for
-    /// minutes after every loss.
+    /// The RTT of a report of packets up to `highest`. If it contains a leap of the clock, it is limited to the last
+    /// RTT. Otherwise an endpoint that slept for an hour would use that as its RTT, and wait for minutes after every
+    /// loss.
     #[inline]
     pub fn without_leap<L>(
         &self,
@@ -144,8 +141,8 @@ impl LossDetector {
         if now.since(self.leapt) >= measured && measured <= MAX_BACKOFF_TIMEOUT {
             return measured;
         }
-        // Where nothing was in flight no timer tells of a leap, but a report may echo a packet that left
-        // before: then what it answers is younger by far.
+        // If no packet was in flight, no timer reveals a leap. But a report may echo a packet that was sent before it:
+        // then the newest packet that the report covers is much younger.
         let age = ledger.get(highest).map_or(measured, |p| now.since(p.sent));
         if now.since(self.leapt) >= measured && measured <= age + MAX_BACKOFF_TIMEOUT {
             return measured;
@@ -154,7 +151,7 @@ impl LossDetector {
         measured.min(known)
     }
 
-    /// What is known of the lowest packet; `None` if there is none.
+    /// State of the lowest packet, if there is one.
     #[inline]
     pub fn front<L>(&self, now: Time, ledger: &PacketLedger<L>, path: &RoundTrip) -> Option<Front> {
         let front = ledger.front()?;
@@ -175,11 +172,11 @@ impl LossDetector {
         Some(if late { Front::LostByClock } else { Front::Open })
     }
 
-    /// How long an absent packet may be on its way once a later one has come.
+    /// How late a packet may be once a later one has arrived.
     fn patience(&self, path: &RoundTrip) -> Duration {
         path.patience().max(path.expected() + self.reordering.length(path))
     }
-    /// A packet arrived that left so long ago, behind later ones.
+    /// A packet arrived behind later ones, `took` after it was sent.
     pub fn on_reordered(&mut self, took: Duration, path: &RoundTrip) {
         self.reordering.on_reordered(took, path);
     }
@@ -188,8 +185,7 @@ impl LossDetector {
         self.reordering.on_recovery();
     }
 
-    /// A counted packet that left at `sent` is lost: whether with those before it that makes persistent
-    /// congestion.
+    /// A counted packet sent at `sent` is lost: returns whether this establishes persistent congestion.
     #[inline]
     pub fn on_lost(&mut self, sent: Time, path: &RoundTrip) -> bool {
         if sent <= path.first() {
@@ -199,7 +195,7 @@ impl LossDetector {
         let long = self.probe_timeout(path).saturating_mul(u64::from(PERSISTENT));
         sent.since(since) >= long
     }
-    /// A packet arrived, or slow start was restarted.
+    /// A packet was acknowledged, or slow start restarted.
     #[inline]
     pub fn end_run(&mut self) {
         self.run = None;
@@ -208,11 +204,11 @@ impl LossDetector {
     pub fn probe_timeout(&self, path: &RoundTrip) -> Duration {
         path.probe_timeout(self.max_ack_delay)
     }
-    /// The receiver was asked to space its reports by `spacing`.
+    /// The receiver was requested to space its reports by `spacing`.
     pub fn on_spacing(&mut self, spacing: Duration) {
         self.max_ack_delay = self.agreed_ack_delay + spacing;
     }
-    /// The probe timeout with RFC 9002's back-off.
+    /// The PTO with RFC 9002's back-off.
     fn doubled(&self, path: &RoundTrip) -> Duration {
         if path.first().is_never() {
             return path.estimator().rto(self.backoffs);
@@ -221,20 +217,21 @@ impl LossDetector {
         let doubled = once.saturating_mul(1 << self.backoffs.min(16));
         doubled.min(path.longest_timeout().max(once))
     }
-    /// The probe timeout with our back-off. A path that never acknowledged anything may be nobody's who asked for it.
+    /// The PTO with our limit on the back-off. The limit does not apply if the path has never acknowledged a packet:
+    /// its address may be spoofed.
     fn backed_off<L>(&self, ledger: &PacketLedger<L>, path: &RoundTrip) -> Duration {
         let doubled = self.doubled(path);
         if ledger.arrived() == 0 || self.backoffs == 0 {
             return doubled;
         }
-        // No answer comes sooner than the timeout itself.
+        // An answer takes at least the PTO itself.
         doubled.min(MAX_BACKOFF_TIMEOUT.max(self.probe_timeout(path)))
     }
-    /// Whether the probe that is due now leaves before RFC 9002 would let it.
+    /// Whether RFC 9002 would not permit the probe that is due now.
     pub fn is_probe_early<L>(&self, ledger: &PacketLedger<L>, path: &RoundTrip) -> bool {
         self.backed_off(ledger, path) < self.doubled(path)
     }
-    /// When the timer is due by what is known now; `all_arrived` if nothing would have to be repaired.
+    /// When the timer is due; `all_arrived` if no data in flight would have to be retransmitted.
     pub fn timer_due<L>(
         &self,
         ledger: &PacketLedger<L>,
@@ -253,7 +250,7 @@ impl LossDetector {
     pub fn arm(&mut self, now: Time, due: Time) {
         self.timer = due.max(now + Duration::from_nanos(1));
     }
-    /// Nothing left for so long, by the controller's will: not this very moment again.
+    /// The controller sent no packet after a PTO: sets the timer one PTO later.
     pub fn put_off<L>(&mut self, now: Time, ledger: &PacketLedger<L>, path: &RoundTrip) {
         self.timer = now + self.backed_off(ledger, path);
     }

@@ -2,15 +2,16 @@
 //! its outcome, and calls the controller. A payload source supplies the contents, so that simulated streams and real
 //! connections use the same sender.
 //!
-//! Its parts, each with its own fields: the packets (`ledger`), losses and the timer (`losses`), round-trip times
-//! (`round_trip`), the pacer (`pacer`), what a peer's acknowledgements permit (`limiter`), and the calls of the
+//! Its parts, each with its own fields: the packets (`ledger`), loss detection and the timer (`losses`), round-trip
+//! times (`round_trip`), the pacer (`pacer`), the limit by acknowledged bytes (`limiter`), and the calls of the
 //! controller (`feed`). The packet sender connects them: `permission`, `reports`, `loss_response`, `path_change`.
 //!
 //! Loss detection, probes and recovery follow RFC 9002, counted in packets: see `losses`. Controllers receive the same
-//! events as from TCP's sender: packet outcomes, then `on_ack`, then `on_congestion_event` for losses and for what they
-//! begin or end. There is one `on_ack` per packet that arrived, however many packets a report acknowledges (RFC 9002
-//! appendix B.5), so that a controller that counts acknowledgements grows equally with fewer reports; all of one report
-//! share its RTT and rate sample. As with TCP, FlightSize at a loss is what was sent from the lost packet on.
+//! events as from TCP's sender: packet outcomes, then `on_ack`, then `on_congestion_event` for losses and for the
+//! recoveries that they begin or end. There is one `on_ack` per packet that arrived, however many packets a report
+//! acknowledges (RFC 9002 appendix B.5): a controller that counts acknowledgements grows equally with fewer reports.
+//! All of one report share its RTT and rate sample. As with TCP, FlightSize at a loss is the number of packets sent
+//! from the lost packet on.
 //!
 //! Two kinds of packets are *not in flight*: they are not paced, and controllers do not see them. A *probe* (of the
 //! path's MTU) may be lost without meaning congestion; packets that carry reports only (ACK-only) are not tracked.
@@ -52,29 +53,29 @@ pub use forward_delay::ForwardTime;
 pub use permission::Permission;
 pub use reports::{AckReport, MARKS};
 
-/// Limit on packets of unknown outcome; beyond it the oldest are declared lost, so that memory is
-/// bounded if nothing is acknowledged.
+/// Limit on packets of unknown outcome. Beyond it the oldest are declared lost, so that memory is bounded if no
+/// acknowledgements arrive.
 pub const MAX_SENT_PACKETS: usize = 1 << 16;
 
-/// Supplies the payload of packets, and learns what became of it.
+/// Supplies the payload of packets and receives the outcome of each.
 pub trait PayloadSource {
-    /// What one packet carries, kept until the packet's outcome is known.
+    /// The payload of one packet, kept until the packet's outcome is known.
     type Payload: Default;
-    /// Whether nothing waits, neither new data nor retransmissions.
+    /// Whether no data waits, neither new data nor retransmissions.
     fn is_empty(&mut self) -> bool;
-    /// Whether nothing in flight (`in_flight` packets) would have to be retransmitted.
+    /// Whether all data of the `in_flight` packets in flight has arrived, so that a retransmission would be useless.
     fn all_arrived(&self, in_flight: u64) -> bool;
     /// A packet with this payload arrived.
     fn arrived(&mut self, payload: &Self::Payload);
-    /// A packet with this payload was declared lost, or is repeated by a probe: what is still needed of it must be sent
-    /// again. Returns whether anything is.
+    /// A packet with this payload was declared lost, or a probe repeats it: data that has not arrived must be sent
+    /// again. Returns whether there is any.
     fn lost(&mut self, payload: &Self::Payload) -> bool;
 }
 
 /// The configuration of a packet sender.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PacketSenderConfig {
-    /// How far a paced sender that was late may catch up at once.
+    /// How much lateness a paced sender may make up for at once.
     pub credit: Duration,
     /// The longest time that the receiver delays a report.
     pub max_ack_delay: Duration,
@@ -90,29 +91,29 @@ pub struct PacketSenderConfig {
     pub hints: (PathHints, HintSource),
 }
 
-/// A window that is none.
+/// A controller's window of at least this many packets is no limit.
 const UNLIMITED_WINDOW: f64 = 1e15;
 
-/// A path that has acknowledged something is probed at least so often: so soon after an outage something is received.
+/// Limit on the back-off of the PTO once the path has acknowledged a packet, so that the end of an outage is detected
+/// soon.
 const MAX_BACKOFF_TIMEOUT: Duration = Duration::from_secs(2);
 /// Size on the wire of a probe that is sent earlier than RFC 9002's back-off permits.
 pub const SHORT_PROBE_BYTES: u32 = 100;
 
-/// What one packet need not wait for.
+/// The limits that the next packet ignores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Force {
     Nothing,
-    /// The window: a recovery begins with one packet (RFC 9002 section 7.3.2), but not in the wake of the one before:
-    /// where the queue holds a packet or two, it would be dropped there each time.
+    /// The window. A recovery begins with one packet (RFC 9002 section 7.3.2). The pacer still applies: a queue of one
+    /// or two packets would drop a packet sent directly behind the previous one.
     Window,
     /// Neither the window nor the pacer.
     All,
-    /// Likewise, but it is no more than a question whether anybody is there.
+    /// The window and the pacer; the packet is small and carries no data.
     ShortProbe,
 }
 
 impl Force {
-    /// Whether the pacer does not hold it back.
     fn overrules_pacer(self) -> bool {
         matches!(self, Force::All | Force::ShortProbe)
     }
@@ -136,7 +137,7 @@ pub struct PacketSender<C: PayloadSource> {
 }
 
 impl<C: PayloadSource> PacketSender<C> {
-    /// Before the first packet.
+    /// A sender that has not sent anything yet.
     pub fn new(
         config: &PacketSenderConfig,
         controller: Box<dyn Controller>,
@@ -144,7 +145,7 @@ impl<C: PayloadSource> PacketSender<C> {
     ) -> PacketSender<C> {
         let mut limiter = Limiter::new(config.packet);
         let (mut hints, source) = config.hints;
-        // A rate that is a controller's own parameter is told, too.
+        // A rate that is a parameter of the controller counts as a hint, too.
         let send_limits = controller.send_limits();
         hints.rate =
             hints.rate.or(send_limits.pacing_rate.filter(|_| send_limits.cwnd >= UNLIMITED_WINDOW));
@@ -185,21 +186,21 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn not_in_flight_below(&self) -> u64 {
         self.ledger.not_in_flight_below()
     }
-    /// The payload source.
+    /// Access to the payload source.
     #[inline]
     pub fn payload_source(&self) -> &C {
         &self.payload_source
     }
-    /// The payload source, to be filled.
+    /// Mutable access to the payload source, to add data.
     #[inline]
     pub fn payload_source_mut(&mut self) -> &mut C {
         &mut self.payload_source
     }
-    /// The controller, for time series.
+    /// The controller, read-only.
     pub fn controller(&self) -> &dyn Controller {
         self.feed.controller()
     }
-    /// The controller, to be changed.
+    /// Mutable access to the controller.
     pub fn controller_mut(&mut self) -> &mut dyn Controller {
         self.feed.controller_mut()
     }
@@ -207,11 +208,11 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn counters(&self) -> Counters {
         self.counters
     }
-    /// Heap memory of its packet records, in bytes.
+    /// Heap memory of the packet records, in bytes.
     pub fn memory(&self) -> usize {
         self.ledger.memory()
     }
-    /// Gives back memory that is not in use.
+    /// Releases unused memory.
     pub fn release_memory(&mut self) {
         self.ledger.release_memory();
     }
@@ -225,12 +226,12 @@ impl<C: PayloadSource> PacketSender<C> {
         let packet = self.ledger.get(number);
         packet.is_some_and(|p| !p.arrived && p.class == PacketClass::InFlight)
     }
-    /// The highest rate, in bit/s on the wire, at which packets were sent that arrived. It does not
-    /// depend on the times of their acknowledgements.
+    /// The highest rate at which packets that arrived were sent, on the wire. It does not depend on the times of their
+    /// acknowledgements.
     pub fn max_delivered(&self) -> Rate {
         self.limiter.max_delivered()
     }
-    /// Packets known to have arrived.
+    /// Counted packets that arrived on the present path.
     pub fn acknowledged(&self) -> u64 {
         self.ledger.arrived()
     }
@@ -238,10 +239,10 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn radio_losses(&self) -> u64 {
         self.feed.radio_losses()
     }
-    /// Packets lost directly behind one that saw no long queue, and all packets behind such a one: a queue that
-    /// overflows is long, so their ratio is what the path itself loses, however seldom the queue is short.
-    /// The receiver's loss classifier is no part of it: Spike takes a queue that stays at a few milliseconds for
-    /// congestion, since it never saw a longer one.
+    /// Losses directly after a packet that met no long queue, and the number of all packets directly after such a one.
+    /// A queue that overflows is long, so their ratio estimates the path's own loss rate, even if the queue is seldom
+    /// short. The receiver's loss classifier is not used here: Spike takes a queue that stays at a few milliseconds for
+    /// congestion, since it has never seen a longer one.
     pub fn losses_at_short_queue(&self) -> (u64, u64) {
         self.ledger.losses_at_short_queue()
     }
@@ -261,8 +262,8 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn next_number(&self) -> u64 {
         self.ledger.next()
     }
-    /// The least unacked number: the lowest one about which a report may have news, because its outcome is unknown or
-    /// it was declared lost and may be late.
+    /// The lowest number about which a report may have news: its outcome is unknown, or it was declared lost and may be
+    /// late.
     #[inline]
     pub fn least_unacked(&self) -> u64 {
         self.ledger.lowest_wanted()
@@ -277,11 +278,11 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn has_arrived(&self) -> bool {
         self.ledger.arrived() > 0
     }
-    /// The next packet is sent whatever the controller allows.
+    /// The next packet is sent regardless of the controller's limits.
     pub fn force(&mut self) {
         self.force = Force::All;
     }
-    /// Number of probe timeouts since anything was received.
+    /// Number of consecutive PTOs since a packet was received.
     pub fn backoffs(&self) -> u32 {
         self.loss.backoffs()
     }
@@ -296,31 +297,31 @@ impl<C: PayloadSource> PacketSender<C> {
             (self.force, self.second_probe) = (Force::ShortProbe, false);
         }
     }
-    /// Whether the next packet is to have [`SHORT_PROBE_BYTES`] at most, and to carry nothing: the path may be gone, and
-    /// RFC 9002 would wait longer before it asks.
+    /// Whether the next packet must have at most [`SHORT_PROBE_BYTES`] and carry no data: the path may be gone, and RFC
+    /// 9002's back-off would not permit a probe yet.
     #[inline]
     pub fn is_short_probe(&self) -> bool {
         self.force == Force::ShortProbe
     }
 
-    /// A round-trip time from elsewhere (the handshake): timers know it, and it is no sample of
-    /// full packets. What asked for it would have left again after the longest timeout: more is a leap.
+    /// Sets the RTT measured by the handshake. Timers use it, but it is no sample of full packets. It is capped at the
+    /// longest timeout: the handshake would have retransmitted by then, so a longer one contains a leap of the clock.
     pub fn seed_rtt(&mut self, now: Time, rtt: Duration) {
         let rtt = rtt.min(MAX_BACKOFF_TIMEOUT);
         self.path.know(now, rtt);
         self.limiter.on_rtt(now, rtt);
     }
-    /// A full packet has so many bytes, while the controller was built for `nominal`: all that it
-    /// says and hears of bytes is in proportion, so that its packets per second are right.
+    /// A full packet has `full` bytes, while the controller was built for `nominal`. Byte counts that the controller
+    /// receives and returns are scaled by the ratio, so that its packets per second are right.
     pub fn scale_bytes(&mut self, now: Time, full: u32, nominal: u32) {
         self.feed.scale_bytes(now, full, nominal);
     }
-    /// Whether bytes are told in proportion.
+    /// Whether byte counts are scaled for the controller.
     pub fn is_scaled(&self) -> bool {
         self.feed.scale() != 1.0
     }
-    /// Something was received from the peer, if only that it lives: after an outage, what waits for
-    /// an answer asks again at once.
+    /// A packet was received from the peer, with or without a report. If probes were unanswered, the PTO's back-off
+    /// ends and the timer is set anew.
     #[inline]
     pub fn on_peer_alive(&mut self, now: Time) {
         self.loss.notice_leap(now);
@@ -329,7 +330,7 @@ impl<C: PayloadSource> PacketSender<C> {
             self.arm(now);
         }
     }
-    /// The path has changed, or more is known about it.
+    /// New path hints, from `source`.
     pub fn on_path_hints(&mut self, now: Time, hints: &PathHints, source: HintSource) {
         self.limiter.on_hints(hints, source);
         self.feed.on_path_hints(now, hints);
@@ -383,13 +384,14 @@ impl<C: PayloadSource> PacketSender<C> {
         self.ledger.drop_untracked();
     }
 
-    /// When to call [`on_timeout`](PacketSender::on_timeout); a tick of the controller not before `earliest`.
+    /// When to call [`on_timeout`](PacketSender::on_timeout). A tick of the controller comes no earlier than
+    /// `earliest`.
     #[inline]
     pub fn next_timeout(&self, earliest: Time) -> Time {
         self.loss.due().min(self.feed.controller().next_tick().max(earliest))
     }
 
-    /// A timer fired. Returns whether it was the probe timer, so that something should be sent.
+    /// A timer fired. Returns whether it was the PTO, so that a packet should be sent.
     pub fn on_timeout(&mut self, now: Time) -> bool {
         self.loss.notice_leap(now);
         let probe = now >= self.loss.due() && self.on_timer(now);

@@ -1,13 +1,13 @@
-//! The pacer: when the next packet may be sent. A sender that was late has a bounded credit, one that was idle has none
-//! (RFC 9002 section 7.7, RFC 5348 section 4.6).
+//! The pacer: when the next packet may be sent. A sender that was late has a bounded credit, one that was idle has no
+//! credit (RFC 9002 section 7.7, RFC 5348 section 4.6).
 
 use super::feed::CcFeed;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::SendLimits;
 
-/// Packets so far apart leave one by one: full ones below 5 Mbit/s.
+/// At or above this interval packets leave one by one: full ones below 5 Mbit/s.
 const APART: Duration = Duration::from_micros(2400);
-/// So many arrivals make a first flight of any controller, with the packets that open a
+/// Arrivals before windows are paced: about the first flight of any controller, with the packets that open a
 /// connection.
 const FIRST_FLIGHT: u64 = 8;
 
@@ -16,30 +16,30 @@ pub(super) struct Pacer {
     credit: Duration,
     /// Whether a window without a rate is paced.
     paces_windows: bool,
-    /// Upper limit on the rate, whatever the controller says.
+    /// Upper limit on the rate, regardless of the controller.
     limit: Option<Rate>,
-    /// The last packet's due time and bits: the next is due when they are paced out.
+    /// The last packet's due time and its bits. The next packet is due once those bits are paced out.
     paced: Option<(Time, f64)>,
-    /// When the packet that has permission was due.
+    /// When the permitted packet was due.
     due: Time,
-    /// Since the last packet something else held packets back: nobody was late.
+    /// Another limit held packets back since the last packet, so the pacer was not late.
     stalled: bool,
 }
 
-/// How far packets have come: what a window's rate depends on.
+/// Inputs for the pacing rate of a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     pub srtt: Duration,
-    /// Packets that arrived over the path of now.
+    /// Counted packets that arrived on the present path.
     pub arrived: u64,
 }
 
 impl Pacer {
-    /// With so much credit.
+    /// `credit` is the lateness that it may make up for at once.
     pub fn new(credit: Duration, paces_windows: bool) -> Pacer {
         Pacer { credit, paces_windows, limit: None, paced: None, due: Time::ZERO, stalled: false }
     }
-    /// Another path.
+    /// The path changed.
     pub fn renew(&mut self) {
         (self.stalled, self.paced) = (false, None);
     }
@@ -47,8 +47,8 @@ impl Pacer {
         self.limit = most;
     }
 
-    /// A window's rate: twice as many packets in a round trip while it doubles, a quarter more
-    /// otherwise, so that it is not the pacer that limits.
+    /// The rate for a window: twice the window per round trip in slow start, 1.25 of it otherwise, so that the pacer is
+    /// not the limit.
     #[cold]
     fn window_rate(&self, limits: &SendLimits, feed: &CcFeed, srtt: Duration) -> Option<Rate> {
         let (_, bits) = self.paced?;
@@ -59,32 +59,32 @@ impl Pacer {
         let bps = gain * window * feed.full_bits().max(bits) / srtt;
         (srtt > 0.0 && bps < 1e15).then(|| Rate::from_bps_f64(bps))
     }
-    /// The controller's rate and window, with a rate for a window without one (RFC 9002 section 7.7),
-    /// so that a report that answers many packets does not set as many free at once.
+    /// The controller's limits, with a pacing rate added to a window without one (RFC 9002 section 7.7), so that a
+    /// report of many packets does not release as many at once.
     #[inline]
     pub fn send_limits(&self, feed: &CcFeed, progress: Progress) -> SendLimits {
         let a = feed.send_limits();
-        // The first flight leaves at once: its spacing at the far end tells the path's rate.
+        // The first flight leaves unpaced: the dispersion of its packets at the receiver measures the path's rate.
         if a.pacing_rate.is_some() || progress.arrived < FIRST_FLIGHT || !self.paces_windows {
             return a;
         }
         SendLimits { pacing_rate: self.window_rate(&a, feed, progress.srtt), ..a }
     }
-    /// The rate at which packets leave, if any is set.
+    /// The pacing rate, if there is one.
     pub fn rate(&self, feed: &CcFeed, progress: Progress) -> Option<Rate> {
         match (self.send_limits(feed, progress).pacing_rate.map(|r| feed.real(r)), self.limit) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
     }
-    /// When the next packet may go by the rates of now, not by those of when the last one left:
-    /// a raised rate counts at once. And whether it is our own limit that it waits for.
+    /// When the next packet may leave at the present rates, so that a raised rate applies at once; and whether `limit`
+    /// rather than `rate` decides.
     #[inline]
     pub fn until(&self, rate: Option<Rate>, scale: f64) -> Option<(Time, bool)> {
         let (last, bits) = self.paced?;
         let after = |bits: f64, r: Rate| {
             let gap = Duration::from_secs_f64(bits / r.as_bps().max(1) as f64);
-            // Time must move on at any rate.
+            // Time must advance at any rate.
             last + gap.max(Duration::from_nanos(1))
         };
         let due = rate.map(|r| after(bits, r));
@@ -95,19 +95,20 @@ impl Pacer {
             (due, _) => due.map(|d| (d, false)),
         }
     }
-    /// Something other than the pacer holds packets back.
+    /// A limit other than the pacer holds packets back.
     #[inline]
     pub fn stall(&mut self) {
         self.stalled = true;
     }
-    /// The next packet leaves later by a share of the time between two. Where a queue holds a packet or two, whoever
-    /// answers each report at once meets it full or not full for good, and what is sent again may be dropped forever.
+    /// Delays the next packet by `share` of the interval between two packets. Where a queue holds only a packet or two,
+    /// a sender that answers each report at once can find it full every time, and lose each retransmission.
     pub fn shift(&mut self, now: Time, share: f64, feed: &CcFeed, progress: Progress) {
         let (Some((last, bits)), Some(rate)) = (self.paced, self.rate(feed, progress)) else {
             return;
         };
         if rate.as_bps() == 0 {
-            // A window that is closed for a moment: what is left of its packets' distance would hold back for hours.
+            // A window that is zero for a moment: the rest of the interval at that rate would hold packets back for
+            // hours.
             return;
         }
         let gap = Duration::from_secs_f64(bits / feed.scale() / rate.as_bps() as f64);
@@ -117,19 +118,19 @@ impl Pacer {
     /// The next packet, which was due at `due`, may be sent now.
     #[inline]
     pub fn permit(&mut self, now: Time, due: Time) {
-        // A window that opens sets many packets free, and none of them was late: without this, what a
-        // report frees would leave together, as far as the credit goes.
+        // A window that opens releases many packets that were not late. Without this, all that a report releases would
+        // leave together, as far as the credit permits.
         self.due = if std::mem::take(&mut self.stalled) { now } else { due };
     }
-    /// It leaves, with so many bytes as the controller counts them.
+    /// The packet leaves; `bytes` as the controller counts them.
     #[inline]
     pub fn on_sent(&mut self, now: Time, bytes: u32, feed: &CcFeed, progress: Progress) {
         let credit = self.credit_for(bytes, feed, progress);
         let earliest = Time::from_nanos(now.as_nanos().saturating_sub(credit.as_nanos()));
         self.paced = Some((self.due.max(earliest), f64::from(bytes) * 8.0));
     }
-    /// How far a late pacer may catch up. Where packets are far apart, by less than one of them: two
-    /// together are what small buffers of slow links drop.
+    /// The lateness that may be made up for. If packets are far apart it is less than one interval, since small buffers
+    /// of slow links drop the second of two packets in a row.
     #[inline]
     fn credit_for(&self, bytes: u32, feed: &CcFeed, progress: Progress) -> Duration {
         if self.credit <= APART {

@@ -1,5 +1,5 @@
-//! Another path: what was measured of the old one does not count on it, and what is in flight there is not in
-//! flight here (RFC 9000 section 9.4).
+//! Change of path: measurements of the old path are dropped, and packets in flight there do not count as in flight on
+//! the new one (RFC 9000 section 9.4).
 
 use super::return_path::ReturnPath;
 use super::round_trip::RoundTrip;
@@ -9,8 +9,8 @@ use narrows_base::{Duration, Time};
 use narrows_congestion::Controller;
 
 impl<C: PayloadSource> PacketSender<C> {
-    /// Packets take another path from now on, under a new controller. Those that are out are not in flight: their
-    /// payload is told what becomes of them, the controller is not.
+    /// Packets take another path from now on, under a new controller. Packets sent before are no longer in flight: the
+    /// payload source still gets their outcomes, the controller does not.
     pub fn renew(&mut self, now: Time, controller: Box<dyn Controller>, rto: &RtoConfig) {
         self.ledger.renew(now);
         self.feed.renew(controller, self.ledger.next());

@@ -9,21 +9,21 @@ use narrows_congestion::SendLimits;
 /// Whether a packet may leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permission {
-    /// Now. Either [`PacketSender::sent`] follows at the same moment, or
+    /// It may leave now. The caller calls [`PacketSender::sent`] at the same moment, or
     /// [`PacketSender::nothing_to_send`].
     Now,
-    /// The pacer says: not before this time.
+    /// The pacer does not permit it before this time.
     Paced(Time),
-    /// The window is full, or as much left as what arrived permits: not before something is received.
+    /// The window is full, or the limiter's credit is used up: it must wait until a packet is received.
     WindowFull,
 }
 
 impl<C: PayloadSource> PacketSender<C> {
-    /// Never faster than this, whatever the controller says.
+    /// Limits the pacing rate, regardless of the controller; `None` removes the limit.
     pub fn limit_rate(&mut self, most: Option<Rate>) {
         self.pacer.limit_rate(most);
     }
-    /// What the controller allows, in real bytes; its own limit on the rate is not in it.
+    /// The controller's limits, in bytes on the wire. [`limit_rate`](PacketSender::limit_rate) is not applied.
     pub fn send_limits(&self) -> SendLimits {
         let a = self.feed.send_limits();
         SendLimits { pacing_rate: a.pacing_rate.map(|r| self.feed.real(r)), ..a }
@@ -32,11 +32,11 @@ impl<C: PayloadSource> PacketSender<C> {
     pub(super) fn progress(&self) -> Progress {
         Progress { srtt: self.feed.srtt(&self.path), arrived: self.ledger.arrived() }
     }
-    /// The rate at which packets leave, if any is set.
+    /// The pacing rate, if there is one.
     pub fn pacing_rate(&self) -> Option<Rate> {
         self.pacer.rate(&self.feed, self.progress())
     }
-    /// When the pacer lets the next packet go, if there is one.
+    /// When the pacer permits the next packet; `None` before the first one or without a rate.
     #[inline]
     pub fn next_pace(&self) -> Option<Time> {
         let send_limits = self.pacer.send_limits(&self.feed, self.progress());
@@ -52,16 +52,15 @@ impl<C: PayloadSource> PacketSender<C> {
         let (due, ours) = paced.unwrap_or((now, false));
         if due > now {
             if ours {
-                // The path would carry more.
+                // The controller's rate is not the limit, so this is no sample of the path.
                 self.feed.on_held_back(in_flight);
             }
             if !self.force.overrules_pacer() {
                 return Permission::Paced(due);
             }
         }
-        // A float's cast saturates: an infinite window is u64::MAX, and what is remembered of packets on
-        // their way limits.
-        // What has arrived and is not reported does not count.
+        // A float's cast saturates: an infinite window is u64::MAX, so the limit on packet records applies. Packets
+        // that have arrived but are not reported yet do not count.
         let window = (send_limits.cwnd as u64).saturating_add(self.feed.unreported());
         if in_flight >= window.min(MAX_SENT_PACKETS as u64) && self.force == Force::Nothing {
             self.feed.on_window_full();
@@ -71,7 +70,7 @@ impl<C: PayloadSource> PacketSender<C> {
         if self.force == Force::Nothing && in_flight > 0 {
             let decision = self.limiter.decision(now);
             if decision != LimiterDecision::Free {
-                // What the path carries is not known.
+                // The limiter held packets back, so this is no sample of the path.
                 self.feed.on_held_back(in_flight);
                 self.pacer.stall();
                 return match decision {
@@ -86,7 +85,7 @@ impl<C: PayloadSource> PacketSender<C> {
         Permission::Now
     }
 
-    /// Permission was given and there is nothing to send.
+    /// Permission was given, but there is no packet to send.
     #[inline]
     pub fn nothing_to_send(&mut self) {
         self.feed.on_nothing_to_send(self.ledger.in_flight());

@@ -1,42 +1,42 @@
-//! How late packets may be before they count as lost, where the path reorders: RFC 8985's reordering window.
+//! The reordering window of RFC 8985: how late packets may be before they are declared lost, on a path that reorders.
 //!
-//! Until a packet comes behind one that left [`PACKET_THRESHOLD`](super::losses::PACKET_THRESHOLD) numbers later, that
-//! distance is a loss, at once. From then on the distance says nothing: a packet is lost when it is later than one
-//! that left after it by a window of time, a quarter of the smallest round-trip time at first (section 6.2 step 4).
-//! The window is widened to what late packets needed, which their arrival shows; RFC 8985, whose sender
-//! sees only that there were duplicates, widens it by one quarter per round trip. After 16 recoveries it is what late
-//! packets needed meanwhile, or a quarter again. It never exceeds the smoothed round-trip time.
+//! While no reordering was seen, a distance of [`PACKET_THRESHOLD`](super::losses::PACKET_THRESHOLD) numbers is a loss,
+//! at once. After a packet has arrived behind one sent that many numbers later, the distance no longer counts. A packet
+//! is then lost when it is later than one sent after it by a window of time, a quarter of the smallest RTT at first
+//! (section 6.2 step 4). The window is widened to the lateness of late packets, which their arrival shows. RFC 8985
+//! widens it by one quarter per round trip, since its sender sees only that there were duplicates. After 16 recoveries
+//! it shrinks to the largest lateness seen meanwhile, or to a quarter. It never exceeds the smoothed RTT.
 
 use super::round_trip::RoundTrip;
 use narrows_base::Duration;
 
 /// RFC 8985 section 6.2 step 4: RACK.reo_wnd_persist.
 const RECOVERIES: u32 = 16;
-/// Part of the smallest round-trip time by which the window grows.
+/// The window grows in steps of the smallest RTT divided by this.
 const STEPS_PER_RTT: u64 = 4;
 
-/// The reordering window.
+/// Widened by late packets, and shortened after some recoveries.
 #[derive(Debug, Default)]
 pub(super) struct ReorderingWindow {
-    /// Quarters of the smallest round-trip time; 0 until packets were seen reordered.
+    /// The window, in quarters of the smallest RTT; 0 until reordering is seen.
     steps: u32,
-    /// What packets needed since the window was last made shorter.
+    /// The largest lateness since the window was last shortened, in the same unit.
     needed: u32,
     /// Recoveries since then.
     recoveries: u32,
 }
 
 impl ReorderingWindow {
-    /// Whether packets come in another order than they left.
+    /// Whether reordering was seen.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.steps > 0
     }
-    /// How much later than one that left after it a packet may be.
+    /// The present window.
     pub fn length(&self, path: &RoundTrip) -> Duration {
         step(path).saturating_mul(u64::from(self.steps)).min(path.srtt())
     }
-    /// A packet came behind later ones, so long after it left.
+    /// A packet arrived behind later ones, `took` after it was sent.
     pub fn on_reordered(&mut self, took: Duration, path: &RoundTrip) {
         let late = took - took.min(path.expected());
         let steps = |time: Duration| time.as_nanos().div_ceil(step(path).as_nanos().max(1));
@@ -98,7 +98,7 @@ mod tests {
             assert_eq!(window.length(&path), ms(40));
             window.on_recovery();
         }
-        // The packet that widened it counts until here.
+        // The packet that widened the window counts until here.
         assert_eq!(window.length(&path), ms(40));
         window.on_reordered(ms(55), &path);
         for _ in 0..RECOVERIES {

@@ -1,4 +1,4 @@
-//! What a report brings.
+//! Processing of reports.
 
 use super::forward_delay::ForwardTime;
 use super::losses::PACKET_THRESHOLD;
@@ -8,34 +8,35 @@ use super::{PacketSender, PayloadSource};
 use narrows_base::{Duration, Time};
 use narrows_congestion::{Ack, Feedback, RateSample};
 
-/// Marks are counted modulo this.
+/// Modulus of the count of CE marks.
 pub const MARKS: u32 = 1 << 29;
 
-/// A report, beside what arrived and what is missing.
+/// The fields of a report, without the ranges of arrived and missing packets.
 #[derive(Clone, Copy, Debug)]
 pub struct AckReport {
-    /// The highest number that it names.
+    /// The highest number that it acknowledges.
     pub highest: u64,
-    /// Round-trip time of the packet that it echoes, the receiver's delay taken off.
+    /// RTT of the packet that it echoes, without the receiver's delay.
     pub rtt: Duration,
-    /// How long it was on its way.
+    /// Forward time of that packet.
     pub forward: ForwardTime,
-    /// Packets so far that came with a router's mark, modulo [`MARKS`].
+    /// Packets received so far with a CE mark, modulo [`MARKS`].
     pub marks: u32,
-    /// What the controller's receiver side says.
+    /// Feedback of the controller's receiver side.
     pub feedback: Feedback,
 }
 
 impl<C: PayloadSource> PacketSender<C> {
-    /// Whether a report can be true: it names no packet that was never sent, neither above all that
-    /// were nor among the numbers left out. No reordering or loss makes an honest one impossible.
+    /// Whether a report can be true: it acknowledges no packet that was never sent, neither above the highest sent
+    /// number nor among the skipped ones. Reordering and loss never make a conforming receiver's report fail this
+    /// check.
     #[inline]
     pub fn is_possible(&self, highest: u64, mut arrived: impl Iterator<Item = (u64, u64)>) -> bool {
         highest < self.ledger.next() && arrived.all(|(from, to)| self.ledger.skipped(from, to) == 0)
     }
 
-    /// Whether a report about `highest` can say anything: not if it is older than everything that is
-    /// known. One about what is just known counts: it may bring feedback.
+    /// Whether a report with this highest number is relevant. A report older than all known outcomes is not. A report
+    /// that only repeats the newest known number is, because it may bring feedback.
     #[inline]
     pub fn concerns(&self, highest: u64) -> bool {
         // Packets that are not in flight are resolved without a report.
@@ -44,15 +45,15 @@ impl<C: PayloadSource> PacketSender<C> {
             && (end >= self.ledger.lowest_wanted() || end >= self.ledger.reported())
     }
 
-    /// Reports whose highest number is below say nothing that [`concerns`](PacketSender::concerns) this end, nor does one
-    /// of the number below.
+    /// Lower bound of relevant reports: [`concerns`](PacketSender::concerns) is false if a report's highest number plus
+    /// one is below this.
     #[inline]
     pub fn lowest_concern(&self) -> u64 {
         self.ledger.lowest_wanted().min(self.ledger.reported())
     }
 
-    /// A report: what arrived, as ranges `[from, to)` in falling order from the highest number, and
-    /// what the receiver takes for lost by the radio link. The delivery rate that it shows.
+    /// Processes a report: `arrived` has the acknowledged ranges `[from, to)`, highest first, and `radio` the losses
+    /// that the receiver attributes to the radio link. Returns the delivery rate sample, if there is one.
     #[inline]
     pub fn on_report(
         &mut self,
@@ -90,7 +91,7 @@ impl<C: PayloadSource> PacketSender<C> {
         }
         let known = self.ledger.least_unacked().min(self.ledger.reported());
         if fresh == 0 && late.is_empty() && end < known {
-            return None; // It was overtaken.
+            return None; // It was overtaken by a newer one.
         }
         self.limiter.on_report(now);
         let prior = self.ledger.in_flight();
@@ -101,7 +102,7 @@ impl<C: PayloadSource> PacketSender<C> {
         }
         self.ledger.report(end);
         let Some(rtt) = self.rtt_of_this_path(now, is_of_this_path, ack_report.rtt) else {
-            // Nothing for the controller.
+            // The controller gets no event.
             self.find_losses(now);
             self.arm(now);
             return None;
@@ -110,7 +111,7 @@ impl<C: PayloadSource> PacketSender<C> {
         let rtt = self.path.sample(now, rtt);
         let forward_delay = self.path.forward_delay(ack_report.forward, rtt);
         let round_start = self.feed.begin_round(end, self.ledger.next());
-        // As measured: a corrected round trip says nothing of the way back.
+        // As measured: the corrected RTT does not contain the return path's delay.
         let measured = (ack_report.rtt, forward_delay);
         let wait = self.follow_return_path(now, measured, round_start);
         let rtt = self.feed.without_wait(rtt, wait, &self.path);
@@ -135,7 +136,7 @@ impl<C: PayloadSource> PacketSender<C> {
         ack.rate
     }
 
-    /// How long a report with this round-trip time and forward delay waited on the way back.
+    /// The waiting time of this report on the return path; `delays` are its RTT and forward delay.
     #[inline]
     fn follow_return_path(
         &mut self,
@@ -144,7 +145,7 @@ impl<C: PayloadSource> PacketSender<C> {
         is_start: bool,
     ) -> Duration {
         let (base, next) = (self.path.min(), self.ledger.next());
-        // Asked each time: the controller may have been replaced.
+        // Read for each report, because the controller may have been replaced.
         self.return_path.set_presses(!self.feed.keeps_own_timer());
         let wait = self.return_path.on_report(now, delays, base, next, is_start);
         self.feed.on_unreported(self.return_path.wait(), self.return_path.unreported());
@@ -152,8 +153,8 @@ impl<C: PayloadSource> PacketSender<C> {
         wait
     }
 
-    /// The round-trip time that a report tells of this path: that of the packet that it echoes, if that one
-    /// took it, else of the newest of those that it shows arrived. None if it tells of another path.
+    /// The report's RTT for the present path: that of the echoed packet if it took this path, else of the newest
+    /// acknowledged packet. `None` if the report is of another path.
     #[inline]
     fn rtt_of_this_path(&self, now: Time, is_of_this: bool, told: Duration) -> Option<Duration> {
         if !is_of_this {
@@ -165,13 +166,13 @@ impl<C: PayloadSource> PacketSender<C> {
         }
     }
 
-    /// Packets that reports made this end look at.
+    /// Packet records examined because of reports.
     #[cfg(test)]
     pub fn packets_looked_at(&self) -> u64 {
         self.ledger.looked_at
     }
 
-    /// Books `[from, to)` as arrived; how many counted packets are news.
+    /// Marks `[from, to)` as arrived; returns how many counted packets are newly acknowledged.
     #[inline]
     fn take_arrived(&mut self, now: Time, from: u64, to: u64) -> u64 {
         let PacketSender { ledger, payload_source, path, loss, limiter, feed, .. } = self;
@@ -192,7 +193,7 @@ impl<C: PayloadSource> PacketSender<C> {
         })
     }
 
-    /// Books those of `[from, to)` as arrived that count as lost.
+    /// Marks packets of `[from, to)` that were declared lost as arrived.
     #[inline]
     fn take_late(&mut self, now: Time, range: (u64, u64), late: &mut LateArrivals) {
         let PacketSender { ledger, payload_source, path, loss, limiter, feed, counters, .. } = self;

@@ -1,90 +1,91 @@
-//! The way back: whether reports wait there, and how far apart the receiver is asked to send them for that.
+//! The return path: how long reports wait there, and which report spacing the sender requests for that reason.
 //!
-//! Controllers are told round-trip times without that waiting: it is no queue of theirs. What is in flight only since
-//! its report waits there, or because the receiver was asked to keep reports back, does not count in their windows.
+//! The waiting time is no queueing delay of this sender, so controllers get RTTs without it. Packets that are in flight
+//! only because their report waits there, or because the receiver delays reports on request, do not count against the
+//! window.
 //!
-//! A round-trip time less the [forward delay](super::forward_delay) is the delay of the way back, but for a constant.
-//! Where even the smallest one of a round trip exceeds the smallest ever by a 16th of the base RTT, for two round
-//! trips in a row or for one with many reports, a queue stands there: of our own reports on a thin return path, or of somebody's data. The rate at
-//! which reports come then is the most that the way back carries of them, so twelve times their distance makes
-//! them a twelfth of it. One report in a base RTT is always allowed. After some time without such a queue the distance is
-//! halved each second; this time doubles whenever the queue comes back.
+//! An RTT minus the [forward delay](super::forward_delay) is the return path's delay plus a constant. A queue is
+//! assumed there if even the smallest of a round trip exceeds the smallest ever by a 16th of the base RTT. That must
+//! hold for two round trips in a row, or for one with many reports. It may be a queue of our own reports on a slow
+//! return path, or of cross traffic. The present report rate is then the most that the return path carries, so a
+//! spacing twelve times as long leaves the reports a twelfth of it. One report per base RTT is always allowed. After
+//! some time without such a queue the spacing is halved each second; this time doubles whenever the queue comes back.
 //!
-//! Where the queue is full of somebody else's packets (the acknowledgements of TCP downloads, most often), it drops most
-//! reports, and few that are sent are none that arrive. That shows where less than one in a base RTT arrives, of more than
-//! twice as many that were asked for, although the way back carried more before they were. Then the distance is halved in
-//! each round trip until one in a base RTT arrives, and doubled only while four do.
+//! If the queue is full of cross traffic (most often the acknowledgements of TCP downloads), it drops most reports, and
+//! a sparse sequence of reports may be lost completely. This is assumed if less than one report per base RTT arrives,
+//! of more than twice as many that were requested, although the return path carried more before. Then the spacing is
+//! halved in each round trip until one report per base RTT arrives, and doubled only while four do.
 
 use crate::packet_receiver::MAX_SPACING;
 use narrows_base::{Duration, Time};
 
-/// Part of the base RTT that the way back's queue may have, and what hosts that take turns make of it.
+/// A longer queueing delay on the return path counts as a queue: this part of the base RTT, and no less than process
+/// scheduling can add.
 const QUEUE_SHARE: f64 = 1.0 / 16.0;
 const MIN_QUEUE: Duration = Duration::from_millis(2);
-/// Round trips with a queue in a row that are believed, and reports of a single one: the smallest of a few delays is
-/// long where they vary.
+/// Consecutive round trips with a queue before the spacing grows; one suffices with `MANY_REPORTS`. The smallest of a
+/// few delays is large if delays vary. With fewer than `SOME_REPORTS` per round trip no spacing is requested.
 const ROUNDS: u32 = 2;
 const MANY_REPORTS: u64 = 16;
 const SOME_REPORTS: u64 = 8;
-/// A way back that varies by less has no queue.
+/// A shorter waiting time is ignored.
 const MIN_WAIT_NANOS: i64 = 1_000_000;
-/// Part of the mean wait that a report's own wait is.
+/// Gain of the mean waiting time (EWMA).
 const WAIT_GAIN: f64 = 1.0 / 16.0;
-/// Round trips that exceed the smallest by more say nothing of the way back: forward delays are unambiguous within half
-/// of 2^24 microseconds.
+/// RTTs that exceed the smallest by more are ignored: forward delays are unambiguous within half of 2^24 microseconds.
 const MAX_EXCESS: Duration = Duration::from_secs(8);
-/// Reports get one part in so many of a thin return path: with those before that was known, a tenth.
+/// Reports get one part of this many of a slow return path; with the reports sent until that was known, a tenth.
 const PARTS: u64 = 12;
-/// Clocks of two hosts run apart by so much at most.
+/// Most by which two hosts' clocks drift apart, per second.
 const MAX_DRIFT: f64 = 1e-4;
-/// So long without a queue, at first and at most, and reports come closer again.
+/// Time without a queue until the spacing is reduced, at first and at most.
 const HOLD: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(960));
-/// The next steps follow each other so fast, until the usual distance or a queue.
+/// Interval of further reductions, until the default spacing or a queue.
 const EASE_STEP: Duration = Duration::from_secs(1);
-/// Whoever wishes for nothing gets so many reports in a base RTT.
+/// Default number of reports per base RTT.
 const USUAL_REPORTS: u64 = 32;
-/// Of reports that are asked for one of so many must arrive, or else the way back is somebody else's.
+/// If fewer than one of this many requested reports arrives, cross traffic is assumed to fill the return path.
 const MOST_LOST: u64 = 2;
-/// Packets for which a receiver that is asked for nothing sends a report at least.
+/// Packets per report if no spacing is requested.
 const PACKETS_PER_REPORT: u64 = 2;
-/// In a crowd so many reports in a base RTT are more than enough.
+/// While cross traffic fills the return path, this many reports per base RTT are more than enough.
 const ENOUGH: u64 = 4;
-/// A wish that changed is in so many packets, and then in one of so many, since packets get lost.
+/// A changed request is in this many packets, and then in every `REPEATED_EVERY`th, since packets get lost.
 const REPEATS: u64 = 4;
 const REPEATED_EVERY: u64 = 16;
 
-/// What is known of the way back.
+/// State of the return path.
 #[derive(Debug)]
 pub(super) struct ReturnPath {
-    /// The smallest delay so far, nanoseconds and an unknown constant, and when it was that.
+    /// The smallest delay so far, in nanoseconds plus an unknown constant, and when it was measured.
     least: Option<(i64, Time)>,
-    /// The smallest of this round trip, when that began, and its reports.
+    /// The smallest delay of this round trip, when the round trip began, and its reports.
     current: i64,
     began: Time,
     reports: u64,
-    /// Round trips in a row with a queue.
+    /// Consecutive round trips with a queue.
     queued: u32,
-    /// What the receiver is asked for; zero for nothing.
+    /// The requested spacing; zero without a request.
     spacing: Duration,
-    /// What it was asked for before, and may still do.
+    /// The previous request, which the receiver may still follow.
     before: Duration,
-    /// How far apart they came before they were asked for.
+    /// Spacing of arriving reports before any was requested.
     carries: Duration,
-    /// Whether more are asked for where most are lost.
+    /// Whether to request more reports where most are lost.
     presses: bool,
-    /// Most reports are lost among somebody else's packets; how far apart those come that are not, then.
+    /// Set while cross traffic drops most reports: the mean spacing of those that arrive.
     crowded: Option<Duration>,
-    /// The next number when the round trip began.
+    /// Next packet number when the round trip began.
     first: u64,
-    /// Reports came closer again since a queue was seen.
+    /// Whether the spacing was reduced since a queue was last seen.
     eased: bool,
     hold: Duration,
     ease_at: Time,
-    /// The next number when the wish changed last.
+    /// Next packet number when the request last changed.
     changed: Option<u64>,
-    /// Packets per second that arrive.
+    /// Delivery rate, packets per second.
     rate: f64,
-    /// How long reports wait, seconds in the mean.
+    /// Mean waiting time of reports, seconds.
     wait: f64,
 }
 
@@ -110,47 +111,47 @@ impl ReturnPath {
             wait: 0.0,
         }
     }
-    /// Whether to ask for more reports where most are lost: not for a controller with a timer of its own, which says when
-    /// they are due (RFC 5348 and its kin).
+    /// Whether to request more reports where most are lost. False for controllers with a timer of their own, which
+    /// define when reports are due (RFC 5348 and its relatives).
     #[inline]
     pub fn set_presses(&mut self, presses: bool) {
         self.presses = presses;
     }
-    /// So many packets in a second arrive.
+    /// Sets the delivery rate, in packets per second.
     #[inline]
     pub fn on_rate(&mut self, per_second: f64) {
         self.rate = per_second;
     }
-    /// How long reports wait in the mean.
+    /// Mean waiting time of reports.
     pub fn wait(&self) -> Duration {
         Duration::from_secs_f64(self.wait)
     }
-    /// Packets that may have arrived, of which the report waits or is kept back.
+    /// Estimated number of packets that have arrived while their report waits or is delayed on request.
     #[inline]
     pub fn unreported(&self) -> f64 {
         let apart = self.crowded.unwrap_or(self.spacing).max(self.spacing);
         let late = self.wait + apart.as_secs_f64();
         if late == 0.0 { 0.0 } else { self.rate * late }
     }
-    /// What the receiver is asked for, and whether packet `next` is to say so.
+    /// The spacing to request, and whether packet `next` should carry the request.
     #[inline]
     pub fn wish(&self, next: u64) -> (Duration, bool) {
         let Some(changed) = self.changed else { return (Duration::ZERO, false) };
         let again = next < changed + REPEATS || next.is_multiple_of(REPEATED_EVERY);
         (self.spacing, again)
     }
-    /// How far apart reports ought to be; zero if nothing is asked for.
+    /// The requested spacing; zero without a request.
     #[cfg(test)]
     pub fn spacing(&self) -> Duration {
         self.spacing
     }
-    /// How long the receiver may wait for it, whether it knows of the last change or not.
+    /// The longest report delay that a receiver may use, with the present or the previous request.
     pub fn longest_spacing(&self) -> Duration {
         self.spacing.max(self.before).max(self.crowded.unwrap_or(Duration::ZERO))
     }
 
-    /// A report of a packet with this round-trip time and forward delay, on a path with this base RTT, while packet
-    /// `next` is the next one; `is_start` if it begins a round trip. How long the report waited on the way back.
+    /// A report with this RTT and forward delay; `base` is the base RTT, `next` the next packet number, and `is_start`
+    /// whether a round trip begins. Returns the report's waiting time on the return path.
     #[inline]
     pub fn on_report(
         &mut self,
@@ -165,7 +166,7 @@ impl ReturnPath {
         }
         let nanos = |d: Duration| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX);
         let back = nanos(rtt).saturating_sub(nanos(forward));
-        // Where a queue makes round trips long, there is no need to wait for their end.
+        // If a queue makes round trips long, their end is not awaited.
         if is_start || self.reports >= USUAL_REPORTS {
             self.end_round(now, base, next);
             if self.spacing != self.before {
@@ -187,7 +188,7 @@ impl ReturnPath {
         }
         wait
     }
-    /// The smallest delay, as clocks that run apart may show it now.
+    /// The smallest delay, plus the clock drift possible since then.
     fn least(&self, now: Time) -> i64 {
         self.least.map_or(i64::MAX, |(least, at)| {
             least.saturating_add((now.since(at).as_nanos() as f64 * MAX_DRIFT) as i64)
@@ -210,7 +211,7 @@ impl ReturnPath {
         } else if queue > i64::try_from(most.as_nanos()).unwrap_or(i64::MAX) {
             self.queued += 1;
             self.ease_at = now + self.hold;
-            // Where few reports come there is little to gain.
+            // With few reports there is little to gain.
             let is_known = self.spacing != Duration::ZERO || reports >= SOME_REPORTS;
             if reports >= MANY_REPORTS || is_known && self.queued >= ROUNDS {
                 self.widen(base, apart);
@@ -223,7 +224,8 @@ impl ReturnPath {
             }
         }
     }
-    /// Whether reports are lost to somebody else: in a round trip of which so many came, so far apart, of so many packets.
+    /// Whether cross traffic drops most reports, after a round trip in which `reports` arrived at this interval, for
+    /// this many packets.
     fn is_crowded(
         &mut self,
         base: Duration,
@@ -244,7 +246,7 @@ impl ReturnPath {
         }
         self.crowded.is_some()
     }
-    /// Reports come so far apart of those that somebody else's queue leaves.
+    /// Adapts the spacing to cross traffic; `apart` is the interval of arriving reports.
     fn press(&mut self, base: Duration, apart: Duration) {
         let mean =
             self.crowded.map_or(apart, |mean| (mean.saturating_mul(3) + apart).mul_f64(0.25));
@@ -256,7 +258,7 @@ impl ReturnPath {
         }
         self.spacing = self.spacing.max(usual(base)).min(MAX_SPACING);
     }
-    /// A queue stands, and reports come so far apart.
+    /// Widens the spacing because of a queue; `apart` is the interval of arriving reports.
     fn widen(&mut self, base: Duration, apart: Duration) {
         self.queued = 0;
         if self.spacing == Duration::ZERO {
@@ -277,7 +279,7 @@ impl ReturnPath {
     }
 }
 
-/// The least distance of reports where nothing is asked for.
+/// The default spacing.
 fn usual(base: Duration) -> Duration {
     Duration::from_nanos(base.as_nanos() / USUAL_REPORTS)
 }
@@ -289,8 +291,8 @@ mod tests {
 
     const BASE: Duration = Duration::from_millis(40);
 
-    /// A path whose way back is so thin that it carries a report in `carries`, and has `others` of queue of somebody
-    /// else; reports every `usual` where nothing is asked for. Spacings, one for each round trip.
+    /// A return path that carries one report per `carries`, with a queueing delay `others` of cross traffic; reports
+    /// every `usual` if no spacing is requested. Returns the spacing in each round trip.
     fn spacings(
         way: &mut ReturnPath,
         seconds: (u64, u64),
@@ -303,7 +305,7 @@ mod tests {
         let end = Time::ZERO + Duration::from_secs(seconds.1);
         let (mut spacings, mut free, mut round) = (Vec::new(), now, now);
         while now < end {
-            // It waits behind the earlier ones, of which there are 20 at most.
+            // At most 20 reports wait in the queue.
             let leaves = now.max(free);
             let sent = now;
             now += usual.max(way.spacing());
@@ -336,7 +338,7 @@ mod tests {
         }
     }
 
-    /// A hundredth of 20 Mbit/s carries a report of 64 bytes in 2.6 ms, a three hundredth in 7.8 ms.
+    /// 1% of 20 Mbit/s carries a report of 64 bytes in 2.6 ms, a third of that in 7.8 ms.
     #[test]
     fn on_a_thin_way_back_reports_become_a_tenth_of_it_or_one_in_a_round_trip() {
         for (carries, least) in
@@ -361,7 +363,7 @@ mod tests {
         assert!(after.windows(2).all(|w| w[1] <= w[0]));
     }
 
-    /// Reports that come closer and fill the way back again are an experiment that is made ever more seldom.
+    /// The test whether a shorter spacing fills the return path again becomes ever rarer.
     #[test]
     fn a_way_back_that_stays_thin_is_seldom_tried_again() {
         let mut way = ReturnPath::new();
@@ -372,7 +374,7 @@ mod tests {
         assert!(close * 5 < wide.len(), "{close} of {}", wide.len());
     }
 
-    /// A queue on the way there of more than half of what differences of stamps can tell is no queue on the way back.
+    /// A forward queue of more than half the range of time stamps is no queue on the return path.
     #[test]
     fn round_trips_that_stamps_cannot_tell_apart_are_no_wait() {
         let (mut way, mut forward) = (ReturnPath::new(), ForwardDelay::default());
@@ -390,8 +392,8 @@ mod tests {
         }
     }
 
-    /// A way back that somebody else's queue fills, of which one report in `passes` finds room, for so many round trips:
-    /// the spacing at their end, and how many reports come in a round trip then.
+    /// A return path full of cross traffic that passes one report in `passes`, for `trips` round trips. Returns the
+    /// spacing at their end, and reports per round trip then.
     fn among_others(way: &mut ReturnPath, trips: u64, passes: u64) -> (Duration, u64) {
         let (mut now, mut came) = (Time::ZERO, 0);
         let end = now + BASE.saturating_mul(trips);
@@ -414,8 +416,8 @@ mod tests {
         (way.spacing(), came / 100)
     }
 
-    /// The acknowledgements of TCP downloads fill the way back and leave one report in twelve: to ask for one in a round trip
-    /// would be to hear of none for twelve. Where none but few are lost, one in a round trip is what is asked for.
+    /// The acknowledgements of TCP downloads fill the return path and leave one report in twelve: a request of one per
+    /// round trip would let one arrive in twelve. If few are lost, one per round trip is requested.
     #[test]
     fn where_others_fill_the_way_back_a_report_arrives_in_a_round_trip_all_the_same() {
         let (spacing, came) = among_others(&mut ReturnPath::new(), 400, 12);
@@ -424,7 +426,7 @@ mod tests {
         assert_eq!((spacing, came), (BASE, 1));
     }
 
-    /// Few reports of few packets are no crowd.
+    /// Few reports because of few packets do not mean cross traffic.
     #[test]
     fn an_application_that_sends_little_gets_no_more_reports() {
         let mut way = ReturnPath::new();
@@ -437,7 +439,7 @@ mod tests {
         assert_eq!(way.spacing(), asked);
     }
 
-    /// Whatever a receiver pretends of its clock, it is asked for no more than a report in a base RTT.
+    /// Whatever clock a receiver pretends, at least one report per base RTT is requested.
     #[test]
     fn false_times_ask_for_nothing_beyond_the_base_rtt() {
         let mut way = ReturnPath::new();

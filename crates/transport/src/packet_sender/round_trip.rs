@@ -1,5 +1,4 @@
-//! The round-trip time of the path, and the timeouts that follow from it: the time threshold for losses and
-//! the probe timeout without back-off.
+//! The path's RTT and the timeouts that follow from it: the time threshold for losses and the PTO without back-off.
 
 use super::MAX_BACKOFF_TIMEOUT;
 use super::forward_delay::{ForwardDelay, ForwardTime};
@@ -9,33 +8,32 @@ use narrows_base::{Duration, Time};
 /// RFC 9002 section 6.1.2.
 const TIME_THRESHOLD: f64 = 9.0 / 8.0;
 const GRANULARITY: Duration = Duration::from_millis(1);
-/// Round-trip times beyond it are a stall rather than a path: five times that of a path by a
+/// Limit on the PTO without back-off. Longer RTTs are a stall rather than a path: this is five times that of a
 /// geostationary satellite with a queue of a second.
 const MAX_PROBE_TIMEOUT: Duration = Duration::from_secs(10);
-/// A queue is short below an eighth of the smallest round-trip time, within these bounds: where RFC
-/// 9406 section 4.2 takes a path for not yet full.
+/// Bounds of the delay up to which a queue is short, which is an eighth of the smallest RTT: RFC 9406 section 4.2 takes
+/// a path for not yet full below it.
 const SHORT_QUEUE: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(16));
 
-/// Round-trip times, and the sizes of packets that they belong to.
+/// RTTs, and the packet sizes that they belong to.
 #[derive(Debug)]
 pub(super) struct RoundTrip {
     estimator: RttEstimator,
-    /// The last round-trip time, and when the first was known.
+    /// The last RTT, and when the first was measured.
     latest: Duration,
     first: Time,
-    /// Bytes of the largest packet so far, and of the smallest that the report being read shows
-    /// arrived.
+    /// Bytes of the largest packet so far, and of the smallest that the present report acknowledges.
     largest: u16,
     smallest: u16,
-    /// Smallest round-trip time of a packet of about that size.
+    /// Smallest RTT of a packet of about the largest size.
     min_full_rtt: Duration,
-    /// The longest to which a timeout doubles.
+    /// Limit on the PTO with back-off.
     longest_timeout: Duration,
     forward: ForwardDelay,
 }
 
 impl RoundTrip {
-    /// Before the first sample.
+    /// Without a sample.
     pub fn new(rto: &RtoConfig) -> RoundTrip {
         RoundTrip {
             estimator: RttEstimator::new(&RtoConfig {
@@ -73,31 +71,29 @@ impl RoundTrip {
         self.first
     }
 
-    /// A round-trip time from elsewhere: no sample of full packets.
+    /// Sets an RTT measured elsewhere, which is no sample of full packets.
     pub fn know(&mut self, now: Time, rtt: Duration) {
         self.estimator.observe(rtt);
         self.estimator.forget_min();
         self.latest = rtt;
         self.first = self.first.min(now);
     }
-    /// A packet of so many bytes leaves.
     #[inline]
     pub fn on_sent(&mut self, bytes: u16) {
         self.largest = self.largest.max(bytes);
     }
-    /// A report is read from now on.
+    /// Called before a report's acknowledgements.
     #[inline]
     pub fn begin_report(&mut self) {
         self.smallest = u16::MAX;
     }
-    /// It shows that a packet of so many bytes arrived.
+    /// The report acknowledges a packet of this size.
     #[inline]
     pub fn on_arrived(&mut self, bytes: u16) {
         self.smallest = self.smallest.min(bytes);
     }
-    /// The report's sample, as it counts: small packets are transmitted faster than full ones, which
-    /// on a slow link looks like a queue that vanished. So they never set a new minimum below full
-    /// packets'.
+    /// Adds a report's RTT and returns the RTT to use. Small packets are transmitted faster than full ones, which on a
+    /// slow link looks like a queue that vanished. So they never set a minimum below that of full packets.
     #[inline]
     pub fn sample(&mut self, now: Time, rtt: Duration) -> Duration {
         let rtt = if self.smallest >= self.largest / 4 * 3 {
@@ -114,27 +110,27 @@ impl RoundTrip {
         rtt
     }
 
-    /// The forward delay of a report's packet, whose round-trip time is `rtt`.
+    /// The forward delay of a report's packet with this RTT.
     #[inline]
     pub fn forward_delay(&mut self, time: ForwardTime, rtt: Duration) -> Duration {
         self.forward.of(time, rtt)
     }
 
-    /// The round-trip time that packets may be expected to have now.
+    /// The RTT that packets are expected to have now (RFC 9002 section 6.1.2).
     pub fn expected(&self) -> Duration {
         self.srtt().max(self.latest)
     }
-    /// The longest to which a timeout doubles.
+    /// Limit on the PTO with back-off.
     pub fn longest_timeout(&self) -> Duration {
         self.longest_timeout
     }
-    /// How long an absent packet may be late once a later one has come.
+    /// The time threshold: how late a packet may be once a later one has arrived (RFC 9002 section 6.1.2).
     pub fn patience(&self) -> Duration {
         self.expected().mul_f64(TIME_THRESHOLD).max(GRANULARITY)
     }
-    /// The probe timeout without back-off (6.2.1): before a round-trip time is known, the
-    /// retransmission timer's first value. It is bounded: a path that kept packets for half a minute, since
-    /// the peer's process stood still, makes no sender wait for minutes.
+    /// The PTO without back-off (RFC 9002 section 6.2.1); before the first RTT sample, the initial RTO. It is bounded,
+    /// so that a path that held packets for half a minute (a peer's suspended process) does not make the sender wait
+    /// for minutes.
     pub fn probe_timeout(&self, max_ack_delay: Duration) -> Duration {
         if self.first.is_never() {
             return self.estimator.rto(0);
@@ -142,7 +138,7 @@ impl RoundTrip {
         let deviation = self.estimator.rttvar().saturating_mul(4).max(GRANULARITY);
         (self.srtt() + deviation + max_ack_delay).min(MAX_PROBE_TIMEOUT)
     }
-    /// A packet whose round-trip time is below this saw less of a queue than one that overflows.
+    /// A packet with a smaller RTT met a shorter queue than one that overflows.
     pub fn short_queue(&self) -> Duration {
         let (low, high) = SHORT_QUEUE;
         match self.min() {

@@ -3,23 +3,23 @@
 use super::delivery::Stamp;
 use narrows_base::Time;
 
-/// How a packet stands to the controller.
+/// How a packet counts for the controller and for loss detection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PacketClass {
-    /// In flight.
+    /// Counts in bytes in flight; the controller gets its outcome.
     InFlight,
     /// Not in flight; the payload source gets its outcome.
     MtuProbe,
     /// Sent on a former path: not in flight; the payload source gets its outcome.
     OldPath,
-    /// Reports only: not tracked.
+    /// Carries only a report; not tracked.
     AckOnly,
-    /// No packet: the number was left out.
+    /// A number that was skipped; there is no packet.
     Skipped,
 }
 
 impl PacketClass {
-    /// Whether the controller is told of its loss.
+    /// Whether the controller gets its outcome.
     #[inline]
     pub fn is_counted(self) -> bool {
         self == PacketClass::InFlight
@@ -31,7 +31,7 @@ impl PacketClass {
     }
 }
 
-/// A packet whose outcome is not reported yet.
+/// A sent packet of unknown outcome.
 #[derive(Clone, Debug)]
 pub(super) struct SentPacket<L> {
     pub sent: Time,
@@ -42,6 +42,6 @@ pub(super) struct SentPacket<L> {
     pub arrived: bool,
     pub marked: bool,
     pub radio: bool,
-    /// It arrived, and saw no long queue; of a lost one, whether the packet before it did.
+    /// If it arrived: whether it met a short queue. If it was lost: whether the packet before it met a short queue.
     pub short_queue: bool,
 }

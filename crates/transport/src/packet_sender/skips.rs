@@ -1,41 +1,42 @@
-//! Packet numbers that are skipped on purpose (RFC 9000 section 21.4). A receiver that acknowledges one of them is
-//! lying.
+//! Packet numbers that are skipped on purpose (RFC 9000 section 21.4). A receiver that acknowledges one of them has not
+//! received it.
 //!
-//! The packet directly above carries the number of skipped ones, sealed, so a receiver that gets it never takes them
+//! The packet directly above carries the number of skipped ones, encrypted, so a receiver that gets it never takes them
 //! for lost. A receiver that does not get it cannot distinguish a skipped number from the lost packets beside it, so
 //! acknowledging lost packets blindly is detected. The distances are geometric: every number is skipped with the same
-//! probability, so that no range is safe to lie about.
+//! probability, so that no range is safe to acknowledge blindly.
 
 use narrows_base::{math, random::unit};
 use std::collections::VecDeque;
 
-/// Packets between two numbers left out, on average. The announcements and the longer reports cost less
-/// than a thousandth of the bytes; who acknowledges all, while half is lost, is caught after twice as many.
+/// Mean number of packets between two skipped numbers. Announcements and longer reports cost less than a thousandth of
+/// the bytes. At 50% loss, a receiver that acknowledges every number is detected after twice as many packets on
+/// average.
 const MEAN: f64 = 128.0;
-/// ... and at most.
+/// Longest distance between two skipped numbers.
 const MAX_DISTANCE: f64 = 8.0 * MEAN;
-/// So many are remembered below the lowest number of unknown outcome.
+/// Skipped numbers remembered below the lowest number of unknown outcome.
 const REMEMBERED: usize = 64;
 
-/// Numbers left out by a packet sender.
+/// Chooses and remembers skipped numbers.
 pub(super) struct Skips {
     draws: Box<dyn FnMut() -> u64 + Send + Sync>,
     mean: f64,
-    /// Packets until the next.
+    /// Packets until the next skipped number.
     left: u64,
-    /// Rising: all that are above the lowest number of unknown outcome, and some below.
+    /// Ascending: all above the lowest number of unknown outcome, and some below.
     numbers: VecDeque<u64>,
 }
 
 impl Skips {
-    /// Drawn from 64 random bits at a time that no peer can guess.
+    /// `draws` returns 64 random bits that the peer cannot predict.
     pub fn new(draws: impl FnMut() -> u64 + Send + Sync + 'static) -> Skips {
         let draws = Box::new(draws);
         let mut skips = Skips { draws, mean: MEAN, left: 0, numbers: VecDeque::new() };
         skips.left = skips.gap();
         skips
     }
-    /// Leaves out one number of so many on average.
+    /// Sets the mean distance.
     #[cfg(test)]
     pub fn set_mean(&mut self, mean: f64) {
         self.mean = mean;
@@ -48,7 +49,7 @@ impl Skips {
         1 + drawn.min(MAX_DISTANCE) as u64
     }
 
-    /// A packet left whose number is below `next`: whether that one is left out.
+    /// A packet below number `next` was sent: returns whether `next` is skipped.
     #[inline]
     pub fn is_next_skipped(&mut self, next: u64, least_unacked: u64) -> bool {
         self.left -= 1;
@@ -65,7 +66,7 @@ impl Skips {
         true
     }
 
-    /// How many of `[from, to)` were left out.
+    /// How many of `[from, to)` were skipped.
     #[inline]
     pub fn count(&self, from: u64, to: u64) -> u64 {
         if self.numbers.back().is_none_or(|last| *last < from) {
@@ -75,7 +76,7 @@ impl Skips {
         below(to).saturating_sub(below(from)) as u64
     }
 
-    /// Bytes of the heap.
+    /// Heap memory, in bytes.
     pub fn memory(&self) -> usize {
         size_of::<Skips>() + self.numbers.capacity() * size_of::<u64>()
     }
@@ -116,7 +117,7 @@ mod tests {
         let share = skipped.len() as f64 / 200_000.0;
         assert!((share * MEAN - 1.0).abs() < 0.1, "{share}");
         assert_ne!(skipped, numbers(2, 200_000));
-        // Of the gaps that are longer than n, the same part ends within the next ten packets.
+        // The distribution is memoryless: of the gaps longer than n, the same share ends within the next ten packets.
         let gaps: Vec<u64> = skipped.windows(2).map(|w| w[1] - w[0]).collect();
         for longer in [10, 50, 100, 200] {
             let of = gaps.iter().filter(|g| **g > longer).count() as f64;
@@ -134,7 +135,7 @@ mod tests {
         assert!(all.len() > 4000);
         assert_eq!(skips.count(0, 10_000), all.len() as u64);
         assert_eq!(skips.count(all[7], all[9]), 2);
-        // Known outcomes are forgotten, but not the last.
+        // Numbers of known outcome are forgotten, except for the last ones.
         let later = (10_000..20_000).filter(|n| skips.is_next_skipped(*n, *n)).last().unwrap();
         assert!(skips.numbers.len() <= REMEMBERED);
         assert_eq!(skips.count(later, later + 1), 1);

@@ -1,13 +1,13 @@
-//! Losses that turn out to be none, since the packets came after all.
+//! Spurious losses: packets that were declared lost and arrive late.
 
 use super::late::LatePacket;
 
-/// The losses of the last episode, while each of them may turn out to be spurious.
+/// The losses of the last loss episode, while all of them may still turn out to be spurious.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Episode {
-    /// The lowest number of its losses.
+    /// The lowest lost number.
     first: u64,
-    /// Losses that were not taken back.
+    /// Losses that are not known to be spurious.
     left: u64,
 }
 
@@ -18,21 +18,22 @@ impl Episode {
     pub fn add(&mut self, losses: u64) {
         self.left += losses;
     }
-    /// Packets arrived after all, while all below `gone` that did not are lost for good: whether no loss is left.
+    /// Packets arrived late, and those below `gone` are finally lost. Returns whether all losses of the episode were
+    /// spurious.
     pub fn take_back(&mut self, late: &LateArrivals, gone: u64) -> bool {
         self.left = self.left.saturating_sub(late.in_episode);
         self.left == 0 && gone <= self.first
     }
 }
 
-/// What one report shows of packets that counted as lost.
+/// The late packets of one report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LateArrivals {
-    /// The lowest number of the last episode's losses.
+    /// The lowest lost number of the last episode.
     episode: u64,
     pub packets: u64,
-    /// Of these, packets of the last episode, packets that left behind one that saw no long queue, and packets that
-    /// the receiver took for the radio link's losses.
+    /// Of `packets`: those of the last episode, those sent after one that met no long queue, and those that the
+    /// receiver had counted as lost by the radio link.
     in_episode: u64,
     pub at_short_queue: u64,
     pub radio: u64,

@@ -1,5 +1,5 @@
-//! Whether an endpoint can be made of a configuration that a program filled in field by field. What
-//! users write is within these bounds already: the descriptors' ranges are narrower.
+//! Checks a configuration that a program filled in field by field. The parameters of a specification are within these
+//! bounds already: the descriptors' ranges are narrower.
 
 use crate::datagram::{DatagramConfig, StreamRecovery};
 use crate::rtt::RtoConfig;
@@ -9,11 +9,11 @@ use narrows_base::{Duration, FieldError};
 
 /// Largest packet: its size on the wire has 16 bits.
 const MAX_PACKET: u64 = 65_535;
-/// No timer of an endpoint waits longer.
+/// Limit on all timers of an endpoint.
 const MAX_TIMER: Duration = Duration::from_secs(36_000);
-/// Every retransmission timeout may be as long as this: a shorter ceiling would be a storm of timeouts.
+/// Smallest limit on the RTO: below it there would be a storm of timeouts.
 const MIN_MAX_RTO: Duration = Duration::from_millis(1);
-/// How far a late pacer may catch up at most: more is no pacing.
+/// Limit on the pacer's credit; beyond it packets would hardly be paced.
 const MAX_CREDIT: Duration = Duration::from_secs(10);
 
 fn sizes(packet: u32, header: u32, answer: (&str, u32)) -> Result<(), FieldError> {
@@ -48,7 +48,7 @@ fn rto(c: &RtoConfig) -> Result<(), FieldError> {
     Ok(())
 }
 
-/// Of TCP.
+/// Checks the fields of a TCP endpoint.
 pub(super) fn tcp(c: &TcpConfig) -> Result<(), FieldError> {
     sizes(c.packet_bytes, c.header_bytes, ("ack_bytes", c.ack_bytes))?;
     whole("ack_every", u64::from(c.ack_every), 1, u64::from(u32::MAX))?;
@@ -59,7 +59,8 @@ pub(super) fn tcp(c: &TcpConfig) -> Result<(), FieldError> {
     rto(&c.rto).map_err(|e| e.within("rto"))
 }
 
-/// Of our endpoint; `has_receiver_side` if its controller has a receiver side, which may be all that asks for reports.
+/// Checks the fields of a datagram endpoint. `has_receiver_side`: whether the controller's receiver side can request
+/// reports.
 pub(super) fn datagram(c: &DatagramConfig, has_receiver_side: bool) -> Result<(), FieldError> {
     sizes(c.packet_bytes, c.header_bytes, ("report_bytes", c.report_bytes))?;
     at_most("credit", c.credit, MAX_CREDIT)?;

@@ -1,4 +1,4 @@
-//! Parameters of our endpoint: under media, and under a stream.
+//! Parameters of the datagram endpoint: for media, and for a stream.
 
 use super::{Family, ProtocolEntry};
 use crate::datagram::{DatagramConfig, FeedbackConfig, Opening, StreamRecovery};
@@ -10,11 +10,10 @@ use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Rate, Settings, SpecError};
 use narrows_congestion::{Environment, PathHints};
 
-/// Parameters of the datagram endpoint: every media protocol takes them beside its controller's
-/// own.
+/// Parameters of the datagram endpoint: every media protocol accepts them in addition to its controller's own.
 pub const DATAGRAM_PARAMS: &[Param] = &[
     Param {
-        help: "packets that one report answers at most; 0: only its receiver side asks for reports",
+        help: "packets per report at most; 0: only its receiver side requests reports",
         kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 1000.0, default: 32.0 },
         origin: "as a stream; preset ns2: 0, or 1 without a receiver side (RFC 5348, S1)",
         ..ACK_EVERY
@@ -41,7 +40,7 @@ pub const DATAGRAM_PARAMS: &[Param] = &[
     Param { kind: ParamKind::Choice(&["off", "on"]), origin: "off, as most paths", ..ECN },
 ];
 
-/// Parameters of a stream over our endpoint: every `rrtp+NAME` takes them beside its controller's
+/// Parameters of a stream over the datagram endpoint: every `rrtp+NAME` accepts them in addition to its controller's
 /// own.
 pub const STREAM_PARAMS: &[Param] = &[
     ACK_EVERY,
@@ -61,13 +60,13 @@ pub const STREAM_PARAMS: &[Param] = &[
     HANDSHAKE,
     Param {
         name: "recovery",
-        help: "who has lost packets sent again: the sender by reports, or the receiver by NACKs with timers (simulation only)",
+        help: "whether the sender repairs losses by reports, or the receiver by NACKs with timers (simulation only)",
         kind: ParamKind::Choice(&["rfc9002", "nack"]),
         origin: "RFC 9002; nack: S3 section 3.5",
     },
     Param {
         name: "classifier",
-        help: "who tells radio losses from congestion at the receiver",
+        help: "how the receiver distinguishes radio losses from congestion",
         kind: ParamKind::Choice(&["own", "none", "biaz", "spike", "zigzag"]),
         origin: "none, unless the protocol is made with one; S3 section 3.6",
     },
@@ -85,7 +84,7 @@ pub const STREAM_PARAMS: &[Param] = &[
     },
     Param {
         name: "rate",
-        help: "what the path is known to carry, for controllers that listen; 0 is not told",
+        help: "hinted rate of the path, for controllers that use it; 0 is no hint",
         kind: ParamKind::Number { unit: Unit::BitsPerSecond, min: 0.0, max: 1e13, default: 0.0 },
         origin: "S3 section 3.3",
     },
@@ -105,7 +104,7 @@ pub const STREAM_PARAMS: &[Param] = &[
     ECN,
     Param {
         name: "repair",
-        help: "repair packets behind the tail of what is sent where 3% or more are lost, if the peer takes them (over sockets only)",
+        help: "repair packets behind the last data at 3% loss or more, if the peer supports them (over sockets only)",
         kind: ParamKind::Choice(&["auto", "off"]),
         origin: "docs/rrtp.md",
     },
@@ -142,9 +141,9 @@ const ECN: Param = Param {
     origin: "off, unless the controller is made for it",
 };
 
-/// Whether a listed controller sets a rate beside its window, if any, so that no window is paced.
+/// Whether a listed controller sets a rate in addition to its window, so that windows are not paced.
 fn sets_rate(controller: &str) -> bool {
-    // SCReAM does with its first report.
+    // SCReAM does from its first report on.
     if controller == "scream" {
         return true;
     }
@@ -154,13 +153,13 @@ fn sets_rate(controller: &str) -> bool {
     limits.is_some_and(|l| l.pacing_rate.is_some())
 }
 
-/// Whether a controller may go by a hint at the loss rate: of those that are listed only rrtp's do.
+/// Whether a controller may use a hint at the loss rate: of the listed ones only rrtp's controllers do.
 fn hears_loss(controller: &str) -> bool {
     ["rrtp", "rrtp-lasthop"].contains(&controller)
         || narrows_congestion::CONTROLLERS.iter().all(|c| c.name() != controller)
 }
 
-/// A datagram endpoint's configuration from what the user gave; what has no effect is refused.
+/// Builds a datagram endpoint's configuration from the given parameters. Parameters without effect are errors.
 pub(super) fn configure(
     entry: &ProtocolEntry,
     preset: Preset,
@@ -269,8 +268,8 @@ mod tests {
         Ok(Protocol::read(&Spec::parse(text)?, preset, 1000)?.datagram())
     }
 
-    /// Media are answered and paced as over sockets; in ns-2's preset as the papers' simulations were, unless
-    /// the user says otherwise.
+    /// Media use the same reports and pacing as over sockets. In preset `ns2` they use those of the papers'
+    /// simulations, unless parameters change that.
     #[test]
     fn media_of_papers_report_and_pace_as_the_papers_do() {
         let of = |text: &str, preset| {

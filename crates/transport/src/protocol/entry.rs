@@ -3,14 +3,14 @@
 use narrows_base::list::Listed;
 use narrows_base::{Descriptor, SpecError, Status};
 
-/// What a protocol is for.
+/// Kinds of protocols.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
     /// A reliable stream over the TCP endpoint.
     Tcp,
-    /// A media rate over our endpoint: nothing is repaired.
+    /// A media rate over the datagram endpoint, without retransmissions.
     Media,
-    /// A reliable stream over our endpoint.
+    /// A reliable stream over the datagram endpoint.
     Rrtp,
 }
 
@@ -28,19 +28,19 @@ impl std::fmt::Display for Family {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ProtocolEntry {
-    /// As the user writes it.
+    /// The name in specifications.
     pub name: &'static str,
-    /// What it is for, and so which endpoint it speaks.
+    /// Its kind, which determines the endpoint.
     pub family: Family,
-    /// One line.
+    /// A description of one line.
     pub summary: &'static str,
     /// The controller's name.
     pub controller: &'static str,
-    /// How it repairs losses unless configured otherwise; `none` where nothing is repaired.
+    /// Default loss recovery; `none` for media.
     pub recovery: &'static str,
-    /// Switches of its endpoint that are on unless configured otherwise, whatever the preset.
+    /// Switches of its endpoint that are on by default, in every preset.
     pub turns_on: &'static [&'static str],
-    /// Who tells radio losses from congestion unless configured otherwise.
+    /// Default loss classifier.
     pub classifier: &'static str,
 }
 
@@ -70,7 +70,7 @@ impl ProtocolEntry {
     ) -> ProtocolEntry {
         ProtocolEntry::of(Family::Tcp, (name, controller), recovery, summary)
     }
-    /// A media rate over our endpoint: nothing is repaired.
+    /// A media rate over the datagram endpoint, without retransmissions.
     pub const fn media(
         name: &'static str,
         controller: &'static str,
@@ -78,7 +78,7 @@ impl ProtocolEntry {
     ) -> ProtocolEntry {
         ProtocolEntry::of(Family::Media, (name, controller), "none", summary)
     }
-    /// A reliable stream over our endpoint. `rrtp+CONTROLLER` is there without an entry.
+    /// A reliable stream over the datagram endpoint. `rrtp+CONTROLLER` needs no entry.
     pub const fn stream(
         name: &'static str,
         controller: &'static str,
@@ -86,21 +86,21 @@ impl ProtocolEntry {
     ) -> ProtocolEntry {
         ProtocolEntry::of(Family::Rrtp, (name, controller), "rfc9002", summary)
     }
-    /// With these switches of its endpoint on unless the user says otherwise.
+    /// Turns these switches of its endpoint on by default.
     #[must_use]
     pub const fn with(mut self, switches: &'static [&'static str]) -> ProtocolEntry {
         self.turns_on = switches;
         self
     }
-    /// With one of [`LOSS_CLASSIFIERS`](crate::loss_classifier::LOSS_CLASSIFIERS), unless the user says otherwise.
+    /// Sets the default loss classifier, one of [`LOSS_CLASSIFIERS`](crate::loss_classifier::LOSS_CLASSIFIERS).
     #[must_use]
     pub const fn with_classifier(mut self, classifier: &'static str) -> ProtocolEntry {
         self.classifier = classifier;
         self
     }
 
-    /// Its controller's descriptor, as this protocol uses it: what was checked over TCP or under media
-    /// was not checked over a stream of ours.
+    /// Its controller's descriptor, as this protocol uses it: checks made over TCP or with media do not count for a
+    /// stream over the datagram endpoint.
     ///
     /// # Errors
     /// A controller that is not listed.

@@ -1,17 +1,17 @@
-//! The list of protocols: a line each.
+//! The list of protocols, one per line.
 
 use super::entry::ProtocolEntry;
 use narrows_base::list::List;
 use narrows_congestion::CONTROLLERS;
 use std::sync::LazyLock;
 
-/// How the protocols begin that combine a controller with our endpoint's stream.
+/// Prefix of protocols that combine a controller with a stream over the datagram endpoint.
 pub const STREAM_PREFIX: &str = "rrtp+";
 
-/// `rrtp+NAME` for every controller: a stream over our endpoint under that controller.
+/// `rrtp+NAME` for every controller: a stream over the datagram endpoint under that controller.
 pub static STREAMS: LazyLock<Vec<ProtocolEntry>> = LazyLock::new(|| {
     let entry = |e: &narrows_congestion::ControllerEntry| {
-        // Made once, for as long as the process lives.
+        // Leaked once per process.
         let name = String::leak(format!("{STREAM_PREFIX}{}", e.descriptor.name));
         let tcp = PROTOCOLS.iter().find(|p| p.controller == e.descriptor.name);
         ProtocolEntry::stream(name, e.descriptor.name, e.descriptor.summary)
@@ -20,15 +20,15 @@ pub static STREAMS: LazyLock<Vec<ProtocolEntry>> = LazyLock::new(|| {
     CONTROLLERS.iter().map(entry).collect()
 });
 
-/// `rrtp+NAME` for controllers that are lent.
+/// `rrtp+NAME` for controllers that a program lends at run time.
 pub static LENT_STREAMS: List<ProtocolEntry> = List::new("protocol", &[]);
 
-/// Every protocol that can be named: the list, then `rrtp+NAME` for every controller. Not those that are lent.
+/// Every protocol name: the list, then `rrtp+NAME` for every controller. Lent controllers are not included.
 pub fn every() -> impl Iterator<Item = &'static ProtocolEntry> + Clone {
     PROTOCOLS.iter().chain(STREAMS.iter())
 }
 
-/// All protocols with a name of their own, in the order in which tables show them.
+/// All protocols with a name of their own, in the order of tables.
 pub static PROTOCOLS: List<ProtocolEntry> = List::new(
     "protocol",
     &[
@@ -56,7 +56,7 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "veno",
             "veno",
             "sack",
-            "Reno that asks Vegas whether a loss was congestion",
+            "Reno with Vegas' estimate whether a loss was congestion",
         ),
         ProtocolEntry::tcp(
             "westwood",
@@ -74,7 +74,7 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "jersey",
             "jersey",
             "newreno",
-            "a mark sets the measured rate, a loss alone nothing",
+            "a mark sets the measured rate, a loss alone has no effect",
         )
         .with(&["ecn", "receiver-stamps"]),
         ProtocolEntry::tcp(
@@ -83,7 +83,7 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "sack",
             "a self-tuning PD controller keeps one packet queued (S0)",
         )
-        // It measures every packet's delay, for which S0 refines the timestamps (section 5.2.2).
+        // It measures every packet's delay, for which the ST-PD thesis refines the timestamps (section 5.2.2).
         .with(&["timestamps"]),
         ProtocolEntry::tcp(
             "cubic",
@@ -101,7 +101,7 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "bbr3",
             "bbr3",
             "sack",
-            "BBR that bounds its losses and leaves others room (IETF draft)",
+            "BBR that bounds its losses and leaves others capacity (IETF draft)",
         ),
         ProtocolEntry::tcp(
             "illinois",
@@ -129,7 +129,7 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
         ProtocolEntry::media(
             "fixed",
             "fixed",
-            "a constant bit rate that listens to nothing: the baseline",
+            "a constant bit rate without feedback: the baseline",
         ),
         ProtocolEntry::media(
             "tfrc",
@@ -171,7 +171,7 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
         ProtocolEntry::stream(
             "brutal",
             "brutal",
-            "sends at the rate that it is told, unfair to others (Hysteria 2)",
+            "sends at the given rate, unfair to others (Hysteria 2)",
         ),
         ProtocolEntry::stream(
             "tear-reliable",

@@ -1,4 +1,4 @@
-//! The list of protocols, and how one is read from what a user wrote.
+//! The list of protocols, and the parser of protocol specifications.
 
 mod check;
 mod datagram_params;
@@ -22,23 +22,23 @@ use narrows_congestion::{
 };
 use std::sync::Arc;
 
-/// Makes a controller for one flow.
+/// Builds a controller for one flow.
 pub type MakeController = dyn Fn(&Environment) -> Box<dyn Controller> + Send + Sync;
-/// Makes its receiver side.
+/// Builds the receiver side of a controller for one flow.
 pub type MakeReceiverSide = dyn Fn(&Environment) -> Box<dyn ReceiverSide> + Send + Sync;
 
-/// The endpoint that a protocol speaks.
+/// The endpoint of a protocol.
 #[derive(Clone, Debug)]
 enum Ends {
     Tcp(TcpConfig),
     Datagram(DatagramConfig),
 }
 
-/// A protocol that has been read and checked, ready to make endpoints.
+/// A checked protocol specification, from which endpoints are built.
 #[derive(Clone)]
 pub struct Protocol {
     label: String,
-    /// It is in no list.
+    /// Whether it was built from a custom controller.
     is_custom: bool,
     ends: Ends,
     preset: Preset,
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Protocol {
 }
 
 impl ProtocolEntry {
-    /// Parameters of its endpoint, beside its controller's own.
+    /// Parameters of its endpoint, without its controller's.
     pub fn endpoint_params(&self) -> &'static [Param] {
         match self.family {
             Family::Tcp => TCP_PARAMS,
@@ -65,7 +65,7 @@ impl ProtocolEntry {
     }
 }
 
-/// The protocol of that name.
+/// Finds a listed protocol by its name.
 ///
 /// # Errors
 /// An unknown name, with a suggestion.
@@ -89,15 +89,15 @@ pub fn find(name: &str) -> Result<&'static ProtocolEntry, SpecError> {
     })
 }
 
-/// A label's bytes at most, so that a peer can be told of it.
+/// Limit on a label's length in bytes: labels are sent to peers.
 pub(crate) const MAX_LABEL: usize = 128;
 
-/// Whether a controller's label can be told to a peer.
+/// Whether a controller's label can be sent to a peer.
 pub(crate) fn is_sayable(label: &str) -> bool {
     label.len() <= MAX_LABEL && label.bytes().all(|b| b.is_ascii_graphic() || b == b' ')
 }
 
-/// A label for what is in no list.
+/// Checks the label of a custom controller.
 fn unlisted(label: &str) -> Result<String, SpecError> {
     let name = label.split('(').next().unwrap_or_default().trim();
     if name.is_empty() || !is_sayable(label) {
@@ -114,7 +114,7 @@ fn unlisted(label: &str) -> Result<String, SpecError> {
     Ok(label.to_string())
 }
 
-/// Refuses a first window or threshold that the controller does not go by.
+/// Rejects an initial window or threshold that the controller ignores.
 fn refuse_unused_start(
     entry: &ProtocolEntry,
     controller: &ControllerEntry,
@@ -222,10 +222,10 @@ impl Protocol {
         Ok(protocol)
     }
 
-    /// The same for a simulation, which has no part of what some parameters set.
+    /// Like [`read`](Protocol::read), for a simulation, which ignores some parameters of real endpoints.
     ///
     /// # Errors
-    /// As [`read`](Protocol::read), and a parameter that acts over sockets only.
+    /// As [`read`](Protocol::read), and a parameter that applies only over sockets.
     pub fn read_simulated(
         spec: &Spec,
         preset: Preset,
@@ -240,11 +240,10 @@ impl Protocol {
         Protocol::read(spec, preset, packet_bytes)
     }
 
-    /// A TCP endpoint with a controller that is in no list: somebody's idea, being tried.
+    /// A TCP endpoint with a custom controller.
     ///
     /// # Errors
-    /// A label that is a listed name or cannot be told to a peer: see
-    /// [`custom_media`](Protocol::custom_media).
+    /// A label that is a listed name or cannot be sent to a peer: see [`custom_media`](Protocol::custom_media).
     pub fn custom(
         label: &str,
         config: TcpConfig,
@@ -262,14 +261,14 @@ impl Protocol {
         })
     }
 
-    /// A datagram endpoint with a controller that is in no list, and its receiver side if it has
-    /// one. Over sockets a peer needs to know only one with a receiver side: by its label, in
-    /// [`ConnectionConfig::custom`](crate::connection::ConnectionConfig::custom). It refuses the
-    /// connection otherwise.
+    /// A datagram endpoint with a custom controller, and its receiver side if it has one. Over sockets the peer needs a
+    /// controller's receiver side. It selects it by this label, in
+    /// [`ConnectionConfig::custom`](crate::connection::ConnectionConfig::custom), and refuses the connection if the
+    /// label is unknown to it.
     ///
     /// # Errors
-    /// A label that begins with the name of a listed protocol or controller, which a peer would take
-    /// it for; or that cannot be told to a peer: empty, longer than 128 bytes, or not printable ASCII.
+    /// A label that begins with the name of a listed protocol or controller, since a peer would take it for that one. A
+    /// label that cannot be sent to a peer: empty, longer than 128 bytes, or not printable ASCII.
     pub fn custom_media(
         label: &str,
         config: DatagramConfig,
@@ -288,10 +287,10 @@ impl Protocol {
         })
     }
 
-    /// Whether its endpoint can be made: what [`read`](Protocol::read) gives always can.
+    /// Checks whether its endpoint can be built; for protocols from [`read`](Protocol::read) it always can.
     ///
     /// # Errors
-    /// The field of a custom endpoint's configuration that has a value that it cannot have.
+    /// The first field of a custom endpoint's configuration with an invalid value.
     pub fn check(&self) -> Result<(), FieldError> {
         match &self.ends {
             Ends::Tcp(c) => check::tcp(c),
@@ -299,19 +298,19 @@ impl Protocol {
         }
     }
 
-    /// As the user wrote it.
+    /// The specification as given, or the custom label.
     pub fn label(&self) -> &str {
         &self.label
     }
-    /// Within which a whole simulation of it runs.
+    /// The scope in which a simulation of it must run, if any.
     pub fn scope(&self) -> Option<Scope> {
         self.scope
     }
-    /// Distinguishes it from another protocol with the same label; 0 for what is part of the program.
+    /// Distinguishes protocols with the same label; 0 for built-in ones.
     pub fn version(&self) -> u64 {
         self.version
     }
-    /// What a peer is told of it; nothing, if it is in no list and needs nothing of a peer.
+    /// The name that is sent to a peer; empty for a custom controller without a receiver side.
     pub(crate) fn announced(&self) -> &str {
         if self.is_custom && self.make_receiver.is_none() { "" } else { &self.label }
     }
@@ -323,14 +322,14 @@ impl Protocol {
         }
     }
 
-    /// What the user said of the path.
+    /// The path hints among its parameters.
     pub fn hints(&self) -> PathHints {
         match &self.ends {
             Ends::Tcp(_) => PathHints::default(),
             Ends::Datagram(c) => c.hints,
         }
     }
-    /// What its controller may know before the first packet; `random_key` is the flow's key.
+    /// The input of its controller's constructor; `random_key` is the flow's key.
     pub fn environment(
         &self,
         packet_bytes: u32,
@@ -352,11 +351,11 @@ impl Protocol {
             hints,
         }
     }
-    /// A controller alone, for an endpoint that is made elsewhere.
+    /// Builds its controller alone, for an endpoint that is built elsewhere.
     pub fn controller(&self, environment: &Environment) -> Box<dyn Controller> {
         (self.make)(environment)
     }
-    /// The same protocol, whose controllers are what `wrap` makes of its own: to watch them, or to decide in their place.
+    /// The same protocol with each controller replaced by the result of `wrap`, to observe or override its decisions.
     #[must_use]
     pub fn wrapped(
         self,
@@ -365,11 +364,11 @@ impl Protocol {
         let make = self.make.clone();
         Protocol { make: Arc::new(move |e| wrap(e, make(e))), ..self }
     }
-    /// Its receiver side, where it has one.
+    /// Builds its controller's receiver side, if there is one.
     pub fn receiver_side(&self, environment: &Environment) -> Option<Box<dyn ReceiverSide>> {
         self.make_receiver.as_ref().map(|make| make(environment))
     }
-    /// Its datagram endpoint; for a protocol over TCP the usual one.
+    /// Its datagram endpoint's configuration; for a protocol over TCP the default one.
     pub fn datagram(&self) -> DatagramConfig {
         match &self.ends {
             Ends::Datagram(c) => c.clone(),
@@ -383,7 +382,7 @@ impl Protocol {
         }
     }
 
-    /// A sender and a receiver for flow number `flow`, whose key is `random_key`.
+    /// Builds a sender and a receiver for flow number `flow`; `random_key` is the flow's key.
     pub fn endpoints(
         &self,
         flow: u32,
@@ -422,8 +421,7 @@ mod tests {
         }
     }
 
-    /// What a protocol's parameter offers is what its list has, so that no choice means another thing
-    /// and no entry of the list is out of reach.
+    /// The choices of a protocol's parameters equal the lists, so that every entry can be chosen.
     #[test]
     fn choices_offer_what_the_lists_have() {
         let recoveries = RECOVERIES.names();

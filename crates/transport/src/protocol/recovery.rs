@@ -1,16 +1,16 @@
-//! The list of ways to repair losses.
+//! The list of loss recoveries.
 
 use crate::tcp::RecoveryKind;
 use narrows_base::list::{List, Listed};
 use narrows_base::{Descriptor, Status};
 
-/// A way to repair losses.
+/// A loss recovery.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct RecoveryEntry {
-    /// What it says of itself.
+    /// Name, summary and sources.
     pub descriptor: &'static Descriptor,
-    /// How it is configured.
+    /// The value in [`TcpConfig`](crate::tcp::TcpConfig).
     pub kind: RecoveryKind,
 }
 
@@ -20,7 +20,7 @@ impl Listed for RecoveryEntry {
     }
 }
 
-/// All ways to repair losses.
+/// All loss recoveries.
 pub static RECOVERIES: List<RecoveryEntry> = List::new(
     "recovery",
     &[

@@ -7,7 +7,7 @@ use narrows_base::list::Listed as _;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Settings, SpecError};
 
-/// Parameters of the TCP endpoint: every protocol takes them beside its controller's own.
+/// Parameters of the TCP endpoint: every protocol over TCP accepts them in addition to its controller's own.
 pub const TCP_PARAMS: &[Param] = &[
     Param {
         name: "recovery",
@@ -30,14 +30,7 @@ pub const TCP_PARAMS: &[Param] = &[
     number("min-rto", "smallest retransmission timeout", Unit::Seconds, 0.0, 3600.0, 1.0),
     number("max-rto", "largest retransmission timeout", Unit::Seconds, 1e-3, 36_000.0, 60.0),
     number("granularity", "clock granularity of the timer", Unit::Seconds, 1e-9, 10.0, 0.001),
-    number(
-        "ack-every",
-        "the receiver acknowledges every so many packets",
-        Unit::Packets,
-        1.0,
-        1000.0,
-        1.0,
-    ),
+    number("ack-every", "packets per acknowledgement", Unit::Packets, 1.0, 1000.0, 1.0),
     number("delayed-ack", "… or after this time", Unit::Seconds, 0.0, 10.0, 0.1),
     number(
         "receive-window",
@@ -53,7 +46,7 @@ pub const TCP_PARAMS: &[Param] = &[
     switch("ecn", "routers may mark instead of dropping (RFC 3168)", OWN),
     switch(
         "receiver-stamps",
-        "acknowledgements tell when the packet arrived, in place of a third SACK block (RFC 7323)",
+        "acknowledgements carry the packet's arrival time, in place of a third SACK block (RFC 7323)",
         OWN,
     ),
 ];
@@ -74,8 +67,8 @@ const fn switch(name: &'static str, help: &'static str, origin: &'static str) ->
     Param { name, help, kind: ParamKind::Choice(&["preset", "on", "off"]), origin }
 }
 
-/// Whether a controller with these settings may go by the times at which packets arrived: of those that are listed only
-/// New Jersey's estimator does.
+/// Whether a controller with these settings may use the packets' arrival times: of the listed ones only New Jersey's
+/// estimator does.
 fn reads_arrival_times(controller: &str, own: &Settings) -> bool {
     match controller {
         "jersey" => own.choice("estimator") == "new-jersey",
@@ -83,7 +76,7 @@ fn reads_arrival_times(controller: &str, own: &Settings) -> bool {
     }
 }
 
-/// A TCP endpoint's configuration from what the user gave; what has no effect is refused.
+/// Builds a TCP endpoint's configuration from the given parameters. Parameters without effect are errors.
 pub(super) fn configure(
     entry: &ProtocolEntry,
     preset: Preset,
@@ -115,7 +108,7 @@ fn configured(
         c = c.with_linux_window();
     }
     let wanted = match given.choice("recovery") {
-        // Tahoe, Reno and NewReno are their recovery.
+        // For Tahoe, Reno and NewReno the recovery is part of the name.
         "default" if preset == Preset::Linux && matches!(entry.recovery, "sack" | "vegas") => {
             "rack"
         }
@@ -137,12 +130,12 @@ fn configured(
     if given.given("ack-every") {
         c.ack_every = given.steps("ack-every", 1) as u32;
     }
-    // An acknowledgement of every packet is never late.
+    // If every packet is acknowledged, no acknowledgement is delayed.
     if c.ack_every > 1 {
         set("delayed-ack", &mut |x| c.delayed_ack = Duration::from_secs_f64(x));
     }
     if given.given("receive-window") {
-        // The send buffer is then as large as the window needs.
+        // The send buffer is then as large as the window.
         (c.receive_window, c.send_buffer) = (given.steps("receive-window", 1), u64::MAX);
     }
     let switch = |name: &str, default: bool| match given.choice(name) {

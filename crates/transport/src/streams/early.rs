@@ -1,15 +1,14 @@
-//! A stream whose data went with the handshake, before there was a connection.
+//! A stream with early data, which the handshake carried before the connection existed.
 
 use super::Streams;
 use super::send_buffer::SendBuffers;
 
 impl Streams {
-    /// Opens the first bidirectional stream with these data and its end, if that was said. If the peer took them
-    /// already they need not leave; else they leave as if they had been written now. `None` if the peer permits no
-    /// stream.
+    /// Opens the first bidirectional stream with these data, and its end if `fin`. If the peer already accepted them,
+    /// they are not sent. Otherwise they are sent like newly written data. `None` if the peer permits no stream.
     pub fn open_early(&mut self, data: &[u8], fin: bool, is_taken: bool) -> Option<u64> {
         let id = self.open(false)?;
-        // They were promised to fit.
+        // The buffer is large enough for them.
         let room = SendBuffers::new(data.len());
         let wrote = self.sending(id, |half| {
             half.write(data, &room)?;
@@ -19,7 +18,7 @@ impl Streams {
         let bytes = data.len() as u64;
         let half = self.map.get_mut(id).and_then(|stream| stream.send.as_mut());
         if let Some(half) = half.filter(|_| is_taken)
-            // A server that took more than it permits gets it again.
+            // If the server accepted more than its limits permit, it gets the data again.
             && half.credit.room() >= bytes
             && self.credit.room() >= bytes
         {
@@ -42,7 +41,7 @@ mod tests {
         streams.peer_permits(Limits { data: permitted, stream: permitted, ..limits });
         streams
     }
-    /// What leaves now.
+    /// The frames of the next packet.
     fn leaving(streams: &mut Streams) -> Vec<SentFrame> {
         let mut buffer = [0; 1200];
         let mut pieces = Vec::new();
@@ -51,7 +50,7 @@ mod tests {
         pieces
     }
 
-    /// What the peer has does not leave again, and what follows goes on behind it.
+    /// Accepted data are not sent again, and later data follow them.
     #[test]
     fn data_that_were_taken_are_not_sent() {
         let mut streams = client(1000);
@@ -69,7 +68,7 @@ mod tests {
         assert_eq!(streams.event(), Some(StreamEvent::Arrived(0)));
     }
 
-    /// What it refused leaves as any other data; also what it took although it permits less.
+    /// Rejected data are sent like any other. So are data that the peer accepted although they exceed its limits.
     #[test]
     fn data_that_were_refused_are_sent() {
         for (permitted, is_taken) in [(1000, false), (200, true)] {

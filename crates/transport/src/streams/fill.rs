@@ -1,5 +1,5 @@
-//! Fills packets with frames: control frames first, then the streams by priority; within a priority lost data before
-//! new data, and streams in turn.
+//! Fills packets with frames. Control frames come first, then streams by priority. Within a priority lost data come
+//! before new data, and streams take turns.
 
 use super::open::Stream;
 use super::priority::PriorityQueue;
@@ -8,12 +8,12 @@ use super::{Frame, SentFrame, Streams};
 use narrows_wire::FrameWriter;
 use std::collections::VecDeque;
 
-/// With less room than this for its data, a piece that is longer waits for the next packet, unless
-/// this one is empty.
+/// If a packet has less space than this for stream data, longer data wait for the next packet, unless this one is
+/// empty.
 const MIN_FRAME_BYTES: usize = 32;
 
 impl Streams {
-    /// Whether [`fill`](Streams::fill) would write something.
+    /// Whether [`fill`](Streams::fill) would write a frame.
     pub fn has_something(&mut self) -> bool {
         if self.all.window.is_pending()
             || self.theirs.iter().any(|t| t.is_pending())
@@ -39,8 +39,8 @@ impl Streams {
             })
     }
 
-    /// Writes frames while there is room, retransmissions first, and reports each to `wrote`.
-    /// Stream data that would fill the packet go last, without a length, and are not copied:
+    /// Writes frames until the packet is full, and reports each to `wrote`. Control frames come first, then streams by
+    /// priority. If stream data fill the packet, they are the last frame, without a length, and are not copied:
     /// [`bytes`](Streams::bytes) returns them.
     pub fn fill(&mut self, writer: &mut FrameWriter<'_>, wrote: &mut dyn FnMut(SentFrame)) {
         let mut said = 0;
@@ -59,7 +59,7 @@ impl Streams {
         half.map_or(&[], |half| half.bytes(offset, offset + u64::from(length)))
     }
 
-    /// `None` when the packet is full.
+    /// `None` if the packet is full.
     fn fill_all(
         &mut self,
         writer: &mut FrameWriter<'_>,
@@ -80,7 +80,7 @@ impl Streams {
                 break;
             }
         }
-        // Now it is known whether the connection's limit is in the way.
+        // Only now it is known whether the connection's limit blocks the streams.
         if self.credit.must_say() && !self.queues.fresh.is_empty() {
             writer.frame(&Frame::Blocked { at: self.credit.most() }).ok()?;
             self.credit.said();
@@ -141,7 +141,7 @@ impl Streams {
         Some(())
     }
 
-    /// What the first of the streams with lost data must send again; `None` when the packet is full.
+    /// Retransmits the lost data of the first stream that has any. `None` if the packet is full.
     fn fill_again(
         &mut self,
         writer: &mut FrameWriter<'_>,
@@ -176,8 +176,8 @@ impl Streams {
         Some(())
     }
 
-    /// New data of the first of the streams that have some, as far as the connection's credit goes: whether there is
-    /// any left. `None` when the packet is full.
+    /// Writes new data of the first stream that has any, within the connection's limit. Returns whether the limit
+    /// permits more. `None` if the packet is full.
     fn fill_fresh(
         &mut self,
         writer: &mut FrameWriter<'_>,
@@ -193,7 +193,7 @@ impl Streams {
         while let Some((from, to)) = stream.send.as_ref().and_then(|s| s.next_new()) {
             let to = to.min(from + credit.room());
             if from == to {
-                // Without credit it stays where it is.
+                // Without credit the stream keeps its place.
                 queues.touch(stream);
                 return Some(false);
             }
@@ -210,10 +210,10 @@ impl Streams {
             }
         }
         stream.in_fresh = full;
-        // It may wait at its own limit now, or have its end left to say.
+        // It may be blocked at its own limit now, or only its end remains.
         queues.touch(stream);
         if full {
-            // Who wrote nothing, since the packet was full before, is still the next.
+            // If the packet was full before any of its data, the stream keeps its turn.
             if sent > 0 {
                 queues.fresh.sent(sent);
             }
@@ -224,7 +224,7 @@ impl Streams {
     }
 }
 
-/// Drops entries out of date from the front; whether one is left that is not.
+/// Drops outdated entries from the front. Returns whether a valid one remains.
 fn settle_front(list: &mut PriorityQueue, mut valid: impl FnMut(u64) -> Option<()>) -> bool {
     while let Some(id) = list.front() {
         if valid(id).is_some() {
@@ -235,7 +235,7 @@ fn settle_front(list: &mut PriorityQueue, mut valid: impl FnMut(u64) -> Option<(
     false
 }
 
-/// The same for streams with frames other than data.
+/// The same for streams with control frames.
 fn settle_control(list: &mut VecDeque<u64>, mut valid: impl FnMut(&u64) -> Option<()>) -> bool {
     while let Some(id) = list.front() {
         if valid(id).is_some() {
@@ -283,7 +283,7 @@ fn control(
     Some(())
 }
 
-/// Writes a piece as far as it fits, up to the offset returned; `before` is what the packet held when filling began.
+/// Writes a range as far as it fits, and returns the end offset. `before` is the packet's length when filling began.
 #[inline]
 fn put(
     stream: &Stream,
@@ -301,7 +301,7 @@ fn put(
     if crowded || room == 0 && !bytes.is_empty() {
         return None;
     }
-    // A length is needed if others may follow.
+    // The frame needs a length if other frames may follow.
     let length = narrows_wire::bytes::varint_len(bytes.len() as u64);
     let data = bytes.get(..room).unwrap_or(bytes);
     let end = from + data.len() as u64;

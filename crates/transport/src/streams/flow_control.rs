@@ -3,19 +3,19 @@
 
 use narrows_wire::bytes::MAX_VARINT;
 
-/// What this end permits the peer: `size` beyond what was used up here.
+/// The limit that this end grants to the peer: `size` beyond the amount consumed here.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     size: u64,
-    /// What the peer was last told.
+    /// The last limit sent to the peer.
     granted: u64,
-    /// What came of it: the highest offset, or streams opened.
+    /// The amount used by the peer: highest offset, or streams opened.
     came: u64,
-    /// What the application took: bytes read or dropped, streams that are over.
+    /// The amount consumed by the application: bytes read or dropped, streams closed.
     taken: u64,
-    /// The peer said that it waits at `granted`.
+    /// The peer reported that it is blocked at `granted`.
     waits: bool,
-    /// The peer should be told anew.
+    /// A new limit is to be sent.
     pending: bool,
 }
 
@@ -45,13 +45,13 @@ impl Window {
     pub fn room(&self) -> u64 {
         self.granted - self.came
     }
-    /// `more` arrived, which must be at most [`send_buffer`](Window::send_buffer).
+    /// Adds `more` arrivals, which must be at most [`room`](Window::room).
     #[inline]
     pub fn come(&mut self, more: u64) {
         self.came += more;
     }
-    /// `more` was consumed. The peer is informed when that is half of the window, or at once if it
-    /// is blocked, because other streams may hold the rest.
+    /// Adds `more` consumption. A new limit is sent once it exceeds the old one by half of the
+    /// window. If the peer is blocked, it is sent at once, because other streams may hold the rest.
     #[inline]
     pub fn take(&mut self, more: u64) {
         self.taken += more;
@@ -64,9 +64,9 @@ impl Window {
     fn next(&self) -> u64 {
         self.taken.saturating_add(self.size).min(MAX_VARINT).max(self.granted)
     }
-    /// The peer is blocked at this limit.
+    /// Handles a report that the peer is blocked at this limit.
     pub fn waits_at(&mut self, at: u64) {
-        // Below, a greater limit is on its way already.
+        // If it is lower, a greater limit is already in transit.
         self.waits = at >= self.granted;
         self.pending |= self.is_due();
     }
@@ -74,7 +74,7 @@ impl Window {
     pub fn is_pending(&self) -> bool {
         self.pending
     }
-    /// The last limit sent to the peer was lost.
+    /// Sends the limit again after a loss.
     pub fn say_again(&mut self) {
         self.pending = true;
     }
@@ -82,7 +82,7 @@ impl Window {
     pub fn offer(&self) -> u64 {
         self.next()
     }
-    /// The limit was sent.
+    /// Records a limit that was sent.
     pub fn on_advertised(&mut self, granted: u64) {
         self.granted = granted;
         self.waits = false;
@@ -90,20 +90,20 @@ impl Window {
     }
 }
 
-/// All streams of the peer together.
+/// Limits on all streams of the peer together.
 #[derive(Debug)]
 pub(super) struct Total {
     pub window: Window,
-    /// Pieces that wait behind gaps.
+    /// Ranges of received data behind gaps.
     pub sent_frames: usize,
 }
 
-/// What the peer permits this end.
+/// The limit that the peer grants to this end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Credit {
     most: u64,
     used: u64,
-    /// The limit at which the peer was told that this end waits.
+    /// The limit at which this end last reported that it is blocked.
     said: Option<u64>,
 }
 
@@ -123,19 +123,19 @@ impl Credit {
     pub fn room(&self) -> u64 {
         self.most - self.used
     }
-    /// Consumes `n`, which must be at most [`send_buffer`](Credit::send_buffer).
+    /// Consumes `n`, which must be at most [`room`](Credit::room).
     #[inline]
     pub fn spend(&mut self, n: u64) {
         self.used += n;
     }
-    /// The peer sent a limit; limits never decrease. Returns whether it is higher.
+    /// Takes a limit from the peer; limits never decrease. Returns whether it is higher.
     pub fn raise(&mut self, most: u64) -> bool {
         let most = most.min(MAX_VARINT);
         let more = most > self.most;
         self.most = self.most.max(most);
         more
     }
-    /// Whether to inform the peer that this end is blocked.
+    /// Whether to report to the peer that this end is blocked.
     #[inline]
     pub fn must_say(&self) -> bool {
         self.used == self.most && self.said != Some(self.most)
@@ -143,7 +143,7 @@ impl Credit {
     pub fn said(&mut self) {
         self.said = Some(self.most);
     }
-    /// That information was lost. Returns whether it is still true.
+    /// Handles the loss of that report. Returns whether this end is still blocked there.
     pub fn unsaid(&mut self) -> bool {
         let still = self.said == Some(self.most) && self.used == self.most;
         if still {

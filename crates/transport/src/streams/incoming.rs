@@ -1,10 +1,10 @@
-//! Frames of the peer.
+//! Frames from the peer.
 
 use super::open::{self, Direction};
 use super::{Frame, Streams, Violation};
 
 impl Streams {
-    /// Processes a frame of the peer; false if it does not concern streams.
+    /// Handles a frame from the peer. False if it does not concern streams.
     ///
     /// # Errors
     /// The peer violated the protocol: the connection must be closed with the violation's code.
@@ -33,7 +33,7 @@ impl Streams {
         let Some(stream) = self.map.get_mut(id) else {
             let n = self.map.len();
             self.admit(id, Direction::In)?;
-            // One opened just now, or one that was forgotten.
+            // A stream opened just now, or one that was dropped.
             return if self.map.len() > n { self.on_data(id, offset, fin, data) } else { Ok(()) };
         };
         let Some(half) = &mut stream.receive else { return self.admit(id, Direction::In) };
@@ -73,7 +73,7 @@ impl Streams {
         let Some(half) = &mut stream.receive else { return Ok(()) };
         let is_news = half.reset(code, size, &mut self.all)?;
         if is_news && !is_accepted {
-            // Nobody here has seen it, and nobody will: that costs the application nothing.
+            // The application has not seen the stream and need not.
             self.give_up_unseen(id, code);
         } else if is_news {
             half.wants = false;
@@ -84,12 +84,12 @@ impl Streams {
         Ok(())
     }
 
-    /// Whether the application has it: it opened it, or `accept` gave it.
+    /// Whether the application has the stream: this end opened it, or `accept` returned it.
     fn is_accepted(&self, id: u64) -> bool {
         open::is_ours(self.side, id) || id >> 2 < self.accepted[open::direction_index(id)]
     }
 
-    /// Of a stream that the peer gave up before it was accepted, the other direction ends too.
+    /// If the peer resets a stream before it is accepted, the other direction is reset, too.
     fn give_up_unseen(&mut self, id: u64, code: u64) {
         let Some(stream) = self.map.get_mut(id) else { return };
         stream.is_unseen = true;

@@ -1,4 +1,4 @@
-//! What is held, and what is given back.
+//! Memory of streams, and its release.
 
 use super::tests::{deliver, packet, pair};
 use super::*;
@@ -6,12 +6,12 @@ use std::mem::size_of;
 
 const MANY: Limits = Limits { data: 1 << 22, stream: 1 << 20, both: 1000, one_way: 0 };
 
-/// Bytes of the heap that an end holds, but for streams that are kept for the next ones.
+/// Bytes on the heap of an end, except closed streams kept for reuse.
 fn held(end: &Streams) -> usize {
     end.memory() - end.spare.memory()
 }
 
-/// Streams that are over are used again, some of them; a connection that becomes silent gives them back.
+/// Some closed streams are reused; an idle connection releases them.
 #[test]
 fn some_streams_are_kept_for_the_next_ones_until_there_is_silence() {
     let (mut client, mut server) = pair(MANY, 1 << 20);
@@ -48,7 +48,7 @@ fn some_streams_are_kept_for_the_next_ones_until_there_is_silence() {
     }
 }
 
-/// All packets there arrive but every `loss`-th, and what is lost leaves again.
+/// Delivers all packets except every `loss`-th. Lost frames are retransmitted.
 fn carry(from: &mut Streams, to: &mut Streams, loss: u64) {
     let mut count = 0u64;
     while let Some((bytes, sent_frames)) = packet(from, 1400) {
@@ -74,7 +74,7 @@ fn read_all(end: &mut Streams, id: u64) -> usize {
     all
 }
 
-/// Writes so much on a stream, and all of it leaves; nothing arrives yet.
+/// Writes `bytes` on a stream and sends all of them, without acknowledgement.
 fn all_under_way(from: &mut Streams, id: u64, bytes: usize) -> Vec<SentFrame> {
     let (mut left, mut sent_frames) = (bytes, Vec::new());
     while left > 0 {
@@ -88,8 +88,8 @@ fn all_under_way(from: &mut Streams, id: u64, bytes: usize) -> Vec<SentFrame> {
     sent_frames
 }
 
-/// Of a path nothing is known at first: when all of the buffer was filled at once, five hundred
-/// connections spent their time on pages for bytes that could not leave for long.
+/// The path is unknown at first. Earlier, the whole buffer was filled at once, and five hundred connections spent their
+/// time on memory pages for bytes that had to wait long.
 #[test]
 fn a_new_stream_is_not_written_far_ahead() {
     let (mut client, _) = pair(MANY, 6 << 20);
@@ -99,7 +99,7 @@ fn a_new_stream_is_not_written_far_ahead() {
     assert!((50_000..=100_000).contains(&first), "{first}");
     assert_eq!(client.write(id, &data), Ok(0));
     while client.event().is_some() {}
-    // A path that takes a burst gets the next one without waiting for a round trip.
+    // After a burst that the path permitted, the writer gets the next event before a round trip has passed.
     let (mut left, mut asked) = (0, None);
     while let Some((bytes, _)) = packet(&mut client, 1400) {
         left += bytes.len();
@@ -111,7 +111,7 @@ fn a_new_stream_is_not_written_far_ahead() {
     assert!(client.write(id, &data).unwrap() > first / 2);
 }
 
-/// An idle connection has a budget of 20 KB for everything; streams take the least part of it.
+/// An idle connection has a budget of 20 kB, of which streams take a small part.
 #[test]
 fn without_streams_there_is_little() {
     let (client, _) = pair(MANY, 1 << 20);
@@ -120,8 +120,8 @@ fn without_streams_there_is_little() {
     assert!(size_of::<Stream>() <= 640, "{} bytes", size_of::<Stream>());
 }
 
-/// The bound has become smaller than what waits: whoever tries to write meanwhile must not make it be
-/// copied each time, which once cost a hundred slow connections all of the processor.
+/// The bound has fallen below the waiting bytes. Attempts to write must not copy the buffer each time. Earlier, these
+/// copies took all of the processor with a hundred slow connections.
 #[test]
 fn a_full_buffer_is_left_alone_until_it_has_drained() {
     let (mut client, _) = pair(Limits { stream: 1 << 22, ..MANY }, 1 << 20);
@@ -132,7 +132,7 @@ fn a_full_buffer_is_left_alone_until_it_has_drained() {
     for _ in 0..8 {
         let (_, sent_frames) = packet(&mut client, 1400).unwrap();
         sent_frames.iter().for_each(|piece| client.arrived(piece));
-        // The first finds room for a packet; then the bound has fallen.
+        // The first write finds space for a packet; then the bound has fallen.
         assert!(client.write(id, &[1; 4000]).unwrap() < 1400);
         assert_eq!(held(&client), full);
     }
@@ -191,7 +191,7 @@ fn of_a_thousand_streams_nothing_is_kept() {
     }
 }
 
-/// A byte at the far end of each window once made as many zeros as the window is long.
+/// Earlier, one byte at the end of each window allocated as many zeros as the window is long.
 #[test]
 fn a_far_byte_costs_as_much_as_a_near_one() {
     let limits = Limits { data: 9 << 20, stream: 6 << 20, both: 128, one_way: 0 };
@@ -204,7 +204,7 @@ fn a_far_byte_costs_as_much_as_a_near_one() {
     assert!(held(&server) <= 5 * 1000, "{} bytes for five", held(&server));
 }
 
-/// Every second byte of a stream: what that costs is bounded for each byte, and in all.
+/// Every second byte of a stream arrives: the memory is limited per byte and in total.
 #[test]
 fn many_pieces_cost_no_more_than_the_window_allows() {
     let limits = Limits { data: 1 << 20, stream: 1 << 20, both: 1, one_way: 0 };
@@ -225,7 +225,7 @@ fn many_pieces_cost_no_more_than_the_window_allows() {
     assert_eq!((refused.code, sent_frames), (2, 1024 + (1 << 20) / 128));
 }
 
-/// And with many streams: what all of them may leave in pieces follows the connection's window.
+/// The same with many streams: the limit on the pieces of all streams follows the connection's window.
 #[test]
 fn pieces_of_all_streams_are_bounded_together() {
     let limits = Limits { data: 1 << 20, stream: 1 << 20, both: 100, one_way: 0 };
@@ -238,7 +238,7 @@ fn pieces_of_all_streams_are_bounded_together() {
     for n in 0..most {
         server.on_frame(&piece(n)).unwrap();
     }
-    // A stream that is given up takes its pieces along.
+    // A stopped stream releases its pieces.
     server.stop(0, 1).unwrap();
     for n in most..most + most / 100 {
         server.on_frame(&piece(n)).unwrap();
@@ -247,8 +247,8 @@ fn pieces_of_all_streams_are_bounded_together() {
     assert_eq!(refused.map(|v| v.code), Some(2));
 }
 
-/// A peer that acknowledges nothing keeps little of this end's memory, on however many streams;
-/// one that does gets what its path needs, and the others a little each.
+/// A peer that does not acknowledge makes this end hold little memory, on any number of streams. A stream of a peer
+/// that does gets what its path needs, and the remaining ones a little each.
 #[test]
 fn what_is_written_ahead_is_bounded_for_all_streams_together() {
     let limits = Limits { data: 1 << 30, stream: 1 << 30, both: 128, one_way: 0 };
@@ -259,8 +259,8 @@ fn what_is_written_ahead_is_bounded_for_all_streams_together() {
         assert!(client.write(*id, &data).unwrap() >= 2048);
     }
     assert!(held(&client) <= (320 << 10) + 128 * 1000, "{}", held(&client));
-    // All of it is sent, again and again, and nothing arrives: it grows with what is under way, and
-    // ends at the bound of the connection.
+    // All data are sent, repeatedly, without acknowledgement: the buffers grow with the data in flight, up to the
+    // connection's limit.
     for _ in 0..40 {
         while packet(&mut client, 1400).is_some() {}
         for id in &ids {
@@ -272,7 +272,7 @@ fn what_is_written_ahead_is_bounded_for_all_streams_together() {
         client.map.values().filter_map(|s| s.send.as_ref()).map(|s| s.buffered()).sum();
     assert!((6 << 20..=bound).contains(&bytes), "{bytes}");
     assert!(held(&client) <= 2 * bound, "{}", held(&client));
-    // Those that are given up leave room for the others.
+    // Streams that are reset free their space for the last one.
     assert_eq!(client.write(ids[0], &data), Ok(0));
     for id in &ids[1..] {
         client.reset(*id, 1).unwrap();
@@ -294,8 +294,8 @@ fn what_is_left_of_a_burst_keeps_little() {
     assert!(held(&client) <= 2_000, "{}", held(&client));
 }
 
-/// A peer that opens streams and resets them at once, as fast as it is permitted: nothing of them
-/// stays, and an application that has not seen one need not.
+/// A peer opens streams and resets them at once, as fast as permitted. No state of them remains, and the application
+/// need not see them.
 #[test]
 fn streams_reset_at_once_leave_nothing() {
     let (mut client, mut server) = pair(MANY, 10_000);

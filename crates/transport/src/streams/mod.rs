@@ -1,9 +1,8 @@
 //! The streams of a connection at one end: ordered bytes in both directions, with flow control.
 //!
-//! Streams are those of RFC 9000 sections 2 to 4, with the frames of `docs/rrtp.md`. A stream is
-//! dropped when both directions are over. Only streams with something to send are in lists, so
-//! thousands of idle ones cost nothing. Memory is bounded by what this end's limits grant to the
-//! peer and by `send_buffer` for each stream.
+//! Streams are those of RFC 9000 sections 2 to 4, with the frames of `docs/rrtp.md`. A stream is dropped when both
+//! directions are over. Only streams with frames to send are in queues, so thousands of idle ones cost no work. Memory
+//! is bounded by the limits granted to the peer and by `send_buffer`.
 
 mod early;
 mod events;
@@ -29,24 +28,24 @@ use send_buffer::SendBuffers;
 use spare::SpareStreams;
 pub use stream_map::StreamMap;
 
-/// A stream keeps a buffer of so many bytes while nothing is in it; greater ones are given back.
+/// An empty buffer of a stream keeps up to this many bytes of capacity.
 const KEPT: usize = 1024;
 
-/// Which end of a connection this is.
+/// One end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// It began the connection.
+    /// The end that opened the connection.
     Client,
-    /// It was connected to.
+    /// The end that accepted the connection.
     Server,
 }
 
 /// Initial flow-control limits for the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Bytes of all streams together; also the window while the application reads.
+    /// Bytes of all streams together. Also the size of the window as the application reads.
     pub data: u64,
-    /// Bytes of one stream; also the window while the application reads.
+    /// Bytes of one stream. Also the size of the window as the application reads.
     pub stream: u64,
     /// Number of open bidirectional streams.
     pub both: u64,
@@ -57,24 +56,24 @@ pub struct Limits {
 /// The result of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Read {
-    /// So many bytes, at least one.
+    /// The number of bytes read, at least one.
     Bytes(usize),
-    /// Nothing now; an event tells when.
+    /// No data are available now; [`StreamEvent::Readable`] follows.
     Blocked,
-    /// All was read: the stream's end.
+    /// The end of the stream: all data were read.
     End,
 }
 
-/// Why an operation on a stream failed.
+/// Reason for the failure of an operation on a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamError {
-    /// There is no such stream (any more), or not in this direction.
+    /// The stream does not exist (any more), or not in this direction.
     Unknown,
-    /// The peer gave its sending up, with this code.
+    /// The peer reset the stream with this code.
     Reset(u64),
-    /// The peer wants no more of it, with this code.
+    /// The peer stopped reading the stream, with this code.
     Stopped(u64),
-    /// It was finished or reset before by this end.
+    /// This end finished, reset or stopped it before.
     Finished,
 }
 
@@ -83,30 +82,30 @@ impl std::fmt::Display for StreamError {
         match self {
             StreamError::Unknown => f.write_str("there is no such stream"),
             StreamError::Reset(code) => {
-                write!(f, "the peer gave up sending on this stream (code {code})")
+                write!(f, "the peer reset this stream (code {code})")
             }
             StreamError::Stopped(code) => {
-                write!(f, "the peer wants no more of this stream (code {code})")
+                write!(f, "the peer stopped reading this stream (code {code})")
             }
-            StreamError::Finished => f.write_str("this stream was finished before"),
+            StreamError::Finished => f.write_str("this stream is already finished"),
         }
     }
 }
 
 impl std::error::Error for StreamError {}
 
-/// An event of a stream.
+/// A change in a stream's state that the application may react to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
-    /// The peer opened one or several: `accept` gives them.
+    /// The peer opened one or more streams: `accept` returns them.
     Opened,
-    /// There is something to read, or the end, or a reset.
+    /// Data, the stream's end, or a reset can be read.
     Readable(u64),
-    /// After a write that took less than all: there is room again, or the peer wants no more.
+    /// After a write that took only part of its data: the buffer has space again, or the peer stopped reading.
     Writable(u64),
-    /// All that was written, the end included, has arrived at the peer.
+    /// The peer has acknowledged all data and the end of the stream.
     Arrived(u64),
-    /// After an `open` that got none: the peer permits more.
+    /// After a failed `open`: the peer permits another stream.
     MayOpen,
 }
 
@@ -115,30 +114,30 @@ pub enum StreamEvent {
 pub enum SentFrame {
     /// Bytes of a stream.
     Stream {
-        /// Which.
+        /// The stream's ID.
         id: u64,
-        /// Of the first byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// How many.
+        /// Number of bytes; may be 0 if `fin`.
         length: u32,
-        /// Whether the end was said.
+        /// Whether the frame marks the end of the stream.
         fin: bool,
     },
-    /// MAX_DATA.
+    /// The limit on the bytes of all streams.
     MaxData,
-    /// MAX_STREAM.
+    /// The limit on the bytes of this stream.
     MaxStream(u64),
-    /// MAX_STREAMS, of one direction or both.
+    /// The limit on the number of streams: unidirectional if true.
     MaxStreams(bool),
-    /// RESET_STREAM.
+    /// RESET_STREAM for this stream.
     Reset(u64),
-    /// STOP.
+    /// The request to stop sending on this stream.
     Stop(u64),
-    /// BLOCKED and its kin: said again only if still true.
+    /// BLOCKED, STREAM_BLOCKED or STREAMS_BLOCKED. After a loss it is repeated only if still true.
     Blocked,
 }
 
-/// A protocol violation by the peer that ends the connection: CLOSE's code and the reason.
+/// A protocol violation by the peer, which ends the connection: code and reason of CLOSE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Violation {
@@ -153,30 +152,30 @@ pub struct Violation {
 pub struct Streams {
     side: Side,
     held: SendBuffers,
-    /// Bytes of a stream that this end permits at first.
+    /// Initial limit on a stream's bytes, granted by this end.
     stream_window: u64,
-    /// Bytes of a stream that the peer permits at first.
+    /// Initial limit on a stream's bytes, granted by the peer.
     stream_credit: u64,
-    /// Bytes of all streams: permitted to the peer, and by it.
+    /// Limits on the bytes of all streams, granted by this end and by the peer.
     all: Total,
     credit: Credit,
-    /// Streams of both directions and of one: permitted to the peer, and by it.
+    /// Limits on bidirectional and unidirectional streams, granted by this end and by the peer.
     theirs: [Window; 2],
     ours: [Credit; 2],
-    /// An `open` got none.
+    /// Whether an `open` failed, so that `MayOpen` is due.
     wants_open: [bool; 2],
-    /// How many of the peer's streams `accept` has looked at.
+    /// Number of the peer's streams that `accept` has visited.
     accepted: [u64; 2],
     map: StreamMap<Box<Stream>>,
     spare: SpareStreams,
     queues: Queues,
-    /// Bytes of all streams that arrived at the peer, each without a gap before it.
+    /// Bytes of all streams acknowledged in order.
     arrived: u64,
 }
 
 impl Streams {
-    /// Without streams. `send_buffer` bounds the bytes that are written and have not arrived, over
-    /// all streams: see `send_buffer.rs`.
+    /// An end without streams. `send_buffer` limits the bytes written and not acknowledged, over all streams: see
+    /// `send_buffer.rs`.
     pub fn new(side: Side, ours: Limits, send_buffer: usize) -> Streams {
         let streams = |most: u64| Window::new(most.min(open::MAX_STREAMS));
         Streams {
@@ -200,11 +199,11 @@ impl Streams {
     pub fn set_turn(&mut self, bytes: u64) {
         self.queues.fresh.set_turn(bytes);
     }
-    /// This many bytes may be sent before anything is acknowledged, and should be written by then.
+    /// Sets the bytes that may be sent before the first acknowledgement, which should be written by then.
     pub fn on_known_path(&mut self, bytes: usize) {
         self.held.on_known_path(bytes);
     }
-    /// The peer's initial limits, known after the handshake.
+    /// Sets the peer's initial limits, from the handshake.
     pub fn peer_permits(&mut self, peers: Limits) {
         self.credit.raise(peers.data);
         self.stream_credit = peers.stream;
@@ -217,7 +216,7 @@ impl Streams {
         self.on_max_streams(false, peers.both);
         self.on_max_streams(true, peers.one_way);
     }
-    /// Writes as many bytes as there is room for, and returns how many; 0 if there is no room.
+    /// Writes as many bytes as the buffer has space for. Returns their number, which may be 0.
     ///
     /// # Errors
     /// The stream does not exist or is not in this direction, was finished or reset, or was stopped
@@ -226,15 +225,14 @@ impl Streams {
         let held = self.held;
         self.sending(id, |half| half.write(data, &held))
     }
-    /// Ends the stream after what has been written.
+    /// Ends the stream after the written data.
     ///
     /// # Errors
     /// As [`write`](Streams::write).
     pub fn finish(&mut self, id: u64) -> Result<(), StreamError> {
         self.sending(id, send::Sending::finish)
     }
-    /// Abandons sending. Possible after [`finish`](Streams::finish), too, until all data have
-    /// arrived.
+    /// Abandons sending. Also possible after [`finish`](Streams::finish), until all data are acknowledged.
     ///
     /// # Errors
     /// The stream does not exist or is not in this direction, or was reset.
@@ -242,7 +240,7 @@ impl Streams {
         let code = code.min(narrows_wire::bytes::MAX_VARINT);
         self.sending(id, |half| half.reset(code))
     }
-    /// Stops reading: unread data are dropped, and the peer is asked to stop sending.
+    /// Stops reading: unread data are dropped, and the peer is requested to stop sending.
     ///
     /// # Errors
     /// The stream does not exist or is not in this direction, or its end was read.
@@ -254,8 +252,8 @@ impl Streams {
         self.settle(id);
         Ok(())
     }
-    /// Reads in order. After [`Read::End`] or [`StreamError::Reset`] this direction is over; if the
-    /// other is too, the stream no longer exists.
+    /// Reads in order. After [`Read::End`] or [`StreamError::Reset`] this direction is over; if the other is, too, the
+    /// stream no longer exists.
     ///
     /// # Errors
     /// The stream does not exist or is not in this direction, was stopped, or was reset by the
@@ -284,7 +282,7 @@ impl Streams {
         let half = stream.receive.as_mut().ok_or(StreamError::Unknown)?;
         let read = half.read(most, put, &mut self.all);
         match read {
-            // Whoever takes a short read for the last one would not come back for the end.
+            // A caller may not read again after a short read, so the end needs an event.
             Ok(Read::Bytes(_)) if half.only_end_left() => self.queues.readable(stream),
             Ok(Read::Bytes(_)) if half.must_grant() => self.queues.touch(stream),
             Ok(_) if !half.is_over() => {}
@@ -293,7 +291,7 @@ impl Streams {
         read
     }
 
-    /// Does something to a sending half.
+    /// Calls `act` on a sending half and updates the queues.
     fn sending<R>(
         &mut self,
         id: u64,
@@ -312,7 +310,7 @@ impl Streams {
         done
     }
 
-    /// After something happened to a stream: into the lists where it belongs, or forgotten.
+    /// Queues a stream after a change, or drops it if it is over.
     fn settle(&mut self, id: u64) {
         let Some(stream) = self.map.get_mut(id) else { return };
         self.queues.touch(stream);
@@ -330,13 +328,12 @@ impl Streams {
         }
     }
 
-    /// Bytes that the peer has received in order, over all streams; and bytes of the peer's streams
-    /// that were read or dropped here.
+    /// Bytes acknowledged in order, over all streams; and bytes of the peer's streams that were read or dropped here.
     pub fn carried(&self) -> (u64, u64) {
         (self.arrived, self.all.window.taken())
     }
 
-    /// Bytes written that are not known to have arrived.
+    /// Bytes written and not acknowledged.
     pub fn unacknowledged(&self) -> usize {
         self.held.bytes()
     }
@@ -345,20 +342,19 @@ impl Streams {
         let streams: usize = self.map.values().map(|stream| stream.memory()).sum();
         streams + self.map.memory() + self.spare.memory() + self.queues.memory()
     }
-    /// Whether streams are kept for those to come.
+    /// Whether closed streams are kept for reuse.
     #[inline]
     pub fn has_spare(&self) -> bool {
         !self.spare.is_empty()
     }
-    /// Gives back what is kept for streams to come.
+    /// Releases memory kept for later streams.
     pub fn release_memory(&mut self) {
         self.spare = SpareStreams::default();
         self.map.release();
         self.queues.release_all();
     }
 
-    /// Whether everything sent is known to have arrived. Data written but not sent yet do not
-    /// count.
+    /// Whether everything sent is acknowledged. Data written but not yet sent do not count.
     pub fn all_arrived(&self) -> bool {
         self.queues.busy == 0 && self.queues.said == 0
     }

@@ -1,36 +1,36 @@
-//! Ids, opening and finding streams.
+//! Stream IDs; opening and finding streams.
 
 use super::receive::Receiving;
 use super::send::Sending;
 use super::{Side, StreamEvent, Streams, Violation};
 use std::collections::VecDeque;
 
-/// Most streams of a kind: ids are at most 2^62 - 1, and two bits of them tell the kind.
+/// Most streams of a kind: IDs are at most 2^62 - 1, and two of their bits are the kind.
 pub(super) const MAX_STREAMS: u64 = 1 << 60;
 
-/// A stream at this end; a direction that it has not is `None`.
+/// A stream at this end; `None` for a direction that it does not have.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub id: u64,
     pub send: Option<Sending>,
     pub receive: Option<Receiving>,
-    /// In which lists it stands.
+    /// Whether it is in each of the queues, and in the count of busy streams.
     pub in_control: bool,
     pub in_again: bool,
     pub in_fresh: bool,
     pub is_counted: bool,
-    /// Of what this end sends on it.
+    /// Priority of the data that this end sends on it.
     pub priority: i32,
-    /// An event waits to be taken.
+    /// Whether a readable or a writable event is pending.
     pub readable_told: bool,
     pub writable_told: bool,
-    /// The peer gave it up before it was accepted: the application never has it.
+    /// The peer reset it before it was accepted: the application never sees it.
     pub is_unseen: bool,
 }
 
 impl Stream {
-    /// With so much credit for sending and such a window for receiving; `None` for a direction that it has not. The
-    /// buffers, which are empty, are used.
+    /// A stream with these initial limits for sending and receiving; `None` for a direction that it does not have. It
+    /// uses the given empty buffers.
     #[inline]
     pub fn new(
         id: u64,
@@ -38,7 +38,7 @@ impl Stream {
         window: Option<u64>,
         buffers: [VecDeque<u8>; 2],
     ) -> Stream {
-        // A stream of one direction uses whichever has memory.
+        // A unidirectional stream uses the larger buffer.
         let [first, second] = buffers;
         let is_first = first.capacity() >= second.capacity();
         let (larger, smaller) = if is_first { (first, second) } else { (second, first) };
@@ -58,7 +58,7 @@ impl Stream {
             is_unseen: false,
         }
     }
-    /// Whether frames other than data wait.
+    /// Whether control frames wait.
     #[inline]
     pub fn must_control(&self) -> bool {
         let receive = self.receive.as_ref().is_some_and(|r| r.must_grant() || r.must_stop());
@@ -72,14 +72,14 @@ impl Stream {
             && self.receive.as_ref().is_none_or(Receiving::is_over)
     }
 
-    /// The buffers of a stream that is over.
+    /// The buffers of a closed stream, for reuse.
     #[inline]
     pub fn take_buffers(&mut self) -> [VecDeque<u8>; 2] {
         let send = self.send.as_mut().map(Sending::take_buffer);
         let receive = self.receive.as_mut().map(Receiving::take_buffer);
         [send.unwrap_or_default(), receive.unwrap_or_default()]
     }
-    /// It is over: gives back buffers of more than so many bytes, and all other memory.
+    /// Releases the memory of a closed stream, except buffers of up to `buffer` bytes.
     #[inline]
     pub fn shrink(&mut self, buffer: usize) {
         if let Some(half) = &mut self.send {
@@ -89,7 +89,7 @@ impl Stream {
             half.shrink(buffer);
         }
     }
-    /// Bytes that it holds, its own included.
+    /// Bytes of memory, including the stream itself.
     pub fn memory(&self) -> usize {
         let send = self.send.as_ref().map_or(0, Sending::memory);
         let receive = self.receive.as_ref().map_or(0, Receiving::memory);
@@ -97,12 +97,12 @@ impl Stream {
     }
 }
 
-/// Which direction of a stream a frame is about.
+/// The direction of a stream that a frame concerns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Direction {
-    /// What the peer sends.
+    /// From the peer to this end.
     In,
-    /// What this end sends.
+    /// From this end to the peer.
     Out,
 }
 
@@ -110,14 +110,15 @@ pub(super) enum Direction {
 pub(super) fn is_ours(side: Side, id: u64) -> bool {
     (id & 1 == 1) == (side == Side::Server)
 }
-/// 0 both directions, 1 one.
+/// 0 for bidirectional streams, 1 for unidirectional ones.
 #[inline]
 pub(super) fn direction_index(id: u64) -> usize {
     (id >> 1 & 1) as usize
 }
 
 impl Streams {
-    /// Opens a stream if the peer permits another one. Otherwise an event reports when it does.
+    /// Opens a stream. `None` if the peer's limit is reached; [`StreamEvent::MayOpen`] follows when it permits another
+    /// one.
     pub fn open(&mut self, one_way: bool) -> Option<u64> {
         let direction_index = usize::from(one_way);
         let ours = &mut self.ours[direction_index];
@@ -131,14 +132,14 @@ impl Streams {
         self.insert(id);
         Some(id)
     }
-    /// The next stream opened by the peer.
+    /// The next stream opened by the peer, if any.
     pub fn accept(&mut self) -> Option<u64> {
         let peer = u64::from(self.side == Side::Client);
         for direction_index in 0..2 {
             while self.accepted[direction_index] < self.theirs[direction_index].came() {
                 let id = self.accepted[direction_index] << 2 | (direction_index as u64) << 1 | peer;
                 self.accepted[direction_index] += 1;
-                // It may be over already, known by its events or to nobody.
+                // It may be over already, with or without events.
                 if self.map.get(id).is_some_and(|stream| !stream.is_unseen) {
                     return Some(id);
                 }
@@ -154,7 +155,7 @@ impl Streams {
         self.map.insert(id, self.spare.make(id, credit, window));
     }
 
-    /// Makes sure that a frame may be about this stream: opens it if that is the peer's to do.
+    /// Checks that a frame may concern this stream, and opens the stream if the peer is to open it.
     pub(super) fn admit(&mut self, id: u64, direction: Direction) -> Result<(), Violation> {
         let ours = is_ours(self.side, id);
         if direction_index(id) == 1 && ours == (direction == Direction::In) {
@@ -173,7 +174,7 @@ impl Streams {
         }
         let first = theirs.came();
         if n >= first {
-            // Ids are used in order, so those below are open too.
+            // IDs are used in order, so lower ones are open, too.
             theirs.come(n + 1 - first);
             self.queues.opened = true;
             for k in first..=n {
@@ -183,7 +184,7 @@ impl Streams {
         Ok(())
     }
 
-    /// The peer permits so many streams.
+    /// Handles the peer's limit on the number of streams.
     pub(super) fn on_max_streams(&mut self, one_way: bool, most: u64) {
         let direction_index = usize::from(one_way);
         let more = self.ours[direction_index].raise(most.min(MAX_STREAMS));

@@ -1,9 +1,9 @@
-//! The outcomes of sent frames.
+//! Acknowledgement and loss of sent frames.
 
 use super::{SentFrame, StreamEvent, Streams};
 
 impl Streams {
-    /// A packet with this frame arrived.
+    /// Handles the acknowledgement of a frame.
     #[inline]
     pub fn arrived(&mut self, piece: &SentFrame) {
         match *piece {
@@ -25,8 +25,8 @@ impl Streams {
         }
     }
 
-    /// One fewer piece of unknown outcome. A packet that counted as lost and arrived after all is told
-    /// of twice; then a limit in flight may go uncounted, which BLOCKED mends.
+    /// Counts one control frame less of unknown outcome. A packet declared lost that arrives later has two outcomes.
+    /// Then the count may miss a limit in flight, which BLOCKED repairs.
     fn said_less(&mut self) {
         self.queues.said = self.queues.said.saturating_sub(1);
     }
@@ -50,7 +50,7 @@ impl Streams {
         }
     }
 
-    /// A packet with this frame was lost. Returns whether anything of it must be sent again.
+    /// Handles the loss of a frame. Returns whether a part of it must be retransmitted.
     pub fn lost(&mut self, piece: &SentFrame) -> bool {
         if !matches!(piece, SentFrame::Stream { .. } | SentFrame::Reset(_)) {
             self.said_less();
@@ -96,9 +96,9 @@ impl Streams {
         again
     }
 
-    /// BLOCKED matters, because the peer's application may leave the rest of the window unread for
-    /// long; so does STREAMS_BLOCKED. STREAM_BLOCKED does not: half of a stream's window is always
-    /// read before its reader waits.
+    /// BLOCKED must be repeated, because the peer's application may leave the rest of the window unread for long. The
+    /// same holds for STREAMS_BLOCKED, but not for STREAM_BLOCKED: a reader waits only after reading half of a stream's
+    /// window.
     fn blocked_lost(&mut self) -> bool {
         let mut again = !self.queues.fresh.is_empty() && self.credit.unsaid();
         for direction_index in 0..2 {

@@ -1,24 +1,24 @@
-//! Streams that wait for their turn to send: highest priority first, in turns within a priority.
+//! Streams that wait to send: highest priority first, in turns within a priority.
 
 use super::{StreamError, Streams};
 use std::collections::VecDeque;
 
-/// Lists of priorities that nobody waits with are kept, up to so many.
+/// Above this number of lists, empty ones are dropped.
 const KEPT_LEVELS: usize = 8;
 
-/// Ids by priority, the highest first. Mostly there is one priority.
+/// Stream IDs by priority, the highest first. Usually there is one priority.
 #[derive(Debug, Default)]
 pub(super) struct PriorityQueue {
-    /// Falling; a list may be empty.
+    /// In descending order of priorities; a list may be empty.
     levels: Vec<(i32, VecDeque<u64>)>,
-    /// Bytes of a turn; a packet at least.
+    /// Bytes of a turn, which is at least a packet.
     turn_bytes: u64,
-    /// Who has sent last, and how much in its turn.
+    /// The stream that sent last, and the bytes of its turn.
     last: (u64, u64),
 }
 
 impl PriorityQueue {
-    /// Behind its equals.
+    /// Adds a stream after those of the same priority.
     #[inline]
     pub fn push_back(&mut self, priority: i32, id: u64) {
         let place = self.levels.iter().position(|level| level.0 <= priority);
@@ -43,7 +43,7 @@ impl PriorityQueue {
     pub fn highest(&self) -> Option<i32> {
         self.first().map(|level| level.0)
     }
-    /// The stream whose turn it is.
+    /// The stream that has its turn.
     #[inline]
     pub fn front(&self) -> Option<u64> {
         self.first().and_then(|level| level.1.front().copied())
@@ -62,8 +62,8 @@ impl PriorityQueue {
     pub fn set_turn(&mut self, bytes: u64) {
         self.turn_bytes = bytes;
     }
-    /// The first stream has sent so many bytes and has more: if its turn is over, the next one of the same priority
-    /// follows.
+    /// Records that the first stream sent `bytes` bytes and has more. If its turn is over, the next stream of the same
+    /// priority follows.
     #[inline]
     pub fn sent(&mut self, bytes: u64) {
         let (turn_bytes, last) = (self.turn_bytes, self.last);
@@ -91,12 +91,12 @@ impl PriorityQueue {
             self.levels.iter().map(|level| level.1.capacity() * size_of::<u64>()).sum();
         ids + self.levels.capacity() * size_of::<(i32, VecDeque<u64>)>()
     }
-    /// Gives back all memory that is not in use.
+    /// Releases unused memory.
     pub fn shrink(&mut self) {
         self.levels.retain(|level| !level.1.is_empty());
         self.levels.shrink_to_fit();
     }
-    /// Frees the memory of lists that have become short.
+    /// Releases the lists if they are empty and large.
     pub fn release(&mut self) {
         if self.is_empty() && (self.levels.len() > 1 || self.memory() > 1024) {
             self.levels = Vec::new();
@@ -106,8 +106,8 @@ impl PriorityQueue {
 
 impl Streams {
     /// Sets a stream's priority. Among streams with data to send, including lost data, those of the highest priority go
-    /// first; within a priority they take turns, packet by packet unless the connection is configured otherwise. New streams
-    /// have priority 0. The peer does not see priorities.
+    /// first. Within a priority they take turns, packet by packet unless the connection is configured otherwise. New
+    /// streams have priority 0. The peer does not see priorities.
     ///
     /// # Errors
     /// The stream does not exist or is not in this direction.
@@ -122,7 +122,7 @@ impl Streams {
         Ok(())
     }
 
-    /// The priority of a stream that this end sends on.
+    /// The priority of a stream on which this end sends.
     ///
     /// # Errors
     /// The stream does not exist or is not in this direction.

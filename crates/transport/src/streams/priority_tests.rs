@@ -1,9 +1,9 @@
-//! Whose data leaves first.
+//! The order in which streams send.
 
 use super::tests::{LIMITS, deliver, packet, pair};
 use super::*;
 
-/// Two ends with room for much.
+/// Two ends with large limits.
 fn ends() -> (Streams, Streams) {
     pair(Limits { data: 1 << 20, stream: 1 << 18, both: 8, one_way: 8 }, 1 << 20)
 }
@@ -15,7 +15,8 @@ fn open(streams: &mut Streams, priority: i32, bytes: usize) -> u64 {
     id
 }
 
-/// Bytes of each stream that the next packets carry, in order, neighbours of one stream together; they arrive.
+/// Bytes of each stream in the next packets, in order, with neighbours of one stream joined. All packets are
+/// acknowledged.
 fn order(from: &mut Streams, packets: usize) -> Vec<(u64, u32)> {
     let mut all: Vec<(u64, u32)> = Vec::new();
     for _ in 0..packets {
@@ -43,7 +44,7 @@ fn higher_priorities_go_first_whatever_the_order_of_writing() {
     assert_eq!(client.set_priority(400, 1), Err(StreamError::Unknown));
 }
 
-/// Equals share: after every packet another one begins, and nobody gets two packets ahead.
+/// Streams of equal priority share: they alternate packet by packet, and stay within two packets of each other.
 #[test]
 fn equals_take_turns_and_are_not_disturbed_by_what_comes_below() {
     let (mut client, _) = ends();
@@ -59,7 +60,7 @@ fn equals_take_turns_and_are_not_disturbed_by_what_comes_below() {
     assert_eq!(bytes, [12_000; 4], "who is below waits for all of them");
 }
 
-/// A terminal beside an upload: what is typed is in the next packet, and what the upload lost waits for it, too.
+/// A terminal beside an upload: typed bytes are in the next packet, before the upload's lost data.
 #[test]
 fn what_comes_later_with_a_higher_priority_overtakes_also_what_was_lost() {
     let (mut client, _) = ends();
@@ -70,7 +71,7 @@ fn what_comes_later_with_a_higher_priority_overtakes_also_what_was_lost() {
     let sent = order(&mut client, 100);
     assert_eq!(sent[0], (terminal, 80));
     assert_eq!(sent[1].0, upload);
-    // Of what has the same priority, lost data goes first.
+    // Within a priority, lost data go first.
     let again: Vec<_> = packet(&mut client, 1000).into_iter().collect();
     assert!(again.is_empty());
     let other = open(&mut client, 0, 500);
@@ -89,7 +90,7 @@ fn a_priority_counts_from_its_change_on_and_survives_waiting() {
     assert!(order(&mut client, 10).iter().all(|sent| sent.0 == second));
     client.set_priority(second, -2).unwrap();
     assert!(order(&mut client, 10).iter().all(|sent| sent.0 == first));
-    // Streams of many priorities that come and go leave no lists behind.
+    // Streams that change between many priorities leave no lists behind.
     let before = client.memory();
     for n in 0..200 {
         client.set_priority(first, n).unwrap();
@@ -97,7 +98,7 @@ fn a_priority_counts_from_its_change_on_and_survives_waiting() {
     assert!(client.memory() < before + 1000, "{} then {}", before, client.memory());
 }
 
-/// The connection's limit stops new data of every priority, but not what was lost of a lower one.
+/// The connection's limit stops new data of every priority, but not lost data of a lower one.
 #[test]
 fn lost_data_is_not_kept_back_by_a_higher_stream_that_has_no_credit() {
     let (mut client, mut server) = pair(LIMITS, 1 << 20);
@@ -110,7 +111,7 @@ fn lost_data_is_not_kept_back_by_a_higher_stream_that_has_no_credit() {
     let high = client.open(false).unwrap();
     client.set_priority(high, 1).unwrap();
     client.write(high, &[1; 30_000]).unwrap();
-    // 40,000 bytes may leave of all streams, 10,000 of each: other streams use up what is left.
+    // The limit is 40,000 bytes for all streams and 10,000 for each: other streams use up the rest.
     for _ in 0..2 {
         let id = client.open(false).unwrap();
         client.write(id, &[1; 10_000]).unwrap();

@@ -1,32 +1,32 @@
-//! Which streams have something to send, and what the application must hear.
+//! Queues of streams with frames to send, and of events for the application.
 
 use super::StreamEvent;
 use super::open::Stream;
 use super::priority::PriorityQueue;
 use std::collections::VecDeque;
 
-/// Every stream is at most once in each list; a flag of the stream says so. An entry may be out of
-/// date: whoever takes it looks.
+/// A stream is at most once in each list; flags of the stream show in which. Entries may be
+/// outdated and are checked when taken.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
-    /// Something other than data.
+    /// Streams with control frames.
     pub control: VecDeque<u64>,
-    /// Lost data, or an end alone: what needs no credit.
+    /// Streams with lost data, or only their end to send, which need no credit.
     pub again: PriorityQueue,
-    /// New data that the stream's own limit permits.
+    /// Streams with new data within the stream's own limit.
     pub fresh: PriorityQueue,
-    /// At most one of a kind for each stream.
+    /// Pending events, at most one of a kind per stream.
     pub events: VecDeque<StreamEvent>,
-    /// The peer opened streams, and no event told so yet.
+    /// The peer opened streams, which no event has reported yet.
     pub opened: bool,
-    /// Streams of which data, an end or a reset left and is not known to have arrived.
+    /// Streams with data, an end or a reset in flight.
     pub busy: usize,
-    /// Other pieces of unknown outcome.
+    /// Other frames in flight.
     pub said: usize,
 }
 
 impl Queues {
-    /// Into the lists where it belongs.
+    /// Adds a stream to the lists where it belongs.
     #[inline]
     pub fn touch(&mut self, stream: &mut Stream) {
         let must = stream.must_control();
@@ -58,7 +58,8 @@ impl Queues {
         control + waiting + self.events.capacity() * size_of::<StreamEvent>()
     }
 
-    /// Out of all lists. Rarely is it in one: what is over has nothing to send.
+    /// Removes a stream from all lists. Usually it is in no list, because a closed stream has no
+    /// data to send.
     pub fn forget(&mut self, stream: &Stream) {
         if stream.in_control {
             self.control.retain(|id| *id != stream.id);
@@ -74,7 +75,7 @@ impl Queues {
         }
         self.withdraw(stream);
     }
-    /// It waits behind others from now on, or before them.
+    /// Moves the stream to the end of its new priority.
     pub fn change_priority(&mut self, stream: &mut Stream, priority: i32) {
         let before = std::mem::replace(&mut stream.priority, priority);
         if stream.in_again {
@@ -87,7 +88,7 @@ impl Queues {
         }
     }
 
-    /// There is nothing to read after all.
+    /// Withdraws a readable event.
     pub fn unreadable(&mut self, stream: &mut Stream) {
         self.withdraw(stream);
         stream.readable_told = false;
@@ -98,7 +99,7 @@ impl Queues {
         }
     }
 
-    /// Gives back what long lists took; for when there is no stream at all.
+    /// Releases long lists; called when no stream is left.
     pub fn release(&mut self) {
         if self.control.is_empty() && self.control.capacity() > 64 {
             self.control = VecDeque::new();
@@ -107,7 +108,7 @@ impl Queues {
         self.fresh.release();
     }
 
-    /// Gives back all memory that is not in use.
+    /// Releases unused memory.
     pub fn release_all(&mut self) {
         self.control.shrink_to_fit();
         self.events.shrink_to_fit();
@@ -115,7 +116,7 @@ impl Queues {
         self.fresh.shrink();
     }
 
-    /// There is something to read.
+    /// Adds a readable event.
     #[inline]
     pub fn readable(&mut self, stream: &mut Stream) {
         if !stream.readable_told {
@@ -123,7 +124,7 @@ impl Queues {
             self.events.push_back(StreamEvent::Readable(stream.id));
         }
     }
-    /// There is room, or the peer wants no more.
+    /// Adds a writable event: the buffer has space, or the peer stopped reading.
     pub fn writable(&mut self, stream: &mut Stream) {
         if !stream.writable_told {
             stream.writable_told = true;

@@ -1,20 +1,20 @@
-//! Reassembly: data received behind a gap, in pieces by offset. Memory is proportional to the bytes
-//! received, however far ahead they are.
+//! Reassembly: data received behind a gap, in pieces by offset. Memory is proportional to the bytes received, not to
+//! their offsets.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
-/// Data that continues a piece joins it up to this length.
+/// Data that continue a piece join it up to this length.
 const MAX_PIECE: usize = 64 << 10;
-/// Neighbours that together are no longer than this become one piece, so that bytes that came one by
-/// one do not stay one by one. Longer ones would be copied again and again.
+/// Neighbours with at most this length together become one piece, so that single bytes do not remain single pieces.
+/// Longer ones would be copied repeatedly.
 const MAX_MERGED: usize = 1024;
-/// What a piece costs beside its bytes: its share of the map's nodes and of the allocator's.
+/// Memory of a piece beside its bytes: its share of the map's nodes and of the allocator.
 const PIECE_OVERHEAD: usize = 96;
 
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
-    /// None is empty, and none overlaps another.
+    /// Pieces by offset; not empty and without overlap.
     sent_frames: BTreeMap<u64, Vec<u8>>,
 }
 
@@ -29,21 +29,21 @@ impl Reassembly {
     pub fn clear(&mut self) {
         self.sent_frames = BTreeMap::new();
     }
-    /// Where the first piece begins.
+    /// Offset of the first piece.
     pub fn start(&self) -> Option<u64> {
         self.sent_frames.keys().next().copied()
     }
-    /// Where the piece ends that has the byte at this offset.
+    /// End of the piece that contains this offset.
     pub fn end_around(&self, offset: u64) -> Option<u64> {
         let (start, piece) = self.sent_frames.range(..=offset).next_back()?;
         Some(start + piece.len() as u64).filter(|end| *end > offset)
     }
-    /// Takes the piece that begins there.
+    /// Takes the piece that begins at `start`.
     pub fn take(&mut self, start: u64) -> Option<Vec<u8>> {
         self.sent_frames.remove(&start)
     }
 
-    /// Stores the parts of the data that are not there yet.
+    /// Stores the parts of the data that are not stored yet.
     pub fn insert(&mut self, from: u64, mut data: &[u8]) {
         let mut at = from;
         while !data.is_empty() {
@@ -65,7 +65,8 @@ impl Reassembly {
         }
     }
 
-    /// Where the piece begins that has the data now; `below` is where one begins that ends here.
+    /// Stores data without overlap. `below` is the start of a piece that ends at `at`. Returns the start of the piece
+    /// with the data.
     fn put(&mut self, below: Option<u64>, at: u64, data: &[u8]) -> u64 {
         if let Some(start) = below
             && let Some(piece) = self.sent_frames.get_mut(&start)
@@ -94,7 +95,7 @@ impl Reassembly {
         }
     }
 
-    /// Bytes that it holds.
+    /// Bytes of memory.
     pub fn memory(&self) -> usize {
         self.sent_frames.values().map(|piece| piece.capacity() + PIECE_OVERHEAD).sum()
     }
@@ -113,7 +114,7 @@ mod tests {
     }
 
     proptest! {
-        /// Pieces hold each byte that came, once, at its place.
+        /// Pieces contain each received byte once, at its offset.
         #[test]
         fn pieces_hold_what_came(ops in prop::collection::vec((0u64..6000, 1usize..900), 1..80)) {
             let (mut ahead, mut came) = (Reassembly::default(), vec![false; 7000]);

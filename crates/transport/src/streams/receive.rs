@@ -1,19 +1,19 @@
 //! The receiving half of a stream: takes bytes in any order, returns them in order.
 //!
-//! In-order data are in one buffer, which is freed when everything has been read; data behind a gap are kept in pieces,
-//! and are read from there once the gap has closed. Memory is proportional to what arrived, and flow control bounds it.
+//! In-order data are in one buffer, which is freed when everything has been read. Data behind a gap are kept in pieces,
+//! and are read from there after the gap has closed. Memory is proportional to the bytes received, and flow control
+//! limits it.
 
 use super::flow_control::{Total, Window};
 use super::reassembly::Reassembly;
 use super::{KEPT, Read, StreamError, Violation};
 use std::collections::VecDeque;
 
-/// So many pieces may wait behind gaps, and one more per so many bytes of the window: of a stream,
-/// and likewise of all. One that repairs its losses stays far below; without a bound pieces could
-/// take more memory than data.
+/// Limit on pieces behind gaps, plus one piece per `BYTES_PER_PIECE` of the window, for one stream and for all. A
+/// conforming sender stays far below. Without a limit pieces could take more memory than data.
 const MAX_PIECES: u64 = 1024;
 const BYTES_PER_PIECE: u64 = 128;
-/// A buffer is made as large as the one before it was in the end, up to this.
+/// A new buffer is as large as the last one's highest use, up to this.
 const MAX_USUAL: usize = 64 << 10;
 
 const BEYOND: Violation = Violation { code: 2, why: "more data than the limits permit" };
@@ -23,31 +23,31 @@ const TORN: Violation = Violation { code: 2, why: "a stream in too many pieces" 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Open,
-    /// The peer gave up, with this code.
+    /// The peer reset the stream with this code.
     Reset(u64),
-    /// This end wants no more.
+    /// This end stopped reading.
     Stopped,
 }
 
 #[derive(Debug)]
 pub(super) struct Receiving {
-    /// `came` is the highest offset, `taken` what was read.
+    /// `came` is the highest offset, `taken` the bytes read.
     pub window: Window,
     /// Bytes from `window.taken` on.
     buffer: VecDeque<u8>,
-    /// All below came: what is not in the buffer, in pieces.
+    /// All bytes below have arrived; those that are not in the buffer are in pieces.
     ready: u64,
-    /// What came behind a gap, though it may have closed meanwhile.
+    /// Bytes that arrived behind a gap, which may have closed since.
     ahead: Reassembly,
     size: Option<u64>,
     state: State,
-    /// Most bytes that waited since the buffer was last empty.
+    /// Highest number of waiting bytes since the buffer was last empty.
     peak: usize,
-    /// And before: as many may wait again.
+    /// That number for the time before: as many may wait again.
     usual: usize,
-    /// The application was told of the end or reset.
+    /// Whether the end or reset was reported to the application.
     is_reported: bool,
-    /// The code of a STOP that must be said.
+    /// Code of a STOP to be sent.
     pub stop: Option<u64>,
     stop_code: u64,
     /// Whether the application waits for an event.
@@ -73,7 +73,7 @@ impl Receiving {
         }
     }
 
-    /// Data of the peer. Whether there is something to read that was not there before.
+    /// Handles data from the peer. Returns whether more can be read than before.
     #[inline]
     pub fn data(
         &mut self,
@@ -103,7 +103,7 @@ impl Receiving {
         if end > self.ready {
             let from = offset.max(self.ready);
             let new = data.get((from - offset) as usize..).unwrap_or_default();
-            // An end that comes before its data brings none: nothing is to be kept of it.
+            // If the end arrives before its data, there are no bytes to keep.
             if from == self.ready && self.ahead.is_empty() {
                 self.append(new);
                 self.ready = end;
@@ -114,7 +114,7 @@ impl Receiving {
         Ok(self.ready > before || ended && self.size == Some(self.ready))
     }
 
-    /// The highest offset is at least this.
+    /// Raises the highest offset to at least `end`.
     #[inline]
     fn advance(&mut self, end: u64, all: &mut Total) -> Result<(), Violation> {
         let more = end.saturating_sub(self.window.came());
@@ -142,13 +142,13 @@ impl Receiving {
         }
     }
 
-    /// Keeps data behind a gap, or in one.
+    /// Keeps data that follow a gap, or that fill one.
     fn keep(&mut self, from: u64, data: &[u8], all: &mut Total) -> Result<(), Violation> {
         let sent_frames = self.ahead.len();
         let buffered = self.window.taken() + self.buffer.len() as u64;
         let mut rest = data;
         if from == self.ready && from == buffered {
-            // It fills the gap behind the buffer, or some of it.
+            // It fills the gap after the buffer, at least partly.
             let gap = self.ahead.start().map_or(u64::MAX, |start| start - from);
             let (front, back) = data.split_at(gap.min(data.len() as u64) as usize);
             self.append(front);
@@ -169,13 +169,13 @@ impl Receiving {
         Ok(())
     }
 
-    /// The peer gives up. Whether the application has something to learn from it.
+    /// Handles the peer's reset. Returns whether it must be reported to the application.
     pub fn reset(&mut self, code: u64, size: u64, all: &mut Total) -> Result<bool, Violation> {
         if self.size.is_some_and(|known| known != size) || size < self.window.came() {
             return Err(SIZE);
         }
         self.advance(size, all)?;
-        // What came as a whole, its end included, is not taken back.
+        // A stream that arrived completely, with its end, cannot be reset.
         let whole = self.size.replace(size) == Some(self.ready);
         if self.state == State::Open && !whole {
             self.state = State::Reset(code);
@@ -188,12 +188,12 @@ impl Receiving {
         Ok(false)
     }
 
-    /// Nobody has to learn of the reset.
+    /// Marks the reset as reported.
     pub fn know_reset(&mut self) {
         self.is_reported = true;
     }
 
-    /// The application wants no more.
+    /// Stops reading, for the application.
     pub fn stop(&mut self, code: u64, all: &mut Total) -> Result<(), StreamError> {
         if self.state == State::Stopped || self.is_reported {
             return Err(StreamError::Finished);
@@ -206,7 +206,7 @@ impl Receiving {
         self.drop_all(all);
         Ok(())
     }
-    /// A STOP got lost; whether it must be said again.
+    /// Handles the loss of a STOP. Returns whether it must be repeated.
     pub fn stop_lost(&mut self) -> bool {
         let again = self.state == State::Stopped && self.size.is_none();
         if again {
@@ -215,7 +215,7 @@ impl Receiving {
         again
     }
 
-    /// Forgets what waits, as if it had been read.
+    /// Drops all waiting data, as if they had been read.
     fn drop_all(&mut self, all: &mut Total) {
         let more = self.window.came() - self.window.taken();
         self.window.take(more);
@@ -226,7 +226,7 @@ impl Receiving {
         self.ready = self.window.came();
     }
 
-    /// Hands at most `most` bytes to `put`, in pieces.
+    /// Passes at most `most` bytes to `put`, in pieces.
     pub fn read(
         &mut self,
         most: usize,
@@ -264,7 +264,7 @@ impl Receiving {
         Ok(if n > 0 { Read::Bytes(n) } else { Read::Blocked })
     }
 
-    /// Takes at most so many bytes out of the buffer; how many.
+    /// Takes at most `most` bytes out of the buffer. Returns their number.
     fn take(&mut self, most: usize, put: &mut dyn FnMut(&[u8]), all: &mut Total) -> usize {
         let n = most.min(self.buffer.len());
         self.peak = self.peak.max(self.buffer.len());
@@ -286,30 +286,30 @@ impl Receiving {
         n
     }
 
-    /// Whether the end is all that there is left to read.
+    /// Whether only the end is left to read.
     pub fn only_end_left(&self) -> bool {
         self.state == State::Open && !self.is_reported && self.size == Some(self.window.taken())
     }
-    /// Whether the peer should be told of a greater limit.
+    /// Whether a greater limit is to be sent to the peer.
     #[inline]
     pub fn must_grant(&self) -> bool {
         self.window.is_pending() && self.size.is_none() && self.state == State::Open
     }
-    /// Whether a STOP must be said.
+    /// Whether STOP is to be sent.
     #[inline]
     pub fn must_stop(&self) -> bool {
         self.stop.is_some() && self.size.is_none()
     }
-    /// Whether nothing more will happen.
+    /// Whether this direction is over.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.is_reported || self.state == State::Stopped && self.size.is_some()
     }
-    /// The buffer of a stream that is over.
+    /// The buffer of a closed stream, for reuse.
     pub fn take_buffer(&mut self) -> VecDeque<u8> {
         std::mem::take(&mut self.buffer)
     }
-    /// It is over: gives back a buffer of more than so many bytes, and all other memory.
+    /// Releases the memory of a closed stream, except a buffer of up to `buffer` bytes.
     #[inline]
     pub fn shrink(&mut self, buffer: usize) {
         if self.buffer.capacity() > buffer {
@@ -317,7 +317,7 @@ impl Receiving {
         }
         self.ahead.clear();
     }
-    /// Bytes that it holds.
+    /// Bytes of memory.
     pub fn memory(&self) -> usize {
         self.buffer.capacity() + self.ahead.memory()
     }

@@ -1,5 +1,5 @@
-//! The sending half of a stream: written bytes are kept until they have arrived; lost ones are sent
-//! again in any later packet.
+//! The sending half of a stream: written bytes are kept until they are acknowledged. Lost ones are retransmitted in any
+//! later packet.
 
 use super::flow_control::Credit;
 use super::send_buffer::{SendBuffers, StreamBuffer};
@@ -9,28 +9,28 @@ use std::collections::VecDeque;
 
 #[derive(Debug)]
 pub(super) struct Sending {
-    /// Bytes from `base` on: not all arrived, or not sent.
+    /// Bytes from `base` on: not all acknowledged, or not sent.
     buffer: VecDeque<u8>,
-    /// All below arrived.
+    /// All bytes below are acknowledged.
     base: u64,
-    /// What arrived above it.
+    /// Acknowledged ranges above `base`.
     arrived: Ranges,
-    /// What must leave again; parts of it may have arrived since.
+    /// Ranges to retransmit. Parts of them may have been acknowledged since.
     lost: Ranges,
-    /// `used` is the next new byte's offset.
+    /// `used` is the offset of the next new byte.
     pub credit: Credit,
     finished: bool,
     fin_sent: bool,
     fin_arrived: bool,
-    /// The code with which sending was given up.
+    /// The code of this end's reset.
     reset: Option<u64>,
     reset_sent: bool,
     reset_arrived: bool,
-    /// The code with which the peer wants no more.
+    /// The code of the peer's STOP.
     stopped: Option<u64>,
-    /// The application gave it up itself or knows that the peer stopped it.
+    /// Whether the application reset the stream, or was informed of the peer's STOP.
     told: bool,
-    /// A write took less than all.
+    /// Whether a write took only part of its data.
     wants_room: bool,
     room: StreamBuffer,
 }
@@ -73,7 +73,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Takes what there is room for.
+    /// Takes as much data as the buffer has space for.
     #[inline]
     pub fn write(&mut self, data: &[u8], held: &SendBuffers) -> Result<usize, StreamError> {
         self.check()?;
@@ -85,8 +85,8 @@ impl Sending {
         if bytes > capacity {
             self.buffer.reserve_exact(bytes.max((2 * capacity).min(bound)) - self.buffer.len());
         } else if capacity > 2 * bound.max(KEPT) && bytes <= bound {
-            // A ring runs through all of its memory, however little is in it. While more is in it
-            // than the bound has become, each attempt to write would copy all of that.
+            // A ring buffer uses all of its capacity, even for few bytes. It is not shrunk while it holds more than the
+            // bound, because each attempt to write would copy all of that.
             self.buffer.shrink_to(bound);
         }
         self.buffer.extend(data.get(..n).unwrap_or_default());
@@ -105,13 +105,13 @@ impl Sending {
             return Err(StreamError::Finished);
         }
         self.told = true;
-        // After a STOP it was reset already.
+        // After a STOP it is already reset.
         if self.reset.is_none() {
             self.give_up(code);
         }
         Ok(())
     }
-    /// The peer wants no more. Whether that is news.
+    /// Handles the peer's STOP. Returns whether it had an effect.
     pub fn stop(&mut self, code: u64) -> bool {
         if self.reset.is_some() || self.all_arrived() {
             return false;
@@ -130,7 +130,7 @@ impl Sending {
         self.lost.clear();
     }
 
-    /// Bytes `[from, to)` that have not arrived: the first piece of them.
+    /// The first range of unacknowledged bytes in `[from, to)`.
     fn missing(&self, from: u64, to: u64) -> Option<(u64, u64)> {
         let mut from = from.max(self.base);
         if let Some((_, end)) = self.arrived.find(from) {
@@ -139,7 +139,7 @@ impl Sending {
         let to = self.arrived.next_start(from).map_or(to, |start| to.min(start));
         (from < to).then_some((from, to))
     }
-    /// Whether there may be something to send again, or the end alone.
+    /// Whether a retransmission, or the end alone, may have to be sent.
     #[inline]
     pub fn may_retransmit(&self) -> bool {
         !self.lost.is_empty() || self.is_end_due()
@@ -151,7 +151,7 @@ impl Sending {
             && self.reset.is_none()
             && self.credit.used() == self.written()
     }
-    /// The next piece that needs no credit: lost bytes, or the end alone (an empty piece).
+    /// The next range that needs no credit: lost bytes, or the end alone (an empty range).
     pub fn next_retransmission(&mut self) -> Option<(u64, u64)> {
         loop {
             let Some((from, to)) = self.lost.iter().next() else { break };
@@ -163,14 +163,14 @@ impl Sending {
         }
         self.is_end_due().then(|| (self.written(), self.written()))
     }
-    /// The next piece of new bytes, as far as this stream may send.
+    /// The next range of new bytes, within this stream's limit.
     #[inline]
     pub fn next_new(&self) -> Option<(u64, u64)> {
         let from = self.credit.used();
         let to = self.written().min(self.credit.most());
         (from < to).then_some((from, to))
     }
-    /// The bytes of a piece as far as they lie in a row, at least one if there are any.
+    /// The bytes of a range as far as they are contiguous in memory; at least one, unless it is empty.
     #[inline]
     pub fn bytes(&self, from: u64, to: u64) -> &[u8] {
         let (front, back) = self.buffer.as_slices();
@@ -186,12 +186,12 @@ impl Sending {
     pub fn ends_at(&self, to: u64) -> bool {
         self.finished && to == self.written()
     }
-    /// The bytes up to `to`, of what [`next_retransmission`](Sending::next_retransmission) gave, left.
+    /// Records the retransmission up to `to`, of a range from [`next_retransmission`](Sending::next_retransmission).
     pub fn on_retransmitted(&mut self, to: u64) {
         self.lost.trim_below(to);
         self.fin_sent |= self.ends_at(to);
     }
-    /// So many new bytes left.
+    /// Records that `n` new bytes were sent.
     #[inline]
     pub fn on_sent(&mut self, n: u64) {
         self.credit.spend(n);
@@ -199,22 +199,22 @@ impl Sending {
         self.fin_sent |= self.ends_at(self.credit.used());
     }
 
-    /// Bytes that arrived without a gap before them.
+    /// Bytes acknowledged in order.
     #[inline]
     pub fn in_order(&self) -> u64 {
         self.base
     }
-    /// Bytes that it keeps.
+    /// Bytes in the buffer.
     #[inline]
     pub fn buffered(&self) -> usize {
         self.buffer.len()
     }
-    /// Bytes from the first that is not known to have arrived to the last that left.
+    /// Bytes from the first unacknowledged one to the last sent.
     #[inline]
     fn under_way(&self) -> usize {
         (self.credit.used() - self.base) as usize
     }
-    /// A piece arrived. Whether thereby all did, the end included.
+    /// Handles the acknowledgement of a frame. Returns whether it completes the stream, including its end.
     #[inline]
     pub fn arrived(&mut self, offset: u64, length: u32, fin: bool) -> bool {
         if self.reset.is_some() || self.all_arrived() {
@@ -238,12 +238,12 @@ impl Sending {
             self.arrived = Ranges::default();
             self.lost = Ranges::default();
         } else if self.buffer.capacity() > 8 * self.buffer.len().max(KEPT) {
-            // What is left may stay for long: its peer decides.
+            // The rest may remain for long, as the peer decides.
             self.buffer.shrink_to(2 * self.buffer.len());
         }
         self.all_arrived()
     }
-    /// A piece was lost. Whether something of it must leave again.
+    /// Handles the loss of a frame. Returns whether a part of it must be retransmitted.
     pub fn lost(&mut self, offset: u64, length: u32, fin: bool) -> bool {
         if self.reset.is_some() {
             return false;
@@ -251,7 +251,7 @@ impl Sending {
         let to = offset.saturating_add(u64::from(length)).min(self.credit.used());
         let piece = self.missing(offset, to);
         if let Some((from, _)) = piece {
-            // Holes in it are left out when it leaves.
+            // Acknowledged parts are left out at retransmission.
             self.lost.insert(from, to, |_, _| ());
         }
         let end = fin && !self.fin_arrived;
@@ -259,7 +259,7 @@ impl Sending {
         piece.is_some() || end
     }
 
-    /// The code and size of a RESET_STREAM that must be said.
+    /// Code and size of a RESET_STREAM to be sent.
     #[inline]
     pub fn must_reset(&self) -> Option<(u64, u64)> {
         self.reset.filter(|_| !self.reset_sent).map(|code| (code, self.credit.used()))
@@ -270,18 +270,18 @@ impl Sending {
     pub fn reset_arrived(&mut self) {
         self.reset_arrived = true;
     }
-    /// Whether it must be said again.
+    /// Handles the loss of RESET_STREAM. Returns whether it must be repeated.
     pub fn reset_lost(&mut self) -> bool {
         self.reset_sent &= self.reset_arrived;
         !self.reset_arrived
     }
 
-    /// Whether the peer should hear that its limit is in the way.
+    /// Whether to report to the peer that its limit blocks this stream.
     #[inline]
     pub fn must_say_blocked(&self) -> bool {
         self.written() > self.credit.most() && self.credit.must_say()
     }
-    /// Whether a writer that waits can go on: a quarter is free, so that it writes in bulk.
+    /// Whether a waiting writer can continue: a quarter of the bound is free, so that it writes in bulk.
     #[inline]
     pub fn has_room_again(&mut self, held: &SendBuffers) -> bool {
         let bound = held.bound(&self.room, self.buffer.len());
@@ -293,7 +293,7 @@ impl Sending {
     fn all_arrived(&self) -> bool {
         self.fin_arrived && self.buffer.is_empty()
     }
-    /// Whether something left that is not known to have arrived.
+    /// Whether data, the end or a reset are in flight.
     #[inline]
     pub fn is_busy(&self) -> bool {
         match self.reset {
@@ -301,7 +301,7 @@ impl Sending {
             None => self.base < self.credit.used() || self.fin_sent && !self.fin_arrived,
         }
     }
-    /// Whether nothing more will happen.
+    /// Whether this direction is over.
     #[inline]
     pub fn is_over(&self) -> bool {
         match self.reset {
@@ -309,11 +309,11 @@ impl Sending {
             None => self.all_arrived(),
         }
     }
-    /// The buffer of a stream that is over.
+    /// The buffer of a closed stream, for reuse.
     pub fn take_buffer(&mut self) -> VecDeque<u8> {
         std::mem::take(&mut self.buffer)
     }
-    /// It is over: gives back a buffer of more than so many bytes, and all other memory.
+    /// Releases the memory of a closed stream, except a buffer of up to `buffer` bytes.
     #[inline]
     pub fn shrink(&mut self, buffer: usize) {
         if self.buffer.capacity() > buffer {
@@ -322,7 +322,7 @@ impl Sending {
         self.arrived = Ranges::default();
         self.lost = Ranges::default();
     }
-    /// Bytes that it holds.
+    /// Bytes of memory.
     pub fn memory(&self) -> usize {
         self.buffer.capacity() + (self.arrived.len() + self.lost.len()) * 16
     }

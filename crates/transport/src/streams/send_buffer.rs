@@ -1,31 +1,31 @@
-//! Limits on data that are written before they can be sent.
+//! Limits on data written before they can be sent.
 //!
-//! Written data are kept until they have arrived; behind a lost packet that takes as long as its retransmission. A
-//! buffer much larger than the data in flight delays what is written last, and no longer fits into the processor's
-//! cache. So each stream's bound follows its data in flight, and grows as soon as more is in flight than ever before: a
-//! path that is filled at once has used a quarter of the buffer when the writer is asked for more.
+//! Written data are kept until they are acknowledged; after a loss that takes as long as the retransmission. A buffer
+//! much larger than the data in flight delays the data written last, and exceeds the processor's cache. So each
+//! stream's bound follows its data in flight, and grows as soon as their maximum rises. If a path is filled at once,
+//! the writer gets its next event when a quarter of the buffer has been sent.
 //!
-//! A peer that reads or acknowledges nothing must not make a connection hold much memory, on however many streams: all
-//! streams share what a path may need at once, and each has a little of its own, so that a blocked stream blocks no
-//! other.
+//! A peer that does not read or acknowledge must not make a connection hold much memory, on any number of streams. So
+//! all streams share the amount that a path may need at once. Each stream also has a small amount of its own, so that a
+//! blocked stream does not block others.
 
-/// The bound is so many times what is under way: a sender whose rate doubles finds the next round
-/// trip's bytes written.
+/// Ratio of the bound to the data in flight: a sender that doubles its rate finds the data for the next round trip
+/// written.
 const TIMES: usize = 2;
-/// Bytes that there is room for in any case, of all streams that are in use, once some have arrived.
+/// Bytes that all active streams together may hold in any case, once data were acknowledged.
 const MIN_BYTES: usize = 256 << 10;
-/// And before: several times what leaves until then.
+/// The same before the first acknowledgement: several times the data sent until then.
 const FIRST: usize = 64 << 10;
-/// Bytes that a stream has room for whatever the others hold.
+/// Bytes that one stream may hold, independently of the other streams.
 const MIN_OF_ONE: usize = 2 << 10;
 
-/// What all streams hold that was written and has not arrived.
+/// Bytes written and not acknowledged, over all streams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SendBuffers {
     most: usize,
     least: usize,
     bytes: usize,
-    /// Streams that hold something.
+    /// Streams with bytes in their buffers.
     streams: usize,
 }
 
@@ -33,26 +33,26 @@ impl SendBuffers {
     pub fn new(most: usize) -> SendBuffers {
         SendBuffers { most, least: FIRST, bytes: 0, streams: 0 }
     }
-    /// So many bytes may leave before anything arrives: the path is known.
+    /// Sets the bytes that may leave before the first acknowledgement, if the path is known.
     pub fn on_known_path(&mut self, bytes: usize) {
         self.least = self.least.max(bytes);
     }
-    /// Bytes that all streams hold.
+    /// Bytes in the buffers of all streams.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
-    /// A stream holds so many bytes now.
+    /// Records a change in the bytes of one stream.
     #[inline]
     pub fn change(&mut self, before: usize, after: usize) {
         self.bytes = self.bytes + after - before;
         self.streams = self.streams + usize::from(after > 0) - usize::from(before > 0);
     }
-    /// Something arrived: the peer lives.
+    /// Records an acknowledgement, which shows that the peer is alive.
     #[inline]
     pub fn arrived(&mut self) {
         self.least = self.least.max(MIN_BYTES);
     }
-    /// Bytes that a stream may hold which holds `own`.
+    /// Limit on the bytes of a stream that now holds `own`.
     #[inline]
     pub fn bound(&self, room: &StreamBuffer, own: usize) -> usize {
         let streams = self.streams + usize::from(own == 0);
@@ -62,16 +62,16 @@ impl SendBuffers {
     }
 }
 
-/// What a stream's own way asks for.
+/// The bound of one stream, from its own data in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StreamBuffer {
     bound: usize,
-    /// Most bytes under way since the bound last fell; 0 if that is not known.
+    /// Maximum of the data in flight since the bound last fell, in bytes; 0 if unknown.
     under_way: usize,
 }
 
 impl StreamBuffer {
-    /// So many bytes are under way: from the first that has not arrived to the last that was sent.
+    /// Records the data in flight: from the first unacknowledged byte to the last sent.
     #[inline]
     pub fn under_way(&mut self, bytes: usize) {
         self.under_way = self.under_way.max(bytes);
@@ -80,7 +80,7 @@ impl StreamBuffer {
     fn wanted(&self) -> usize {
         self.under_way.saturating_mul(TIMES)
     }
-    /// The stream is full: if that is more than needed, it need not be so again.
+    /// Lowers the bound by a step when the buffer is full, if that is more than needed.
     #[inline]
     pub fn filled(&mut self) {
         if self.under_way > 0 {
@@ -94,7 +94,7 @@ impl StreamBuffer {
 mod tests {
     use super::*;
 
-    /// What a lone stream may hold.
+    /// Bound of a stream without others.
     fn alone(room: &StreamBuffer, most: usize) -> usize {
         let mut held = SendBuffers::new(most);
         held.arrived();
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(alone(&room, most), MIN_BYTES);
         room.under_way(usize::MAX);
         assert_eq!(alone(&room, most), most);
-        // A configured buffer below the least is obeyed.
+        // A configured limit below the minimum is respected.
         let mut small = StreamBuffer::default();
         small.under_way(5000);
         small.filled();
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(alone(&room, 6 << 20), (6 << 20) * 3 / 4);
     }
 
-    /// Streams that stand still must neither take all of the memory nor stop the others.
+    /// Blocked streams must neither take all of the memory nor stop other streams.
     #[test]
     fn streams_share_and_each_has_a_little() {
         let mut held = SendBuffers::new(1 << 20);

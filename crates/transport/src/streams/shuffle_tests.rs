@@ -1,12 +1,11 @@
-//! Two ends with packets lost, reordered and repeated between them; and an end whose peer says
-//! anything.
+//! Two ends with packets lost, reordered and repeated between them; and an end with a hostile peer.
 
 use super::tests::{deliver, packet, pair};
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// What a stream carries: each byte is known by its place.
+/// The content of a stream: each byte follows from its offset.
 fn byte(id: u64, at: u64) -> u8 {
     (at.wrapping_mul(31) ^ at >> 8 ^ id.wrapping_mul(77)) as u8
 }
@@ -14,14 +13,14 @@ fn byte(id: u64, at: u64) -> u8 {
 /// One end with an application that writes and reads at random.
 struct End {
     streams: Streams,
-    /// Id, bytes wanted, bytes written, finished.
+    /// ID, bytes wanted, bytes written, finished.
     writes: Vec<(u64, u64, u64, bool)>,
-    /// Id, bytes read, end seen.
+    /// ID, bytes read, end seen.
     reads: BTreeMap<u64, (u64, bool)>,
     arrived: usize,
-    /// Whether it gives streams up now and then.
+    /// Whether it sometimes resets or stops streams.
     quits: bool,
-    /// In flight.
+    /// Packets in flight.
     wire: Vec<(Vec<u8>, Vec<SentFrame>)>,
 }
 
@@ -39,7 +38,7 @@ impl End {
         }
         id.is_some()
     }
-    /// The application's turn.
+    /// One step of the application.
     fn work(&mut self, bits: u64) {
         while let Some(event) = self.streams.event() {
             self.arrived += usize::from(matches!(event, StreamEvent::Arrived(_)));
@@ -56,7 +55,7 @@ impl End {
             }
             if self.quits && (bits >> 12).is_multiple_of(50) {
                 *finished = true;
-                // Only a stream that the peer stopped, and whose reset it has, may be gone.
+                // Only a stream that the peer stopped, and that was reset since, may be gone.
                 _ = self.streams.reset(*id, 300);
                 continue;
             }
@@ -70,7 +69,7 @@ impl End {
                     continue;
                 }
             }
-            // Often the end comes alone.
+            // The end is often sent without data.
             if written == wanted && (bits >> 30).is_multiple_of(3) {
                 self.streams.finish(*id).unwrap();
                 *finished = true;
@@ -107,12 +106,12 @@ impl End {
         }
     }
     fn is_done(&self, peer: &End) -> bool {
-        // One that was reset before it was accepted is never seen there.
+        // A stream that was reset before it was accepted is never visible there.
         let passed = |id: &u64| id >> 2 < peer.streams.accepted[open::direction_index(*id)];
         let read = |id| peer.reads.get(id).map_or_else(|| self.quits && passed(id), |r| r.1);
         self.writes.iter().all(|(id, _, _, finished)| *finished && read(id))
     }
-    /// One packet of this end has its outcome; pieces arrive in the same packet's outcome.
+    /// Acknowledges, loses or duplicates one packet of this end. All frames of a packet have the same outcome.
     fn outcome(&mut self, peer: &mut End, bits: u64, calm: bool) {
         if self.wire.is_empty() {
             return;
@@ -120,7 +119,7 @@ impl End {
         let at = if calm { 0 } else { (bits % self.wire.len() as u64) as usize };
         match (bits >> 32) % 16 {
             0..=2 if !calm => {
-                // Counts as lost: sometimes wrongly, and then it is delivered, unknown to us.
+                // The packet is declared lost. Sometimes it is delivered anyway.
                 let (bytes, sent_frames) = self.wire.remove(at);
                 if (bits >> 36).is_multiple_of(4) {
                     deliver(&mut peer.streams, &bytes).unwrap();
@@ -133,7 +132,7 @@ impl End {
                 }
             }
             3..=4 if !calm => {
-                // A copy stays on its way.
+                // A copy stays in flight.
                 deliver(&mut peer.streams, &self.wire[at].0).unwrap();
             }
             _ => {
@@ -148,8 +147,8 @@ impl End {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever happens to packets, all bytes come as they were written, no limit is exceeded
-    /// (the other end would call it a violation), and everything ends and is forgotten.
+    /// For any packet outcomes, all bytes arrive unchanged, no limit is exceeded (the other end would report a
+    /// violation), and all streams end and are dropped.
     #[test]
     fn all_arrives_whatever_the_network_does(
         seed in any::<u64>(),
@@ -169,7 +168,7 @@ proptest! {
         let mut wants = wants;
         let mut turns = 0u64;
         loop {
-            // xorshift64*: any sequence that a seed gives will do.
+            // xorshift64*: any sequence from a seed will do.
             state ^= state >> 12;
             state ^= state << 25;
             state ^= state >> 27;
@@ -202,7 +201,7 @@ proptest! {
             prop_assert!(turns < 200_000, "it does not end");
         }
         for end in [&mut client, &mut server] {
-            // Each turn passes over one in three of what there is to read: of two turns, no stream in both.
+            // Each step skips a third of the streams to read; no stream is skipped by both steps.
             [0, 1 << 8].into_iter().for_each(|bits| end.work(bits));
             prop_assert!(end.streams.all_arrived());
             prop_assert!(end.streams.map.is_empty(), "nothing is kept");
@@ -222,7 +221,7 @@ proptest! {
     }
 }
 
-/// Any frame about streams, mostly such as might be legal.
+/// Any frame of streams, mostly valid ones.
 fn any_frame() -> impl Strategy<Value = (u8, u64, u64, u64, usize, bool)> {
     let id = prop_oneof![9 => 0u64..40, 1 => 0..1u64 << 62];
     let number = || prop_oneof![8 => 0u64..3_000, 1 => 0u64..50_000, 1 => 0..1u64 << 62];
@@ -244,8 +243,8 @@ fn frame(of: (u8, u64, u64, u64, usize, bool), data: &[u8]) -> Frame<'_> {
 }
 
 proptest! {
-    /// Frames of a hostile peer end in a violation or nothing; what is held for it is bounded by
-    /// what it was granted, whatever the application does.
+    /// Frames of a hostile peer either cause a violation or have no effect beyond its limits. The granted limits bound
+    /// the memory for it, for any application.
     #[test]
     fn a_hostile_peer_gets_no_more_than_it_was_granted(
         frames in prop::collection::vec((any_frame(), any::<u32>()), 1..200),

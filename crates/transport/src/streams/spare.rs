@@ -1,23 +1,22 @@
-//! Streams that are over are kept for the next ones, with their small buffers, so that a request on a new stream allocates
-//! nothing. A connection that has become silent gives them back ([`Streams::release_memory`](super::Streams::release_memory)).
+//! Closed streams are kept for reuse, with their small buffers, so that a request on a new stream needs no allocation.
+//! An idle connection releases them ([`Streams::release_memory`](super::Streams::release_memory)).
 
 use super::open::Stream;
 use std::collections::VecDeque;
 
-/// Streams that are kept at most.
+/// Limit on kept streams.
 const MAX_SPARE: usize = 64;
-/// Bytes of a buffer that is kept with its stream at most.
+/// Limit on a kept buffer in bytes.
 const MAX_SPARE_BUFFER: usize = 256;
 
-/// Streams that are over.
+/// Closed streams.
 #[derive(Debug, Default)]
 pub(super) struct SpareStreams(
     #[expect(clippy::vec_box, reason = "the boxes are kept")] Vec<Box<Stream>>,
 );
 
 impl SpareStreams {
-    /// A new stream with this much credit for sending and such a window for receiving; `None` for a direction that it
-    /// has not.
+    /// A new stream with these initial limits for sending and receiving; `None` for a direction that it does not have.
     #[inline]
     pub fn make(&mut self, id: u64, credit: Option<u64>, window: Option<u64>) -> Box<Stream> {
         let Some(mut stream) = self.0.pop() else {
@@ -30,7 +29,7 @@ impl SpareStreams {
         *stream = Stream::new(id, credit, window, buffers);
         stream
     }
-    /// This one is over.
+    /// Keeps a closed stream, or drops it.
     #[inline]
     pub fn keep(&mut self, mut stream: Box<Stream>) {
         if self.0.len() < MAX_SPARE {
@@ -42,7 +41,7 @@ impl SpareStreams {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// Bytes of the heap.
+    /// Bytes on the heap.
     pub fn memory(&self) -> usize {
         self.0.iter().map(|stream| stream.memory() + size_of::<Box<Stream>>()).sum()
     }

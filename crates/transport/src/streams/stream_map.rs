@@ -1,30 +1,30 @@
-//! A map by stream id, for ids in use. Streams of a kind are opened in order and mostly end soon, so each kind (opener
-//! and direction: the two low bits of an id) has a window of consecutive streams in which an id is an index. Streams
-//! that stay open while many newer ones come and go move out of the window into an ordered map: memory is in proportion
-//! to the number of entries, whatever ids a peer or an application keeps open.
+//! A map by stream ID, for streams in use. Streams of a kind are opened in order and usually end soon. So each kind
+//! (opener and direction: the two low bits of an ID) has a window of consecutive streams, in which the ID gives the
+//! index. Streams that stay open while many newer ones come and go move from the window into an ordered map. So memory
+//! is proportional to the number of entries, for any IDs in use.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Kinds of streams.
+/// Kinds of streams: client or server, bidirectional or unidirectional.
 const KINDS: usize = 4;
-/// Places of a window that may be empty, beside as many as are in use.
+/// Limit on empty places of a window, beyond the number in use.
 const MAX_EMPTY: usize = 32;
-/// Places that an empty window keeps at most.
+/// Limit on the capacity of an empty window, in places.
 const MAX_KEPT: usize = 64;
 
-/// Values by stream id.
+/// Values by stream ID.
 #[derive(Debug)]
 pub struct StreamMap<T> {
-    /// None before the first stream of a kind: most connections use one or two.
+    /// Absent before the first stream of a kind: most connections use one or two kinds.
     windows: [Option<Box<Window<T>>>; KINDS],
-    /// What is older than its window, by id.
+    /// Streams older than their window, by ID.
     old: BTreeMap<u64, T>,
     len: usize,
 }
 
 #[derive(Debug)]
 struct Window<T> {
-    /// Ordinal of the first stream; that one is in use, unless the window is empty.
+    /// Ordinal of the first stream, which is in use unless the window is empty.
     first: u64,
     places: VecDeque<Option<T>>,
     used: usize,
@@ -83,7 +83,7 @@ impl<T> StreamMap<T> {
             None => self.old.get(&id),
         }
     }
-    /// The value of this stream, to be changed.
+    /// Mutable access to the value of this stream.
     #[inline]
     pub fn get_mut(&mut self, id: u64) -> Option<&mut T> {
         let window = self.windows.get_mut(kind(id))?.as_deref_mut()?;
@@ -98,13 +98,13 @@ impl<T> StreamMap<T> {
         self.get(id).is_some()
     }
 
-    /// Sets the value of a stream; returns the one before.
+    /// Sets the value of a stream. Returns the previous one.
     #[inline]
     pub fn insert(&mut self, id: u64, value: T) -> Option<T> {
         let StreamMap { windows, old, len } = self;
         let window = &mut **windows.get_mut(kind(id))?.get_or_insert_default();
         if window.places.is_empty() {
-            // It never goes back: below it is what is old.
+            // `first` never decreases: `old` has the streams below it.
             window.first = window.first.max(ordinal(id));
         }
         let before = match window.index(ordinal(id)) {
@@ -116,7 +116,7 @@ impl<T> StreamMap<T> {
             }
             Some(index) => {
                 if index > window.places.len() + MAX_EMPTY {
-                    // Too far ahead to fill the gap: the window begins anew.
+                    // The gap is too large to fill, so the window restarts there.
                     move_out(window, old, kind(id), usize::MAX);
                     window.first = ordinal(id);
                 } else {
@@ -134,7 +134,7 @@ impl<T> StreamMap<T> {
         before
     }
 
-    /// The value of a stream, inserted if there is none.
+    /// The value of a stream, which is inserted if absent.
     #[inline]
     pub fn get_or_insert_default(&mut self, id: u64) -> Option<&mut T>
     where
@@ -146,7 +146,7 @@ impl<T> StreamMap<T> {
         self.get_mut(id)
     }
 
-    /// Takes the value of a stream out.
+    /// Removes and returns the value of a stream.
     #[inline]
     pub fn remove(&mut self, id: u64) -> Option<T> {
         let StreamMap { windows, old, len } = self;
@@ -172,22 +172,22 @@ impl<T> StreamMap<T> {
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Whether no stream has one.
+    /// Whether no stream has a value.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// All values.
+    /// All values, in no particular order.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         let windows = self.windows.iter().flatten().flat_map(|w| w.places.iter().flatten());
         self.old.values().chain(windows)
     }
-    /// All values, to be changed.
+    /// Mutable access to all values.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let windows = self.windows.iter_mut().flatten().flat_map(|w| w.places.iter_mut().flatten());
         self.old.values_mut().chain(windows)
     }
-    /// The ids of all streams with a value.
+    /// The IDs of all streams with a value.
     pub fn ids(&self) -> impl Iterator<Item = u64> {
         let windows = (0u64..).zip(&self.windows).flat_map(|(kind, window)| {
             let places = window.iter().flat_map(|w| (w.first..).zip(&w.places));
@@ -196,20 +196,20 @@ impl<T> StreamMap<T> {
         self.old.keys().copied().chain(windows)
     }
 
-    /// Gives back the memory of windows that are mostly unused.
+    /// Releases unused capacity of the windows.
     pub fn release(&mut self) {
         for window in self.windows.iter_mut().flatten() {
             window.places.shrink_to_fit();
         }
     }
-    /// Bytes of the heap, without what the values hold there.
+    /// Bytes on the heap, without those of the values.
     pub fn memory(&self) -> usize {
         let places: usize = self.windows.iter().flatten().map(|w| w.places.capacity()).sum();
         places * size_of::<Option<T>>() + 2 * self.old.len() * size_of::<(u64, T)>()
     }
 }
 
-/// The first streams of a window become old, at least so many of them and until it is no longer sparse.
+/// Moves the first streams of a window to `old`: at least `least` of them, and until the window is no longer sparse.
 #[cold]
 fn move_out<T>(window: &mut Window<T>, old: &mut BTreeMap<u64, T>, kind: usize, least: usize) {
     let mut moved = 0;
@@ -230,12 +230,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What an application or a peer may do with ids.
+    /// Operations of an application or a peer.
     #[derive(Clone, Copy, Debug)]
     enum Step {
-        /// Opens the next stream of a kind, after so many that never get a value.
+        /// Opens the next stream of a kind, after skipping this many IDs.
         Open(u64, u64),
-        /// Sets any id's value.
+        /// Sets the value of any ID.
         Set(u64),
         Remove(usize),
     }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     proptest! {
-        /// It is an ordered map's equal, and its windows are never much longer than what they hold.
+        /// The map equals an ordered map, and its windows are never much longer than the number of their values.
         #[test]
         fn it_holds_what_a_map_holds(steps in prop::collection::vec(step(), 1..400)) {
             let (mut map, mut model) = (StreamMap::default(), BTreeMap::new());
@@ -290,7 +290,7 @@ mod tests {
         }
     }
 
-    /// One stream that stays open does not make the others' places stay.
+    /// A stream that stays open does not keep the places of other streams.
     #[test]
     fn a_stream_that_stays_open_holds_no_places_of_others() {
         let mut map = StreamMap::default();

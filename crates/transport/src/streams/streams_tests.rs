@@ -1,4 +1,4 @@
-//! Stories of two ends.
+//! Scenarios with two ends.
 
 use super::*;
 use narrows_wire::{FrameWriter, Frames, Prelude};
@@ -13,7 +13,7 @@ pub(super) fn pair(limits: Limits, send_buffer: usize) -> (Streams, Streams) {
     (client, server)
 }
 
-/// One packet of at most so many bytes; `None` if there is nothing to send.
+/// One packet of at most `room` bytes; `None` if there is no frame to send.
 pub(super) fn packet(from: &mut Streams, room: usize) -> Option<(Vec<u8>, Vec<SentFrame>)> {
     let something = from.has_something();
     let mut buffer = vec![0; room];
@@ -38,7 +38,7 @@ pub(super) fn deliver(to: &mut Streams, packet: &[u8]) -> Result<(), Violation> 
     Ok(())
 }
 
-/// Everything that `from` has to say arrives and is known to.
+/// Delivers and acknowledges everything that `from` has to send.
 fn talk(from: &mut Streams, to: &mut Streams) {
     while let Some((bytes, sent_frames)) = packet(from, 1200) {
         deliver(to, &bytes).unwrap();
@@ -86,7 +86,7 @@ fn a_question_and_its_answer() {
     assert_eq!(client.read(0, &mut [0; 9]), Err(StreamError::Unknown));
     assert_eq!(server.write(0, b"more"), Err(StreamError::Unknown));
     assert!(client.map.is_empty() && server.map.is_empty(), "both are forgotten");
-    // An echo of old frames means nothing any more.
+    // A copy of old frames has no effect.
     assert_eq!(server.on_frame(&stream(0, 0, b"question", true)), Ok(true));
     assert_eq!(server.on_frame(&Frame::Stop { id: 0, code: 1 }), Ok(true));
     assert!(server.map.is_empty() && server.event() == Some(StreamEvent::Arrived(0)));
@@ -105,7 +105,7 @@ fn ids_are_as_the_format_says() {
     assert_eq!(server.write(6, b"x"), Err(StreamError::Unknown), "no such direction");
 }
 
-/// A file cut short by its sender must not look like a whole one.
+/// A file truncated by its sender must not look complete.
 #[test]
 fn a_reset_is_not_an_end_even_if_all_that_was_sent_came() {
     let (mut client, mut server) = pair(LIMITS, 8_000);
@@ -193,20 +193,20 @@ fn a_stream_waits_at_its_limit_says_so_once_and_goes_on_when_half_was_read() {
         .map(|p| if let SentFrame::Stream { length, .. } = p { *length } else { 0 })
         .sum();
     assert_eq!(sent, 10_000);
-    // It said that it waits, so whatever is read is told.
+    // The peer is blocked, so every read raises the limit at once.
     assert_eq!(server.read(id, &mut [0; 100]), Ok(Read::Bytes(100)));
     let (bytes, said) = packet(&mut server, 1200).unwrap();
     assert_eq!(said, [SentFrame::MaxStream(id)]);
     deliver(&mut client, &bytes).unwrap();
     assert_eq!(client.map.get(id).unwrap().send.as_ref().unwrap().credit.most(), 10_100);
-    // Now it does not wait: not before half of the window.
+    // Now the peer is not blocked: the limit rises only after half of the window.
     assert_eq!(server.read(id, &mut [0; 4_000]), Ok(Read::Bytes(4_000)));
     assert!(packet(&mut server, 1200).is_none());
     assert_eq!(server.read(id, &mut [0; 1_000]), Ok(Read::Bytes(1_000)));
     assert_eq!(packet(&mut server, 1200).unwrap().1, [SentFrame::MaxStream(id)]);
 }
 
-/// A stream that nobody reads must not hold up the others for ever.
+/// An unread stream must not block the remaining streams for ever.
 #[test]
 fn an_unread_stream_does_not_starve_the_rest() {
     let limits = Limits { data: 10_000, stream: 9_000, ..LIMITS };
@@ -292,7 +292,7 @@ fn a_full_packet_is_full_to_the_last_byte() {
 #[test]
 fn what_the_peer_may_not_do_is_named() {
     let cases: [(&[Frame<'_>], u64); 14] = [
-        // Streams: beyond the limit, not opened yet, a direction that is not there.
+        // Streams: beyond the limit, not opened yet, in a direction that does not exist.
         (&[stream(4 * 4, 0, b"x", false)], 2),
         (&[Frame::Stop { id: 4 * 4, code: 0 }], 2),
         (&[stream(1, 0, b"x", false)], 3),
@@ -300,7 +300,7 @@ fn what_the_peer_may_not_do_is_named() {
         (&[stream(3, 0, b"x", false)], 3),
         (&[Frame::MaxStream { id: 2, most: 1 }], 3),
         (&[Frame::Stop { id: 2, code: 1 }], 3),
-        // Data beyond the limits of the stream and of all.
+        // Data beyond the limits of the stream and of all streams.
         (&[stream(0, 9_999, b"xx", false)], 2),
         (&[Frame::ResetStream { id: 0, code: 0, size: 10_001 }], 2),
         (
@@ -341,8 +341,8 @@ fn data_in_any_order_with_repeats_is_read_in_order_and_the_first_copy_counts() {
     assert_eq!(read_all(&mut server, 0), (b"s".to_vec(), Ok(Read::Blocked)));
 }
 
-/// A writer that finishes after its data have left sends the end in a frame of its own. If that one
-/// arrives first, the data must still be read as they were written.
+/// A writer that finishes after its data have left sends the end in a frame of its own. If that frame arrives first,
+/// the data must still be read unchanged.
 #[test]
 fn an_end_without_data_that_overtakes_the_data_changes_no_byte() {
     let (mut client, mut server) = pair(LIMITS, 10_000);
@@ -372,12 +372,13 @@ fn events_come_once_until_the_application_did_something() {
     assert_eq!(read_all(&mut server, 0).0.len(), 51);
     server.on_frame(&stream(0, 51, b"x", true)).unwrap();
     assert_eq!(server.event(), Some(StreamEvent::Readable(0)));
-    // A short read takes all; the end still has to be heard of.
+    // The short read takes all data; the end still needs an event.
     assert_eq!(server.read(0, &mut [0; 9]), Ok(Read::Bytes(1)));
     assert_eq!(server.event(), Some(StreamEvent::Readable(0)));
 }
 
-/// Turns of so many bytes: who has less is whole before the next one begins, who has more lets it begin.
+/// Turns of `turn_bytes`: a stream with less completes before the next one begins; a stream with more lets the next one
+/// begin.
 #[test]
 fn turns_are_as_long_as_is_said() {
     let order = |turn_bytes: u64| {

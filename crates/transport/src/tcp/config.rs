@@ -8,13 +8,13 @@ use narrows_congestion::Halve;
 /// bytes) in segments of 1024 bytes. It bounds a sender's memory if neither the controller nor the link does.
 pub const MAX_WINDOW: u64 = 1 << 20;
 
-/// Bytes in flight at most in preset `linux`: what the largest send buffer (`tcp_wmem`, 4 MiB) holds beside its own
-/// bookkeeping.
+/// Limit on bytes in flight in preset `linux`: the data that the largest send buffer (`tcp_wmem`, 4 MiB) holds in
+/// addition to its own bookkeeping.
 pub const LINUX_SEND_BUFFER: u64 = 2_750_000;
-/// Bytes of data for which the receive window has room in preset `linux` (`tcp_rmem`, 6 MiB, half of it for data).
+/// Data bytes that fit into the receive window in preset `linux` (`tcp_rmem`, 6 MiB, half of it for data).
 pub const LINUX_RECEIVE_WINDOW: u64 = 3 << 20;
 
-/// Which variant of the endpoints is simulated.
+/// The TCP implementation that the endpoints imitate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preset {
     /// As the RFCs: initial window 4, minimum RTO 1 s, an ACK for every packet, headers inside
@@ -30,7 +30,7 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// Whose TCP it is, for people.
+    /// The name of the implementation, for output.
     pub fn describe(self) -> &'static str {
         match self {
             Preset::Rfc => "TCP as in the RFCs",
@@ -44,18 +44,18 @@ impl Preset {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum RecoveryKind {
-    /// The third duplicate starts the window anew.
+    /// The third duplicate restarts slow start.
     Tahoe,
     /// Fast retransmit and fast recovery, ended by any advance (RFC 5681).
     Reno,
-    /// Fast recovery that repairs a hole per partial acknowledgement (RFC 6582).
+    /// Fast recovery that retransmits a hole per partial acknowledgement (RFC 6582).
     NewReno,
     /// Selective acknowledgements (RFC 2018, RFC 6675).
     Sack,
-    /// Selective acknowledgements as ns-2's Sack1 uses them: only the third duplicate begins a
-    /// repair, and after a timeout none does until all that was sent before it is passed; every
-    /// ACK takes one off what is outstanding and a partial one two, whatever its blocks say; any
-    /// hole below a block is sent again; a timeout forgets the blocks.
+    /// Selective acknowledgements as ns-2's Sack1 uses them. Only the third duplicate begins a recovery, and after a
+    /// timeout only once all segments sent before it are acknowledged. Every ACK subtracts one from the outstanding
+    /// segments and a partial one two, whatever its blocks report. Any hole below a block is retransmitted. A timeout
+    /// clears the blocks.
     Sack1,
     /// Reno with per-segment send times checked at duplicates (Vegas).
     Vegas,
@@ -64,7 +64,7 @@ pub enum RecoveryKind {
 }
 
 impl RecoveryKind {
-    /// Whether duplicates are all that it goes by.
+    /// Whether it uses duplicates only.
     pub(crate) fn is_without_sack(self) -> bool {
         use RecoveryKind::{NewReno, Reno, Tahoe, Vegas};
         matches!(self, Tahoe | Reno | NewReno | Vegas)
@@ -90,32 +90,30 @@ pub struct TcpConfig {
     pub rto: RtoConfig,
     /// Whether every ACK gives an RTT sample (RFC 7323), rather than one timed packet per round.
     pub timestamps: bool,
-    /// The receiver acknowledges every so many packets …
+    /// Packets per acknowledgement.
     pub ack_every: u32,
-    /// … or after this time, whichever is first.
+    /// Longest time that an acknowledgement is delayed if fewer packets arrive.
     pub delayed_ack: Duration,
-    /// Single acknowledgements at the start, and in Linux's way later: so many segments are acknowledged one by one
-    /// before `ack_every` counts, and acknowledgements of segments out of order come at most once a millisecond from
-    /// the fifth on. 0 does neither.
+    /// Number of segments that are acknowledged one by one at the start, before `ack_every` applies. If it is not 0,
+    /// acknowledgements of segments out of order are sent at most once a millisecond from the fifth on, as in Linux.
     pub quick_acks: u32,
-    /// Segments leave in bursts of up to a millisecond, as Linux builds them for segmentation offload.
+    /// Whether segments leave in bursts of up to a millisecond, as Linux builds them for segmentation offload.
     pub bursts: bool,
-    /// Limited transmit (RFC 3042).
+    /// Whether to use limited transmit (RFC 3042).
     pub limited_transmit: bool,
-    /// At most one fast retransmit for each window of data (RFC 6582 section 3.2 step 2; ns-2's
-    /// `bugFix_`). Without SACK only; Reno of 1990 had no such rule.
+    /// At most one fast retransmit for each window of data (RFC 6582 section 3.2 step 2; ns-2's `bugFix_`). Without
+    /// SACK only; Reno of 1990 had no such rule.
     pub once_per_window: bool,
-    /// What is halved at a loss.
+    /// The quantity that a loss halves.
     pub halve: Halve,
-    /// Segments that the sender's buffer holds: no more are in flight.
+    /// Size of the send buffer in segments: a limit on segments in flight.
     pub send_buffer: u64,
     /// Receive window in segments, at most [`MAX_WINDOW`].
     pub receive_window: u64,
-    /// Explicit congestion notification at both ends (RFC 3168).
+    /// Whether both ends use ECN (RFC 3168).
     pub ecn: bool,
-    /// Whether acknowledgements carry the time at which the packet that triggered them arrived,
-    /// by the receiver's clock (RFC 7323 TSval). A simulated packet has no room of its own for it:
-    /// it takes the place of the third SACK block.
+    /// Whether acknowledgements carry the time at which the packet that triggered them arrived, by the receiver's clock
+    /// (RFC 7323 TSval). In a simulated packet this time replaces the third SACK block.
     pub receiver_stamps: bool,
 }
 
@@ -152,7 +150,7 @@ impl TcpConfig {
                 rto: RtoConfig::NS2,
                 timestamps: false,
                 halve: Halve::Window,
-                // `window_`, which its users set to what no run of theirs reaches.
+                // `window_`, which is usually set higher than a run reaches.
                 receive_window: 10_000,
                 ..rfc
             },
@@ -171,7 +169,7 @@ impl TcpConfig {
             .with_linux_window(),
         }
     }
-    /// What Linux's buffers permit, for packets of this size.
+    /// Sets the limits of Linux's buffers for packets of this size.
     pub(crate) fn with_linux_window(self) -> TcpConfig {
         let segments = |bytes: u64| (bytes / u64::from(self.payload())).max(1);
         TcpConfig {

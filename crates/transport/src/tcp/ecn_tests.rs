@@ -1,11 +1,11 @@
-//! Stories of marks: what carries which flag, and who reacts when (RFC 3168 section 6.1).
+//! Scenarios with marks: the flags of packets and the reactions (RFC 3168 section 6.1).
 
 use crate::Protocol;
 use crate::tcp::pair::Pair;
 use crate::tcp::{Preset, TcpConfig};
 use narrows_base::{Duration, Packet};
 
-/// A round trip in which the routers mark what `marks` says, if it may be marked.
+/// A round trip in which `marks` selects the ECN-capable packets to be marked.
 fn round(p: &mut Pair, mut marks: impl FnMut(&Packet) -> bool) {
     p.after_ms(50);
     p.deliver_changed(|packet| {
@@ -65,7 +65,7 @@ fn a_receiver_without_ecn_echoes_nothing() {
     assert!(!p.receiver.on_packet(p.now, &packet).unwrap().has(Packet::ECE));
 }
 
-/// Every packet of three windows is marked: one halving for each, and one notice.
+/// Every packet of three windows is marked: one reduction per window, and one CWR.
 #[test]
 fn the_sender_reacts_once_per_window_and_says_so() {
     let mut p = Pair::new("newreno(ecn=on)");
@@ -74,7 +74,7 @@ fn the_sender_reacts_once_per_window_and_says_so() {
     }
     assert_eq!((window(&p), p.wire.len()), (32.0, 32));
     round(&mut p, |_| true);
-    // The first echo halves FlightSize 31; nothing leaves before half of the flight is drained.
+    // The first echo halves FlightSize 31; no packets leave before half of the flight is drained.
     assert_eq!((window(&p), p.sender.counters().marks), (15.5, 1));
     let notices: Vec<bool> = p.wire.iter().map(|d| d.has(Packet::CWR)).collect();
     assert_eq!(notices.iter().filter(|n| **n).count(), 1);
@@ -95,7 +95,7 @@ fn an_acknowledgement_with_an_echo_widens_nothing() {
     let mut p = Pair::new("newreno(ecn=on)");
     round(&mut p, |_| false);
     round(&mut p, |_| true);
-    // 8 echoes: the first halves FlightSize 7, the others leave that.
+    // 8 echoes: the first halves FlightSize 7, the others do not reduce it.
     assert_eq!(window(&p), 3.5);
 }
 
@@ -107,7 +107,7 @@ fn a_loss_that_was_paid_for_is_not_paid_again_by_marks() {
     }
     let lost = p.wire[0].seq;
     p.after_ms(50);
-    // The very acknowledgements that tell of the loss echo a mark, too, from the third on.
+    // The acknowledgements that reveal the loss echo a mark, too, from the third on.
     let mut n = 0;
     p.deliver_changed(|d| {
         n += 1;
@@ -154,7 +154,7 @@ fn receiver_stamps_take_the_place_of_the_third_block() {
     let ack = last.unwrap();
     assert_eq!(ack.sack[..2], [(7, 8), (5, 6)]);
     assert_eq!(ack.arrived(), p.now);
-    // No number is taken for a block: the receiver's clock may be anything.
+    // A clock value is never taken for a SACK block.
     let mut strange = ack;
     strange.set_arrived(narrows_base::Time::from_nanos((1 << 32) | 4));
     p.tell(crate::Input::Packet(strange));
@@ -162,7 +162,7 @@ fn receiver_stamps_take_the_place_of_the_third_block() {
     assert!(p.sender.counters().retransmissions == 0);
 }
 
-/// A controller that shows what it was told of arrivals.
+/// A controller that exposes the arrival times that it gets.
 #[derive(Clone, Default)]
 struct Witness(Option<f64>);
 impl narrows_congestion::Controller for Witness {
@@ -187,7 +187,7 @@ fn the_controller_is_told_when_its_packet_arrived() {
         p.after_ms(50);
         let packet = p.wire[0];
         let ack = p.receiver.on_packet(p.now, &packet).unwrap();
-        // The acknowledgement dawdles.
+        // The acknowledgement is delayed.
         p.after_ms(70);
         p.tell(crate::Input::Packet(ack));
         let mut told = 0.0;
@@ -207,8 +207,8 @@ fn a_delayed_acknowledgement_tells_of_the_last_arrival() {
     assert_eq!(ack.arrived(), arrived, "when the packet came, not when the timer did");
 }
 
-/// TCP-Jersey's explicit retransmit: NewReno's inflation and deflation around a window that nobody
-/// reduced keep the flight at the window.
+/// TCP-Jersey's explicit retransmit: if the window was not reduced, NewReno's inflation and deflation keep the flight
+/// at the window.
 #[test]
 fn a_repair_that_reduces_nothing_keeps_the_flight_and_ends_at_the_same_window() {
     let mut p = Pair::new("jersey");
@@ -217,7 +217,7 @@ fn a_repair_that_reduces_nothing_keeps_the_flight_and_ends_at_the_same_window() 
     }
     let first = p.wire[0].seq;
     let mut lost = vec![first, first + 5, first + 11];
-    // A hole per round trip.
+    // One hole per round trip.
     for n in 0..3 {
         p.round(|d| match lost.iter().position(|l| *l == d.seq) {
             Some(i) => {
@@ -227,7 +227,7 @@ fn a_repair_that_reduces_nothing_keeps_the_flight_and_ends_at_the_same_window() 
             None => true,
         });
         assert_eq!(window(&p), 32.0, "round {n}");
-        // New data for each duplicate, the hole, and what limited transmit lent.
+        // New data for each duplicate, the hole, and the segments of limited transmit.
         assert!((28..=35).contains(&p.wire.len()), "round {n}: {}", p.wire.len());
         assert!(p.wire.iter().all(|d| !d.has(Packet::CWR)), "nothing was reduced");
     }
@@ -240,7 +240,7 @@ fn a_repair_that_reduces_nothing_keeps_the_flight_and_ends_at_the_same_window() 
 
 #[test]
 fn a_mark_on_the_third_duplicate_reduces_a_window_that_a_loss_alone_leaves() {
-    // What follows the lost packet is marked from there on.
+    // Packets behind the lost one are marked, from this one on.
     for (marked_from, reduced) in [(usize::MAX, false), (3, true), (20, true)] {
         let mut p = Pair::new("jersey");
         for _ in 0..3 {

@@ -1,12 +1,11 @@
 //! TCP, segment by segment: the sender, the receiver, and loss recovery.
 //!
-//! Segments are numbered from 0, which is the SYN; a segment keeps its bytes for life, so a
-//! retransmission repeats exactly what was sent. The controller determines the window.
+//! Segments are numbered from 0, which is the SYN. A segment keeps its bytes, so a retransmission repeats exactly the
+//! same data. The controller determines the window.
 //!
 //! Recovery `rack` with its timers, PRR and F-RTO is that of today's Linux; the others are older.
 //!
-//! Not here, on purpose: data both ways on one connection, the FIN exchange, urgent data, window
-//! scaling.
+//! Deliberately left out: data in both directions on one connection, the FIN exchange, urgent data, window scaling.
 
 pub mod config;
 pub mod receiver;

@@ -1,11 +1,11 @@
-//! A sender and a receiver for timed scenarios: tests only.
+//! A sender and a receiver for timed scenarios in tests.
 
 use crate::protocol::Protocol;
 use crate::tcp::{Preset, Receiver, Sender};
 use crate::{Input, Output, SimulatedReceiver, SimulatedSender};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Spec, Time};
 
-/// The two ends of a protocol that speaks TCP.
+/// The two endpoints of a protocol over TCP.
 pub(crate) fn tcp_ends(
     protocol: &Protocol,
     flow: u32,
@@ -17,7 +17,7 @@ pub(crate) fn tcp_ends(
     }
 }
 
-/// A sender and a receiver with nothing between them: packets arrive when the test says so.
+/// A sender and a receiver without a link: the test decides when packets arrive.
 pub(crate) struct Pair {
     pub sender: Sender,
     pub receiver: Receiver,
@@ -31,7 +31,7 @@ impl Pair {
         let spec = Spec::parse(spec).unwrap();
         Pair::of(&Protocol::read(&spec, Preset::Rfc, 1000).unwrap())
     }
-    /// Opened, with data without end, and the first window on the wire at 50 ms.
+    /// After the handshake, with data without end, and the first window on the wire at 50 ms.
     pub fn of(protocol: &Protocol) -> Pair {
         let (sender, receiver) = tcp_ends(protocol, 0, RandomKey::from_seed(1));
         let mut pair = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
@@ -50,11 +50,11 @@ impl Pair {
             self.wire.push(p);
         }
     }
-    /// Delivers what is on the wire, except what `passes` refuses; answers come at once.
+    /// Delivers the packets on the wire for which `passes` is true; acknowledgements arrive at once.
     pub fn deliver(&mut self, mut passes: impl FnMut(&Packet) -> bool) {
         self.deliver_changed(|p| passes(p));
     }
-    /// Delivers what is on the wire as `passes` leaves it, except what it refuses.
+    /// As [`deliver`](Pair::deliver), but `passes` may change packets.
     pub fn deliver_changed(&mut self, mut passes: impl FnMut(&mut Packet) -> bool) {
         for mut p in std::mem::take(&mut self.wire) {
             if !passes(&mut p) {
@@ -64,7 +64,7 @@ impl Pair {
                 self.tell(Input::Packet(ack));
             }
         }
-        // What is held back for a millisecond only.
+        // Acknowledgements that are held back for at most a millisecond.
         if self.receiver.next_timeout() <= self.now + Duration::from_millis(1) {
             self.now = self.receiver.next_timeout();
             if let Some(ack) = self.receiver.on_timeout(self.now) {

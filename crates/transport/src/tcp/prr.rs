@@ -1,13 +1,13 @@
-//! Proportional rate reduction (RFC 9937): how the window comes down in a fast recovery.
+//! Proportional rate reduction (RFC 9937): how the window is reduced in a fast recovery.
 //!
-//! The controller says at once how much of its window a loss leaves. Until the recovery is over, PRR limits what is
-//! sent so that the outstanding segments come down to that in proportion to what arrives, instead of a pause of half
-//! a round trip and then a burst.
+//! The controller sets its new window at once. Until the recovery ends, PRR limits sending so that the outstanding
+//! segments decrease to it in proportion to the delivered ones. Without PRR there would be a pause of half a round trip
+//! and then a burst.
 
-/// One fast recovery's reduction. Controllers that bound themselves (BBR) have none.
+/// One fast recovery's reduction. Controllers that limit themselves (BBR) do not use it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reduction {
-    /// Window before the recovery (RecoverFS), and what the controller leaves of it.
+    /// Window before the recovery (RecoverFS), and the controller's new window.
     before: u64,
     target: u64,
     delivered: u64,
@@ -22,17 +22,17 @@ impl Reduction {
         Reduction { before, target, delivered: 0, sent: 0, window: outstanding }
     }
 
-    /// Segments that may be outstanding for now.
+    /// Limit on outstanding segments at present.
     pub fn window(&self) -> u64 {
         self.window
     }
 
-    /// A segment left.
+    /// A segment was sent.
     pub fn on_sent(&mut self) {
         self.sent += 1;
     }
 
-    /// An acknowledgement shows `delivered` segments; `advances` the cumulative one without a new loss.
+    /// An acknowledgement delivers `delivered` segments; `advances` if the cumulative one advances without a new loss.
     pub fn on_ack(&mut self, delivered: u64, outstanding: u64, advances: bool) {
         if delivered == 0 {
             return;
@@ -47,7 +47,7 @@ impl Reduction {
             let behind = self.delivered.saturating_sub(self.sent).max(delivered);
             (behind + u64::from(advances)).min(self.target - outstanding)
         };
-        // The first retransmission always leaves.
+        // The first retransmission is always permitted.
         self.window = outstanding + may.max(u64::from(self.sent == 0));
     }
 }

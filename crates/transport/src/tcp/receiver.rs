@@ -5,14 +5,14 @@ use super::ecn::ReceiverEcn;
 use crate::ranges::Ranges;
 use narrows_base::{Duration, Packet, Time};
 
-/// How long acknowledgements of segments out of order wait for more of them at most: a twentieth of the round trip, and
-/// no more than this (Linux, `tcp_comp_sack_delay_ns`), and for how many (`tcp_comp_sack_nr`).
+/// Longest delay of acknowledgements of segments out of order: a twentieth of the RTT, and at most this (Linux,
+/// `tcp_comp_sack_delay_ns`); and the most that are delayed (`tcp_comp_sack_nr`).
 const MAX_SACK_DELAY: Duration = Duration::from_millis(1);
 const MAX_COMPRESSED: u32 = 44;
-/// Of so many blocks an acknowledgement that waits tells; another one sends it (`TCP_SACK_BLOCKS_EXPECTED`).
+/// A delayed acknowledgement reports this many blocks; another block triggers it (`TCP_SACK_BLOCKS_EXPECTED`).
 const COMPRESSED_BLOCKS: usize = 2;
 
-/// Acknowledgements of segments out of order since the cumulative one stands at `next`.
+/// Acknowledgements of segments out of order since the cumulative one has been `next`.
 #[derive(Clone, Copy, Debug)]
 struct Compression {
     next: u64,
@@ -28,7 +28,7 @@ impl Compression {
         Compression { next: 0, sent: 0, waiting: 0, opened: Time::NEVER, delay: MAX_SACK_DELAY }
     }
 
-    /// The first data packet answers the SYN's acknowledgement: that is the round-trip time.
+    /// The first data packet answers the SYN's acknowledgement, which measures the RTT.
     fn on_first(&mut self, now: Time, is_opening: bool) {
         if is_opening {
             self.opened = now;
@@ -40,7 +40,7 @@ impl Compression {
     }
 }
 
-/// A TCP receiver. Every packet may be answered with one acknowledgement.
+/// A TCP receiver. It answers each packet with at most one acknowledgement.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     flow: u32,
@@ -50,7 +50,7 @@ pub struct Receiver {
     payload: u32,
     /// Next segment expected.
     next: u64,
-    /// What is held out of order.
+    /// Segments held out of order.
     held: Ranges,
     /// Held segments shorter than a full one: (segment, missing bytes).
     short: Vec<(u64, u32)>,
@@ -62,22 +62,21 @@ pub struct Receiver {
     unacked: u32,
     echo: (Time, u32),
     ack_due: Time,
-    /// Segments still to be acknowledged one by one, at once.
+    /// Number of segments still to be acknowledged one by one.
     quick: u32,
-    /// Linux: how many acknowledgements of segments out of order may be sent before they are held back for up to a
-    /// millisecond, and from which segment on that counts.
+    /// Linux: state of delayed acknowledgements of segments out of order.
     compression: Option<Compression>,
     ecn: ReceiverEcn,
-    /// Whether ACKs carry `arrived`, when the packet that came last did.
+    /// Whether ACKs carry `arrived`, the arrival time of the last packet.
     stamps: bool,
     arrived: Time,
-    /// ACK packets sent: their number for losses.
+    /// ACK packets sent, which number them for random losses.
     acks: u32,
     random_key: u64,
 }
 
 impl Receiver {
-    /// For one flow; `random_key` is the flow's key for losses on the way back.
+    /// For one flow; `random_key` is the flow's key for losses on the return path.
     pub fn new(config: &TcpConfig, flow: u32, random_key: u64) -> Receiver {
         Receiver {
             flow,
@@ -103,7 +102,7 @@ impl Receiver {
         }
     }
 
-    /// A data packet arrived; the acknowledgement to send now, if any.
+    /// A data packet arrived. Returns the acknowledgement to send now, if any.
     #[inline]
     pub fn on_packet(&mut self, now: Time, p: &Packet) -> Option<Packet> {
         if p.has(Packet::CORRUPT) {
@@ -118,11 +117,11 @@ impl Receiver {
         }
         let in_order = p.seq == self.next;
         if in_order && self.held.is_empty() {
-            // The usual case: nothing is missing.
+            // The usual case: no segments are missing.
             self.next += 1;
             self.count(p);
             if self.unacked == 0 {
-                // RFC 7323 section 4.3: echo the first packet that this ACK answers.
+                // RFC 7323 section 4.3: echo the first packet that this ACK acknowledges.
                 self.echo = (p.stamp, p.number);
             }
             self.unacked += 1;
@@ -137,7 +136,7 @@ impl Receiver {
             return None;
         }
         let before = self.next;
-        // What waits is told of as it is, before another block would displace one.
+        // A delayed acknowledgement leaves before another block displaces one of its blocks.
         let waiting = (self.compression.is_some_and(|c| c.waiting > 0)
             && p.seq > before
             && self.displaces(p.seq))
@@ -150,8 +149,8 @@ impl Receiver {
         Some(self.acknowledge(p))
     }
 
-    /// Whether a segment beside a hole is acknowledged at once: the first four at each cumulative acknowledgement
-    /// are, and whatever fills a hole; others within a millisecond.
+    /// Whether a segment out of order is acknowledged at once. The first four after each advance of the cumulative
+    /// acknowledgement are, and each that fills a hole; others are delayed by up to a millisecond.
     fn is_due_out_of_order(&mut self, now: Time, p: &Packet, before: u64) -> bool {
         let Some(c) = &mut self.compression else { return true };
         let due = now + c.delay;
@@ -203,7 +202,7 @@ impl Receiver {
         self.delivered += u64::from(p.payload());
     }
 
-    /// Whether the block of a new segment is not among those that the next acknowledgement tells of first.
+    /// Whether a new segment's block would displace one of the first blocks of the next acknowledgement.
     fn displaces(&self, seq: u64) -> bool {
         let known = self.recent.iter().filter(|r| **r != u64::MAX && **r >= self.next);
         let blocks = known.filter_map(|r| self.held.find(*r));
@@ -225,7 +224,7 @@ impl Receiver {
         self.recent = kept;
     }
 
-    /// The delayed acknowledgement's time.
+    /// When the delayed acknowledgement is due.
     #[inline]
     pub fn next_timeout(&self) -> Time {
         self.ack_due
@@ -295,7 +294,7 @@ impl Receiver {
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
-    /// Distinct application bytes that came, in order or not.
+    /// Distinct application bytes received, in order or not.
     pub fn received(&self) -> u64 {
         let held: u64 = self.held.iter().map(|(from, to)| to - from).sum();
         let missing: u64 = self.short.iter().map(|s| u64::from(s.1)).sum();

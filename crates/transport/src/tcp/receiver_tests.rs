@@ -1,4 +1,4 @@
-//! What a receiver answers to what arrives.
+//! A receiver's acknowledgements.
 
 use super::*;
 use crate::tcp::config::Preset;
@@ -16,7 +16,7 @@ fn data(seq: u64) -> Packet {
         flags: if seq == 0 { Packet::SYN } else { 0 },
     }
 }
-/// In preset `linux`, 40 ms after the opening.
+/// In preset `linux`, 40 ms after the handshake.
 fn opened() -> (Receiver, Time) {
     let mut r = Receiver::new(&TcpConfig::preset(Preset::Linux), 0, 1);
     r.on_packet(Time::ZERO, &data(0));
@@ -56,7 +56,7 @@ fn short_segments_are_counted_by_their_bytes_whatever_the_order() {
         r.on_packet(Time::ZERO, &p);
     }
     assert_eq!(r.delivered(), 960 + 100 + 960);
-    // Out of order a segment has come, but nothing is delivered.
+    // A segment has arrived out of order, but it is not delivered yet.
     short.seq = 6;
     r.on_packet(Time::ZERO, &data(5));
     r.on_packet(Time::ZERO, &short);

@@ -1,7 +1,7 @@
-//! Loss recovery: which segments are lost, and which are sent again; a file per kind.
+//! Loss recovery: which segments are lost, and which are retransmitted; a file per kind.
 //!
 //! ```text
-//!            3rd duplicate, or SACK says lost
+//!            3rd duplicate, or loss by SACK
 //!     Open ------------------------------------> FastRecovery (all but Tahoe)
 //!      ^  \                                        |
 //!      |   \ timeout; Tahoe's 3rd duplicate        | advance past `recover` (Reno: any advance)
@@ -9,8 +9,8 @@
 //!      +-- SlowStart --(advance past `recover`)--> Open
 //! ```
 //!
-//! A recovery never sets a window. It counts what is outstanding, and adds a signed number to the window:
-//! Reno's inflation by duplicates, limited transmit, NewReno's deflation.
+//! A recovery never sets a window. It counts outstanding segments, and adds a signed number to the window: Reno's
+//! inflation by duplicates, limited transmit, NewReno's deflation.
 
 mod any;
 mod duplicates;
@@ -30,43 +30,43 @@ use crate::rtt::RttEstimator;
 use narrows_base::{Duration, Time};
 use narrows_congestion::LossFoundBy;
 
-/// Duplicates that make a loss (RFC 5681; DupThresh of RFC 6675).
+/// Duplicates that indicate a loss (RFC 5681; DupThresh of RFC 6675).
 const DUP_THRESH: u64 = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
     Open,
     FastRecovery,
-    /// What was in flight at a timeout, or at Tahoe's loss, is sent again from slow start.
+    /// The segments in flight at a timeout, or at Tahoe's loss, are retransmitted in slow start.
     SlowStart,
 }
 
-/// Where a recovery stands: what the sender reads for every packet, the same for every kind.
+/// The part of a recovery's state that the sender reads for every packet, common to all kinds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
     pub phase: Phase,
     /// Duplicates since the last advance.
     dupacks: u64,
-    /// One past the highest segment sent when the last episode began.
+    /// The highest segment sent when the last episode began, plus one.
     recover: u64,
     /// Segments added to the window; may be negative.
     pub inflation: i64,
-    /// Copies outstanding by the kind's own count, and whether that is what is held against the window.
+    /// Outstanding copies as the kind counts them, and whether this count is compared with the window.
     pipe: i64,
     by_pipe: bool,
 }
 
-/// An acknowledgement, once the scoreboard has been updated by it.
+/// An acknowledgement, after the scoreboard has been updated.
 #[derive(Clone, Copy)]
 pub(crate) struct Acked<'a> {
     pub now: Time,
-    /// Segments that it acknowledges cumulatively for the first time.
+    /// Segments newly acknowledged cumulatively.
     pub newly_acked: u64,
-    /// It acknowledges none, and some are outstanding.
+    /// Whether it acknowledges no new segment while some are outstanding.
     pub duplicate: bool,
-    /// When the packet left that it answers.
+    /// When the packet that it echoes was sent.
     pub echo: Time,
-    /// The smallest RTT of the path.
+    /// The path's smallest RTT.
     pub min_rtt: Duration,
     pub rtt: &'a RttEstimator,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Acked<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lost {
     pub segments: u64,
-    /// When the last copy of the first of them left, and which copy that was.
+    /// When the last copy of the first one was sent, and how often it had been sent.
     pub sent: Time,
     pub transmissions: u32,
     pub found_by: LossFoundBy,
@@ -89,7 +89,7 @@ impl Lost {
     }
 }
 
-/// What an acknowledgement did.
+/// The result of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outcome {
     pub lost: Option<Lost>,
@@ -97,21 +97,21 @@ pub(crate) struct Outcome {
     pub begins: bool,
     /// Fast recovery ended.
     pub ends: bool,
-    /// The window begins anew (Tahoe).
+    /// Slow start restarts (Tahoe).
     pub restarts: bool,
-    /// A segment to send at once, whatever the window.
+    /// A segment to send at once, regardless of the window.
     pub force: Option<u64>,
-    /// The retransmission timer must not be restarted by this advance.
+    /// This advance must not restart the retransmission timer.
     pub keep_timer: bool,
-    /// What was held for lost since the last reduction was not.
+    /// The losses since the last reduction were spurious.
     pub undo: bool,
-    /// When to look again whether what is missing is lost.
+    /// When to check again for losses by time.
     pub reorder_wait: Option<Duration>,
 }
 
-/// A kind of loss recovery. What has a default here only selective acknowledgements need.
+/// A kind of loss recovery. The methods with a default are used by selective acknowledgements only.
 trait LossRecovery {
-    /// Decides, after the scoreboard is up to date.
+    /// Finds losses, after the scoreboard has been updated.
     fn on_ack(
         &mut self,
         state: &mut State,
@@ -119,10 +119,10 @@ trait LossRecovery {
         acked: Acked<'_>,
     ) -> Outcome;
 
-    /// The flight was given up: what follows `una` is sent again.
+    /// Slow start restarts: segments from `una` on are retransmitted.
     fn on_restart(&mut self, _scoreboard: &mut Scoreboard) {}
 
-    /// Takes in a SACK block; calls `fresh` with each segment that is newly reported.
+    /// Adds a SACK block; calls `fresh` with each newly reported segment.
     #[inline]
     fn on_block(
         &mut self,
@@ -133,12 +133,12 @@ trait LossRecovery {
     ) {
     }
 
-    /// Segments above `una` that are known to have arrived.
+    /// Segments above `una` that are acknowledged selectively.
     fn sacked(&self) -> u64 {
         0
     }
 
-    /// In fast recovery: the lost segment to send again next, before new data.
+    /// In fast recovery: the next lost segment to retransmit, before new data.
     fn next_hole(&mut self, _state: &State, _scoreboard: &Scoreboard) -> Option<u64> {
         None
     }
@@ -148,14 +148,14 @@ trait LossRecovery {
         None
     }
 
-    /// `seq` was sent again in this fast recovery.
+    /// `seq` was retransmitted in this fast recovery.
     fn on_retransmitted(&mut self, _seq: u64) {}
 
-    /// An acknowledgement is about to be read.
+    /// Processing of an acknowledgement begins.
     #[inline]
     fn begin_ack(&mut self, _now: Time, _min_rtt: Duration) {}
 
-    /// A copy of a segment left; `repair` if it was sent before.
+    /// A copy of a segment was sent; `repair` for a retransmission.
     #[inline]
     fn on_copy(&mut self, _now: Time, _seq: u64, _repair: bool) {}
 
@@ -163,7 +163,7 @@ trait LossRecovery {
     #[inline]
     fn on_acked_segment(&mut self, _state: &State, _seq: u64, _segment: &Segment) {}
 
-    /// The time has come that [`Outcome::reorder_wait`] asked for.
+    /// The time in [`Outcome::reorder_wait`] has passed.
     fn on_reorder_timeout(
         &mut self,
         _state: &mut State,
@@ -184,7 +184,7 @@ impl State {
         }
     }
 
-    /// Whether all that the last episode sent is acknowledged, and something else is outstanding.
+    /// Whether all segments of the last episode are acknowledged, and others are outstanding.
     #[inline]
     fn may_begin(&self, scoreboard: &Scoreboard) -> bool {
         self.phase == Phase::Open
@@ -192,7 +192,7 @@ impl State {
             && scoreboard.una < scoreboard.max
     }
 
-    /// Fast recovery begins with the oldest segment.
+    /// Begins fast recovery with the oldest segment.
     fn begin(&mut self, scoreboard: &Scoreboard, outcome: &mut Outcome) {
         self.phase = Phase::FastRecovery;
         self.recover = scoreboard.max;

@@ -1,20 +1,20 @@
-//! The scoreboard: every segment that was sent and is not cumulatively acknowledged.
+//! The scoreboard: all segments that were sent and are not cumulatively acknowledged.
 
 use narrows_base::Time;
 
-/// What the sender remembers of a segment.
+/// The sender's record of a segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Segment {
-    /// When its last copy left.
+    /// When its last copy was sent.
     pub sent: Time,
-    /// Delivery-rate state at that moment: segments delivered, when the last of them was, and
-    /// when the first packet of the sample was sent.
+    /// State of the rate sampler at that moment: segments delivered, when the last of them was, and when the first
+    /// packet of the sample was sent.
     pub delivered: u64,
     pub delivered_time: Time,
     pub first_sent: Time,
     /// Application bytes.
     pub bytes: u16,
-    /// How often it was sent.
+    /// Number of times it was sent.
     pub transmissions: u16,
     /// Copies that count as outstanding (RFC 6675 pipe).
     pub copies: u8,
@@ -23,13 +23,13 @@ pub(crate) struct Segment {
     pub app_limited: bool,
 }
 
-/// Segments `una..max` in a ring whose size is a power of two.
+/// Segments `una..max` in a ring with a power of two as size.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
     ring: Box<[Segment]>,
     /// Oldest segment not cumulatively acknowledged.
     pub una: u64,
-    /// One past the highest segment ever sent.
+    /// The highest segment ever sent, plus one.
     pub max: u64,
 }
 
@@ -63,7 +63,7 @@ impl Scoreboard {
         self.ring[slot] = segment;
         self.max += 1;
     }
-    /// Reads it all ([`Sender::fetch`](super::Sender::fetch)).
+    /// Reads all records; see [`Sender::fetch`](super::Sender::fetch).
     pub fn fetch(&self) -> u64 {
         self.ring.iter().fold(0, |sum, segment| sum ^ segment.sent.as_nanos())
     }

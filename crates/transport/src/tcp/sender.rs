@@ -1,8 +1,8 @@
-//! The sending side: opening, sending, acknowledgements, timers.
+//! The sending side: handshake, sending, acknowledgements, timers.
 //!
-//! One [`handle`](Sender::handle), then [`poll`](Sender::poll) until it waits. The order within an
-//! acknowledgement: the scoreboard, the RTT, what recovery finds lost, the controller, the timer; then poll
-//! sends repair first and new data after it.
+//! Call [`handle`](Sender::handle) once, then [`poll`](Sender::poll) until it waits. An acknowledgement updates, in
+//! this order: the scoreboard, the RTT, losses, the controller, the timer. After that, poll sends retransmissions first
+//! and new data after them.
 
 mod acks;
 mod bursts;
@@ -27,7 +27,7 @@ pub struct Sender {
     scoreboard: Scoreboard,
     recovery: Recovery,
     rtt: RttEstimator,
-    /// The opening's RTT: with RACK it counts towards the path's smallest.
+    /// The handshake's RTT: with RACK it counts towards the path's smallest.
     opening_rtt: Duration,
     counters: Counters,
     flow: u32,
@@ -36,38 +36,38 @@ pub struct Sender {
     syn_bytes: u32,
     timestamps: bool,
     receiver_stamps: bool,
-    /// Segments in flight at most, and which buffer it is that holds no more.
+    /// Limit on segments in flight, and the buffer that sets it.
     buffer: (u64, Limit),
     limit: Limit,
-    /// Segments that the receiver acknowledges at once.
+    /// Segments per acknowledgement at the receiver.
     ack_every: u64,
-    /// Segments of limited transmit beyond the window, since the last advance.
+    /// Segments that limited transmit has sent since the last advance.
     limited: u64,
     random_key: u64,
     open: bool,
     established: bool,
-    /// Bytes that the application has handed over and that were not sent yet.
+    /// Bytes that the application has written and that were not sent yet.
     available: u64,
-    /// Where sending goes on; below `scoreboard.max` after a restart.
+    /// The next segment to send; below `scoreboard.max` after a restart.
     next: u64,
-    /// To be sent at once, whatever the window.
+    /// A segment to send at once, regardless of the window.
     forced: Option<u64>,
     window_limited: bool,
-    /// When the timer is due, what it is then for, and its clock's ticks.
+    /// When the timer is due, its purpose, and the tick of its clock.
     rto_due: Time,
     timer: Timer,
     tick: Duration,
     probe: Option<Probe>,
-    /// How a fast recovery brings the window down, with recovery `rack`.
+    /// PRR's state in a fast recovery, with recovery `rack`.
     reduction: Option<Reduction>,
     bursts: Option<Bursts>,
     backoffs: u32,
-    /// Without timestamps: the segment being timed and when it left (Karn: never a copy).
+    /// Without timestamps: the segment being timed and its send time (Karn: never a copy).
     timed: Option<(u64, Time)>,
-    /// When pacing allows the next packet.
+    /// When the pacer permits the next packet.
     pace_free: Time,
     round: u64,
-    /// Packets sent when the round began: its first echo ends it.
+    /// Packets sent when the round began. The first echo of a later one ends it.
     round_end: u64,
     /// Delivery rate (draft-cheng-iccrg-delivery-rate-estimation).
     delivered: u64,
@@ -139,20 +139,20 @@ impl Sender {
         }
     }
 
-    /// The controller, to be watched.
+    /// The controller, read-only.
     pub fn controller(&self) -> &dyn Controller {
         &*self.controller
     }
-    /// The controller, to be changed.
+    /// Mutable access to the controller.
     pub fn controller_mut(&mut self) -> &mut dyn Controller {
         &mut *self.controller
     }
     /// Counts since the start.
     pub fn counters(&self) -> Counters {
-        // What is sent again is what the sender holds for lost, rightly or not.
+        // Every retransmission is of a segment that was declared lost.
         Counters { lost: self.counters.retransmissions, ..self.counters }
     }
-    /// Why it waits.
+    /// The limit that it waits for.
     #[inline]
     pub fn limit(&self) -> Limit {
         self.limit
@@ -174,8 +174,8 @@ impl Sender {
     pub fn srtt(&self) -> Duration {
         self.rtt.srtt()
     }
-    /// Reads what is outstanding, and returns something that depends on all of it: see
-    /// `Link::fetch` of the crate `link`.
+    /// Reads the outstanding segments' records, and returns a value that depends on all of them: see `Link::fetch` of
+    /// the crate `link`.
     pub fn fetch(&self) -> u64 {
         self.scoreboard.fetch()
     }
@@ -183,7 +183,7 @@ impl Sender {
     pub fn unsent(&self) -> u64 {
         self.available
     }
-    /// Whether everything handed over was sent and acknowledged.
+    /// Whether all written data was sent and acknowledged.
     pub fn is_idle(&self) -> bool {
         self.available == 0 && self.scoreboard.una == self.scoreboard.max && self.established
     }
@@ -192,7 +192,7 @@ impl Sender {
         self.rto_due
     }
 
-    /// The smallest RTT as loss recovery and rate samples see it.
+    /// The smallest RTT for loss recovery and rate samples.
     #[inline]
     fn path_min_rtt(&self) -> Duration {
         self.rtt.min().min(self.opening_rtt)
@@ -252,7 +252,7 @@ impl Sender {
     fn transmit(&mut self, now: Time, seq: u64) -> Packet {
         let copy = seq < self.scoreboard.max;
         if self.scoreboard.una == self.scoreboard.max || self.outstanding() == 0 {
-            // A flight begins: the delivery-rate sample does too.
+            // A flight begins, and with it a delivery-rate sample.
             self.first_sent = now;
             self.delivered_time = now;
         }
@@ -290,7 +290,7 @@ impl Sender {
             self.arm_timer(now);
         }
         if copy {
-            // Linux begins the timeout anew with the oldest segment's retransmission.
+            // Linux restarts the timeout at the oldest segment's retransmission.
             let anew = seq == self.scoreboard.una && self.timer == Timer::Retransmission;
             if anew && self.recovery.by_time() && seq > 0 {
                 self.arm_timer(now);
@@ -301,7 +301,7 @@ impl Sender {
         let size = if seq == 0 { self.syn_bytes } else { bytes + self.header };
         let mut flags = if copy { Packet::RETRANSMISSION } else { 0 };
         if seq == 0 {
-            flags |= Packet::SYN; // No controller is told of the opening.
+            flags |= Packet::SYN; // The controller gets no events of the handshake.
         } else {
             if !copy {
                 flags |= self.ecn.data_flags();
@@ -327,8 +327,7 @@ impl Sender {
         }
     }
 
-    /// The segment that may be sent now, if any: repair, then what a restart sends again, then
-    /// new data.
+    /// The segment that may be sent now, if any: retransmissions first, then segments after a restart, then new data.
     #[inline]
     fn choose(&mut self) -> Option<u64> {
         if self.recovery.repairs()
@@ -395,7 +394,7 @@ impl Machine for Sender {
             && seq >= self.scoreboard.una
         {
             if self.timed.is_some_and(|(timed, _)| timed == seq) {
-                self.timed = None; // Karn: a copy's round trip is ambiguous.
+                self.timed = None; // Karn: a copy's RTT is ambiguous.
             }
             self.recovery.on_retransmitted(seq);
             self.next = self.next.max(seq + 1);
@@ -415,7 +414,7 @@ impl Machine for Sender {
             self.limit = Limit::Pacing;
             return self.wait(self.pace_free);
         }
-        // A float's cast saturates: an infinite window is i64::MAX, and the receive window limits.
+        // A float's cast saturates: an infinite window is i64::MAX, so the receive window is the limit.
         let cwnd = (send_limits.cwnd as i64).max(0);
         let cwnd = self.reduction.as_ref().map_or(cwnd, |r| r.window() as i64);
         let window = cwnd.saturating_add(self.recovery.inflation());
@@ -438,7 +437,7 @@ impl Machine for Sender {
                 if let Some(rate) = send_limits.pacing_rate {
                     let bits = f64::from(packet.size) * 8.0;
                     let gap = Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
-                    // Time must move on at any rate.
+                    // Time must advance at any rate.
                     let gap = gap.max(Duration::from_nanos(1));
                     self.pace_free = match self.bursts {
                         None => self.pace_free.max(now) + gap,
@@ -452,7 +451,7 @@ impl Machine for Sender {
                 self.window_limited = false;
                 self.end_burst();
                 self.limit = if self.available == 0 { Limit::Application } else { self.buffer.1 };
-                // A full receive window is the path's limit to a rate, not the application's.
+                // With a full receive window, the path limits the rate, not the application.
                 if self.available == 0 {
                     self.app_limited_until = self.delivered + outstanding.max(1);
                 }

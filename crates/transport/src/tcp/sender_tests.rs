@@ -1,4 +1,4 @@
-//! Timed scenarios: at t this arrives, then that must leave.
+//! Timed scenarios: inputs at given times, and the packets that must be sent.
 
 use super::*;
 use crate::protocol::Protocol;
@@ -40,8 +40,8 @@ fn the_third_duplicate_repairs_and_an_advance_ends_it() {
     }
 }
 
-/// Two adjacent losses in a window of 16: the recovery of the first lets new data out, whose
-/// duplicates tell of the second. Since RFC 2582 the timer has to find it; Reno of 1990 did not wait.
+/// Two adjacent losses in a window of 16: the recovery of the first sends new data, and the duplicates for it indicate
+/// the second. Since RFC 2582 the timer must find it; Reno of 1990 did not wait.
 #[test]
 fn a_second_fast_retransmit_in_a_window_is_for_those_who_ask() {
     for (kind, retransmitted) in [("reno", 1), ("reno(once-per-window=off)", 2)] {
@@ -85,8 +85,8 @@ fn sack_repairs_many_holes_in_one_round_trip_and_newreno_one_per_round() {
     assert!(rounds("newreno") >= 5, "newreno: {}", rounds("newreno"));
 }
 
-/// With the receive window full, the pipe runs dry before blocks tell of a loss late in the window. What the rescue of
-/// the last segment sends is no reason to leave that hole to the timer (RFC 6675 NextSeg rule 4).
+/// With the receive window full, the pipe runs dry before blocks report a loss late in the window. The rescue
+/// retransmission of the last segment does not leave that hole to the timer (RFC 6675 NextSeg rule 4).
 #[test]
 fn a_hole_that_shows_after_the_rescue_is_repaired() {
     let mut p = Pair::new("sack(receive-window=64,initial-window=64)");
@@ -103,8 +103,8 @@ fn a_hole_that_shows_after_the_rescue_is_repaired() {
     assert_eq!(p.sender.counters().timeouts, 0);
 }
 
-/// Of a window only the third packet comes, then the timer expires: RFC 6675 remembers it, ns-2's
-/// Sack1 sends it again.
+/// Only the third packet of a window arrives, then the timer expires. RFC 6675 remembers it, ns-2's Sack1 retransmits
+/// it.
 #[test]
 fn after_a_timeout_sack1_has_forgotten_the_blocks() {
     for (kind, second) in [("sack", 3), ("sack(recovery=sack1)", 2)] {
@@ -199,8 +199,8 @@ fn nonsense_acknowledgements_change_nothing() {
 
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
-    /// Whatever is lost, duplicated and reordered: the application's bytes arrive, each once, and
-    /// what recovery counts as outstanding stays within what is in flight.
+    /// With losses, duplicates and reordering, the application's bytes arrive, each once, and the recovery's count of
+    /// outstanding segments is at most the number in flight.
     #[test]
     fn everything_arrives_on_a_terrible_path(
         seed in 0u64..10_000,
@@ -259,7 +259,7 @@ fn duplicates_after_a_timeout_keep_what_is_sent_again_flowing() {
         p.wire.clear();
         p.timeout();
         assert_eq!(p.seqs(), [oldest], "{kind}");
-        // A late copy of something above the hole: a duplicate.
+        // A late copy of a segment above the hole: a duplicate.
         let late = Packet { seq: oldest + 4, flags: 0, ..p.wire[0] };
         let ack = p.receiver.on_packet(p.now, &late).unwrap();
         p.tell(Input::Packet(ack));
@@ -276,7 +276,7 @@ fn tahoe_ignores_the_duplicates_of_the_flight_that_it_gave_up() {
     }
     let lost = p.wire[0].seq;
     p.round(|p| p.seq != lost);
-    // Two by limited transmit, then the hole; the other twelve duplicates send nothing.
+    // Two by limited transmit, then the hole; the other twelve duplicates release no packets.
     assert_eq!(p.wire.iter().filter(|p| p.has(Packet::RETRANSMISSION)).count(), 1);
     assert_eq!(p.wire.len(), 3, "{:?}", p.seqs());
 }
@@ -292,15 +292,15 @@ fn vegas_sends_a_repair_again_when_it_is_late_too() {
     p.round(|p| p.seq != lost);
     assert_eq!(again(&p), 1, "the repair");
     p.wire.retain(|p| p.seq != lost);
-    // New data still come and make duplicates; the recovery's own age tells that it was lost.
+    // New data still arrive and cause duplicates. The recovery's age shows that its retransmission was lost.
     p.after_ms(150);
     p.deliver(|_| true);
     assert_eq!(again(&p), 1, "the repair of the repair");
     assert_eq!(p.sender.counters().timeouts, 0);
 }
 
-/// The window that a loss halves is the flight without what limited transmit sent behind it
-/// (RFC 5681 section 3.2 step 2, RFC 6675 section 5 (4.2)).
+/// A loss halves the flight without the segments of limited transmit (RFC 5681 section 3.2 step 2, RFC 6675 section 5
+/// (4.2)).
 #[test]
 fn limited_transmit_leaves_the_cut_as_it_was() {
     for kind in ["reno", "newreno", "sack"] {
@@ -314,7 +314,7 @@ fn limited_transmit_leaves_the_cut_as_it_was() {
     }
 }
 
-/// A receiver that acknowledges every second packet slows nobody down (RFC 3465).
+/// A receiver that acknowledges every second packet does not slow down slow start (RFC 3465).
 #[test]
 fn delayed_acks_do_not_slow_growth() {
     let window = |kind: &str| {
@@ -354,7 +354,7 @@ fn rack_finds_a_lost_retransmission_without_a_timeout() {
     assert_eq!(p.sender.counters().timeouts, 0);
 }
 
-/// The segments behind a tail loss are found by a probe after two round trips, not by a timeout.
+/// A probe after two round trips finds the segments behind a tail loss, before a timeout.
 #[test]
 fn a_probe_finds_a_lost_tail() {
     let mut p = linux("sack");
@@ -374,7 +374,7 @@ fn a_probe_finds_a_lost_tail() {
     assert_eq!(p.sender.counters().timeouts, 0);
 }
 
-/// A recovery sends while the window comes down, instead of a pause and a burst (RFC 9937).
+/// A recovery sends while the window decreases, instead of a pause and a burst (RFC 9937).
 #[test]
 fn a_recovery_reduces_in_proportion() {
     let mut p = linux("sack");
@@ -387,7 +387,7 @@ fn a_recovery_reduces_in_proportion() {
     assert!((20.0..=21.0).contains(&cwnd), "{cwnd}");
 }
 
-/// Originals that arrive after a timeout undo what it did (RFC 5682).
+/// Originals that arrive after a timeout undo its reduction (RFC 5682).
 #[test]
 fn a_spurious_timeout_is_undone() {
     let mut p = linux("sack");
@@ -401,8 +401,8 @@ fn a_spurious_timeout_is_undone() {
     assert_eq!(p.sender.controller().send_limits().ssthresh, Some(f64::INFINITY));
 }
 
-/// A segment that was sent twice is timed by its time stamp, which counts milliseconds (RFC 7323); the opening's RTT
-/// counts for the path, but not for controllers.
+/// A retransmitted segment is timed by its time stamp, which counts milliseconds (RFC 7323). The handshake's RTT counts
+/// for the path, but not for controllers.
 #[test]
 fn linux_times_a_repaired_segment_in_milliseconds() {
     let mut p = linux("sack");
@@ -417,13 +417,13 @@ fn linux_times_a_repaired_segment_in_milliseconds() {
     assert_eq!(least(&p), (whole, Duration::from_millis(50)));
     let lost = p.wire[0].seq;
     round(&mut p, 509, lost);
-    // Sent again at 251.8 ms, and the last acknowledgement came a millisecond later.
+    // Retransmitted at 251.8 ms; the last acknowledgement arrived a millisecond later.
     p.now += Duration::from_micros(49_100);
     p.deliver(|p| p.seq == lost);
     assert_eq!(least(&p).0, Duration::from_millis(50), "of 50.1 ms");
 }
 
-/// What the buffers of Linux hold: 2.75 MB, whatever the window.
+/// The buffers of Linux hold 2.75 MB, whatever the window.
 #[test]
 fn linux_has_no_more_in_flight_than_its_buffers_hold() {
     for (spec, flight) in [("", 1899), (",receive-window=100", 100)] {
@@ -443,7 +443,7 @@ fn linux_does_not_pace_the_first_window() {
     assert!((10..=12).contains(&more), "{more}: then a burst of two every few milliseconds");
 }
 
-/// A full receive window is not the application's limit: BBR learns from such samples that the path is full.
+/// A full receive window does not make rate samples application-limited: they show BBR that the path is full.
 #[test]
 fn a_full_receive_window_limits_no_rate_sample() {
     let spec = Spec::parse("bbr(receive-window=8)").unwrap();

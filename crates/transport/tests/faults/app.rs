@@ -1,5 +1,5 @@
-//! What runs over the connections: the client sends a request on each of some streams, the server
-//! answers as many bytes as the request asks for. Either does something only when an event says so.
+//! The applications: the client sends a request on each of several streams, and the server responds
+//! with as many bytes as the request names. Both act only on events.
 
 use super::world::{Who, World};
 use narrows_base::{Duration, Time};
@@ -8,7 +8,7 @@ use narrows_transport::endpoint::{Connect, Endpoint, Handle};
 use narrows_transport::streams::{Read, StreamEvent};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Byte `at` of what flows on stream `id`; both directions differ.
+/// Byte `at` of stream `id`; the directions differ.
 fn byte(seed: u64, id: u64, answer: bool, at: u64) -> u8 {
     let key = seed.wrapping_mul(31).wrapping_add(id * 2 + u64::from(answer));
     ((at ^ (at >> 8) ^ (at >> 16)).wrapping_mul(31).wrapping_add(key.wrapping_mul(77)) >> 1) as u8
@@ -27,7 +27,7 @@ pub struct Half {
 pub struct Work {
     pub send: Half,
     pub receive: Half,
-    /// The request's first bytes: how long the answer is.
+    /// The request's first bytes, which give the length of the response.
     pub head: Vec<u8>,
 }
 
@@ -53,7 +53,7 @@ impl Work {
             send.ended = c.finish(id).is_ok();
         }
     }
-    /// Reads what there is, and compares.
+    /// Reads the available bytes and compares them.
     pub fn read(&mut self, seed: u64, answer: bool, id: u64, c: &mut Connection) {
         let mut buffer = [0; 8192];
         while !self.receive.ended {
@@ -77,7 +77,7 @@ impl Work {
 
 type Served = BTreeMap<u64, Work>;
 
-/// How an attempt of the client went.
+/// State of one connection attempt of the client.
 #[derive(Debug)]
 pub struct Attempt {
     handle: Handle,
@@ -91,17 +91,17 @@ pub struct Attempt {
 #[derive(Debug)]
 pub struct App {
     seed: u64,
-    /// Bytes of each request and of its answer.
+    /// Bytes of each request and of its response.
     pub wanted: Vec<(u64, u64)>,
     pub attempts: Vec<Attempt>,
-    /// What the server has open.
+    /// The server's open connections.
     pub served: BTreeMap<Handle, Served>,
-    /// How connections ended at the server.
+    /// Reasons for the end of connections at the server.
     pub ends: Vec<Closed>,
-    /// Messages that came: none twice.
+    /// Received messages, which must be different.
     messages: BTreeSet<(Handle, Vec<u8>)>,
     looked: usize,
-    /// Whether both ends change their keys whenever they may, and how often they did.
+    /// Whether both ends update their keys as often as permitted, and the number of updates.
     changes_keys: bool,
     pub updates: u64,
 }
@@ -120,7 +120,7 @@ impl App {
             updates: 0,
         }
     }
-    /// The server's process is gone, with all that it knew.
+    /// The server's process ended and lost its state.
     pub fn forget_server(&mut self) {
         self.served.clear();
         self.messages.clear();
@@ -138,7 +138,7 @@ impl App {
         });
     }
 
-    /// For the message of a failure: who waits for what.
+    /// For the message of a failure: the state of all connections.
     pub fn state(&self, world: &mut World) -> String {
         let mut lines = format!("{self:?}");
         let client = self.attempts.last().map(|a| (Who::CLIENT, a.handle));
@@ -152,7 +152,7 @@ impl App {
         lines
     }
 
-    /// Reacts to what happened.
+    /// Handles the events so far.
     pub fn look(&mut self, world: &mut World) {
         for (who, handle, event) in world.events.split_off(self.looked) {
             let Some((local, port)) = world.port(who) else { continue };

@@ -1,5 +1,5 @@
-//! Schedules with a crowd: several honest clients at one server, some behind one address, and in most of them
-//! hostile ones beside. The honest get identical bytes, the hostile no more than was promised.
+//! Schedules with several conforming clients at one server, some behind one address, and usually with hostile clients.
+//! The conforming clients get identical bytes. The hostile ones get no more than the documented limits.
 
 use super::app::{HEAD, Half, Work};
 use super::hostile::{Hostile, Kind};
@@ -16,12 +16,12 @@ use narrows_wire::{StaticKey, Suite};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// An honest client.
+/// A conforming client.
 #[derive(Debug)]
 struct Member {
     at: SocketAddr,
     protocol: &'static str,
-    /// Its key, and what its bytes are made of.
+    /// Its key, which also determines its bytes.
     key: u8,
     begins: Time,
     wanted: Vec<(u64, u64)>,
@@ -31,7 +31,7 @@ struct Member {
     refusals: Vec<Closed>,
 }
 
-/// Everything that one seed decides.
+/// All settings that follow from one seed.
 #[derive(Debug)]
 pub struct Crowd {
     seed: u64,
@@ -41,11 +41,11 @@ pub struct Crowd {
     segments: usize,
     members: Vec<Member>,
     hostile: Vec<(SocketAddr, Kind)>,
-    /// When the hostile stop.
+    /// When the hostile clients stop.
     over: Time,
 }
 
-/// How it ended.
+/// Result of a schedule.
 #[derive(Debug)]
 pub struct CrowdEnding {
     pub kinds: Vec<Kind>,
@@ -53,26 +53,26 @@ pub struct CrowdEnding {
     pub attempts: usize,
     pub seconds: f64,
     pub held: usize,
-    /// Bytes sent to hostile clients, and came from them.
+    /// Bytes sent to hostile clients, and received from them.
     pub sent_to: u64,
     pub came_from: u64,
     /// Handshakes of hostile clients.
     pub opened: u64,
 }
 
-/// A client that was cut off or found no room comes again so often.
+/// Limit on the attempts of a client that lost its connection or found no place.
 const ATTEMPTS: usize = 8;
-/// Bytes of an honest answer at most.
+/// Limit on the bytes of a conforming client's response.
 const MAX_ANSWER_BYTES: f64 = 100_000.0;
-/// After the last client has begun and the hostile have stopped, all is over in so long, s: see the schedules of
+/// Limit in s on the duration after the last client has begun and the hostile ones have stopped. See the schedules of
 /// one client.
 const BOUND: f64 = 2400.0;
 /// Places of the server, and of one network there.
 const PLACES: usize = 24;
-/// What one connection may hold at the server, whoever is at the other end: windows and send buffers, books of
-/// packets and pieces, and what grows by doubling.
+/// Limit on the server's memory for one connection, for any peer: windows and send buffers, records of packets and
+/// ranges, and the slack of growing by doubling.
 const HELD: usize = 4 << 20;
-/// Bytes that a hostile client is answered on a stream.
+/// Bytes of the response to a hostile client on a stream.
 const ANSWER: u64 = 1 << 20;
 
 impl Crowd {
@@ -83,7 +83,7 @@ impl Crowd {
             PROTOCOLS[(random.bits() % PROTOCOLS.len() as u64) as usize]
         };
         let server = protocol(&mut random);
-        // Half of them come from the attackers' address.
+        // Half of them are at the attackers' address.
         let shared = |random: &mut RandomStream, n: usize, port: u16| -> SocketAddr {
             let last = if random.chance(0.5) { 1 } else { 10 + n as u8 };
             ([192, 0, 2, last], port + n as u16).into()
@@ -136,7 +136,7 @@ impl Crowd {
             idle_timeout: self.idle,
             keep_alive: Duration::ZERO,
             limits: Limits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
-            // Not this is to limit what leaves.
+            // The send buffer is not to limit the rate.
             send_buffer: 1 << 20,
             turn_bytes: 0,
             max_message: 1000,
@@ -147,10 +147,10 @@ impl Crowd {
         }
     }
 
-    /// Runs it.
+    /// Runs the schedule.
     pub fn run(mut self) -> CrowdEnding {
         let mut servers = config(2, Clients::Any, self.connection(self.server));
-        // Also what is as fast as the peer says.
+        // Also protocols that send at a rate given by the peer.
         servers.permit = Permit::Any(Rate::from_bps(50_000_000));
         servers.limits = EndpointLimits::new(PLACES);
         servers.limits.connections_of_source = PLACES;
@@ -225,7 +225,7 @@ impl Crowd {
     }
 }
 
-/// Whose bytes a key's are.
+/// The clients' keys with the seeds of their bytes.
 fn keys(members: &[Member]) -> BTreeMap<[u8; 32], u64> {
     let key = |m: &Member| *StaticKey::new([m.key; 32]).unwrap().public();
     members.iter().map(|m| (key(m), u64::from(m.key))).collect()
@@ -293,7 +293,7 @@ impl Member {
 /// The server's application.
 struct Server {
     keys: BTreeMap<[u8; 32], u64>,
-    /// Whose connection it is (of none of the honest: `None`), and its streams.
+    /// The client's seed (`None` for hostile ones), and its streams.
     served: BTreeMap<Handle, (Option<u64>, BTreeMap<u64, Work>)>,
 }
 
@@ -339,7 +339,7 @@ impl Server {
     }
 }
 
-/// Whatever a hostile client asks for is answered by as much as a stream may have.
+/// Responds to any request of a hostile client with as many bytes as a stream may have.
 fn answer_anything(work: &mut Work, id: u64, c: &mut Connection) {
     let mut buffer = [0; 8192];
     while let Ok(Read::Bytes(_)) = c.read(id, &mut buffer) {}

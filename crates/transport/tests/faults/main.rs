@@ -1,9 +1,9 @@
-//! Nothing is lost, whatever networks, clocks and peers do: seeded schedules of faults between whole
-//! endpoints, handshakes included; with one client, and with several of which some are hostile. Each ends soon and in
-//! bounded memory: with identical bytes at the reader, or with a reason at every endpoint that is still alive.
+//! Seeded schedules of faults between whole endpoints, including handshakes: with one client, or with several of which
+//! some are hostile. Networks, clocks and peers misbehave. Each schedule ends soon and in bounded memory: with
+//! identical bytes at the reader, or with a reason at every live endpoint.
 //!
-//! `NARROWS_SCHEDULES=10000` runs more than the usual number, `NARROWS_SCHEDULE=17` only that one
-//! and prints its events: `cargo xtask faults` sets them.
+//! `NARROWS_SCHEDULES=10000` runs more than the usual number. `NARROWS_SCHEDULE=17` runs only that one and prints its
+//! events. `cargo xtask faults` sets them.
 
 mod app;
 mod crowd;
@@ -22,14 +22,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Schedules of a usual run.
 const SCHEDULES: u64 = 500;
-/// A crowd for so many schedules of one client: it costs as much more.
+/// Schedules of one client per crowd, because a crowd costs that much more.
 const CROWDS: u64 = 10;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|value| value.parse().ok())
 }
 
-/// Runs the schedules that were asked for, or one for `share` of them, on all cores; those that failed are printed.
+/// Runs the requested schedules, or one for `share` of them, on all cores. Prints those that failed.
 fn run_all<E: Send>(
     share: u64,
     run: impl Fn(u64) -> E + Sync,
@@ -81,7 +81,7 @@ fn honest_clients_are_served_whoever_is_beside_them() {
     summarize_crowds(&run_all(CROWDS, run, |seed| format!("{:#?}", Crowd::new(seed))));
 }
 
-/// Says how crowds ended, and that each kind of client was met.
+/// Prints how crowds ended, and asserts that each kind of client occurred.
 fn summarize_crowds(endings: &[CrowdEnding]) {
     let sum = |of: fn(&CrowdEnding) -> u64| endings.iter().map(of).sum::<u64>();
     let clients = sum(|e| e.clients as u64);
@@ -103,7 +103,7 @@ fn summarize_crowds(endings: &[CrowdEnding]) {
     }
 }
 
-/// Says how schedules ended, and that each way of ending was met.
+/// Prints how schedules ended, and asserts that each reason occurred.
 fn summarize(endings: &[Ending]) {
     let (mut whole, mut cut, mut reasons) = (0, 0, BTreeMap::new());
     for ending in endings {

@@ -1,4 +1,4 @@
-//! A schedule of faults, all of it from one seed.
+//! A schedule of faults from one seed.
 
 use super::app::App;
 use super::world::{Link, Who, World, config, entropy};
@@ -10,26 +10,26 @@ use narrows_transport::streams::Limits;
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::{ApplicationProtocols, StaticKey, Suite};
 
-/// What happens.
+/// A fault.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// Nothing passes, one way or both.
+    /// No packet passes, in one direction or both.
     Outage { to_server: bool, to_client: bool, seconds: f64 },
-    /// The client's address is another one: its port, or all of it.
+    /// The client's address changes: its port only, or all of it.
     Move { all: bool },
-    /// A clock leaps forward.
+    /// A clock jumps forward.
     Leap { who: Who, seconds: f64 },
-    /// A process stands still (a lid is closed); its clock counts the time, or not.
+    /// A process stops for a time, which its clock counts or not.
     Sleep { who: Who, seconds: f64, counted: bool },
-    /// The server dies, and after a while another with the same key is there, or never.
+    /// The server's process ends. After a time, or never, another one with the same key starts.
     ServerDies { back_after: Option<f64> },
-    /// The client dies for good.
+    /// The client's process ends for good.
     ClientDies,
-    /// The path carries datagrams of this size at most.
+    /// Largest UDP payload in bytes that the path carries.
     Mtu(usize),
 }
 
-/// Everything that one seed decides.
+/// All settings that follow from one seed.
 #[derive(Debug)]
 pub struct Schedule {
     seed: u64,
@@ -41,15 +41,15 @@ pub struct Schedule {
     suite: Suite,
     hints: PathHints,
     segments: usize,
-    /// Bytes of each request and its answer.
+    /// Bytes of each request and its response.
     wanted: Vec<(u64, u64)>,
-    /// Both ends turn to new keys whenever they may.
+    /// Whether both ends update their keys as often as permitted.
     updates: bool,
-    /// By time, s.
+    /// In order of time, in s.
     faults: Vec<(f64, Fault)>,
 }
 
-/// How a schedule ended.
+/// Result of a schedule.
 #[derive(Debug)]
 pub struct Ending {
     pub is_whole: bool,
@@ -72,17 +72,17 @@ pub const PROTOCOLS: [&str; 9] = [
     "rrtp+tfrc",
     "rrtp+westwood+",
 ];
-/// Attempts of a client that is cut off although nothing happens any more.
+/// Limit on the attempts of a client that loses its connection after the last fault.
 const ATTEMPTS: usize = 3;
-/// After the last fault everything is over in so long, s: attempts with their patience, idle
-/// timeouts, and a transfer over the slowest and worst path. By TFRC's equation a path of 300 ms that
-/// loses a quarter of the packets (all kinds of damage together) carries 11 kbit/s.
+/// Limit in s on the duration after the last fault: attempts with their deadlines, idle timeouts, and a transfer over
+/// the slowest and worst path. By TFRC's equation a path of 300 ms that loses a quarter of the packets (by all kinds of
+/// damage) carries 11 kbit/s.
 const BOUND: f64 = 2400.0;
-/// Bytes that an endpoint with one or two connections may hold: what flow control and send buffers permit
-/// at both ends, books of packets, and as much again for what grows by doubling.
+/// Limit on the memory of an endpoint with one or two connections. It covers flow control and send buffers at both
+/// ends, records of packets, and the slack of growing by doubling.
 const HELD: usize = 6 << 20;
 
-/// The share of long transfers among those over good links.
+/// Share of long transfers among those over good links.
 const LONG: f64 = 0.02;
 
 fn fault(random: &mut RandomStream) -> Fault {
@@ -108,7 +108,7 @@ fn fault(random: &mut RandomStream) -> Fault {
     }
 }
 
-/// A link that is good or bad in any way.
+/// A random link, good or bad in any respect.
 pub fn link(random: &mut RandomStream) -> Link {
     let mut some = |share: f64, most: f64| {
         if random.chance(share) { random.unit() * most } else { 0.0 }
@@ -136,8 +136,8 @@ impl Schedule {
         let link = link(&mut random);
         let mut protocol = || PROTOCOLS[(random.bits() % PROTOCOLS.len() as u64) as usize];
         let protocols = [protocol(), protocol()];
-        // What is told is about right, or wrong by up to a thousand times; too little by thirty at most: at the
-        // few hundred bit/s which its own user asked for, a transfer takes longer than any bound.
+        // Hints are about right, or wrong by a factor of up to a thousand. They are too low by a factor of at most
+        // thirty: with a few hundred bit/s set by its own user, a transfer would exceed any limit.
         let told = |right: f64, random: &mut RandomStream| {
             let about = random.uniform(0.5, 2.0);
             let wrong = match random.bits() % 8 {
@@ -153,10 +153,10 @@ impl Schedule {
             loss: told(link.loss.min(0.4), &mut random).map(|loss| loss.min(0.99)),
         };
         let streams = 1 + random.bits() % 4;
-        // From nothing to some three times what flow control permits at once.
+        // From zero to about three times the flow-control limit.
         let mut bytes = || (random.pareto(0.25, 1.0) - 1.0).min(200_000.0) as u64;
         let mut wanted: Vec<_> = (0..streams).map(|_| (bytes(), bytes())).collect();
-        // Few are long, over paths that carry so much within the bound, and these change keys.
+        // Few are long, over paths that carry as much within the limit, and these update keys.
         let is_good = link.rate >= Rate::from_bps(10_000_000)
             && link.loss + link.changed + link.cut < 0.02
             && link.queue >= 40_000;
@@ -166,7 +166,7 @@ impl Schedule {
         }
         let mut faults: Vec<_> = (0..random.bits() % 6)
             .map(|_| {
-                // As often in the opening as later.
+                // Equally often in the handshake and later.
                 let most = if random.chance(0.5) { 0.6 } else { 15.0 };
                 (random.unit() * most, fault(&mut random))
             })
@@ -224,7 +224,7 @@ impl Schedule {
         Endpoint::new(config, entropy(self.seed, &format!("server {life}")))
     }
 
-    /// Runs it.
+    /// Runs the schedule.
     pub fn run(&self) -> Ending {
         let clients = config(1, Clients::None, self.connection(Who::CLIENT));
         let servers = config(2, Clients::Any, self.connection(Who::SERVER));
@@ -253,7 +253,7 @@ impl Schedule {
                 break;
             }
             if is_done {
-                // Faults that come after the end meet nobody.
+                // Faults after the end have no effect.
                 faults.next();
                 continue;
             }
@@ -270,7 +270,7 @@ impl Schedule {
         self.end(&mut world, &mut app)
     }
 
-    /// Lets it happen; until when it lasts.
+    /// Applies a fault. Returns when it ends.
     fn apply(
         &self,
         fault: Fault,
@@ -326,7 +326,7 @@ impl Schedule {
         }
     }
 
-    /// Begins anew where a connection ended too soon; whether all is over.
+    /// Starts a new attempt if a connection ended too soon. Returns whether all is over.
     fn go_on(
         &self,
         world: &mut World,
@@ -350,10 +350,10 @@ impl Schedule {
             && world.ends.iter().all(|e| e.port.as_ref().is_none_or(Endpoint::is_empty))
     }
 
-    /// What was promised, and how it came.
+    /// Checks the guarantees, and returns the result.
     fn end(&self, world: &mut World, app: &mut App) -> Ending {
         let seconds = world.now.as_secs_f64();
-        // What is over is silent.
+        // After the end no packets are sent.
         let awake = world.ends.iter().map(|e| e.asleep).fold(world.now, Time::max);
         let until = awake + Duration::from_secs(60);
         world.run(until, &mut |_| false);

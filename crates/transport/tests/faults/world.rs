@@ -1,5 +1,5 @@
-//! A server's port, clients' ports and hostile clients, and the network between them, in virtual time. Each end
-//! has a clock of its own, each client a link.
+//! A server's endpoint, clients' endpoints and hostile clients, and the network between them, in virtual time. Each end
+//! has its own clock, each client its own link.
 
 use super::hostile::Hostile;
 use narrows_base::{Duration, RandomKey, Rate, Time, random::RandomStream};
@@ -11,29 +11,29 @@ use narrows_wire::StaticKey;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// What the network does to packets, the same both ways.
+/// Impairments of the network, the same in both directions.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
-    /// One way.
+    /// One-way delay.
     pub delay: Duration,
     pub rate: Rate,
-    /// Bytes that wait at most.
+    /// Bytes of the queue.
     pub queue: u64,
     pub loss: f64,
     pub twice: f64,
-    /// Late by up to two delays more.
+    /// Share of packets delayed by up to two more `delay`.
     pub late: f64,
-    /// A bit is changed.
+    /// Share of packets with one bit changed.
     pub changed: f64,
-    /// The end is missing.
+    /// Share of packets that are truncated.
     pub cut: f64,
-    /// A packet that routers may mark is marked (CE).
+    /// Share of ECN-capable packets that are marked CE.
     pub marked: f64,
-    /// UDP payload that passes.
+    /// Largest UDP payload in bytes that passes.
     pub mtu: usize,
 }
 
-/// Random bytes that repeat themselves.
+/// Repeatable random bytes.
 struct SeededEntropy(RandomStream);
 
 impl Entropy for SeededEntropy {
@@ -45,20 +45,20 @@ impl Entropy for SeededEntropy {
     }
 }
 
-/// A datagram on its way: from, to, ECN bits, bytes.
+/// A datagram in transit: from, to, ECN field, bytes.
 type Flying = (SocketAddr, SocketAddr, u8, Vec<u8>);
 
-/// An endpoint with its clock; the endpoint is gone if its process is dead.
+/// An endpoint with its clock. The endpoint is absent if its process has ended.
 pub struct End {
     pub port: Option<Endpoint>,
     pub at: SocketAddr,
-    /// What its clock shows when the world's shows zero.
+    /// Its clock's time when the world's is zero.
     ahead: Duration,
     /// Time that its clock did not count.
     missed: Duration,
-    /// Its process does not run before.
+    /// Its process is stopped until this time.
     pub asleep: Time,
-    /// Datagrams that wait in its socket, while it sleeps.
+    /// Datagrams that wait in its socket while it is stopped.
     socket: Vec<(SocketAddr, u8, Vec<u8>)>,
 }
 
@@ -67,18 +67,18 @@ impl End {
         End {
             port: Some(port),
             at,
-            // Far enough that the time that was missed never leads below zero.
+            // Large enough that uncounted time never leads below zero.
             ahead: Duration::from_secs(100_000 + clock % 100_000),
             missed: Duration::ZERO,
             asleep: Time::ZERO,
             socket: Vec::new(),
         }
     }
-    /// What its clock shows.
+    /// Its clock's time.
     pub fn clock(&self, now: Time) -> Time {
         Time::from_nanos((now + self.ahead).as_nanos() - self.missed.as_nanos())
     }
-    /// When its clock shows that.
+    /// The world's time when its clock shows `local`.
     fn world(&self, local: Time) -> Time {
         if local.is_never() {
             return local;
@@ -86,11 +86,11 @@ impl End {
         let shown = local.as_nanos().saturating_add(self.missed.as_nanos());
         Time::from_nanos(shown.saturating_sub(self.ahead.as_nanos()))
     }
-    /// The clock leaps.
+    /// Makes the clock jump.
     pub fn leap(&mut self, by: Duration) {
         self.ahead += by;
     }
-    /// The process stands still, and its clock too unless it counts.
+    /// Stops the process, and its clock too unless `counted`.
     pub fn sleep(&mut self, now: Time, so_long: Duration, counted: bool) {
         let from = self.asleep.max(now);
         self.asleep = from + so_long;
@@ -110,12 +110,12 @@ impl End {
     }
 }
 
-/// Which end: its place in [`World::ends`].
+/// An end: its index in [`World::ends`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Who(pub usize);
 
 impl Who {
-    /// The first client, and in many schedules the only one.
+    /// The first client, in many schedules the only one.
     pub const CLIENT: Who = Who(0);
     pub const SERVER: Who = Who(1);
 }
@@ -124,27 +124,27 @@ pub struct World {
     pub now: Time,
     /// The first client, the server, further clients.
     pub ends: Vec<End>,
-    /// Clients that keep to nothing.
+    /// Hostile clients.
     pub hostile: Vec<Hostile>,
     pub link: Link,
-    /// Nothing passes before, towards the server and from it.
+    /// No packet passes before these times: towards the server, and from it.
     pub outage: [Time; 2],
-    /// Datagrams of one call.
+    /// Datagrams per call.
     pub segments: usize,
     pub events: Vec<(Who, Handle, Event)>,
-    /// Most bytes that an endpoint held.
+    /// Highest memory of an endpoint so far, in bytes.
     pub held: usize,
     pub sent: u64,
     flying: BTreeMap<(Time, u64), Flying>,
-    /// When each client's link is free, towards the server and from it.
+    /// When each client's link is free: towards the server, and from it.
     free: BTreeMap<usize, [Time; 2]>,
     order: u64,
     random: RandomStream,
 }
 
-/// A socket keeps so many datagrams.
+/// Limit on the datagrams in a socket.
 const SOCKET: usize = 64;
-/// Events of one moment at most: more, and an end never rests.
+/// Limit on the events at one time, to detect an endless loop.
 const RESTLESS: u32 = 20_000;
 
 impl World {
@@ -174,7 +174,7 @@ impl World {
             random,
         }
     }
-    /// One client more.
+    /// Adds a client.
     pub fn add_client(&mut self, port: Endpoint, at: SocketAddr) -> Who {
         let clock = self.random.bits();
         self.ends.push(End::new(port, at, clock));
@@ -183,7 +183,7 @@ impl World {
     pub fn end(&mut self, who: Who) -> &mut End {
         &mut self.ends[who.0]
     }
-    /// The endpoint of an end that runs, and what its clock shows.
+    /// The endpoint of a running end, and its clock's time.
     pub fn port(&mut self, who: Who) -> Option<(Time, &mut Endpoint)> {
         let now = self.now;
         let end = self.end(who);
@@ -194,7 +194,7 @@ impl World {
         Some((local, end.port.as_mut()?))
     }
 
-    /// Takes what an end sends now.
+    /// Takes all packets that an end sends now.
     fn flush(&mut self, who: Who) {
         let mut buffer = vec![0; 64 * 1024];
         let segments = self.segments;
@@ -214,14 +214,14 @@ impl World {
         panic!("{who:?} sends without end");
     }
 
-    /// Whose link it is. What goes where nobody is any more goes over the first client's.
+    /// The client's link. Packets to an unused address use the first client's.
     fn lane(&self, client: SocketAddr) -> usize {
         let hostile = self.hostile.iter().position(|h| h.at == client);
         let end = self.ends.iter().position(|e| e.at == client);
         hostile.map(|n| n + self.ends.len()).or(end).unwrap_or(0)
     }
 
-    /// Puts a datagram on its way, or not. Each client has a link of its own.
+    /// Puts a datagram into the network, unless it is lost. Each client has its own link.
     fn launch(&mut self, from: SocketAddr, to: SocketAddr, mut ecn: u8, mut bytes: Vec<u8>) {
         self.sent += 1;
         let link = self.link;
@@ -271,7 +271,7 @@ impl World {
         if let Some(hostile) = self.hostile.iter_mut().find(|h| h.at == from) {
             hostile.traffic.came_from += bytes.len() as u64;
         }
-        // Nobody is where the client was before.
+        // The client's old address is unused.
         let Some(end) = self.ends.iter_mut().find(|e| e.at == to) else { return };
         if !end.is_awake(now) {
             if end.port.is_some() && end.socket.len() < SOCKET {
@@ -285,7 +285,7 @@ impl World {
         }
     }
 
-    /// Everything that can happen without time passing; then `look` at the events.
+    /// Handles all that happens without time passing, then calls `look` for the events.
     fn settle(&mut self, look: &mut dyn FnMut(&mut World)) {
         for hostile in 0..self.hostile.len() {
             let (from, server) = (self.hostile[hostile].at, self.ends[Who::SERVER.0].at);
@@ -323,7 +323,7 @@ impl World {
         }
     }
 
-    /// Runs until a time, or until `look` says that it is enough; whether it did.
+    /// Runs until a time, or until `look` returns true. Returns whether it did.
     pub fn run(&mut self, until: Time, look: &mut dyn FnMut(&mut World) -> bool) -> bool {
         let (mut moment, mut steps) = (self.now, 0);
         loop {
@@ -355,7 +355,7 @@ impl World {
     }
 }
 
-/// Randomness for an endpoint.
+/// Random bytes for an endpoint.
 pub fn entropy(seed: u64, name: &str) -> Box<dyn Entropy> {
     Box::new(SeededEntropy(RandomKey::from_seed(seed).named(name).stream()))
 }

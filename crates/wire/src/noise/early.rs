@@ -1,12 +1,15 @@
 //! The handshake that begins with early data: Noise IK (revision 34) by `snow`, over EARLY-START and EARLY-ECHO. The
-//! client knows the server's static key and has an address token that permits early data, so its first packet has its
-//! identity, parameters and frames already, and the answer completes the handshake.
+//! client has the server's static key and an address token that permits early data. So its first packet already has its
+//! identity, parameters and frames, and the server's response completes the handshake.
 //!
-//! What message 1 holds is weaker than all that follows. It can be read by whoever learns the server's static key later
-//! (no forward secrecy), it can be forged for any client by whoever has that key (key compromise impersonation), and a
-//! copy of it is as authentic as the original. So the server **must** take the frames of each token once
-//! ([`token`](crate::token)), and of a fresh message only ([`EarlyMessage::age`]). Packets after EARLY-ECHO are as
-//! after FINISH.
+//! Message 1 is protected less than all later packets:
+//!
+//! - If the server's static key leaks later, message 1 can be read (no forward secrecy).
+//! - With that key it can be forged for any client (key compromise impersonation).
+//! - A copy of it is as authentic as the original.
+//!
+//! So the server **must** accept the frames of each token once ([`token`](crate::token)), and of a fresh message only
+//! ([`EarlyMessage::age`]). Packets after EARLY-ECHO are as after FINISH.
 
 use super::{
     Established, HandshakeError, PublicKey, StaticKey, established, peer_key, read, write,
@@ -26,18 +29,18 @@ use std::fmt;
 
 /// An ephemeral key, and a sealed static one.
 const KEYS: usize = 32 + 32 + TAG_BYTES;
-/// What message 1 seals beside the keys.
+/// Bytes that message 1 seals besides the keys.
 const PAYLOAD_BYTES: usize = EARLY_START_BYTES - START_CLEAR_BYTES - KEYS - TAG_BYTES;
 /// Age, and the hello's length.
 const HEAD: usize = 4 + 2;
-/// Bytes of frames that fit, whatever the hello.
+/// Bytes of frames that always fit, whatever the length of the hello.
 pub const MAX_EARLY_FRAMES: usize = PAYLOAD_BYTES - HEAD - MAX_HELLO_BYTES;
 
-/// What an EARLY-START seals.
+/// The sealed content of an EARLY-START.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EarlyMessage {
-    /// How long ago the client was given its token, by the client's clock: the server knows when it gave it, so it can
-    /// tell a message that was held back on the way.
+    /// Time since the client received its token, by the client's clock. The server compares it with the token's time of
+    /// issue, and so detects a message that was delayed on the path.
     pub age: Duration,
     /// The client's parameters.
     pub hello: Hello,
@@ -46,7 +49,7 @@ pub struct EarlyMessage {
 }
 
 impl EarlyMessage {
-    /// Padded to the same length whatever is in it, so that its length tells nobody anything.
+    /// Padded to a fixed length, so that the length reveals nothing.
     fn bytes(&self) -> Result<Vec<u8>, HandshakeError> {
         let hello = hello_bytes(&self.hello)?;
         let mut buffer = [PADDING; PAYLOAD_BYTES];
@@ -104,7 +107,7 @@ impl EarlyHandshake {
         Ok(EarlyHandshake { suite, nonce, key, server, seed, clear, payload, start, state })
     }
 
-    /// The EARLY-START, to be sent and repeated until there is an answer.
+    /// The EARLY-START, to be sent and repeated until the server responds.
     pub fn start(&self) -> &[u8] {
         &self.start
     }
@@ -112,7 +115,7 @@ impl EarlyHandshake {
     /// Reads an EARLY-ECHO: the server has the frames.
     ///
     /// # Errors
-    /// As [`HandshakeError`] says; the handshake can go on with another EARLY-ECHO.
+    /// See [`HandshakeError`]; the handshake can continue with another EARLY-ECHO.
     pub fn on_early_echo(&mut self, echo: &StartEcho<'_>) -> Result<Established, HandshakeError> {
         if echo.nonce != self.nonce {
             return Err(HandshakeError::NotOurs);
@@ -166,7 +169,7 @@ impl EarlyRequest {
     /// Reads an EARLY-START **whose token the caller has checked**. `seed` as for the client.
     ///
     /// # Errors
-    /// It was made for another key, changed on the way, or is malformed.
+    /// The message was made for another key, was changed on the path, or is malformed.
     pub fn read(
         start: &Start<'_>,
         key: &StaticKey,

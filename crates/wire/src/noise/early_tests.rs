@@ -69,12 +69,12 @@ fn both_ends_agree_and_the_first_packet_has_the_frames() {
     }
 }
 
-/// What was made for one key another cannot read, and cannot answer.
+/// A message for one key cannot be read with another key. There is no response to it.
 #[test]
 fn another_server_reads_and_answers_nothing() {
     let mut meant = client(Suite::Aes256Gcm, 2, 3);
     assert_eq!(request(meant.start(), 66).unwrap_err(), HandshakeError::Forged);
-    // An impostor with the client's key answers what it made itself, under the client's nonce.
+    // An impostor with the client's key responds to its own message, under the client's nonce.
     let (_, echo) =
         request(client(Suite::Aes256Gcm, 66, 9).start(), 66).unwrap().accept(&hello(6)).unwrap();
     assert_eq!(meant.on_early_echo(&answer(&echo).unwrap()).unwrap_err(), HandshakeError::Forged);
@@ -83,8 +83,8 @@ fn another_server_reads_and_answers_nothing() {
     talk(&mut at_client, &mut at_server);
 }
 
-/// Whichever byte of either packet is changed, and wherever it is cut off: nothing comes of it, and the right packet is
-/// taken afterwards.
+/// A packet with any bit changed, or truncated at any length, has no effect, and the valid packet is accepted
+/// afterwards.
 #[test]
 fn damaged_packets_are_refused_and_change_nothing() {
     for suite in Suite::ALL {
@@ -114,7 +114,7 @@ fn damaged_packets_are_refused_and_change_nothing() {
     }
 }
 
-/// Each answer to the same EARLY-START has keys of its own: a copy that somebody replays tells him nothing.
+/// Each response to the same EARLY-START has its own keys, so a replayed copy reveals nothing.
 #[test]
 fn every_answer_has_its_own_keys() {
     let client = client(Suite::Aes256Gcm, 2, 3);

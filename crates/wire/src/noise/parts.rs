@@ -1,5 +1,4 @@
-//! What a handshake is built from: static keys, and `snow`'s sources of ciphers, hashes, X25519 and
-//! randomness.
+//! Static keys, and `snow`'s sources of ciphers, hashes, X25519 and randomness.
 
 use super::HandshakeError;
 use snow::Builder;

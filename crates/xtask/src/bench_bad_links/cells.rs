@@ -1,4 +1,4 @@
-//! The cells: links, what shares them, what happens on them, and how good it must be.
+//! The cells: links, the flows that share them, changes during the run, and the goals.
 
 mod ends;
 mod links;
@@ -11,12 +11,12 @@ use narrows_lab::Question;
 use narrows_link::Change;
 use narrows_transport::Preset;
 
-/// What a figure must be.
+/// Condition on a figure.
 #[derive(Clone, Debug)]
 pub enum Goal {
-    /// At least this.
+    /// At least this value.
     AtLeast(Figure, f64),
-    /// At most this.
+    /// At most this value.
     AtMost(Figure, f64),
     /// Between these.
     Between(Figure, f64, f64),
@@ -24,7 +24,8 @@ pub enum Goal {
     OfBest(Figure, f64, &'static [&'static str]),
     /// At most this multiple of the least of these protocols' medians.
     OfLeast(Figure, f64, &'static [&'static str]),
-    /// Theta as close to 0.5 as with these protocols in our place: the distance is taken run by run.
+    /// Theta as close to 0.5 as with these protocols in the place of the one under test. The distance is taken run by
+    /// run.
     AsEqual(&'static [&'static str]),
 }
 
@@ -40,7 +41,7 @@ impl Goal {
             Goal::AsEqual(_) => Figure::Theta,
         }
     }
-    /// What must be measured to judge it.
+    /// The figures that are needed to check it.
     pub fn figures(&self) -> Vec<Figure> {
         match self {
             Goal::AsEqual(_) => vec![Figure::Theta, Figure::Inequality],
@@ -57,7 +58,7 @@ impl Goal {
     }
 }
 
-/// The last change of a run: when, and what there is after it.
+/// The last change of a run: its time, and the link after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     pub at_s: f64,
@@ -65,16 +66,16 @@ pub struct Step {
     pub base_rtt_s: f64,
 }
 
-/// How a cell's `against` differs from what `--against` could say.
+/// Differences between a cell's `against` and the forms of `--against`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Neighbour {
-    /// It speaks what is under test.
+    /// It uses the protocol under test.
     pub same: bool,
-    /// When it begins.
+    /// Time at which it begins.
     pub start: Duration,
     /// An access link of its own.
     pub access: Option<&'static str>,
-    /// What stands beside a rival, where that is something else than beside the protocol under test.
+    /// Neighbour of the rivals, if it differs from that of the protocol under test.
     pub beside_rivals: Option<&'static str>,
 }
 
@@ -84,7 +85,7 @@ pub struct Cell {
     pub table: &'static str,
     pub name: String,
     pub question: Question,
-    /// What the protocol under test is told: parameters in parentheses.
+    /// Hints for the protocol under test: parameters in parentheses.
     pub told: &'static str,
     /// Share of packets that the link loses.
     pub loss: f64,
@@ -98,7 +99,7 @@ pub struct Cell {
     pub quick: bool,
 }
 
-/// What a named link is compared with.
+/// Protocols that a named link is compared with.
 const RIVALS: &[&str] = &["rrtp+cubic", "rrtp+bbr", "rrtp+stpd"];
 const CUBIC: &[&str] = &["rrtp+cubic"];
 /// CUBIC with the initial window of today's kernels.
@@ -153,7 +154,7 @@ impl Cell {
         self.question.against = Some(who);
         self
     }
-    /// Beside flows of what is under test.
+    /// Beside flows of the protocol under test.
     fn beside_itself(mut self, flows: usize) -> Cell {
         // Another speaks in the end; only its number of flows counts.
         self.neighbour.same = true;

@@ -3,11 +3,11 @@
 /// A figure that goals are set for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Figure {
-    /// Goodput over what application bytes can have of the link's rate, with its losses taken off.
+    /// Goodput over the largest possible goodput of the link, with its losses subtracted.
     Rate,
     /// Bytes offered to the link for each application byte delivered, times 1 - loss.
     Wire,
-    /// Time that the packets in the queue take to be sent, mean over time, ms.
+    /// Transmission time of the packets in the queue, mean over time, ms.
     Queue,
     /// Goodput, Mbit/s.
     Goodput,
@@ -17,9 +17,9 @@ pub enum Figure {
     Dropped,
     /// Packets sent again beyond those that were dropped or lost, over the packets sent.
     Spurious,
-    /// Share of the return path's capacity that its acknowledgements take.
+    /// Share of the return path's capacity that acknowledgements use.
     Acks,
-    /// The others' share of the departures.
+    /// Share of the other flows in the departures.
     Theta,
     /// How far theta is from 0.5.
     Inequality,
@@ -31,7 +31,7 @@ pub enum Figure {
     Completion,
     /// Seconds from the last change, or an outage's end, to the first packet that the link then serves.
     Resumed,
-    /// Seconds from that packet to 0.8 of what the link then has, over 0.2 s.
+    /// Seconds from that packet to 0.8 of the capacity that the link then has, over 0.2 s.
     Recovered,
     /// Seconds from the last change until the queue stays below two base round trips.
     Drained,

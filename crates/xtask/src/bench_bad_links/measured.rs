@@ -1,4 +1,4 @@
-//! What is read off a run for the goals of a cell.
+//! The figures of a run that a cell's goals need.
 
 use super::cells::Cell;
 use super::figure::Figure;
@@ -69,7 +69,7 @@ impl Figure {
     }
 }
 
-/// What the link served in each tick after the last change.
+/// Packets that the link served in each tick after the last change.
 fn served<'r>(cell: &Cell, link: &'r LinkResult) -> Option<&'r [f64]> {
     let from = (cell.step?.at_s / LINK_TICK_S).round() as usize;
     link.ticks.first()?.served.get(from..)

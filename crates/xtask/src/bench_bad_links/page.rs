@@ -54,7 +54,7 @@ pub fn keep(file: &str, rows: &[Row]) -> Result<(), String> {
     std::fs::write(file, text + "\n").map_err(|e| format!("{file}: {e}"))
 }
 
-/// Reads what [`keep`] wrote.
+/// Reads a file that [`keep`] wrote.
 pub fn read(file: &str) -> Result<Before, String> {
     let text = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
     serde_json::from_str(&text).map_err(|e| format!("{file}: {e}"))

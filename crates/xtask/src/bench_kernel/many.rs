@@ -15,7 +15,7 @@ const CONNECTIONS: usize = 1000;
 const SECONDS: f64 = 12.0;
 /// Threads that make them.
 const CONNECTERS: usize = 25;
-/// They begin one after the other within so many seconds.
+/// Seconds over which the transfers begin, one after another.
 const BEGIN: f64 = 4.0;
 
 /// 1,000 connections share a link.

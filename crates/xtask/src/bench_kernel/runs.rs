@@ -44,10 +44,10 @@ const CONTROLLERS: [&str; 14] = [
     "rrtp",
 ];
 
-/// Protocols that recover as in their papers, which the kernel does not: simulated with the kernel's recovery.
+/// Protocols that recover as in their papers, unlike in the kernel: simulated with the kernel's recovery.
 const RECOVERY: [&str; 2] = ["westwood", "jersey"];
 
-/// What a run comes to.
+/// Figures of a run.
 #[derive(Clone, Copy)]
 struct Figures {
     goodput_bps: f64,
@@ -97,7 +97,7 @@ fn controller(protocol: &str) -> Result<String, String> {
     Ok(protocol.replacen(&spec.name, entry.controller, 1))
 }
 
-/// What one cell of a table needs.
+/// Inputs of one cell of a table.
 struct Cell {
     protocol: String,
     link: String,
@@ -170,7 +170,7 @@ fn share(figures: &Figures, rate_bps: f64, loss: f64) -> f64 {
     figures.goodput_bps / (rate_bps * PAYLOAD * (1.0 - loss))
 }
 
-/// What was promised for single links.
+/// Checks of the goals for single links.
 pub fn goals(ask: &Ask) -> Result<String, String> {
     let cell = |protocol: &str, link: &str, kernels| Cell {
         protocol: protocol.into(),
@@ -249,7 +249,7 @@ pub fn table(ask: &Ask) -> Result<String, String> {
     ))
 }
 
-/// How long records wait for their answers.
+/// The delay of records before their answers.
 pub fn delay(ask: &Ask) -> Result<String, String> {
     let network =
         plan("rrtp", "20Mbit/s,25ms,queue=125kB,loss=1%", ask.seconds)?.network(0, 1, false);

@@ -1,4 +1,4 @@
-//! One thing to simulate: a network, what shares it, how long and how often.
+//! One item of the benchmark: a network, the flows that share it, its length and its repetitions.
 
 use narrows_base::{Duration, Spec, SpecError};
 use narrows_lab::Question;
@@ -49,13 +49,13 @@ pub struct Neighbours {
     /// A protocol, or `itself` for the one under test.
     pub other: &'static str,
     pub count: usize,
-    /// When the flows under test and the others start.
+    /// Start of the flows under test, and of the remaining flows.
     pub starts_s: (f64, f64),
     /// Access links of both; their delays are drawn per flow.
     pub access: (Option<String>, Option<String>),
 }
 
-/// What is simulated with each protocol.
+/// A network that is simulated with each protocol.
 #[derive(Clone, Debug)]
 pub struct Item {
     pub part: Part,
@@ -64,7 +64,7 @@ pub struct Item {
     pub classes: Vec<&'static str>,
     pub question: Question,
     pub changes: Vec<(Duration, Change)>,
-    /// Share of the capacity that losses, outages and a policer leave.
+    /// Share of the capacity that remains after losses, outages and a policer.
     pub passes: f64,
     pub neighbours: Option<Neighbours>,
     /// New web transfers per second beside the flow.
@@ -94,7 +94,7 @@ impl Item {
         format!("{} {}", self.part.name(), self.name)
     }
 
-    /// Whether these flows meet their own kind.
+    /// Whether all flows use the protocol under test.
     pub fn beside_itself(&self) -> bool {
         self.neighbours.as_ref().is_some_and(|n| n.other == "itself")
     }
@@ -120,7 +120,7 @@ impl Item {
         text
     }
 
-    /// What runs with this protocol under test.
+    /// The plan with this protocol under test.
     ///
     /// # Errors
     /// A link or protocol that does not parse; the message names the item.
@@ -163,7 +163,7 @@ impl Item {
     }
 }
 
-/// What a run of the benchmark asks, before the protocol is known.
+/// The question of a run, without the protocol.
 fn question(link: &str, duration_s: f64) -> Question {
     Question {
         link: link.into(),

@@ -1,4 +1,4 @@
-//! The law by which networks are drawn; `docs/benchmarks.md` describes it.
+//! The distribution from which networks are drawn; `docs/benchmarks.md` describes it.
 
 use super::item::{Item, Neighbours, PACKET, Part};
 use narrows_base::{Duration, RandomKey, RandomStream, Rate, math};
@@ -12,7 +12,7 @@ use std::path::Path;
 const RATE_BPS: (f64, f64) = (0.1e6, 1e9);
 const DELAY_S: (f64, f64) = (1e-3, 0.3);
 const LOSS: (f64, f64) = (1e-4, 0.1);
-/// Packets, or the time that so many packets take at the link's rate.
+/// Packets, or their transmission time at the link's rate.
 const BURST: (f64, f64) = (1.0, 32.0);
 /// Of the base RTT.
 const JITTER_RTT: (f64, f64) = (0.01, 1.0);
@@ -20,18 +20,18 @@ const REORDERED: (f64, f64) = (0.001, 0.3);
 const REORDER_RTT: (f64, f64) = (0.02, 0.5);
 const RETURN: (f64, f64) = (0.01, 1.0);
 const MOST_QUEUE_BDP: f64 = 4.0;
-/// Larger products are drawn again: they cost most events and say least beside the others.
+/// Networks with a larger BDP are drawn again: they need the most events and add little to the results.
 const MOST_BDP_PACKETS: f64 = 20_000.0;
-/// A run lasts this many round trips …
+/// Length of a run in round trips, bounded by the next two constants.
 const ROUND_TRIPS: f64 = 150.0;
-/// … within these bounds in seconds …
+/// Bounds of a run's length in seconds.
 const SECONDS: (f64, f64) = (10.0, 60.0);
-/// … but no longer than so many packets take at the highest rate, if it still has the least number of round trips.
+/// Bound of a run's length in packets at the highest rate. It applies only above [`LEAST_ROUND_TRIPS`].
 const MOST_PACKETS: f64 = 800_000.0;
 const LEAST_ROUND_TRIPS: f64 = 40.0;
 /// Cellular links have no more.
 const MOST_CELLULAR_BPS: f64 = 100e6;
-/// Times these for mixes, which take longer to settle.
+/// Factor on the length for mixes, which need longer to settle.
 const MIXES_LONGER: f64 = 3.0;
 
 pub const SIZES: [(&str, f64); 4] =
@@ -72,7 +72,7 @@ struct Draft {
     text: String,
     classes: Vec<&'static str>,
     changes: Vec<(Duration, Change)>,
-    /// Share of the packets that no loss process takes, times the share that a policer lets pass.
+    /// Share of the packets that loss processes leave, times the share that a policer passes.
     passes: f64,
     peak_bps: f64,
     duration_s: f64,
@@ -121,7 +121,7 @@ impl Draft {
     fn queue(&mut self, random: &mut RandomStream) {
         let bdp = self.rtt_s() / self.packet_s();
         let managed = random.chance(0.4);
-        // A managed queue that holds too little to be managed is a drop-tail queue.
+        // A managed queue that is too small to be managed is a drop-tail queue.
         let least = if managed { (0.5 * bdp).max(20.0) } else { 1.0 };
         let packets = log_uniform(random, (least, (MOST_QUEUE_BDP * bdp).max(2.0 * least))).round();
         let _ = write!(self.text, ",queue={packets}p");
@@ -194,7 +194,7 @@ impl Draft {
         }
     }
 
-    /// How the rate changes; the length of the run is known after this.
+    /// Draws changes of the rate; afterwards the length of the run is known.
     fn rates(&mut self, random: &mut RandomStream) {
         let kind = random.unit();
         let (low, high) = (RATE_BPS.0 / 2.0, RATE_BPS.1);
@@ -295,7 +295,7 @@ fn network(random: &mut RandomStream, part: Part, number: usize) -> Item {
     let mut item = draft.item(part, number);
     item.seed = random.bits() >> 16;
     if let Some(share) = web {
-        // Transfers of 30 kB in the mean, by CUBIC; what they are served is not the flow's capacity.
+        // Transfers of 30 kB in the mean, by CUBIC. Their share is subtracted from the flow's capacity.
         item.web = Some(rate_bps * share / (8.0 * 30e3));
         item.classes.push("web beside");
     }
@@ -354,7 +354,7 @@ pub fn mixes(seed: u64, n: usize) -> Vec<Item> {
     (0..n).map(mix).collect()
 }
 
-/// Transfers of each size on `n` networks; those that would take longer than half a minute are left out.
+/// Transfers of each size on `n` networks, without those that would take longer than half a minute.
 pub fn transfers(seed: u64, n: usize) -> Vec<Item> {
     let key = RandomKey::from_seed(seed).named("transfers");
     let mut items = Vec::new();

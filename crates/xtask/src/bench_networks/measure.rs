@@ -1,4 +1,4 @@
-//! What is read off the runs of an item.
+//! The figures of an item's runs.
 
 use super::item::{Item, Part};
 use narrows_scenario::Plan;
@@ -10,14 +10,13 @@ pub type Figures = BTreeMap<String, f64>;
 
 /// Others' flows with less than this part of an equal share starve.
 const STARVED: f64 = 0.1;
-/// A flow that delivered less than this part of the capacity counts as if it had delivered so much: a logarithm needs
-/// a number.
+/// Smallest share of the capacity in means of logarithms. A flow that delivered less counts with this share.
 const LEAST_GOODPUT: f64 = 1e-3;
 
-/// Runs one seed and reads its figures.
+/// Runs one seed and computes its figures.
 ///
 /// # Errors
-/// What the simulator refuses.
+/// An error of the simulator.
 pub fn run(item: &Item, plan: &Plan, seed: u64) -> Result<Figures, String> {
     let network = plan.network(0, seed, false);
     let result = narrows_sim::run(&network, &mut |_| true);
@@ -106,7 +105,7 @@ fn transfer(item: &Item, run: &RunResult) -> Named {
 pub fn medians(seeds: &[Figures]) -> Figures {
     let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for figures in seeds {
-        // A figure that a run does not have, such as an RTT where nothing arrived, is left out.
+        // A missing figure, such as the RTT of a run without arrivals, is left out.
         for (name, value) in figures.iter().filter(|(_, value)| value.is_finite()) {
             values.entry(name).or_default().push(*value);
         }

@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Figures by item, then by protocol. [`CONTROL`] is a protocol, too.
 pub type Results = BTreeMap<String, BTreeMap<String, Figures>>;
 
-/// In a mix: the others' own protocol in place of the one under test.
+/// In a mix: the neighbours' own protocol in place of the one under test.
 pub const CONTROL: &str = "their own kind";
 /// With which transfers are compared.
 pub const TRANSFER_RIVALS: [&str; 2] = ["cubic", "rrtp+bbr"];
 /// With which recorded links are compared.
 pub const TRACE_RIVAL: &str = "bbr";
-/// A network counts as missed where another controller has so much more.
+/// A network counts as missed if the score is below this share of the best controller's.
 const OF_BEST: f64 = 0.7;
 
 type Of = Box<dyn Fn(&BTreeMap<String, Figures>, &str) -> f64>;
@@ -31,7 +31,7 @@ pub struct Score {
 }
 
 impl Score {
-    /// Values of a protocol, one for each item; NaN where there is none.
+    /// Values of a protocol, one for each item; NaN for a missing one.
     pub fn values(&self, results: &Results, protocol: &str) -> Vec<f64> {
         let one = |key: &String| results.get(key).map_or(f64::NAN, |r| (self.of)(r, protocol));
         self.keys.iter().map(one).collect()

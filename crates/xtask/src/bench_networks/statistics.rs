@@ -6,14 +6,14 @@ use narrows_lab::stats;
 /// Resamples of a bootstrap.
 const RESAMPLES: usize = 400;
 
-/// A value with half the width of its interval; NaN if there is none.
+/// A value with half the width of its interval, which is NaN if it is unknown.
 #[derive(Clone, Copy, Debug)]
 pub struct Value {
     pub value: f64,
     pub half: f64,
 }
 
-/// What is computed from the figures of several items.
+/// A statistic over the figures of several items.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Statistic {
     Mean,
@@ -44,8 +44,8 @@ impl Statistic {
         }
     }
 
-    /// Of these values; those that are not finite are left out. The interval of a mean is Student's t; of anything
-    /// else it is half the central 95% of a bootstrap.
+    /// The statistic of these values, without those that are not finite. The interval of a mean is Student's t. For
+    /// other statistics it is half the central 95% of a bootstrap.
     pub fn estimate(self, values: &[f64]) -> Value {
         let mut sorted: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 const PAGE: &str = "docs/benchmarks.md";
 const BEGIN: &str = "<!-- begin transport -->\n";
 
-/// How whatever takes real time is measured, here and in `docs/sim-vs-real.md`.
+/// Method of measurements in real time, here and in `docs/sim-vs-real.md`.
 const METHOD: &str = "\
 ### In real time
 
@@ -29,7 +29,7 @@ pub fn write(rows: &[Row], shorter: f64, load: (f64, f64)) -> Result<(), String>
     section::write(PAGE, "transport", &text(rows, shorter, load))
 }
 
-/// The section as it stands and the notes behind it, for whoever writes the page before them.
+/// The present section and the notes after it, for the code that writes the page before them.
 pub fn kept() -> String {
     let page = std::fs::read_to_string(PAGE).unwrap_or_default();
     page.split_once(BEGIN).map_or_else(String::new, |(_, rest)| format!("\n{BEGIN}{rest}"))

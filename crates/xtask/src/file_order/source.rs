@@ -1,22 +1,22 @@
-//! What a source file names: its imports and its paths, read from its words without a parser of Rust.
+//! Names in a source file: its imports and its paths, found in its words without a parser of Rust.
 
 use std::collections::BTreeSet;
 
 /// An import, with groups taken apart: `use a::{b, c as d}` is two.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Use {
-    /// Its path.
+    /// The imported path.
     pub path: Vec<String>,
-    /// What it is called here; `*` for all.
+    /// Its local name; `*` for a glob import.
     pub name: String,
-    /// Whether others may import it from here.
+    /// Whether it is a re-export.
     pub public: bool,
 }
 
-/// What a file names outside of its tests.
+/// Names that a file uses outside of its tests.
 #[derive(Default, Debug)]
 pub struct Source {
-    /// Its imports.
+    /// Imports of the file.
     pub uses: Vec<Use>,
     /// Paths in its code.
     pub paths: Vec<Vec<String>>,
@@ -157,7 +157,7 @@ fn words(text: &str) -> Vec<String> {
             }
             i += 1;
         } else if at(i) == '\'' && (at(i + 1) == '\\' || at(i + 2) == '\'') {
-            // A character; else it is a lifetime.
+            // A character literal; otherwise it is a lifetime.
             i += if at(i + 1) == '\\' { 3 } else { 2 };
             while i < c.len() && at(i) != '\'' {
                 i += 1;

@@ -2,25 +2,25 @@
 
 use narrows_base::units;
 
-/// What happens to rows that are measured already.
+/// Treatment of rows that have been measured before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// They are put aside: a new measurement.
     New,
-    /// What this commit measured is not measured again.
+    /// Rows of this commit are not measured again.
     Resume,
-    /// What is chosen is measured again, the rest is kept.
+    /// The selected rows are measured again, all others are kept.
     Again,
 }
 
-/// What is asked for.
+/// Options of a measurement.
 #[derive(Clone, Debug)]
 pub struct Ask {
     /// Links by name; all if `None`.
     pub links: Option<Vec<String>>,
     /// Protocols, or senders; the usual ones if `None`.
     pub protocols: Option<Vec<String>>,
-    /// Seeds from 1.
+    /// Number of seeds; the first is 1.
     pub runs: u64,
     /// Links' rates at once, bit/s.
     pub budget_bps: f64,
@@ -31,12 +31,12 @@ pub struct Ask {
     pub any_commit: bool,
 }
 
-/// For the help.
+/// Flags, for the help.
 pub const KNOWN: &str = "--links A,B, --protocols A,B, --runs N, --budget RATE, --shorter F, --resume, \
                          --again, --any-commit";
 
 impl Ask {
-    /// Reads the flags; links and protocols have to be among these (protocols, if any are told).
+    /// Reads the flags. Links and protocols must be in these lists; an empty list of protocols permits any.
     pub fn read(args: &[String], links: &[&str], protocols: &[&str]) -> Result<Ask, String> {
         let mut ask = Ask {
             links: None,

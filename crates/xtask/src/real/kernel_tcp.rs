@@ -17,19 +17,19 @@ const PORT: u16 = 5001;
 const TCP: u8 = 6;
 const ACK: u8 = 0x10;
 const SYN: u8 = 0x02;
-/// What is written and read at once.
+/// Bytes that are written and read at once.
 const BLOCK: usize = 128 << 10;
 
-/// What a transfer gave.
+/// Result of a transfer.
 pub struct Bulk {
-    /// What the receiver read in time.
+    /// Bytes that the receiver read in time.
     pub bytes: u64,
     pub stats: LinkStats,
     /// Processor time of the emulator's threads, s.
     pub cpu_s: f64,
 }
 
-/// Sends for so long with this congestion control of the kernel; what was seen, and how late the emulator was.
+/// Sends for a given time with this congestion control of the kernel. Returns the result and the emulator's lateness.
 pub fn transfer(
     algorithm: &str,
     options: LinkOptions,
@@ -122,9 +122,10 @@ fn received(listener: &TcpListener, end: Instant) -> Result<u64, String> {
     }
 }
 
-/// Round-trip times as a sender sees them, for each ACK as in simulation: if it is a cumulative one, from the first
-/// packet with the timestamp that it echoes (RFC 7323; they are milliseconds, the times here are exact); beside a hole,
-/// where the echo is as old as the hole, from the packet that its first SACK block ends with.
+/// Round-trip times as a sender measures them, for each ACK as in simulation. A cumulative ACK is timed from the first
+/// packet with the timestamp that it echoes (RFC 7323; its resolution is milliseconds, the times here are exact). An
+/// ACK with SACK blocks echoes a timestamp from before the hole, so it is timed from the last packet of its first
+/// block.
 #[derive(Debug, Default)]
 struct RttTap {
     seen: Mutex<Seen>,
@@ -196,7 +197,7 @@ impl LinkTap for RttTap {
     }
 }
 
-/// What a TCP segment (IPv4, no SYN) says.
+/// Header fields of a TCP segment (IPv4, no SYN).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Segment {
     /// After its last byte.

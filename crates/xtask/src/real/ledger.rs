@@ -1,7 +1,7 @@
-//! What was measured, one line of JSON for each run, written as soon as it ended.
+//! Measured results, one line of JSON for each run, written as soon as the run ends.
 //!
-//! The file lies beside what was built, outside of version control: a measurement that was killed
-//! goes on from it. Each line tells the commit whose code was measured.
+//! The file is in the target folder, outside of version control: a measurement that was killed continues from it. Each
+//! line has the commit of the measured code.
 
 use super::ask::{Ask, Mode};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Which run.
+/// Identifies a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Key {
     /// Protocol or sender.
@@ -21,10 +21,10 @@ pub struct Key {
     pub seconds: f64,
 }
 
-/// By name with the unit at its end; those that are no number are left out.
+/// By name with the unit at its end; non-numbers are left out.
 pub type Figures = BTreeMap<String, f64>;
 
-/// A line.
+/// A line of the file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Row {
     pub commit: String,
@@ -40,13 +40,13 @@ pub struct Row {
 }
 
 impl Row {
-    /// A figure, NaN if there is none of that name.
+    /// A figure by name; NaN if it is missing.
     pub fn figure(&self, name: &str) -> f64 {
         self.figures.get(name).copied().unwrap_or(f64::NAN)
     }
 }
 
-/// The file.
+/// The open file.
 pub struct Ledger {
     path: PathBuf,
     file: File,
@@ -96,12 +96,12 @@ impl Ledger {
         Ok(Ledger { path: path.to_path_buf(), file, commit, old })
     }
 
-    /// What it held when it was opened, as far as it counts.
+    /// The valid rows of the file when it was opened.
     pub fn rows(&self) -> Vec<Row> {
         self.old.clone()
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -134,7 +134,7 @@ impl Ledger {
     }
 }
 
-/// Adds a row to those that were measured before; a first attempt replaces what there was of its run.
+/// Adds a row to earlier ones; a first attempt replaces the earlier rows of its run.
 pub fn join(rows: &mut Vec<Row>, row: Row) {
     if row.attempt <= 1 {
         rows.retain(|r| r.key != row.key);
@@ -142,7 +142,7 @@ pub fn join(rows: &mut Vec<Row>, row: Row) {
     rows.push(row);
 }
 
-/// The commit whose code is measured; with a mark of the changes, if it was changed since.
+/// The commit of the measured code, with a mark if the code was changed since.
 pub fn commit() -> Result<String, String> {
     let git = |args: &[&str]| -> Result<Vec<u8>, String> {
         let out = Command::new("git").args(args).output().map_err(|e| format!("git: {e}"))?;
@@ -153,7 +153,7 @@ pub fn commit() -> Result<String, String> {
     };
     let head = git(&["rev-parse", "--short=12", "HEAD"])?;
     let head = String::from_utf8_lossy(&head).trim().to_string();
-    // What is written about measurements does not change what is measured.
+    // Changes to the text about measurements do not change their results.
     let changes = git(&["diff", "HEAD", "--", "crates", "Cargo.toml", "Cargo.lock", "tools"])?;
     if changes.is_empty() {
         return Ok(head);
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(second.rows().len(), 2);
         second.add(&key(3), 1, 9e-4, &figures).unwrap();
         second.add(&key(3), 2, 1e-4, &figures).unwrap();
-        // Measured again: what there was before no longer counts.
+        // Measured again: the earlier row no longer counts.
         second.add(&key(2), 1, 2e-4, &figures).unwrap();
         drop(second);
         let rows = |commit: &str, words: &[&str]| {

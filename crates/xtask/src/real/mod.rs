@@ -1,5 +1,5 @@
-//! Measurements in real time, shared by `sim_vs_real`, `bench transport` and `bench hysteria`: what is asked for, several
-//! runs at once within a budget, and a file from which a killed measurement goes on.
+//! Measurements in real time, shared by `sim_vs_real`, `bench transport` and `bench hysteria`: options, several runs at
+//! once within a budget, and a file from which a killed measurement continues.
 
 pub mod ask;
 #[cfg(target_os = "linux")]
@@ -19,16 +19,16 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use watch::Watch;
 
-/// A run whose relay was later than this on average, s, is run again with the machine to itself.
+/// Largest mean lateness of a relay, s. Above it, a run is repeated without other runs beside it.
 pub const LATE_S: f64 = 0.25e-3;
-/// What a run takes beside its seconds: processes, keys, the end.
+/// Time of a run besides its transfer, s: processes, keys, the end.
 const AROUND_S: f64 = 1.0;
 
-/// What a run gave, and by how much its relay was late on average, s (zero without a relay).
+/// Result of a run, with the mean lateness of its relay, s (zero without a relay).
 pub struct Ran {
     pub figures: Figures,
     pub late_mean_s: f64,
-    /// What to say of it on its line.
+    /// Text for its line of output.
     pub line: String,
 }
 
@@ -36,15 +36,15 @@ pub struct Ran {
 #[derive(Clone)]
 pub struct Wanted {
     pub key: Key,
-    /// What it counts against the budget.
+    /// Rate that it takes from the budget, bit/s.
     pub rate_bps: f64,
-    /// Whether nothing may run beside it, whatever the budget.
+    /// Whether it must run alone, regardless of the budget.
     pub alone: bool,
 }
 
-/// Measures what is wanted and not yet in the ledger: several at once as far as the budget goes,
-/// the late ones again alone at the end. What needs a processor and no real time is prepared before.
-/// The rows of all that the ledger holds now, the better of two attempts each, and the first fault.
+/// Measures the wanted runs that are not yet in the ledger: several at once within the budget, and the late ones again,
+/// alone, at the end. Preparations without a need for real time are made before. Returns all rows of the ledger, the
+/// better of two attempts each, and the first error.
 pub fn measure<P: Send + Sync>(
     ask: &Ask,
     file: &str,
@@ -61,7 +61,7 @@ pub fn measure<P: Send + Sync>(
             .filter(|(_, w)| match best(&rows, &w.key) {
                 None => attempt == 1,
                 Some(_) if attempt == 1 => ask.mode == Mode::Again,
-                // What was late twice stays late.
+                // There is no third attempt.
                 Some(row) => row.late_mean_s > LATE_S && count(&rows, &w.key) < 2,
             })
             .map(|(number, w)| Job {
@@ -147,7 +147,7 @@ fn count(rows: &[Row], key: &Key) -> usize {
     rows.iter().filter(|r| r.key == *key).count()
 }
 
-/// The attempt whose relay was least late.
+/// The attempt with the smallest lateness of the relay.
 fn best(rows: &[Row], key: &Key) -> Option<Row> {
     let mine = rows.iter().filter(|r| r.key == *key);
     mine.min_by(|a, b| a.late_mean_s.total_cmp(&b.late_mean_s)).cloned()

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 /// Datagrams' bytes of IP and UDP headers.
 const HEADERS: u64 = 28;
 
-/// Runs `transfer` with the server's address and the relay's. What it prints has `bytes` and `seconds`.
+/// Runs `transfer` with the server's address and the relay's. Its output has `bytes` and `seconds`.
 pub fn relayed(
     spec: &str,
     link_bps: f64,
@@ -48,7 +48,7 @@ pub fn relayed(
     Ok(Ran { figures, late_mean_s: late.mean_s, line })
 }
 
-/// What a program prints.
+/// Runs a program and parses its output.
 pub fn json(program: &str, args: &[&str]) -> Result<Value, String> {
     let out = Command::new(program).args(args).output().map_err(|e| format!("{program}: {e}"))?;
     let text = String::from_utf8_lossy(&out.stdout);
@@ -56,13 +56,13 @@ pub fn json(program: &str, args: &[&str]) -> Result<Value, String> {
         .map_err(|_| format!("{program}: {text}{}", String::from_utf8_lossy(&out.stderr)))
 }
 
-/// A number of what a program printed.
+/// A number of a program's output.
 pub fn figure(v: &Value, key: &str) -> Result<f64, String> {
     v.get(key).and_then(Value::as_f64).ok_or_else(|| format!("no {key} in {v}"))
 }
 
-/// A port for a server, below those that the system gives to whoever asks for any: nothing that
-/// runs beside it can take it before the server does.
+/// A port for a server, below the system's ephemeral range. So a program beside it does not get the same port by
+/// chance.
 fn free_port() -> Result<SocketAddr, String> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     for _ in 0..4000 {

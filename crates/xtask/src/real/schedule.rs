@@ -1,7 +1,7 @@
-//! Several measurements at once, as far as a budget of the links' rates goes.
+//! Several measurements at once, within a budget of the links' rates.
 //!
-//! Slow links cost a few percent of a core, and most of a run is waiting. The longest begin first and
-//! the rest fill the gaps; what is above the budget, or wants the machine to itself, runs alone.
+//! Slow links need a few percent of a core, and most of a run is waiting. The longest begin first and shorter ones fill
+//! the gaps. A run above the budget, or one that must run alone, has the machine to itself.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ const MIN_BPS: f64 = 1e6;
 /// Interval between two progress messages.
 const TICK: Duration = Duration::from_millis(500);
 
-/// A measurement: which one, what it counts and how long it takes.
+/// A measurement: its index, its rate and its duration.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Job {
     pub number: usize,
     pub rate_bps: f64,
     pub seconds: f64,
-    /// Whether nothing may run beside it, whatever its rate.
+    /// Whether it must run alone, regardless of its rate.
     pub alone: bool,
 }
 
@@ -30,14 +30,14 @@ impl Job {
     }
 }
 
-/// The order in which jobs are tried: those that share the machine before those that do not, the
-/// longest first, the fastest links first among equals, else in the given order.
+/// The order in which jobs are tried: those that share the machine first, the longest first, the fastest links first
+/// among equals, else in the given order.
 fn ordered(jobs: &[Job], budget: f64) -> Vec<Job> {
     let mut waiting = jobs.to_vec();
     waiting.sort_by(|a, b| {
         let alone = a.is_alone(budget).cmp(&b.is_alone(budget));
         if a.is_alone(budget) && b.is_alone(budget) {
-            // Nothing is gained by an order, and in turns is fairer to who is compared.
+            // The order does not change the total time, and alternating treats the compared protocols alike.
             return alone;
         }
         let seconds = b.seconds.total_cmp(&a.seconds);
@@ -58,7 +58,7 @@ fn next(waiting: &[Job], running: &[Job], budget: f64) -> Option<usize> {
     })
 }
 
-/// When each job begins if all take as long as they say, and when the last ends, s.
+/// Begin of each job if all have their planned durations, and the end of the last, s.
 pub fn plan(jobs: &[Job], budget: f64) -> (Vec<(Job, f64)>, f64) {
     let mut waiting = ordered(jobs, budget);
     let mut running: Vec<(f64, Job)> = Vec::new();
@@ -79,8 +79,8 @@ pub fn plan(jobs: &[Job], budget: f64) -> (Vec<(Job, f64)>, f64) {
     (begun, end)
 }
 
-/// Runs them all, each on a thread of its own; `finished` is called for each as it ends, `tick` now and
-/// then of what has ended and what runs, with the seconds that it has run.
+/// Runs all jobs, each on its own thread. `finished` is called at the end of each. `tick` is called repeatedly with the
+/// running jobs and the seconds that they have run.
 pub fn run<R: Send>(
     jobs: &[Job],
     budget: f64,
@@ -100,7 +100,7 @@ pub fn run<R: Send>(
                 running.push((job, Instant::now()));
                 let ended = ended.clone();
                 scope.spawn(move || {
-                    // One that dies must not stop the others, nor be waited for.
+                    // A panic of one job must neither stop the others nor leave the loop waiting.
                     let done =
                         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&job)));
                     let result = done.unwrap_or_else(|_| Err("the measurement died".into()));

@@ -1,4 +1,4 @@
-//! What is told while measurements run.
+//! Progress messages while measurements run.
 
 use super::schedule::{Job, plan};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -18,7 +18,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Says how long it will take.
+    /// Prints the expected duration.
     pub fn begin(jobs: &[Job], budget_bps: f64, attempt: u32, path: &Path) -> Watch {
         let (_, wall_s) = plan(jobs, budget_bps);
         let again = if attempt == 1 { "" } else { " again, one by one: the relay was late" };
@@ -37,12 +37,12 @@ impl Watch {
         Watch { bar, begun: Instant::now(), budget_bps, left: RefCell::new(jobs.to_vec()) }
     }
 
-    /// One has ended.
+    /// A job has ended.
     pub fn ended(&self, job: &Job) {
         self.left.borrow_mut().retain(|j| j.number != job.number);
     }
 
-    /// These run, for so many seconds each.
+    /// Prints the running jobs, with the seconds that they have run.
     pub fn tick(&self, running: &[(Job, f64)]) {
         let left = self.left.borrow();
         let rest: Vec<Job> = left

@@ -18,7 +18,7 @@ const KERNEL: [&str; 2] = [
 /// A run simulated once more, over a link that is late as its relay was.
 pub type Late<'a> = &'a dyn Fn(&Row) -> Result<Observed, String>;
 
-/// Writes the page; what follows the notes' mark stays.
+/// Writes the page; the text after the mark of the notes is kept.
 pub fn write(rows: &[Row], shorter: f64, late: Late<'_>) -> Result<(), String> {
     let old = std::fs::read_to_string(PAGE).unwrap_or_default();
     let notes = old.split_once(NOTES).map_or("", |(_, n)| n);
@@ -27,7 +27,7 @@ pub fn write(rows: &[Row], shorter: f64, late: Late<'_>) -> Result<(), String> {
     std::fs::write(PAGE, page).map_err(|e| format!("{PAGE}: {e}"))
 }
 
-/// Replaces the part of the kernel's TCP, and leaves the rest of the page.
+/// Replaces the part about the kernel's TCP, and keeps the rest of the page.
 #[cfg(target_os = "linux")]
 pub fn write_kernel(section: &str) -> Result<(), String> {
     let old = std::fs::read_to_string(PAGE).map_err(|e| format!("{PAGE}: {e}"))?;
@@ -42,7 +42,7 @@ pub fn write_kernel(section: &str) -> Result<(), String> {
     std::fs::write(PAGE, page).map_err(|e| format!("{PAGE}: {e}"))
 }
 
-/// What is before, between and after two marks.
+/// The text before, between and after two marks.
 fn part<'a>(page: &'a str, [begin, end]: [&str; 2]) -> Option<(&'a str, &'a str, &'a str)> {
     let (before, rest) = page.split_once(begin)?;
     let (between, after) = rest.split_once(end)?;
@@ -90,7 +90,7 @@ fn beside_late(name: &str, here: &[&Row], late: Late<'_>) -> Result<(String, boo
     Ok((line, goodput != "**no**" && rtt == "yes"))
 }
 
-/// All protocols that there are rows of: the usual ones in their order, then others by name.
+/// All protocols with rows: the usual ones in their order, then further ones by name.
 fn protocols(rows: &[Row]) -> Vec<&str> {
     let mut others: Vec<&str> = rows.iter().map(|r| r.key.protocol.as_str()).collect();
     others.retain(|p| !PROTOCOLS.contains(p));

@@ -1,10 +1,9 @@
-//! What each experiment's pages were made from, so that `--check` runs again only what has changed.
+//! Inputs of each experiment's pages, so that `--check` runs only changed experiments.
 //!
-//! A fingerprint has two parts: what one seed of every scenario gives, which changes with the
-//! simulator and with what is measured, and the files of the folder, pages included. What shows in other seeds only, or in
-//! how verdicts follow from what was measured, is in neither; that is what the turns are for: each commit draws
-//! other experiments, as many as a number of simulated events allows, and runs them wholly. The few that need more events than
-//! that by themselves are run wholly by `--check --all` only.
+//! A fingerprint has two parts: the results of one seed of every scenario, which change with the simulator and the
+//! measures, and the files of the folder, pages included. It misses changes that show only in other seeds, or in the
+//! check of the claims. So each commit also selects further experiments, up to a number of simulated events, and runs
+//! them wholly. Experiments with more events than that are run wholly only by `--check --all`.
 
 use narrows_papers::{experiment, run};
 use serde::{Deserialize, Serialize};
@@ -13,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const FILE: &str = "experiments/fingerprints.json";
-/// Simulated events of the experiments whose turn it is: about a minute of a processor.
+/// Simulated events of the experiments that a commit selects: about a minute of a processor.
 const EVENTS_PER_TURN: u64 = 400_000_000;
 
-/// The fingerprints on record, and whose turn it is.
+/// The recorded fingerprints, and the experiments that the present commit selects.
 pub struct Fingerprints {
     path: PathBuf,
     on_record: BTreeMap<String, Fingerprint>,
@@ -33,7 +32,7 @@ struct Fingerprint {
 
 impl Fingerprints {
     /// # Errors
-    /// A file that cannot be read or is something else.
+    /// The file cannot be read or has other content.
     pub fn read(root: &Path) -> Result<Fingerprints, String> {
         let path = root.join(FILE);
         let on_record: BTreeMap<String, Fingerprint> = match std::fs::read_to_string(&path) {
@@ -52,7 +51,7 @@ impl Fingerprints {
         self.in_turn.contains(id)
     }
 
-    /// Whether neither the folder's files nor what it simulates differ from what is on record.
+    /// Whether neither the folder's files nor its simulations differ from the record.
     ///
     /// # Errors
     /// An experiment that cannot be read or run.
@@ -62,7 +61,7 @@ impl Fingerprints {
             && text(&simulated(folder, &[], jobs)?) == on_record.simulated)
     }
 
-    /// Puts on record what an experiment is now, its pages written and its claims judged by so many seeds each.
+    /// Records the present state of an experiment, after its pages were written with `seeds` seeds for each claim.
     ///
     /// # Errors
     /// An experiment that cannot be read or run.
@@ -79,10 +78,10 @@ impl Fingerprints {
         Ok(())
     }
 
-    /// Writes what is on record of those experiments that there are.
+    /// Writes the records of the existing experiments.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn write(&mut self, ids: &[String]) -> Result<(), String> {
         self.on_record.retain(|id, _| ids.contains(id));
         let text = serde_json::to_string_pretty(&self.on_record).map_err(|e| e.to_string())?;
@@ -98,7 +97,7 @@ fn text(found: &run::Fingerprint) -> String {
     format!("{:016x}", found.digest)
 }
 
-/// Whose turn it is: the first in an order that is another one for each commit, while their events are not too many.
+/// The experiments of a commit: they are taken in an order that differs by commit, up to a number of events.
 fn turn<'a>(events: impl Iterator<Item = (&'a str, u64)>, commit: u64) -> BTreeSet<String> {
     let place = |id: &str| {
         number(blake3::hash(&[id.as_bytes(), &commit.to_be_bytes()].concat()).as_bytes())
@@ -134,7 +133,7 @@ fn files(folder: &Path) -> Result<String, String> {
     Ok(all.finalize().to_hex()[..16].to_string())
 }
 
-/// A number that differs from commit to commit; 0 where there is no repository.
+/// A number that differs from commit to commit; 0 without a repository.
 fn commit(root: &Path) -> u64 {
     let git = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root).output();
     git.map_or(0, |out| number(blake3::hash(&out.stdout).as_bytes()))
@@ -152,7 +151,7 @@ mod tests {
     const ALL: [(&str, u64); 5] =
         [("a", 9 * M), ("b", 150 * M), ("c", 250 * M), ("d", 390 * M), ("huge", 2000 * M)];
 
-    /// However large it is, unless it is larger than a turn, an experiment comes to be run.
+    /// Every experiment that fits into a turn is selected at some commit, regardless of its size.
     #[test]
     fn what_fits_into_a_turn_comes_to_its_turn() {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What drives an endpoint: a thread of its own, or a task of the caller's runtime.
+//! Drives an endpoint from a thread of its own, or from a task of the caller's runtime.
 
 #[cfg(feature = "runtime-tokio")]
 mod readiness;
@@ -12,7 +12,7 @@ use super::shared::Shared;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// Says that the driver has ended, even if it did by a panic, so that nobody waits for ever.
+/// Marks the endpoint as ended when dropped, also after a panic of the driver, so that no task waits forever.
 pub(super) struct Ending(pub Arc<Shared>);
 
 impl Drop for Ending {

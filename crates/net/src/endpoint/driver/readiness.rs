@@ -1,12 +1,12 @@
-//! When the endpoint's socket can be read or written, from the caller's runtime.
+//! Readiness of the endpoint's socket for reading and writing, from the caller's runtime.
 
 #[cfg(not(unix))]
 pub use runtime::Readiness;
 #[cfg(unix)]
 pub use unix::Readiness;
 
-/// The runtime tells of room to send only while that is awaited: else every datagram that leaves the system's buffer
-/// would wake the task once more.
+/// Write readiness is registered only while the socket is full. Otherwise every datagram that leaves the system's
+/// buffer would wake the task once more.
 #[cfg(unix)]
 mod unix {
     use crate::socket::Socket;
@@ -21,7 +21,7 @@ mod unix {
         writable: Option<AsyncFd<OwnedFd>>,
     }
 
-    /// The socket once more, in the runtime in which this is called.
+    /// Registers a duplicate of the socket in the current runtime.
     fn watched(socket: &Socket, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
         let descriptor = OwnedFd::from(socket.io().try_clone()?);
         #[allow(deprecated, reason = "its successor is unsafe, for types whose descriptor changes")]
@@ -32,11 +32,11 @@ mod unix {
         pub fn new(socket: &Socket) -> io::Result<Readiness> {
             Ok(Readiness { readable: watched(socket, Interest::READABLE)?, writable: None })
         }
-        /// Calls `receive`, unless nothing is there; it fails with `WouldBlock` when it has taken all.
+        /// Calls `receive` if the socket may be readable. `receive` returns `WouldBlock` when the socket is empty.
         pub fn receive(&self, receive: impl FnOnce() -> io::Result<()>) {
             let _ = self.readable.try_io(Interest::READABLE, |_| receive());
         }
-        /// Calls `send`, which fails with `WouldBlock` if there is no room; whether it did.
+        /// Calls `send`, which returns `WouldBlock` if the socket is full. Returns whether it is full.
         pub fn is_full(&mut self, socket: &Socket, send: impl FnOnce() -> io::Result<()>) -> bool {
             let Some(writable) = &self.writable else {
                 let is_full = send().is_err();
@@ -77,11 +77,11 @@ mod runtime {
         pub fn new(socket: &Socket) -> io::Result<Readiness> {
             Ok(Readiness(UdpSocket::from_std(socket.io().try_clone()?)?))
         }
-        /// Calls `receive`, unless nothing is there; it fails with `WouldBlock` when it has taken all.
+        /// Calls `receive` if the socket may be readable. `receive` returns `WouldBlock` when the socket is empty.
         pub fn receive(&self, receive: impl FnOnce() -> io::Result<()>) {
             let _ = self.0.try_io(Interest::READABLE, receive);
         }
-        /// Calls `send`, which fails with `WouldBlock` if there is no room; whether it did.
+        /// Calls `send`, which returns `WouldBlock` if the socket is full. Returns whether it is full.
         pub fn is_full(&mut self, _: &Socket, send: impl FnOnce() -> io::Result<()>) -> bool {
             self.0.try_io(Interest::WRITABLE, send).is_err()
         }

@@ -1,6 +1,6 @@
-//! The task that drives an endpoint in the caller's tokio runtime. Received data wake the waiting tasks on the same
-//! thread, and what these tasks send until they wait again is sent together: data, the end of the stream, and the
-//! report that acknowledges the request.
+//! The task that drives an endpoint in the caller's tokio runtime. Received data wakes the waiting tasks on the same
+//! thread. Everything that these tasks send until they wait again is sent together: data, the end of the stream, and
+//! the report that acknowledges the request.
 
 use super::Ending;
 use super::readiness::Readiness;
@@ -14,20 +14,20 @@ use std::task::{Context, Poll};
 /// The endpoint's registration in the runtime.
 pub struct Registered {
     socket: Readiness,
-    /// How often the endpoint's socket had been replaced when this one was registered.
+    /// Number of socket replacements when this socket was registered.
     rebound: u64,
     timer: Timer,
 }
 
 impl Registered {
-    /// Of the runtime in which this is called.
+    /// Registers in the current runtime.
     pub fn new(shared: &Shared) -> io::Result<Registered> {
         let rebound = shared.rebound();
         let socket = Readiness::new(&shared.socket())?;
         Ok(Registered { socket, rebound, timer: Timer::new()? })
     }
 
-    /// Another socket is watched, if the endpoint has another one. If the system refuses, the next turn tries again.
+    /// Registers the endpoint's new socket if it was replaced. If the system refuses, the next turn tries again.
     fn follow(&mut self, shared: &Shared) {
         let rebound = shared.rebound();
         if rebound != self.rebound
@@ -37,8 +37,8 @@ impl Registered {
         }
     }
 
-    /// Receives, if the socket may hold something. The runtime learns that it is empty from a batch that has
-    /// room left, without another call.
+    /// Receives if the socket may be readable. A batch that is not full tells the runtime that the socket is empty,
+    /// without another system call.
     fn receive(&self, shared: &Shared) {
         self.socket.receive(|| {
             let more = shared.turn().receive();
@@ -46,7 +46,7 @@ impl Registered {
         });
     }
 
-    /// Sends; whether the socket is full.
+    /// Sends; returns whether the socket is full.
     fn is_full(&mut self, shared: &Shared) -> bool {
         let mut turn = shared.turn();
         turn.has_more()
@@ -56,7 +56,7 @@ impl Registered {
             })
     }
 
-    /// Ready when there is something to do again.
+    /// Ready when another turn is necessary.
     fn poll(&mut self, context: &mut Context<'_>, shared: &Shared, next: &Next) -> Poll<()> {
         shared.set_driver(context.waker());
         let is_ready = !next.is_busy && !shared.is_asleep()
@@ -72,8 +72,8 @@ impl Registered {
     }
 }
 
-/// Runs until the endpoint is closed and its peers are informed. A runtime that shuts down drops
-/// it, perhaps before it ran.
+/// Runs until the endpoint is closed and its peers are informed. A runtime that shuts down drops this future, perhaps
+/// before its first poll.
 pub async fn run(ending: Ending, mut registered: Registered) {
     let shared = &*ending.0;
     loop {
@@ -81,11 +81,11 @@ pub async fn run(ending: Ending, mut registered: Registered) {
         registered.receive(shared);
         let woke = shared.turn().begin(shared);
         if woke {
-            // What they answer leaves with what is to be reported of it.
+            // Their data leaves together with the reports of the received packets.
             shared.wake_up();
             let_others_run().await;
             if !shared.was_called() {
-                // Who waits outside of a task, in `block_on`, has its turn only now.
+                // A future in `block_on` runs only after this task has yielded.
                 tokio::task::yield_now().await;
             }
         }
@@ -102,7 +102,7 @@ pub async fn run(ending: Ending, mut registered: Registered) {
     }
 }
 
-/// Lets every task run that is ready, and comes back without asking the system for more.
+/// Lets every ready task run, and returns without polling the system.
 async fn let_others_run() {
     let mut has_yielded = false;
     poll_fn(|context| {

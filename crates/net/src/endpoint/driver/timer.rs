@@ -1,5 +1,5 @@
-//! A timer in the caller's runtime. On Linux it is a kernel timer (timerfd), because the runtime's own have a
-//! resolution of a millisecond, in which a pacer sends several packets; elsewhere it is the runtime's.
+//! A timer in the caller's runtime. On Linux it is a kernel timer (timerfd): the runtime's own have a resolution of a
+//! millisecond, in which a pacer sends several packets. Elsewhere it is the runtime's.
 
 use narrows_base::Time;
 use std::io;
@@ -23,7 +23,7 @@ mod kernel {
 
     pub struct Timer {
         fd: AsyncFd<OwnedFd>,
-        /// When it will wake.
+        /// When the timer fires.
         armed: Time,
     }
 
@@ -39,8 +39,8 @@ mod kernel {
             Ok(Timer { fd, armed: Time::NEVER })
         }
 
-        /// Ready at `due`, or before if it was set for an earlier time: a deadline that moves later costs
-        /// nothing until the earlier one passes.
+        /// Ready at `due`, or earlier if the timer was set for an earlier time: a deadline that moves later costs no
+        /// system call until the earlier one passes.
         pub fn poll(&mut self, context: &mut Context<'_>, now: Time, due: Time) -> Poll<()> {
             if due <= now {
                 return Poll::Ready(());
@@ -59,7 +59,7 @@ mod kernel {
             }
             match self.fd.poll_read_ready(context) {
                 Poll::Ready(Ok(mut fired)) => {
-                    // It is not read: setting it anew makes it wake anew.
+                    // The timer is not read: setting it again makes it readable again.
                     fired.clear_ready();
                     self.armed = Time::NEVER;
                     Poll::Ready(())
@@ -88,7 +88,7 @@ mod runtime {
             Ok(Timer { sleep: Box::pin(sleep(Duration::ZERO)), armed: Time::NEVER })
         }
 
-        /// Ready at `due`, or before if it was set for an earlier time.
+        /// Ready at `due`, or earlier if the timer was set for an earlier time.
         pub fn poll(&mut self, context: &mut Context<'_>, now: Time, due: Time) -> Poll<()> {
             if due <= now {
                 return Poll::Ready(());

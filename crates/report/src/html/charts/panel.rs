@@ -60,7 +60,7 @@ impl Panel {
         Panel { title, unit, limit, lines: Vec::new(), marks: Vec::new() }
     }
 
-    /// Whether nothing would be drawn on it.
+    /// Whether the panel has no contents.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Repair packets that come, and what they rebuild.
+//! Received repair packets, and the packets rebuilt from them.
 
 use super::kept::KeptPackets;
 use super::loss_share::LossShare;
@@ -11,34 +11,34 @@ use narrows_wire::{Frame, Frames, Repair};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Copies are kept where so much is missing: a little less than the 3% from which senders repair.
+/// Share of missing packets from which copies are kept. It is slightly below the 3% from which senders repair.
 const MIN_MISSING: f64 = 0.025;
-/// A hole counts for so many losses at most.
+/// Upper limit on the losses that one gap counts for.
 const MAX_HOLE: u64 = 64;
-/// Copies are kept for so long beside a round trip.
+/// Copies are kept for this time plus one RTT.
 const KEPT_FOR: Duration = Duration::from_millis(250);
 
-/// What a REPAIR brings.
+/// Outcome of a REPAIR.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    /// All that it repairs has come, or more is missing than one packet.
+    /// All covered packets arrived, or more than one of them is missing.
     Nothing,
     /// The frames of the missing packet.
     Rebuilt(Vec<u8>),
-    /// It is not the XOR of what it names.
+    /// The code is not the XOR of the packets that it names.
     Wrong,
 }
 
-/// What an end keeps in order to rebuild lost packets.
+/// Received packets and rebuilt numbers, kept to rebuild lost packets.
 #[derive(Default, Debug)]
 pub(in super::super) struct Incoming {
     share: LossShare,
-    /// One above the highest number that came.
+    /// One above the highest received number.
     next: u64,
     kept: KeptPackets,
-    /// Numbers of packets that were rebuilt and may still come.
+    /// Numbers of rebuilt packets that may still arrive.
     rebuilt: VecDeque<u64>,
-    /// Packets that were rebuilt.
+    /// Number of rebuilt packets.
     pub count: u64,
 }
 
@@ -46,12 +46,13 @@ impl Incoming {
     fn is_keeping(&self) -> bool {
         self.share.share() >= MIN_MISSING
     }
-    /// Whether this packet, which came only now, was rebuilt before.
+    /// Whether this packet, which arrived only now, was rebuilt before.
     #[inline]
     pub fn was_rebuilt(&self, number: u64) -> bool {
         number < self.next && self.rebuilt.contains(&number)
     }
-    /// A packet came; of the numbers directly below its own so many do not count. `frames` if they may be needed.
+    /// Handles a received packet. `uncounted` numbers directly below its own do not count as missing. `frames` are
+    /// given if repair packets may need them.
     pub fn on_packet(
         &mut self,
         now: Time,
@@ -75,7 +76,7 @@ impl Incoming {
         }
     }
 
-    /// A REPAIR came in packet `number`.
+    /// Handles a REPAIR that arrived in packet `number`.
     pub(super) fn rebuild(
         &mut self,
         number: u64,
@@ -109,8 +110,8 @@ impl Incoming {
     }
 }
 
-/// Whether a frame means the same in a packet that was rebuilt: it belongs to streams and messages and not to the packet,
-/// its number, its time or its address.
+/// Whether a frame of a rebuilt packet is valid: it concerns streams or messages, not the packet, its number, time or
+/// address.
 fn is_for_streams_or_messages(frame: &Frame<'_>) -> bool {
     match frame {
         Frame::Datagram(_)
@@ -135,7 +136,7 @@ fn is_for_streams_or_messages(frame: &Frame<'_>) -> bool {
 }
 
 impl Connection {
-    /// A REPAIR in packet `number`. Skipped, as an unknown extension is, if repair was not agreed.
+    /// Handles a REPAIR in packet `number`. It is skipped like an unknown extension if repair was not negotiated.
     pub(in super::super) fn on_repair(
         &mut self,
         now: Time,
@@ -160,7 +161,7 @@ impl Connection {
                 Ok(frame) => {
                     said.note(&frame, frames.len());
                     if is_for_streams_or_messages(&frame) {
-                        // Which ECN field the packet had is not known.
+                        // The ECN field of the lost packet is unknown.
                         self.on_frame(now, from, 0, &frame);
                     }
                 }

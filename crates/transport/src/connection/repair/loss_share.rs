@@ -1,11 +1,11 @@
-//! The share of the latest packets that were lost.
+//! The loss rate among recent packets.
 
-/// Fewer packets say nothing.
+/// With fewer packets the share is 0.
 const ENOUGH: f64 = 128.0;
-/// Packets that are judged at most; then all counts are halved.
+/// When the counts exceed this number of packets, they are scaled to half of it.
 const MOST: f64 = 512.0;
 
-/// The share of the latest 256 to 512 packets that were lost.
+/// The loss rate among the latest 256 to 512 packets.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct LossShare {
     lost: f64,
@@ -13,7 +13,7 @@ pub(super) struct LossShare {
 }
 
 impl LossShare {
-    /// So many more packets, and lost ones among them; fewer lost ones if some were late.
+    /// Adds packets, and the losses among them. `lost` is negative if packets arrived late.
     pub fn add(&mut self, lost: f64, all: f64) {
         self.lost = (self.lost + lost).max(0.0);
         self.all += all;
@@ -22,7 +22,7 @@ impl LossShare {
             (self.lost, self.all) = (self.lost * scale, self.all * scale);
         }
     }
-    /// The share, 0 while too few are known.
+    /// The loss rate, from 0 to 1; 0 while there are too few packets.
     pub fn share(&self) -> f64 {
         if self.all < ENOUGH { 0.0 } else { (self.lost / self.all).min(1.0) }
     }
@@ -39,14 +39,14 @@ mod tests {
         assert_eq!(share.share(), 0.0);
         share.add(10.0, 100.0);
         assert_eq!(share.share(), 0.1);
-        // Half of them were late.
+        // Half of the losses arrived late.
         share.add(-10.0, 0.0);
         assert_eq!(share.share(), 0.05);
         share.add(-100.0, 0.0);
         assert_eq!(share.share(), 0.0);
         (0..2000).for_each(|n| share.add(f64::from(n % 5 == 0), 1.0));
         assert!((share.share() - 0.2).abs() < 0.005, "{share:?}");
-        // Of what is older than 512 packets half is forgotten with each 256.
+        // Every 256 packets halve the weight of older ones.
         (0..1280).for_each(|_| share.add(0.0, 1.0));
         assert!(share.share() < 0.2 / 8.0, "{share:?}");
     }

@@ -1,13 +1,13 @@
-//! Repair packets: behind the tail of what is sent on a path that loses much leave packets from which the peer rebuilds
-//! lost ones, within a budget of the loss rate and a margin.
+//! Repair packets: redundancy after the last waiting data, on a path with a high loss rate. The peer rebuilds lost
+//! packets from them. Their budget is the loss rate and a margin.
 //!
-//! The code is an XOR over interleaved packets ([`narrows_wire::repair`]): of n repair packets each repairs one loss
-//! among every n-th packet. They obey window, pacer and limiter, are acknowledged and count as losses as any packet, and
-//! are never sent again.
+//! The code is an XOR over interleaved packets ([`narrows_wire::repair`]): each of n repair packets repairs one loss
+//! among every n-th packet. Repair packets obey window, pacer and limiter, are acknowledged and count as losses like
+//! any packet. They are never retransmitted.
 //!
-//! A packet that was rebuilt is not reported: the receiver does not know its nonce, and the sender's controller must
-//! learn of the loss (RFC 9265 section 4). So a repair gives a receiver nothing to lie with, and what it rebuilt may be
-//! sent again for nothing.
+//! A rebuilt packet is not reported: the receiver lacks its nonce, and the sender's controller must detect the loss
+//! (RFC 9265 section 4). So repair gives a misbehaving receiver no advantage. Rebuilt data may be retransmitted
+//! needlessly.
 
 mod incoming;
 mod kept;
@@ -17,10 +17,10 @@ mod outgoing;
 use incoming::Incoming;
 use outgoing::Outgoing;
 
-/// Packets from which one is rebuilt at most, and numbers that these span.
+/// Most packets that one repair packet covers, and the most numbers that they span.
 pub(super) const MAX_GROUP: u64 = 128;
 
-/// Of a connection whose ends both take repair packets.
+/// Repair state of a connection, if both ends support repair.
 #[derive(Debug)]
 pub(super) struct Repairs {
     pub outgoing: Outgoing,
@@ -28,7 +28,7 @@ pub(super) struct Repairs {
 }
 
 impl Repairs {
-    /// The numbers of packets that both ends keep, as said in the handshake. `None` if either keeps none.
+    /// Takes the numbers of packets that both ends keep, as announced in the handshake. `None` if either is 0.
     pub fn new(ours: u64, theirs: u64) -> Option<Box<Repairs>> {
         let both = ours > 0 && theirs > 0;
         both.then(|| {
@@ -38,11 +38,11 @@ impl Repairs {
             })
         })
     }
-    /// Bytes of the heap.
+    /// Bytes on the heap.
     pub fn memory(&self) -> usize {
         size_of::<Repairs>() + self.outgoing.memory() + self.incoming.memory()
     }
-    /// Gives back what is of no use after a pause.
+    /// Releases memory after a pause.
     pub fn release_memory(&mut self) {
         self.outgoing.release_memory();
         self.incoming.release_memory();

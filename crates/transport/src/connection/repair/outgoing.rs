@@ -1,4 +1,4 @@
-//! Repair packets that leave.
+//! Repair packets to send.
 
 use super::Repairs;
 use super::kept::{KeptPacket, KeptPackets};
@@ -16,35 +16,35 @@ use narrows_wire::repair::{MAX_BITMAP_BYTES, MAX_DISTANCE, MAX_OVERHEAD, add_sym
 use narrows_wire::{Frame, Frames, Repair, Sealer};
 use std::collections::VecDeque;
 
-/// Where less is lost, nothing is repaired.
+/// Loss rate from which repair packets are sent.
 const MIN_LOSS: f64 = 0.03;
-/// Bytes of repair packets for each byte of others, beyond the loss rate.
+/// Bytes of repair packets per byte of other packets, in addition to the loss rate.
 const MARGIN: f64 = 0.03;
-/// What may be saved up in bytes: as many full packets as 128 can use at a loss rate of 20%.
+/// Upper limit on the bank in bytes: as many full packets as a group of 128 can use at a loss rate of 20%.
 const MAX_BANK: f64 = 48_000.0;
-/// All that a repair packet has on the wire beyond the frames of the longest packet that it repairs.
+/// Bytes on the wire of a repair packet, beyond the frames of the longest packet that it covers.
 const OVERHEAD: usize = UDP_OVERHEAD as usize + 9 + 8 + 3 + MAX_OVERHEAD + TAG_BYTES;
 
-/// A repair packet that waits to leave.
+/// A repair packet not yet sent.
 #[derive(Debug)]
 struct Waiting {
     made: Time,
-    /// What it repairs, in ascending order.
+    /// Numbers of the covered packets, in ascending order.
     numbers: Vec<u64>,
     bitmap: [u8; MAX_BITMAP_BYTES],
     bitmap_bytes: usize,
     code: Vec<u8>,
 }
 
-/// What an end sends of repair packets.
+/// State of an end that sends repair packets.
 #[derive(Debug)]
 pub(in super::super) struct Outgoing {
-    /// Packets that the peer keeps.
+    /// Number of packets that the peer keeps.
     most: u64,
     share: LossShare,
-    /// Losses and packets that `share` knows.
+    /// Losses and packets already added to `share`.
     known: (u64, u64),
-    /// Bytes that repair packets may have now.
+    /// Bytes of repair packets permitted now.
     bank: f64,
     kept: KeptPackets,
     waiting: VecDeque<Waiting>,
@@ -64,13 +64,13 @@ impl Outgoing {
             sent: (0, 0),
         }
     }
-    /// Whether enough is lost.
+    /// Whether the loss rate is high enough for repair.
     pub fn is_active(&self) -> bool {
         self.share.share() >= MIN_LOSS
     }
-    /// A packet leaves that is none for repair, with so many bytes on the wire. `losses` as
-    /// [`losses_at_short_queue`](crate::packet_sender::PacketSender::losses_at_short_queue): what a full queue drops is not
-    /// repaired.
+    /// Handles a sent packet that is no repair packet, of `bytes` bytes on the wire. `losses` come from
+    /// [`losses_at_short_queue`](crate::packet_sender::PacketSender::losses_at_short_queue), because drops by a full
+    /// queue are not repaired.
     pub fn on_sent(&mut self, bytes: u32, losses: (u64, u64)) {
         let lost = losses.0 as f64 - self.known.0 as f64;
         self.share.add(lost, losses.1.saturating_sub(self.known.1) as f64);
@@ -83,7 +83,7 @@ impl Outgoing {
         }
     }
 
-    /// Makes repair packets for what left in the last `span` and has not arrived, as far as the bank allows.
+    /// Makes repair packets for packets sent in the last `span` and not acknowledged, within the bank.
     fn prepare(&mut self, now: Time, span: Duration, is_in_flight: impl Fn(u64) -> bool) {
         self.waiting.retain(|waiting| {
             now.since(waiting.made) <= span && waiting.numbers.iter().any(|n| is_in_flight(*n))
@@ -109,7 +109,8 @@ impl Outgoing {
             self.kept.clear();
         }
     }
-    /// Repair packets for a group: two standard deviations more than losses are probable, as far as the bank allows.
+    /// Number of repair packets for a group: the expected losses, plus two standard deviations and one, within the
+    /// bank.
     fn count(&self, group: &[&KeptPacket]) -> usize {
         let Some(longest) = group.iter().map(|p| p.frames.len()).max() else { return 0 };
         let affordable = (self.bank / (longest + OVERHEAD) as f64) as usize;
@@ -130,13 +131,14 @@ impl Outgoing {
 }
 
 impl Connection {
-    /// Bytes that packets of data leave free, so that a packet that repairs them fits into a datagram of `full` bytes.
+    /// Bytes that data packets leave free. With them a repair packet for these packets fits into a datagram of `full`
+    /// bytes.
     pub(in super::super) fn left_for_repair(&mut self, full: usize) -> usize {
         let is_active = self.repairs.as_ref().is_some_and(|r| r.outgoing.is_active());
         if !is_active || self.sender.is_short_probe() {
             return 0;
         }
-        // Before the last of so much has left, what leaves now is acknowledged.
+        // With this much data unacknowledged, packets sent now are acknowledged before the last data leave.
         let flight = self.sender.flight();
         let payload_source = self.sender.payload_source_mut();
         let round = flight.clamp(16, super::MAX_GROUP);
@@ -147,7 +149,8 @@ impl Connection {
         if message + MAX_OVERHEAD > full { 0 } else { MAX_OVERHEAD }
     }
 
-    /// A packet is about to leave that may have to be repaired: its payload, but for `apart`.
+    /// Keeps a packet that is about to leave, if repair packets may cover it. `apart` is the range of a stream that is
+    /// not in `payload`.
     #[inline]
     pub(in super::super) fn keep_for_repair(
         &mut self,
@@ -172,7 +175,7 @@ impl Connection {
         outgoing.kept.keep(now, self.sender.next_number(), [frames.bytes(), tail]);
     }
 
-    /// The next repair packet, where nothing else waits to be sent.
+    /// The next repair packet, if no data wait to be sent.
     pub(in super::super) fn transmit_repair(
         &mut self,
         now: Time,
@@ -200,7 +203,7 @@ impl Connection {
         Some(self.one(self.path.remote(), size, true))
     }
 
-    /// `None`, and nothing has happened, if it does not fit.
+    /// Seals a repair packet. `None` if it does not fit; no state has changed then.
     fn seal_repair(&mut self, now: Time, buffer: &mut [u8], waiting: &Waiting) -> Option<usize> {
         let number = self.sender.next_number();
         let acked = self.sender.highest_reported();

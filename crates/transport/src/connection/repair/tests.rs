@@ -27,7 +27,7 @@ fn what_is_kept_is_bounded_in_packets_and_bytes() {
     assert!(kept.is_empty());
 }
 
-/// A receiver to which every tenth packet below 200 did not come, and what the packets carry.
+/// A receiver that lacks every tenth packet below 200; `frames` gives the packets' contents.
 fn receiver(rtt: Duration) -> Incoming {
     let mut incoming = Incoming::default();
     for n in (0..200).filter(|n| n % 10 != 5) {
@@ -38,7 +38,7 @@ fn receiver(rtt: Duration) -> Incoming {
 fn frames(number: u64) -> Vec<u8> {
     vec![number as u8; 20 + (number % 7) as usize]
 }
-/// A REPAIR in packet 200 of these.
+/// Handles a REPAIR in packet 200 that covers these numbers.
 fn rebuild(incoming: &mut Incoming, numbers: &[u64], is_new: bool, spoil: u8) -> Outcome {
     let mut code = Vec::new();
     numbers.iter().for_each(|n| add_symbol(&mut code, &frames(*n)));
@@ -59,7 +59,7 @@ fn one_missing_packet_is_rebuilt_once_and_nothing_else() {
     assert_eq!(of(&[185]), Outcome::Rebuilt(frames(185)), "a repair of one is a copy");
     assert!(incoming.was_rebuilt(195) && !incoming.was_rebuilt(175));
     assert_eq!(rebuild(&mut incoming, &[175], false, 0), Outcome::Nothing, "it came before");
-    // Nonsense is noticed, or is what its sender could send itself.
+    // A wrong repair is detected, or its content is one that the sender could send anyway.
     assert_eq!(rebuild(&mut incoming, &[174, 175], true, 7), Outcome::Wrong);
     let code = [1; 5];
     let short = Repair { distance: 26, bitmap: &[3], code: &code };
@@ -76,7 +76,7 @@ fn where_little_is_missing_nothing_is_kept_nor_rebuilt() {
     let code = [1];
     let repair = Repair { distance: 101, bitmap: &[1], code: &code };
     assert_eq!(incoming.rebuild(1000, &repair, |_| true), Outcome::Nothing);
-    // Numbers that were left out are not missing.
+    // Skipped numbers are not missing.
     let mut incoming = Incoming::default();
     for n in (0..1000).step_by(2) {
         incoming.on_packet(NOW, n, u64::from(n > 0), Some(&frames(n)), Duration::ZERO);
@@ -84,7 +84,7 @@ fn where_little_is_missing_nothing_is_kept_nor_rebuilt() {
     assert_eq!(incoming.memory(), 0);
 }
 
-/// How many of 200 transfers of 10 kB took a round trip more than they need, and the pair.
+/// The number of 200 transfers of 10 kB that took a round trip more than necessary, and the pair.
 fn late_transfers(is_repaired: bool, losses: Losses) -> (usize, Pair) {
     let mut pair = pair("rrtp", is_repaired, losses, 1);
     let late = (0..200).filter(|_| {
@@ -95,8 +95,8 @@ fn late_transfers(is_repaired: bool, losses: Losses) -> (usize, Pair) {
     (late.count(), pair)
 }
 
-/// Lone losses at a transfer's end cost no round trip more. The repaired losses are losses for the sender, and repair
-/// packets stay within their share.
+/// A single loss at a transfer's end costs no further round trip. Rebuilt packets still count as lost for the sender.
+/// Repair packets stay within their budget.
 #[test]
 fn short_transfers_over_a_link_that_loses_are_faster() {
     let single = || Losses::new(0.1, Duration::ZERO);
@@ -119,7 +119,7 @@ fn losses_in_bursts_make_no_more_transfers_late_with_repair() {
     assert!(without > 20 && with <= without, "{with} {without}");
 }
 
-/// A clean path, one that loses 1%, and one whose queue overflows: nothing is sent in advance, and nothing kept.
+/// On a clean path, one with 1% loss, and one with queue overflow, no repair packet is sent and no copy kept.
 #[test]
 fn where_little_is_lost_or_a_queue_is_full_nothing_is_repaired() {
     for (protocol, queue, loss) in
@@ -142,7 +142,7 @@ fn where_little_is_lost_or_a_queue_is_full_nothing_is_repaired() {
     }
 }
 
-/// Packets that come late, twice and behind their repair: each message is handed over once.
+/// Packets arrive late, twice and after their repair. Each message is delivered once.
 #[test]
 fn nothing_that_was_rebuilt_is_handed_over_twice() {
     let net = Net { loss: 0.08, late: 0.3, twice: 0.05, swapped: 0.05, ..Net::good() };
@@ -166,7 +166,7 @@ fn nothing_that_was_rebuilt_is_handed_over_twice() {
     pair.transfer(Side::Client, 100_000, 60.0).expect("nobody broke a rule");
 }
 
-/// The server's end after a REPAIR with this content.
+/// How the server ends after a REPAIR with this content.
 fn after_repair(server: &str, body: &[u8]) -> Option<Closed> {
     let mut pair = Pair::of(&config("rrtp"), &config(server), Net::good(), 1);
     pair.transfer(Side::Client, 10_000, 10.0).expect("a transfer ends");

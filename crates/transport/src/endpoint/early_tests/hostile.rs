@@ -1,9 +1,9 @@
-//! Early data and who would misuse it: copies, forgeries, damage, addresses that are not the sender's, floods.
+//! Early data under attack: copies, forgeries, damage, foreign addresses, floods.
 
 use super::*;
 
-/// Whoever captured a first packet gets nothing done by it: not at this server, at once or later, from here or
-/// elsewhere; not after it was started again; not at another server with the same key.
+/// A captured first packet is never accepted again. This holds at this server, at once or later, from any address,
+/// after its restart, and at another server with the same key.
 #[test]
 fn a_copied_first_packet_is_never_taken() {
     let neighbour = "198.51.100.7:6000";
@@ -11,7 +11,7 @@ fn a_copied_first_packet_is_never_taken() {
     world.get();
     let copy = world.early_start();
     let connections = world.net.at(SERVER).len();
-    // The connection is known, and its client was heard: nothing to say.
+    // The connection is known and confirmed, so there is no reply.
     assert_eq!(world.sends(CLIENT, &copy).0, []);
     assert_eq!(world.sends(neighbour, &copy).0, []);
     let cookie = (vec![0x82], narrows_wire::packet::SYN_ECHO_BYTES);
@@ -23,7 +23,7 @@ fn a_copied_first_packet_is_never_taken() {
         }
     }
     assert!(world.net.at(SERVER).len() <= connections);
-    // The same key and address, another secret.
+    // The same key and address, but another secret.
     for secret in [77, 78] {
         *world.net.at(SERVER) = Connections::new(server(true), random(secret));
         assert_eq!(world.sends(CLIENT, &copy), cookie);
@@ -33,15 +33,15 @@ fn a_copied_first_packet_is_never_taken() {
 }
 
 impl World {
-    /// Time passes in one step.
+    /// Lets `seconds` pass in one step.
     fn run_quietly(&mut self, seconds: f64) {
         self.net.run_for(seconds);
         self.serve();
     }
 }
 
-/// Somebody on the way delivers a copy first, from another port: the client learns that its request was taken, and does
-/// not send it again.
+/// An attacker delivers a copy first, from another port. The client learns that its request was accepted, and does not
+/// send it again.
 #[test]
 fn a_copy_that_comes_first_is_the_only_one_taken() {
     let mut world = World::acquainted(21);
@@ -61,14 +61,14 @@ fn a_copy_that_comes_first_is_the_only_one_taken() {
     assert_eq!(world.requests.len(), 1);
 }
 
-/// Somebody on the way holds the first packet back until the client has given up on it, or altogether.
+/// An attacker delays the first packet until the client has given up on it, or longer.
 #[test]
 fn a_first_packet_that_was_held_back_is_not_taken_later() {
     for seconds in [5.0, 11.0, 60.0, 4000.0] {
         let mut world = World::acquainted(22);
         let handle = world.start();
         let mut held = Vec::new();
-        // What the client does meanwhile leads nowhere.
+        // All packets that the client sends meanwhile are lost.
         world.run_over(0.5, &mut |_, bytes| {
             held.push(bytes.to_vec());
             Vec::new()
@@ -77,15 +77,15 @@ fn a_first_packet_that_was_held_back_is_not_taken_later() {
         world.net.at(CLIENT).close(now, handle, 0, "");
         world.run_quietly(seconds);
         let (kinds, _) = world.sends(CLIENT, &held[0]);
-        // Within the time in which clocks may differ it cannot be told from one that was slow.
+        // Within the tolerance for clocks it looks like a slow packet.
         assert_eq!(kinds.first() == Some(&EARLY_ECHO), seconds < 9.0, "{seconds} s: {kinds:x?}");
         assert_eq!(world.requests.len(), usize::from(seconds < 9.0));
-        // It is used up in either case.
+        // The token is used in either case.
         assert!(world.sends("203.0.113.9:1", &held[0]).0 == [0x82]);
     }
 }
 
-/// Anybody can send a SYN-ECHO; a client that believed it sends START, and still takes the EARLY-ECHO.
+/// An attacker can forge a SYN-ECHO. The client then sends START, but still accepts EARLY-ECHO.
 #[test]
 fn a_forged_refusal_does_not_send_the_request_twice() {
     let mut world = World::acquainted(23);
@@ -102,7 +102,8 @@ fn a_forged_refusal_does_not_send_the_request_twice() {
     assert_eq!(world.requests.len(), 1);
 }
 
-/// Whichever byte of the first packet is changed or wherever it is cut off: nothing is taken but what the client said.
+/// If any byte of the first packet is changed, or it is truncated anywhere, the server accepts only the client's own
+/// request.
 #[test]
 fn damaged_first_packets_harm_nobody() {
     for at in (0..1200).step_by(61).chain([5, 6, 22, 23, 57, 58, 90, 1199]) {
@@ -131,8 +132,8 @@ fn damaged_first_packets_harm_nobody() {
     }
 }
 
-/// To an address whose owner does not answer less than three times what came from there is sent, whatever the server's
-/// application says, and it is forgotten.
+/// An unconfirmed address gets less than three times the bytes received from it, with any response of the server's
+/// application. The connection is then dropped.
 #[test]
 fn an_address_that_is_silent_gets_little() {
     let answers = [(0, false), (100, false), (100_000, false), (100_000, true)];
@@ -157,7 +158,7 @@ fn an_address_that_is_silent_gets_little() {
             world.net.at(SERVER).close(now, handle, 400, &"x".repeat(300));
         }
         assert_eq!((world.requests.len(), world.net.at(SERVER).unconfirmed), (1, 1));
-        // The client is gone, and all that it sent later.
+        // The client disappears, and its later packets are lost.
         *world.net.at(CLIENT) = Connections::new(config(1, Clients::None), random(7));
         let is_lost = &mut |_: Time, _: &[u8]| Vec::new();
         world.run_over(11.0, is_lost);
@@ -177,8 +178,7 @@ fn an_address_that_is_silent_gets_little() {
     }
 }
 
-/// Tokens that were collected for later: the places that a burst of first packets takes are bounded, and of those that
-/// are taken nobody is put out.
+/// A burst of first packets with collected tokens takes a limited number of places, and displaces no connection.
 #[test]
 fn a_burst_of_first_packets_takes_few_places() {
     let mut settings = server(true);

@@ -1,5 +1,5 @@
-//! Early data: a known server has the request after half a round trip; what it refuses comes to it once, later; a copy
-//! of the first packet is never taken.
+//! Early data. A server that gave a token gets the request after half a round trip. If it rejects early data, the
+//! request still arrives once, later. A copy of the first packet is never accepted.
 
 use super::stub::{CLIENT, Net, SERVER, config, key, random, wish};
 use super::{Clients, Connect, Connections, EarlyData, EndpointConfig, Handle, ServerKey};
@@ -21,13 +21,13 @@ const EARLY_START: u8 = 0x89;
 const EARLY_ECHO: u8 = 0x8a;
 const REFUSED: [u8; 5] = [EARLY_START, 0x82, 0x83, 0x84, 0x85];
 
-/// Both ends with their applications: the server answers what it reads on a client's first stream.
+/// Both ends with their applications: the server responds to the request on a client's first stream.
 struct World {
     net: Net<Connection>,
-    /// Whole requests that the server read: whether they were early, and when.
+    /// Complete requests that the server read: whether they were early, and when.
     requests: Vec<(bool, Time)>,
     answer: Vec<u8>,
-    /// By connection, what was read of its request, and after the end how much of the answer was written.
+    /// For each connection, the bytes read of its request; after its end, the bytes written of the response.
     reading: BTreeMap<Handle, (Vec<u8>, Option<usize>)>,
 }
 
@@ -47,7 +47,7 @@ fn request() -> Connect {
 }
 
 impl World {
-    /// A client that was at the server before.
+    /// A client with a token of the server.
     fn acquainted(seed: u64) -> World {
         World::served_by(seed, server(true))
     }
@@ -73,7 +73,7 @@ impl World {
         let now = self.net.now;
         self.net.at(CLIENT).connect(now, request()).unwrap()
     }
-    /// For so long, over a path of 20 ms that loses nothing.
+    /// Runs for `seconds` over a path of 20 ms without losses.
     fn run(&mut self, seconds: f64) {
         self.run_over(seconds, &mut |now, _| vec![now + Duration::from_millis(20)]);
     }
@@ -115,7 +115,7 @@ impl World {
             }
         }
     }
-    /// Runs until the client has the answer: how long that took, and whether the request went early.
+    /// Runs until the client has the response. Returns the duration in seconds, and whether the request was early.
     fn answered(
         &mut self,
         handle: Handle,
@@ -147,14 +147,14 @@ impl World {
         let path = &mut |now: Time, _: &[u8]| vec![now + Duration::from_millis(20)];
         self.answered(handle, path).expect("an answer")
     }
-    /// Types of the long packets that were sent.
+    /// Types of the long packets sent.
     fn kinds(&self) -> Vec<u8> {
         self.net.seen.iter().map(|s| s.2[0]).filter(|kind| kind & 0x80 != 0).collect()
     }
     fn early_start(&self) -> Vec<u8> {
         self.net.seen.iter().find(|s| s.2[0] == EARLY_START).unwrap().2.clone()
     }
-    /// What the server sends at once, if this comes from there: types of long packets, and bytes in all.
+    /// The server's immediate replies to a packet from this address: types of long packets, and bytes in all.
     fn sends(&mut self, from: &str, packet: &[u8]) -> (Vec<u8>, usize) {
         let (now, from) = (self.net.now, from.parse().unwrap());
         self.net.at(SERVER).receive(now, from, 0, &mut packet.to_vec());
@@ -173,7 +173,7 @@ impl World {
     }
 }
 
-/// A request and its answer at a server 20 ms away: 3 round trips with SYN, 2 with a token, 1 with early data.
+/// A request and its response at a server 20 ms away: 3 round trips with SYN, 2 with a token, 1 with early data.
 #[test]
 fn a_known_server_answers_after_one_round_trip() {
     for (early_data, expected) in [(true, (0.04, true)), (false, (0.08, false))] {
@@ -200,7 +200,7 @@ fn a_known_server_answers_after_one_round_trip() {
     assert_eq!((world.net.at(SERVER).unconfirmed, world.net.at(SERVER).gate.half_open()), (0, 0));
 }
 
-/// Large answers go on where the bound of a first flight stopped them.
+/// Long responses continue after the limit on the first flight.
 #[test]
 fn a_long_answer_arrives_whole() {
     let [early, later] = [true, false].map(|early_data| {
@@ -213,17 +213,17 @@ fn a_long_answer_arrives_whole() {
     assert!(early < later, "{early} s and {later} s");
 }
 
-/// What fits into the first flight is there after one round trip: nothing else takes room in it.
+/// A response that fits into the first flight arrives after one round trip: no other data take its space.
 #[test]
 fn an_answer_of_two_packets_comes_with_the_first_flight() {
     let mut world = World::acquainted(6);
     world.answer = vec![5; 2000];
     assert_eq!(world.get(), (0.04, true));
-    // The token for the next connection came with it.
+    // The token for the next connection arrived with it.
     assert_eq!(world.get(), (0.04, true));
 }
 
-/// EARLY-ECHO comes last of the first flight: what overtook it need not be sent again.
+/// EARLY-ECHO arrives last of the first flight. Packets that overtook it need no retransmission.
 #[test]
 fn an_answer_that_overtakes_early_echo_is_kept() {
     let mut world = World::acquainted(7);
@@ -235,7 +235,8 @@ fn an_answer_that_overtakes_early_echo_is_kept() {
     assert_eq!(world.answered(handle, path), Some((0.07, true)));
 }
 
-/// What was refused since there was no room came by another way since: a copy is not taken when there is.
+/// A request was rejected for lack of a place, and then arrived by a full handshake. A later copy is not accepted when
+/// there is a place.
 #[test]
 fn what_was_refused_is_used_up() {
     let mut world = World::acquainted(8);
@@ -249,7 +250,7 @@ fn what_was_refused_is_used_up() {
     assert_eq!(world.requests.len(), 1);
 }
 
-/// Whom it does not name, and whom it was not told of, a client sends nothing early.
+/// A client sends no early data without the server's key, or without a token that permits them.
 #[test]
 fn without_a_key_or_a_permission_nothing_goes_early() {
     let mut world = World::acquainted(5);
@@ -262,8 +263,8 @@ fn without_a_key_or_a_permission_nothing_goes_early() {
     assert!(!world.requests[0].0);
 }
 
-/// Every way in which a server refuses early data that it once permitted: the request arrives, once, and the client's
-/// application sees the same stream.
+/// For each reason to reject early data with a valid token, the request arrives once and the client's application sees
+/// the same stream.
 #[test]
 fn refused_early_data_arrive_once() {
     type Change = fn(&mut World);
@@ -288,7 +289,7 @@ fn refused_early_data_arrive_once() {
     ];
     for (n, (name, change)) in changes.into_iter().enumerate() {
         let mut world = World::acquainted(10 + n as u64);
-        // The other that is there from this network.
+        // The second connection of this network.
         if name.contains("place") {
             world.get();
             world.requests.clear();
@@ -300,7 +301,7 @@ fn refused_early_data_arrive_once() {
         world.run(20.0);
         assert!(!is_taken, "{name}");
         let was_early: Vec<bool> = world.requests.iter().map(|r| r.0).collect();
-        // Bytes beyond the limits wait for others.
+        // Bytes beyond the stream limits wait for higher ones.
         let expected = if name.contains("limits") { 0.24 } else { 0.12 };
         assert_eq!((was_early, took), (vec![false], expected), "{name}");
         assert_eq!(world.kinds(), REFUSED, "{name}");
@@ -308,7 +309,7 @@ fn refused_early_data_arrive_once() {
     }
 }
 
-/// A server of a build that knows no EARLY-START, in the place of one that gave the token.
+/// A server of an older build without support for EARLY-START has replaced the one that gave the token.
 #[test]
 fn an_old_server_is_spoken_to_as_ever() {
     let mut world = World::acquainted(50);
@@ -322,7 +323,7 @@ fn an_old_server_is_spoken_to_as_ever() {
     assert_eq!(world.requests.len(), 1);
 }
 
-/// A client that has nothing early, as every old one, takes a token for what it is.
+/// A client without early data, such as an older build, uses the token in START.
 #[test]
 fn an_old_client_uses_the_token_as_ever() {
     let mut world = World::acquainted(51);
@@ -334,7 +335,7 @@ fn an_old_client_uses_the_token_as_ever() {
     assert_eq!(world.net.at(CLIENT).connection(handle).unwrap().early_stream(), None);
 }
 
-/// A client that moved gets a token that is good where it is now.
+/// A client that moved gets a token for its new address.
 #[test]
 fn a_client_that_moved_has_a_token_for_its_new_address() {
     let elsewhere: SocketAddr = "203.0.113.5:7000".parse().unwrap();

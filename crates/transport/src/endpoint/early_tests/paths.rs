@@ -1,8 +1,9 @@
-//! Early data over paths that lose, double, reorder and delay.
+//! Early data over paths that lose, duplicate, reorder and delay packets.
 
 use super::*;
 
-/// Each of the first packets is lost in turn, alone and with the next: the answer comes, and the request is read once.
+/// Each of the first packets is lost in turn, alone and with the next ones. The response arrives, and the request is
+/// read once.
 #[test]
 fn each_packet_may_get_lost() {
     for lost in 0..12 {
@@ -23,8 +24,8 @@ fn each_packet_may_get_lost() {
     }
 }
 
-/// Over paths that lose, double, reorder and delay, each request is answered; and it is read once, or once in each of
-/// two attempts of the client, never twice for one.
+/// Over paths that lose, duplicate, reorder and delay packets, each request gets its response. The server reads it at
+/// most once per attempt of the client.
 #[test]
 fn over_a_bad_path_every_request_is_answered() {
     let (mut taken, mut twice, mut slow) = (0, 0, 0.0f64);

@@ -1,20 +1,20 @@
-//! What left and what arrived, by slots of time.
+//! Bytes sent and arrived per slot of time.
 
 use narrows_base::{Duration, Time};
 
-/// The longest stretch that counts has so many slots.
+/// The longest stretch, in slots.
 pub(super) const WINDOW: u64 = 12;
-/// Stretches, in slots.
+/// Lengths of stretches, in slots.
 pub(super) const SCALES: [usize; 3] = [1, 4, WINDOW as usize];
-/// Slots that are remembered: what left longer ago than five windows tells nothing when it arrives.
+/// Slots kept. Packets sent more than five windows ago do not count when they arrive.
 const SLOTS: usize = 64;
-/// The most of a stretch is remembered for this time, and up to twice as long.
+/// The maxima are remembered for this time to twice as long.
 const MEMORY: Duration = Duration::from_secs(150);
 
-/// What arrived shows at most so many times as much for a window.
+/// Limit on the extrapolation of `shown` to a window, as a factor.
 const MAX_SHOWN_TIMES: f64 = 3.0;
 
-/// Bytes of a slot: that left, of these the ones that arrived, and that were acknowledged in it.
+/// Bytes of a slot: sent in it; of these, arrived; and acknowledged in it.
 #[derive(Clone, Copy, Default, Debug)]
 struct Slot {
     sent: u32,
@@ -22,8 +22,7 @@ struct Slot {
     acknowledged: u32,
 }
 
-/// The most bytes of any stretch of so many slots: that left in it and arrived, and that were acknowledged
-/// in it.
+/// Maximum over all stretches of one length: bytes sent in it that arrived, and bytes acknowledged in it.
 #[derive(Clone, Copy, Default, Debug)]
 struct Most {
     arrived: u64,
@@ -47,19 +46,19 @@ impl Most {
 pub(super) struct History {
     length: Duration,
     slots: [Slot; SLOTS],
-    /// The present slot's number, when it ends, and what left in the last slots of each scale.
+    /// The present slot's number, when it ends, and the bytes sent in the last slots of each scale.
     current: u64,
     ends: Time,
     recent: [u64; SCALES.len()],
-    /// The slots of which the report that is being read tells.
+    /// The lowest and highest slot with packets that the present report acknowledges.
     touched: Option<(u64, u64)>,
-    /// Of this period and of the one before.
+    /// Of the present period, which began at `period`, and of the one before.
     most: [[Most; SCALES.len()]; 2],
     period: Time,
 }
 
 impl History {
-    /// Slots have this length.
+    /// `length` is that of a slot.
     pub fn new(length: Duration) -> History {
         History {
             length,
@@ -72,11 +71,10 @@ impl History {
             period: Time::ZERO,
         }
     }
-    /// Length of a slot.
     pub fn length(&self) -> Duration {
         self.length
     }
-    /// Slots are so long from now on. What left before is not counted any more: it permits by its arrival.
+    /// Changes the slots' length. Earlier packets no longer count as sent, but permit more when they arrive.
     pub fn change(&mut self, now: Time, length: Duration) {
         let part = length.as_secs_f64() / self.length.as_secs_f64();
         let most = self.most.map(|period| period.map(|most| most.mul(part)));
@@ -96,13 +94,12 @@ impl History {
     fn slot_mut(&mut self, number: u64) -> &mut Slot {
         &mut self.slots[number as usize % SLOTS]
     }
-    /// Of the `n` slots up to `last`.
+    /// Sum over the `n` slots up to `last`.
     fn sum(&self, last: u64, n: usize, part: impl Fn(&Slot) -> u32) -> u64 {
         let first = (last + 1).saturating_sub(n as u64);
         (first..=last).map(|i| u64::from(part(&self.slots[i as usize % SLOTS]))).sum()
     }
 
-    /// Time passes.
     #[inline]
     pub fn advance(&mut self, now: Time) {
         if now >= self.ends {
@@ -123,12 +120,11 @@ impl History {
             self.most = [[Most::default(); SCALES.len()], self.most[0]];
         }
     }
-    /// When the slot that follows begins.
+    /// When the next slot begins.
     pub fn next_slot(&self) -> Time {
         self.ends
     }
 
-    /// So many bytes leave.
     #[inline]
     pub fn on_sent(&mut self, now: Time, bytes: u32) {
         self.advance(now);
@@ -138,7 +134,7 @@ impl History {
             *recent += u64::from(bytes);
         }
     }
-    /// So many bytes that left at `sent` have arrived.
+    /// `bytes` sent at `sent` are acknowledged now.
     #[inline]
     pub fn on_arrived(&mut self, now: Time, sent: Time, bytes: u32) {
         self.advance(now);
@@ -152,7 +148,7 @@ impl History {
             self.touched = Some((low.min(number), high.max(number)));
         }
     }
-    /// The report is read.
+    /// The end of a report: updates the maxima.
     #[inline]
     pub fn on_report(&mut self) {
         let Some((low, high)) = self.touched.take() else { return };
@@ -164,17 +160,17 @@ impl History {
         }
     }
 
-    /// The most that arrived of a stretch of this scale: by when it left and by when it was acknowledged.
+    /// The most that arrived in a stretch of this scale: the smaller of the maxima by send time and by acknowledgement
+    /// time.
     #[inline]
     pub fn most(&self, scale: usize) -> u64 {
         let most = self.most[0][scale].max(self.most[1][scale]);
         most.arrived.min(most.acknowledged)
     }
-    /// Bytes that the path carries in a window, at least: by the highest mean rate at which what left since some moment
-    /// of the last window has arrived. Of what else arrived meanwhile nothing counts, and the round trip does; the first
-    /// packet (`full` bytes) waits for none, so that only what came behind it shows a rate. Where
-    /// that is short, what has arrived shows no more than some times itself: a path may pass a burst faster than it
-    /// goes on.
+    /// Bytes per window that the path has shown to carry: the highest mean rate, over the slots of the last window, of
+    /// the bytes sent since a slot began that have arrived. The time includes a round trip. The first packet (`full`
+    /// bytes) is subtracted, since a rate shows only in the packets behind it. The factor from a short time to a window
+    /// is at most `MAX_SHOWN_TIMES`: a path may pass a burst faster than its long-term rate.
     pub fn shown(&self, now: Time, full: u64) -> u64 {
         let window = self.length.saturating_mul(WINDOW).as_secs_f64();
         let (mut arrived, mut most) = (0, 0.0f64);
@@ -190,7 +186,7 @@ impl History {
         }
         most as u64
     }
-    /// What left in the stretch of this scale that ends now.
+    /// Bytes sent in the stretch of this scale that ends now.
     #[inline]
     pub fn recent(&self, scale: usize) -> u64 {
         self.recent[scale]

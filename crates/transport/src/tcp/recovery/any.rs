@@ -1,4 +1,4 @@
-//! A recovery of any kind, inside its sender: no allocation and no pointer per flow.
+//! A recovery of any kind, stored in its sender: no allocation and no pointer per flow.
 
 use super::newreno::NewReno;
 use super::rack::Rack;
@@ -23,11 +23,11 @@ enum Kind {
     Rack(Box<Rack>),
 }
 
-/// A sender's recovery, of any kind.
+/// The loss recovery of a sender.
 #[derive(Debug)]
 pub(crate) struct Recovery {
     state: State,
-    /// Whether segments count their copies, which leave the pipe with them.
+    /// Whether each segment counts its copies, which leave the pipe with it.
     counts_copies: bool,
     kind: Kind,
 }
@@ -73,7 +73,7 @@ impl Recovery {
         self.state.phase == Phase::FastRecovery
     }
 
-    /// Duplicates have come that may be the first of a loss: what leaves beyond the window now is limited
+    /// Whether the first duplicates of a possible loss have arrived: segments beyond the window now are limited
     /// transmit (RFC 3042).
     #[inline]
     pub fn suspects_loss(&self) -> bool {
@@ -90,19 +90,19 @@ impl Recovery {
         self.state.phase
     }
 
-    /// Segments outstanding, to be held against the window. `next` is where sending goes on.
+    /// Outstanding segments, to be compared with the window. `next` is the next segment to send.
     #[inline]
     pub fn outstanding(&self, scoreboard: &Scoreboard, next: u64) -> u64 {
         if self.state.by_pipe { self.state.pipe.max(0) as u64 } else { next - scoreboard.una }
     }
 
-    /// Whether lost segments are sent again now: RACK does so after a timeout, too.
+    /// Whether lost segments are retransmitted now: RACK does so after a timeout, too.
     #[inline]
     pub fn repairs(&self) -> bool {
         self.in_recovery() || (self.by_time() && self.state.phase == Phase::SlowStart)
     }
 
-    /// Whether nothing is known or suspected to be lost: a tail loss probe may be sent.
+    /// Whether no loss is known or suspected, so that a tail loss probe may be sent.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.state.phase == Phase::Open && self.sacked() == 0
@@ -123,7 +123,7 @@ impl Recovery {
         each!(&mut self.kind, k => k.on_reorder_timeout(&mut self.state, scoreboard, acked))
     }
 
-    /// A copy of segment `seq` left.
+    /// A copy of segment `seq` was sent.
     #[inline]
     pub fn on_sent(&mut self, seq: u64, segment: &mut Segment) {
         let (now, repair) = (segment.sent, segment.transmissions > 1);
@@ -155,13 +155,13 @@ impl Recovery {
         let outcome = each!(&mut self.kind, k => k.on_ack(&mut self.state, scoreboard, acked));
         if outcome.restarts {
             self.restart(scoreboard);
-            // The duplicates of the flight that was given up mean nothing.
+            // Duplicates of the flight before the restart are ignored.
             self.state.dupacks = DUP_THRESH;
         }
         outcome
     }
 
-    /// The window begins anew: what follows `una` is sent again, except what SACK reported.
+    /// Restarts slow start: segments from `una` on are retransmitted, except those that SACK reported.
     pub fn restart(&mut self, scoreboard: &mut Scoreboard) {
         let (phase, recover, by_pipe) = (Phase::SlowStart, scoreboard.max, self.counts_copies);
         self.state = State { phase, dupacks: 0, recover, inflation: 0, pipe: 0, by_pipe };
@@ -187,7 +187,7 @@ impl Recovery {
 
 #[cfg(test)]
 impl Recovery {
-    /// What the copies of all segments must add up to, where they are counted.
+    /// The sum of all segments' copies, if they are counted.
     pub fn pipe(&self) -> Option<i64> {
         self.counts_copies.then_some(self.state.pipe)
     }

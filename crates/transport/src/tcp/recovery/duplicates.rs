@@ -1,11 +1,11 @@
-//! What recoveries without selective acknowledgements share: duplicates are all that they know.
+//! Common part of the recoveries without selective acknowledgements, which only count duplicates.
 
 use super::{DUP_THRESH, Lost, Outcome, Phase, State};
 use crate::tcp::TcpConfig;
 use crate::tcp::scoreboard::Scoreboard;
 use narrows_congestion::LossFoundBy;
 
-/// What counts as a loss, and what the first duplicates send.
+/// Settings: when duplicates indicate a loss, and whether the first ones send segments.
 #[derive(Debug)]
 pub(super) struct Duplicates {
     limited_transmit: bool,
@@ -18,14 +18,14 @@ impl Duplicates {
         Duplicates { limited_transmit, once_per_window }
     }
 
-    /// Counts a duplicate outside fast recovery; whether it shows that the oldest segment is lost.
+    /// Counts a duplicate outside fast recovery. Returns whether it shows that the oldest segment is lost.
     pub fn count(&self, state: &mut State, scoreboard: &Scoreboard) -> bool {
         state.dupacks += 1;
         if state.phase == Phase::SlowStart {
             self.lend_in_slow_start(state);
             return false;
         }
-        // Not twice for one window: RFC 6582 section 3.2 step 2; ns-2's bugFix_.
+        // At most once per window: RFC 6582 section 3.2 step 2; ns-2's bugFix_.
         let new_window = scoreboard.una > state.recover || !self.once_per_window;
         let lost = state.dupacks >= DUP_THRESH && new_window;
         if !lost {
@@ -34,7 +34,8 @@ impl Duplicates {
         lost
     }
 
-    /// Duplicates keep what is sent again flowing, too, as in ns-2; but not those of the flight that Tahoe gave up.
+    /// In slow start after a restart, duplicates inflate the window as in ns-2, except those of the flight before
+    /// Tahoe's restart.
     pub fn lend_in_slow_start(&self, state: &mut State) {
         if state.dupacks < DUP_THRESH {
             self.lend(state);

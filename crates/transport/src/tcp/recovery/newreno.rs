@@ -18,7 +18,7 @@ impl NewReno {
         NewReno { duplicates: Duplicates::new(config), partials: 0 }
     }
 
-    /// RFC 6582 section 3.2: retransmit the next hole, deflate by what was acknowledged, add back one.
+    /// RFC 6582 section 3.2: retransmit the next hole, deflate by the acknowledged segments, add back one.
     fn on_partial(&mut self, state: &mut State, scoreboard: &Scoreboard, acked: u64) -> Outcome {
         state.inflation += 1 - acked.min(i64::MAX as u64) as i64;
         self.partials += 1;

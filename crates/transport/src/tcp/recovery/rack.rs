@@ -1,9 +1,9 @@
-//! RACK (RFC 8985) with F-RTO (RFC 5682): losses by time of sending, as Linux finds them.
+//! RACK (RFC 8985) with F-RTO (RFC 5682): losses by time of sending, as Linux detects them.
 //!
-//! A segment is lost if one that was sent later has arrived and a round trip and the reordering window have passed
-//! since it left, whether it was a first copy or a retransmission. Without any reordering seen, three selectively
-//! acknowledged segments, or a recovery under way, make that window zero. After a timeout, new data tell whether the
-//! timeout was spurious; so do an echo of an original's time stamp and an original that is acknowledged.
+//! A segment is lost if one that was sent later has arrived, and it was sent longer ago than an RTT and the reordering
+//! window. This applies to first copies and retransmissions. While no reordering was seen, the window is zero in
+//! recovery, or with three selectively acknowledged segments. After a timeout, the acknowledgement of new data shows
+//! whether the timeout was spurious; so do an echo of an original's time stamp and an acknowledged original.
 
 use super::sacked::Sacked;
 use super::{Acked, DUP_THRESH, LossRecovery, Lost, Outcome, Phase, State};
@@ -15,26 +15,26 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(super) struct Rack {
     sacked: Sacked,
-    /// Copies in the order in which they left; those that no longer count are passed over.
+    /// Copies in the order of sending; those that no longer count are skipped.
     order: VecDeque<(Time, u64)>,
-    /// The copy that left last of those that have arrived, and its round-trip time.
+    /// The latest sent copy of those that have arrived, and its RTT.
     newest: (Time, u64),
     rtt: Duration,
     advanced: bool,
-    /// A segment came later than its successors without being sent again.
+    /// Whether a segment arrived later than its successors without being retransmitted.
     reordering: bool,
-    /// Lost segments that await their retransmission are in this range.
+    /// Range of the lost segments that wait for their retransmission.
     holes: (u64, u64),
-    /// When the first retransmission of this episode left.
+    /// When the first retransmission of this episode was sent.
     first_repair: Option<Time>,
     recovering: bool,
-    /// F-RTO: the timeout may have been spurious.
+    /// F-RTO: whether the timeout may have been spurious.
     doubtful: bool,
-    /// F-RTO asks by new data: nothing is sent again before the answer.
+    /// F-RTO has sent new data: no retransmissions before it is acknowledged.
     asking: bool,
     original_arrived: bool,
-    /// The acknowledgement being read: when it came, the smallest RTT, and one past the highest segment selectively
-    /// acknowledged before it.
+    /// The present acknowledgement: its time, the smallest RTT, and the highest segment selectively acknowledged before
+    /// it, plus one.
     now: Time,
     min_rtt: Duration,
     highest: u64,
@@ -51,7 +51,7 @@ impl Rack {
         Duration::from_nanos(min.as_nanos() / 4).min(srtt)
     }
 
-    /// Step 5: marks what is lost; how long to wait for what may be.
+    /// Step 5: marks lost segments. Returns them, and the time until others may be lost.
     fn find_lost(
         &mut self,
         state: &mut State,
@@ -109,7 +109,7 @@ impl Rack {
         (self.first_repair, self.original_arrived) = (None, false);
     }
 
-    /// The acknowledgement advances, and answers what left before the first retransmission (RFC 3522).
+    /// Whether the acknowledgement advances and is for a packet sent before the first retransmission (RFC 3522).
     fn is_delayed_original(&self, acked: &Acked<'_>) -> bool {
         acked.newly_acked > 0 && self.first_repair.is_some_and(|first| acked.echo < first)
     }
@@ -142,7 +142,7 @@ impl Rack {
         outcome.ends |= recovered;
     }
 
-    /// What was lost was not: the segments in flight count again.
+    /// The losses were spurious: the segments in flight count again.
     fn revert(&mut self, state: &mut State, scoreboard: &mut Scoreboard) {
         for seq in scoreboard.una..scoreboard.max {
             let segment = scoreboard.get_mut(seq);
@@ -268,7 +268,7 @@ impl LossRecovery for Rack {
         None
     }
 
-    /// F-RTO has nothing to ask with: what is lost is sent again.
+    /// F-RTO has no new data to send: lost segments are retransmitted.
     fn next_guess(&mut self, scoreboard: &Scoreboard) -> Option<u64> {
         if !std::mem::take(&mut self.asking) {
             return None;

@@ -1,4 +1,4 @@
-//! Selective acknowledgements (RFC 2018, RFC 6675): blocks tell what is lost, and the pipe what is outstanding.
+//! Selective acknowledgements (RFC 2018, RFC 6675): losses by SACK blocks, outstanding segments by the pipe.
 
 use super::sacked::Sacked;
 use super::{Acked, DUP_THRESH, LossRecovery, Outcome, Phase, State};

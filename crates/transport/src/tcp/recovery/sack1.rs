@@ -1,11 +1,11 @@
-//! Selective acknowledgements as ns-2's Sack1 uses them. It differs from [`Sack`](super::sack::Sack) so:
+//! Selective acknowledgements as ns-2's Sack1 uses them. It differs from [`Sack`](super::sack::Sack):
 //!
-//! - Only the third duplicate begins a fast recovery, and after a timeout none does until all that was sent before
-//!   it is passed.
-//! - What is outstanding in fast recovery is a count of its own: every ACK takes one off it and a partial one two,
-//!   whatever its blocks say.
-//! - Any hole below a block is sent again, lost or not.
-//! - A timeout forgets the blocks, and none is read until slow start is over.
+//! - Only the third duplicate begins a fast recovery, and after a timeout only once all segments sent before it are
+//!   acknowledged.
+//! - Fast recovery has its own count of outstanding segments: every ACK subtracts one and a partial one two, whatever
+//!   its blocks report.
+//! - Any hole below a block is retransmitted, lost or not.
+//! - A timeout clears the blocks, and new ones are ignored until slow start is over.
 
 use super::sacked::Sacked;
 use super::{Acked, DUP_THRESH, LossRecovery, Outcome, Phase, State};
@@ -56,14 +56,14 @@ impl LossRecovery for Sack1 {
             let most = if self.limited_transmit { DUP_THRESH - 1 } else { 0 };
             state.inflation = state.dupacks.min(most) as i64;
         }
-        // bugFix_: after a timeout beyond all that was sent before it.
+        // bugFix_: after a timeout, only when all segments sent before it are acknowledged.
         let passed = !self.after_timeout || scoreboard.una > state.recover;
         if state.may_begin(scoreboard) && passed && state.dupacks >= DUP_THRESH {
             outcome.lost = self.sacked.mark_oldest(state, scoreboard).or(outcome.lost);
             state.begin(scoreboard, &mut outcome);
             self.sacked.begin(scoreboard);
             self.after_timeout = false;
-            // The first retransmission, to be sent at once, is not counted.
+            // The first retransmission leaves at once and is not counted.
             state.by_pipe = true;
             state.pipe = (scoreboard.max - scoreboard.una) as i64 - DUP_THRESH as i64 - 1;
         }

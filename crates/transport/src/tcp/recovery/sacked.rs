@@ -1,4 +1,4 @@
-//! What SACK blocks have reported, and the holes between them: shared by [`Sack`](super::sack::Sack) and ns-2's
+//! Segments reported by SACK blocks, and the holes between them: shared by [`Sack`](super::sack::Sack) and ns-2's
 //! [`Sack1`](super::sack1::Sack1).
 
 use super::{DUP_THRESH, Lost, State};
@@ -18,7 +18,7 @@ pub(super) struct Sacked {
 }
 
 impl Sacked {
-    /// Takes in a block; calls `fresh` with each segment that is newly reported.
+    /// Adds a block; calls `fresh` with each newly reported segment.
     pub fn insert(
         &mut self,
         state: &mut State,
@@ -46,17 +46,17 @@ impl Sacked {
         }
     }
 
-    /// Segments that have arrived.
+    /// Number of segments that have arrived.
     pub fn count(&self) -> u64 {
         self.ranges.iter().map(|r| r.1 - r.0).sum()
     }
 
-    /// One past the highest segment that has arrived.
+    /// The highest segment that has arrived, plus one.
     pub fn highest(&self, scoreboard: &Scoreboard) -> u64 {
         self.ranges.iter().next_back().map_or(scoreboard.una, |r| r.1)
     }
 
-    /// … or 0.
+    /// The same; 0 if no block was reported.
     pub fn top(&self) -> u64 {
         self.ranges.iter().next_back().map_or(0, |r| r.1)
     }
@@ -65,7 +65,7 @@ impl Sacked {
         self.ranges.clear();
     }
 
-    /// Marks what the blocks above it show to be lost (RFC 6675 IsLost, in segments).
+    /// Marks segments that the blocks above show to be lost (RFC 6675 IsLost, in segments).
     #[inline]
     pub fn find_lost(&mut self, state: &mut State, scoreboard: &mut Scoreboard) -> Option<Lost> {
         if self.ranges.is_empty() {
@@ -96,7 +96,7 @@ impl Sacked {
         marked.then(|| Lost::one(scoreboard, oldest, LossFoundBy::Duplicates))
     }
 
-    /// Everything outstanding is lost, except what has arrived.
+    /// Marks all outstanding segments lost, except those that have arrived.
     pub fn all_lost(&mut self, scoreboard: &mut Scoreboard) {
         self.lost_edge = scoreboard.max;
         for seq in scoreboard.una..scoreboard.max {
@@ -112,27 +112,27 @@ impl Sacked {
         self.retransmit_next = scoreboard.una;
     }
 
-    /// `seq` was sent again in this fast recovery.
+    /// `seq` was retransmitted in this fast recovery.
     pub fn on_retransmitted(&mut self, seq: u64) {
         self.retransmit_next = self.retransmit_next.max(seq + 1);
     }
 
-    /// The next hole below `edge` that was not sent again yet.
+    /// The next hole below `edge` that was not retransmitted yet.
     pub fn hole_below(&mut self, scoreboard: &Scoreboard, edge: u64) -> Option<u64> {
         let mut seq = self.retransmit_next.max(scoreboard.una);
         while seq < edge {
             if !scoreboard.get(seq).sacked {
                 return Some(seq);
             }
-            // Jump over the block that holds it.
+            // Skips the block that contains it.
             seq = self.ranges.find(seq).map_or(seq + 1, |r| r.1);
             self.retransmit_next = seq;
         }
         None
     }
 
-    /// When there is no new data: RFC 6675 NextSeg rules 3 and 4. By rule 4 the last segment is sent again, once, and
-    /// holes below it that blocks show later are still to be repaired.
+    /// Without new data: RFC 6675 NextSeg rules 3 and 4. By rule 4 the last segment is retransmitted, once, while holes
+    /// below it that later blocks reveal can still be repaired.
     pub fn next_guess(&mut self, scoreboard: &Scoreboard) -> Option<u64> {
         let highest = self.highest(scoreboard);
         if let Some(seq) = self.hole_below(scoreboard, highest) {
@@ -148,7 +148,7 @@ impl Sacked {
     }
 }
 
-/// Whether a segment is newly found lost: its oldest copy has left the pipe.
+/// Marks a segment lost, and subtracts its oldest copy from the pipe. Returns whether it was not marked before.
 fn mark_lost(state: &mut State, scoreboard: &mut Scoreboard, seq: u64) -> bool {
     let segment = scoreboard.get_mut(seq);
     if segment.sacked || segment.lost {

@@ -1,4 +1,4 @@
-//! Tahoe (1988): the third duplicate starts the window anew and goes back to the hole.
+//! Tahoe (1988): the third duplicate restarts slow start from the hole.
 
 use super::duplicates::Duplicates;
 use super::{Acked, LossRecovery, Lost, Outcome, State};

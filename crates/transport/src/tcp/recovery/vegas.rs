@@ -11,7 +11,7 @@ use narrows_congestion::LossFoundBy;
 #[derive(Debug)]
 pub(super) struct Vegas {
     duplicates: Duplicates,
-    /// Advances left at which the oldest segment's age is checked.
+    /// Advances that still check the oldest segment's age.
     checks: u32,
 }
 
@@ -47,8 +47,8 @@ impl Vegas {
         Vegas { duplicates: Duplicates::new(config), checks: 0 }
     }
 
-    /// The advances after a retransmission check the oldest segment's age; if it is lost too, the
-    /// duplicates to come have told of it already.
+    /// The advances after a retransmission check the oldest segment's age. If it is lost too, the duplicates that
+    /// follow belong to the same loss.
     fn check(
         &mut self,
         state: &mut State,
@@ -93,7 +93,7 @@ impl Vegas {
                 let by = if late { LossFoundBy::Clock } else { LossFoundBy::Duplicates };
                 return fast_retransmit(state, scoreboard, by);
             }
-            // No limited transmit: the clock finds what too few duplicates do not.
+            // No limited transmit: with too few duplicates, the segment's age reveals the loss.
             Phase::Open => state.inflation += i64::from(state.dupacks > DUP_THRESH),
         }
         Outcome::default()

@@ -1,5 +1,4 @@
-//! What an acknowledgement does: the scoreboard, round-trip times, what recovery finds lost, and what the
-//! controller is told.
+//! Processing of an acknowledgement: the scoreboard, RTTs, losses, and the controller's events.
 
 use super::Sender;
 use crate::tcp::prr::Reduction;
@@ -11,8 +10,8 @@ use narrows_congestion::{
     RecoveryEvent, SpuriousLosses,
 };
 
-/// When the oldest and the newest segment left that an ACK shows delivered: cumulatively, whether or not one of them was
-/// sent twice (`repaired`), and by SACK, of those sent once.
+/// Send times of the oldest and the newest segment that an ACK delivers: cumulatively, with `repaired` if one of them
+/// was retransmitted, and by SACK, of those sent once.
 #[derive(Clone, Copy, Debug, Default)]
 struct Departures {
     acked: Option<(Time, Time)>,
@@ -30,7 +29,7 @@ impl Departures {
 impl Sender {
     pub(crate) fn on_ack(&mut self, now: Time, p: &Packet) {
         if p.has(Packet::CORRUPT) || p.seq > self.scoreboard.max || p.seq < self.scoreboard.una {
-            return; // Damaged, never sent, or older than what is known.
+            return; // Damaged, never sent, or older than the present state.
         }
         if !self.established {
             self.on_opened(now, p);
@@ -115,9 +114,9 @@ impl Sender {
         }
     }
 
-    /// Takes an RTT sample as Linux does, and says what the controller is told: the RTT of the newest segment that this
-    /// ACK shows delivered, which the receiver has not delayed. The timeout goes by the oldest. Where a segment was sent
-    /// twice, the time stamp tells, in whole milliseconds of both.
+    /// Adds an RTT sample as Linux does, and returns the controller's: the RTT of the newest segment that this ACK
+    /// delivers, which the receiver has not delayed. The timeout uses the oldest. If a segment was retransmitted, the
+    /// time stamp decides, in whole milliseconds of both.
     fn take_rtt_as_linux(
         &mut self,
         now: Time,
@@ -145,13 +144,13 @@ impl Sender {
         newest
     }
 
-    /// When the packet that triggered this ACK arrived, where the receiver tells.
+    /// When the packet that triggered this ACK arrived, if the receiver reports it.
     #[inline]
     fn arrived(&self, p: &Packet) -> Option<Time> {
         self.receiver_stamps.then(|| p.arrived())
     }
 
-    /// The SYN is answered: the first RTT sample, and data may flow.
+    /// The SYN is acknowledged: the first RTT sample, and data may be sent.
     fn on_opened(&mut self, now: Time, p: &Packet) {
         if p.seq == 0 {
             return;
@@ -168,8 +167,8 @@ impl Sender {
             let hints = PathHints { rtt: Some(rtt), ..PathHints::default() };
             self.controller.on_path_event(now, &PathEvent::Hints(hints));
         }
-        // The opening's 40 bytes travel faster than data do: controllers that compare RTTs with
-        // the smallest must not see it.
+        // The handshake's 40 bytes are transmitted faster than data, so controllers that compare RTTs with the smallest
+        // do not get this sample.
         if self.recovery.by_time() {
             self.opening_rtt = rtt;
         }
@@ -188,7 +187,7 @@ impl Sender {
         self.first_sent = now;
     }
 
-    /// Takes cumulatively acknowledged segments off the scoreboard; false if one had been sent twice.
+    /// Removes cumulatively acknowledged segments from the scoreboard; false if one of them was retransmitted.
     #[inline]
     fn take_acked(
         &mut self,
@@ -224,7 +223,7 @@ impl Sender {
             return 0;
         }
         let mut fresh: u64 = 0;
-        // Delivery is counted after the scoreboard is updated: collect the newest.
+        // Delivery is counted after the scoreboard is updated: find the newest first.
         let mut newest: Option<Segment> = None;
         let blocks = if self.receiver_stamps { &p.sack[..2] } else { &p.sack[..] };
         for &(from, to) in blocks {
@@ -260,8 +259,8 @@ impl Sender {
         }
     }
 
-    /// Segments that this ACK shows delivered; without SACK a duplicate is one, and an advance
-    /// is reduced by the duplicates counted before it.
+    /// Number of segments that this ACK delivers. Without SACK a duplicate counts as one, and an advance is reduced by
+    /// the duplicates counted before it.
     #[inline]
     fn count_delivered(&mut self, before: u64, newly_acked: u64, duplicate: bool) -> u64 {
         if self.recovery.uses_sack() {
@@ -279,7 +278,7 @@ impl Sender {
         newly_acked - counted
     }
 
-    /// The round-trip time of the packet that triggered this ACK, and a sample for the timeout.
+    /// The RTT of the packet that triggered this ACK, and a sample for the timeout.
     #[inline]
     fn take_rtt_sample(&mut self, now: Time, p: &Packet, acked: u64) -> Duration {
         let rtt = now.since(p.stamp);
@@ -306,7 +305,7 @@ impl Sender {
         let send = s.sent.since(s.first_sent);
         let ack = now.since(s.delivered_time);
         let interval = send.max(ack);
-        // Shorter than a round trip: the sample is not to be trusted (ACK compression).
+        // Shorter than the RTT: the sample is unreliable (ACK compression).
         if interval < self.path_min_rtt() || interval == Duration::ZERO {
             return None;
         }
@@ -331,14 +330,14 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement echoes a router's mark (RFC 3168 section 6.1.2).
+    /// An acknowledgement has ECE set (RFC 3168 section 6.1.2).
     #[cold]
     fn on_marked(&mut self, now: Time) {
         if !self.ecn.may_react(self.scoreboard.una) {
             return;
         }
         if self.controller.send_limits().cwnd < 2.0 {
-            // Nothing to reduce: the next packet waits as long as the retransmission timer.
+            // The window cannot be reduced: the next packet waits for an RTO.
             self.ecn.pause = now + self.rtt.rto(self.backoffs);
             if self.scoreboard.una < self.scoreboard.max {
                 self.arm_timer(now);
@@ -388,7 +387,7 @@ impl Sender {
             if self.recovery.by_time() {
                 self.probe = None;
                 let limits = self.controller.send_limits();
-                // A controller without a threshold bounds itself.
+                // A controller without a threshold limits itself.
                 self.reduction = limits
                     .ssthresh
                     .map(|_| Reduction::new(window, limits.cwnd, repair.outstanding));

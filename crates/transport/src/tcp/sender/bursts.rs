@@ -1,21 +1,21 @@
-//! Segments that leave together, as Linux builds them for segmentation offload: up to a millisecond's worth, and
-//! fewer only if more are not soon to be expected.
+//! Bursts of segments, as Linux builds them for segmentation offload: up to a millisecond's worth, and fewer only if no
+//! more are expected soon.
 
 use super::Sender;
 use narrows_base::{Duration, Time};
 
-/// Bytes of the largest burst, and for how long the usual one lasts in parts of a second (`sk_pacing_shift`).
+/// Bytes of the largest burst, and the usual number of bursts per second (`sk_pacing_shift`).
 const MAX_BYTES: u64 = 65_536;
 const PARTS: f64 = 1024.0;
-/// The first segments leave without a pause (`tcp_update_skb_after_send`).
+/// The first segments are not paced (`tcp_update_skb_after_send`).
 const UNPACED: u64 = 10;
-/// Of a window, the share that is always sent (`tcp_tso_win_divisor`).
+/// The window divided by this is always sent (`tcp_tso_win_divisor`).
 const SHARE: u64 = 3;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bursts {
     payload: f64,
-    /// Segments of the burst under way that may still leave.
+    /// Segments of the present burst that may still leave.
     left: u64,
     last_sent: Time,
 }
@@ -40,8 +40,8 @@ impl Bursts {
 }
 
 impl Sender {
-    /// Payload bit/s at which this sender is taken to send: paced, or the window per round trip, twice as fast in
-    /// slow start and a fifth faster later.
+    /// Estimated sending rate, payload bit/s: the pacing rate, or the window per RTT, times 2 in slow start and 1.2
+    /// later.
     fn supposed_rate(&self) -> f64 {
         let limits = self.controller.send_limits();
         if let Some(rate) = limits.pacing_rate {
@@ -54,7 +54,7 @@ impl Sender {
         factor * segments * f64::from(self.payload) * 8.0 / srtt
     }
 
-    /// Whether it is better to wait for the next acknowledgement than to send `room` segments now.
+    /// Whether to wait for the next acknowledgement rather than send `room` segments now.
     pub(super) fn defers(&mut self, now: Time, room: u64) -> bool {
         let Some(bursts) = self.bursts else { return false };
         if bursts.left > 0 {
@@ -84,12 +84,12 @@ impl Sender {
         }
     }
 
-    /// Whether the segment that just left, the opening apart, is one of those that are not paced.
+    /// Whether the last segment sent is one of the first, which are not paced.
     pub(super) fn is_unpaced(&self) -> bool {
         self.counters.sent <= UNPACED
     }
 
-    /// When pacing allows the next burst; a late timer is made up for by half a packet's time at most.
+    /// When the pacer permits the next burst. A late timer is made up for by at most half a packet's time.
     pub(super) fn after_paced(&mut self, now: Time, gap: Duration) -> Time {
         let late = if now > self.pace_free { now.since(self.pace_free) } else { Duration::ZERO };
         let half = Duration::from_nanos(gap.as_nanos() / 2);

@@ -6,7 +6,7 @@ use crate::tcp::recovery::Acked;
 use narrows_base::{Duration, Time};
 use narrows_congestion::CongestionEvent;
 
-/// What the timer is for.
+/// Purposes of the timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Timer {
     Retransmission,
@@ -14,16 +14,17 @@ pub(super) enum Timer {
     Reordering,
 }
 
-/// A probe that is not answered yet.
+/// An unacknowledged tail loss probe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
-    /// Next new segment after it.
+    /// Next new segment when it was sent.
     end: u64,
     /// Whether it repeated a segment.
     repeats: bool,
 }
 
-/// Of one segment the receiver delays its acknowledgement (Linux `TCP_RTO_MIN`); otherwise the least time of a timer.
+/// Added to the two RTTs of a probe's timer: `LONE_SEGMENT` with one segment in flight, since its acknowledgement may
+/// be delayed (Linux `TCP_RTO_MIN`), otherwise `LEAST`.
 const LONE_SEGMENT: Duration = Duration::from_millis(200);
 const LEAST: Duration = Duration::from_millis(2);
 
@@ -36,7 +37,7 @@ impl Sender {
         }
     }
 
-    /// A time from now on, where timers run by ticks at one of these.
+    /// The time `after` now, rounded to a tick if timers have ticks.
     fn at_tick(&self, now: Time, after: Duration) -> Time {
         if self.tick == Duration::ZERO {
             return now + after;
@@ -54,14 +55,14 @@ impl Sender {
         self.set_timer(Timer::Retransmission, now, self.rtt.rto(self.backoffs));
     }
 
-    /// What is left of the retransmission timeout since the oldest segment left.
+    /// The rest of the RTO since the oldest segment was sent.
     fn rest_of_rto(&self, now: Time) -> Duration {
         let sent = self.scoreboard.get(self.scoreboard.una).sent;
         let due = sent + self.rtt.rto(self.backoffs);
         if due > now { due.since(now) } else { Duration::from_nanos(1) }
     }
 
-    /// With RACK, a probe in the time of two round trips comes before the timeout, outside recoveries.
+    /// With RACK, outside recoveries, sets a probe timer of two RTTs if that comes before the timeout.
     pub(super) fn schedule_probe(&mut self, now: Time, most: Duration) -> bool {
         if !self.recovery.by_time()
             || !self.recovery.is_open()
@@ -76,14 +77,14 @@ impl Sender {
         true
     }
 
-    /// An acknowledgement brought news.
+    /// An acknowledgement advanced or delivered segments.
     pub(super) fn restart_timer(&mut self, now: Time) {
         if !self.schedule_probe(now, self.rtt.rto(self.backoffs)) {
             self.arm_timer(now);
         }
     }
 
-    /// New data left.
+    /// New data was sent.
     pub(super) fn probe_after_new_data(&mut self, now: Time) {
         let is_probe = self.probe.is_some_and(|p| p.end == self.scoreboard.max);
         let wanted = !is_probe && self.timer != Timer::Reordering && self.established;
@@ -122,7 +123,7 @@ impl Sender {
         if !probe.repeats {
             self.probe = None;
         } else if acked > probe.end {
-            // The probe repaired a loss: the window is reduced as for any other.
+            // The probe repaired a loss: the window is reduced as for any other loss.
             self.probe = None;
             let loss = self.episode(now);
             self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(loss));
@@ -149,7 +150,7 @@ impl Sender {
         }
     }
 
-    /// PRR of a fast recovery under way.
+    /// Updates PRR in a fast recovery.
     pub(super) fn reduce(&mut self, delivered: u64, advances: bool) {
         let outstanding = self.outstanding();
         if let Some(reduction) = &mut self.reduction {

@@ -1,4 +1,4 @@
-//! It opens streams and resets them at once, as many as it may, and stops the answers.
+//! It opens as many streams as permitted, resets them at once, and stops the responses.
 
 use super::{Behaviour, MUCH, Said, Traffic, bound_of_a_receiver};
 use narrows_base::{Time, random::RandomStream};

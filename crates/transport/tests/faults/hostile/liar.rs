@@ -1,11 +1,11 @@
-//! A receiver that lies to the sender about what came, when, and what it means.
+//! A receiver that sends false reports: of arrivals, of times, and of causes.
 
 use super::{Behaviour, Said, Traffic, bound_of_a_receiver, requests};
 use narrows_base::{Time, random::RandomStream};
 use narrows_wire::Frame;
 use narrows_wire::hostile::Peer;
 
-/// One sort of lie for each connection, in the upper half of what [`Peer::report`] takes; the lower one is drawn.
+/// One kind of forgery per connection, in the upper half of the argument of [`Peer::report`]; the lower half is random.
 pub struct Liar(u8);
 
 impl Liar {

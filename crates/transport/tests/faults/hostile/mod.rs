@@ -1,5 +1,5 @@
-//! Clients that keep to nothing. They open connections as the format wants it, seal properly, and then do what
-//! their kind does: one file each. What they are sent is counted, to be held against what was promised.
+//! Hostile clients. They open connections in the correct format and seal properly, and then behave as their kind: one
+//! file each. The bytes sent to them are compared with the documented limits.
 
 mod churner;
 mod liar;
@@ -16,24 +16,24 @@ use narrows_wire::{
 };
 use std::net::SocketAddr;
 
-/// UDP payload of one hostile address.
+/// UDP payload of one hostile address, in bytes.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Traffic {
-    /// Sent to it, whether it came or not.
+    /// Sent to it, whether or not it arrived.
     pub sent_to: u64,
-    /// Came to it, and from it to the server.
+    /// Received by it, and by the server from it.
     pub came_to: u64,
     pub came_from: u64,
     /// Handshakes that it completed.
     pub opened: u64,
-    /// What may be sent on each connection, beyond what came, to try a rate.
+    /// Bytes that may be sent on each connection, beyond twice those that arrived, to try a rate.
     pub tried: u64,
 }
 
-/// Packets that leave.
+/// Packets to send.
 pub type Said = Vec<Vec<u8>>;
 
-/// What a kind does with a connection. `peer` seals and opens for it.
+/// Behaviour of one kind on a connection. `peer` seals and opens packets.
 pub trait Behaviour {
     /// The connection is open.
     fn opened(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut RandomStream) -> Said {
@@ -43,11 +43,11 @@ pub trait Behaviour {
     fn heard(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut RandomStream) -> Said {
         Said::new()
     }
-    /// Every so often.
+    /// Called from time to time.
     fn turn(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut RandomStream) -> Said {
         Said::new()
     }
-    /// What it sends instead of FINISH, if it does not want to be open.
+    /// Packets sent in place of FINISH, for a kind that does not complete handshakes.
     fn instead_of_finish(
         &mut self,
         _start: &[u8],
@@ -56,22 +56,22 @@ pub trait Behaviour {
     ) -> Option<Said> {
         None
     }
-    /// What may be sent to it.
+    /// Limit on the bytes sent to it.
     fn bound(&self, traffic: &Traffic) -> u64;
 }
 
-/// The kinds.
+/// Kinds of hostile clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Acknowledges what never came, conceals losses, forges times, marks, loss causes and feedback.
+    /// Acknowledges packets that never arrived, conceals losses, forges times, marks, loss causes and feedback.
     Liar,
-    /// Asks for much and acknowledges nothing.
+    /// Requests much data and acknowledges none.
     Silent,
-    /// Sends anything, properly sealed.
+    /// Sends arbitrary content, properly sealed.
     Nonsense,
     /// Opens streams and resets them.
     Churner,
-    /// Never finishes a handshake: copies of its START, false FINISHes, old packets and noise.
+    /// Never completes a handshake: sends copies of its START, forged FINISHes, old packets and random bytes.
     Stranger,
 }
 
@@ -90,7 +90,7 @@ impl Kind {
     }
 }
 
-/// How far its connection is.
+/// Stage of its connection.
 enum Stage {
     Closed,
     Asking([u8; 16]),
@@ -98,29 +98,29 @@ enum Stage {
     Open(Box<Peer>),
 }
 
-/// A hostile client at an address of its own.
+/// A hostile client with its own address.
 pub struct Hostile {
     pub at: SocketAddr,
     pub kind: Kind,
-    /// When it does something by itself.
+    /// When it acts without a packet.
     pub due: Time,
     pub traffic: Traffic,
     behaviour: Box<dyn Behaviour>,
     stage: Stage,
-    /// The present connection is given up then, and another begun; all is over then.
+    /// When it abandons the present connection and begins another, and when it stops.
     until: Time,
     over: Time,
     said: Said,
     random: RandomStream,
 }
 
-/// A connection is given up after so long at most, s.
+/// Longest duration of a connection, in s.
 const LIFE: f64 = 6.0;
-/// What a request asks for.
+/// Bytes that a request names.
 const MUCH: u64 = 1 << 40;
 
 impl Hostile {
-    /// Does what its kind does until `over`.
+    /// A client that behaves as its kind until `over`.
     pub fn new(seed: u64, at: SocketAddr, kind: Kind, link: &Link, over: Time) -> Hostile {
         let mut random = RandomKey::from_seed(seed).named("hostile").stream();
         let behaviour = kind.behaviour(&mut random);
@@ -138,13 +138,13 @@ impl Hostile {
         }
     }
 
-    /// What it was sent, against what may be sent to it.
+    /// Compares the bytes sent to it with the limit.
     pub fn check(&self) {
         let (sent, bound) = (self.traffic.sent_to, self.behaviour.bound(&self.traffic));
         assert!(sent <= bound, "{sent} bytes to {:?}, not {bound}: {:?}", self.kind, self.traffic);
     }
 
-    /// What it sends now.
+    /// Packets that it sends now.
     pub fn act(&mut self, now: Time) -> Said {
         if now >= self.due {
             self.turn(now);
@@ -162,7 +162,7 @@ impl Hostile {
                 self.said.extend(self.behaviour.turn(now, peer, &mut self.random));
                 self.due = now + Duration::from_secs_f64(0.02 + 0.2 * self.random.unit());
             }
-            // What was asked got lost, or it has had enough of this connection.
+            // The last packet was lost, or the connection is to be abandoned.
             _ => self.ask(now),
         }
     }
@@ -175,7 +175,7 @@ impl Hostile {
         self.due = now + Duration::from_secs(2);
     }
 
-    /// A datagram for it.
+    /// Handles a datagram.
     pub fn receive(&mut self, now: Time, bytes: &mut [u8]) {
         self.traffic.came_to += bytes.len() as u64;
         if let Stage::Open(peer) = &mut self.stage {
@@ -188,7 +188,7 @@ impl Hostile {
             (Stage::Asking(nonce), Ok(Packet::SynEcho { nonce: theirs, cookie }))
                 if theirs == *nonce =>
             {
-                // Keys cost nothing.
+                // New keys are free.
                 let key = StaticKey::new([200 + (self.random.bits() % 50) as u8; 32]).unwrap();
                 let seed = [self.random.bits() as u8; 32];
                 let client = ClientHandshake::new(Suite::Aes256Gcm, *nonce, &cookie, &key, seed);
@@ -223,7 +223,8 @@ impl Hostile {
     }
 }
 
-/// What it wants to be sent with: also what goes by a receiver's feedback, or by a rate that is told and far from right.
+/// The protocols that it announces, including ones driven by a receiver's feedback, or by a given rate that is far from
+/// the path's.
 const PROTOCOLS: [&str; 8] = [
     "rrtp",
     "rrtp+cubic",
@@ -251,7 +252,7 @@ fn hello(protocol: &str) -> Hello {
     Hello { connection: ConnectionId(7), params }
 }
 
-/// Requests on the streams that it may open, each for more than there is.
+/// Requests on all permitted streams, each for more bytes than exist.
 fn requests(now: Time, peer: &mut Peer) -> Said {
     let mut said = Said::new();
     for id in [0, 4, 8, 12] {
@@ -261,17 +262,17 @@ fn requests(now: Time, peer: &mut Peer) -> Said {
     said
 }
 
-/// What a sender may send to somebody who says what he likes, for what came to him: twice of it, and for
-/// each connection what tries a rate.
+/// Limit on the bytes to a receiver that may forge its reports: twice the bytes that arrived, and for each connection
+/// those that try a rate.
 fn bound_of_a_receiver(traffic: &Traffic) -> u64 {
     2 * traffic.came_to + (traffic.opened + 1) * traffic.tried
 }
 
-/// An initial window and a train; and when that has arrived, as much as the path carries in the longer of a second
-/// and three round trips (docs/rrtp.md, *How much may leave*).
+/// An initial window and a packet train. After these have arrived, also as much as the path carries in a second or
+/// three round trips, whichever is longer (docs/rrtp.md, *How much may leave*).
 fn tried(link: &Link) -> u64 {
     const FULL: f64 = 1500.0;
-    // Packets may be late by two delays more.
+    // Packets may be late by two more delays.
     let round_trip = 6.0 * link.delay.as_secs_f64();
     let carried = link.rate.as_bps() as f64 / 8.0 * (3.0 * round_trip).max(1.0);
     ((10.0 + 54.0) * FULL + carried.min(512.0 * FULL)) as u64

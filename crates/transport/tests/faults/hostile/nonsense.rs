@@ -1,5 +1,5 @@
-//! Anything at all, properly sealed: frames that lie, payloads that are none, old packets, an end and what comes
-//! behind it.
+//! Arbitrary content, properly sealed: frames with false values, invalid payloads, old packets, CLOSE and packets after
+//! it.
 
 use super::{Behaviour, Said, Traffic, bound_of_a_receiver, requests};
 use narrows_base::{Time, random::RandomStream};

@@ -1,11 +1,11 @@
-//! It asks for much, and acknowledges nothing: what it gets follows its own bytes.
+//! It requests much data and acknowledges none. The bytes that it gets follow its own.
 
 use super::{Behaviour, Said, Traffic, requests};
 use narrows_base::{Time, random::RandomStream};
 use narrows_wire::Frame;
 use narrows_wire::hostile::Peer;
 
-/// Bytes for each of its own (docs/security.md).
+/// Bytes sent per byte received (docs/security.md).
 const MAX_AMPLIFICATION: u64 = 40;
 
 pub struct Silent;

@@ -1,14 +1,14 @@
-//! It never finishes a handshake: false FINISHes, copies of START and of what it sent before, and noise.
+//! It never completes a handshake: forged FINISHes, copies of START and of earlier packets, and random bytes.
 
 use super::{Behaviour, Said, Traffic};
 use narrows_base::random::RandomStream;
 
-/// Bytes for each of its own (docs/security.md).
+/// Bytes sent per byte received (docs/security.md).
 const MAX_AMPLIFICATION: u64 = 3;
 
 #[derive(Default)]
 pub struct Stranger {
-    /// What it sent in former handshakes.
+    /// Packets of its former handshakes.
     old: Said,
 }
 
@@ -26,7 +26,7 @@ impl Behaviour for Stranger {
             forged[place] ^= 1 << (random.bits() % 8);
             said.extend([start.to_vec(), forged]);
         }
-        // Noise behind the head of a data packet.
+        // Random bytes after the header of a data packet.
         let mut noise: Vec<u8> =
             (0..40 + random.bits() % 1000).map(|_| random.bits() as u8).collect();
         noise[0] &= 0x60;

@@ -1,4 +1,4 @@
-//! What depends on the ends of a transfer: how short it is, and how its acknowledgements come back.
+//! Cells about the ends of a transfer: short transfers, and the path of acknowledgements.
 
 use super::super::figure::Figure;
 use super::Goal::{AtLeast, AtMost, OfBest, OfLeast};
@@ -35,7 +35,7 @@ pub(super) fn return_paths() -> Vec<Cell> {
         let goals = vec![AtLeast(Figure::Rate, 0.9), AtMost(Figure::Queue, 10.0)];
         cells.push(cell("return path", name, &link, goals).quick_if(percent == 50));
     }
-    // A tenth of the way back, or a report of 64 bytes in a base RTT.
+    // A tenth of the return path, or a report of 64 bytes in a base RTT.
     let acks = |most: f64| AtMost(Figure::Acks, most.max(0.1));
     let upload = "20Mbit/s,20ms,queue=100kB,reverse-rate=1Mbit/s";
     let goals = || vec![OfBest(Figure::Goodput, 0.9, CUBIC), acks(0.0)];

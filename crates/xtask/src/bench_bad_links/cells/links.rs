@@ -1,4 +1,4 @@
-//! One flow on links that lose, delay, reorder, police or hold much.
+//! One flow on links with loss, delay, reordering, policers or large queues.
 
 use super::super::figure::Figure;
 use super::Goal::{AtLeast, AtMost, OfBest};
@@ -96,10 +96,10 @@ pub(super) fn queues() -> Vec<Cell> {
     cells
 }
 
-/// Nothing waits before a policer: its drops are all that a sender learns.
+/// A policer has no queue, so its drops are the only signal to a sender.
 pub(super) fn policers() -> Vec<Cell> {
     let mut cells = Vec::new();
-    // 62.5 kB are a product at the policer's rate, 625 kB at the link's.
+    // 62.5 kB are a BDP at the policer's rate, 625 kB at the link's.
     for burst in ["15kB", "60kB", "625kB"] {
         let link = format!("100Mbit/s,25ms,policer=10Mbit/s/{burst}");
         // Headers are 1/21 of the wire's bytes.

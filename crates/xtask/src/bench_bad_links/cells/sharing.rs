@@ -27,7 +27,7 @@ pub(super) fn sharing() -> Vec<Cell> {
         }
         for loss in ["1%", "5%"] {
             let spec = format!("10Mbit/s,20ms,queue=1bdp,loss={loss}");
-            // Beside themselves: the same flow in our place.
+            // The rival is the same protocol as the neighbour.
             let itself: &'static [&'static str] = match other {
                 "reno" => &["reno"],
                 "sack" => &["sack"],
@@ -115,7 +115,7 @@ pub(super) fn late_comers() -> Vec<Cell> {
     cells
 }
 
-/// A flow of 20 ms beside one of 100 ms takes at most three times what that has.
+/// A flow of 20 ms beside one of 100 ms has at most three times its rate.
 pub(super) fn round_trips() -> Vec<Cell> {
     let mut cells = Vec::new();
     // Products of the shorter and of the longer round trip.

@@ -12,7 +12,7 @@ pub(super) fn steps() -> Result<Vec<Cell>, String> {
     let link = "20Mbit/s,25ms,queue=125kB";
     // Ten round trips, and no less than a second.
     let recovered = |base_rtt_s: f64| AtMost(Figure::Recovered, (10.0 * base_rtt_s).max(1.0));
-    // What is in flight after a step by a factor of ten must drain: 9 base round trips at least.
+    // The packets in flight after a step by a factor of ten must drain: 9 base round trips at least.
     let drained = |base_rtt_s: f64| AtMost(Figure::Drained, 13.0 * base_rtt_s);
     let mut cells = vec![
         cell("steps", "20 to 2 Mbit/s", link, vec![drained(0.05)])
@@ -41,7 +41,7 @@ pub(super) fn steps() -> Result<Vec<Cell>, String> {
             .change(10.0, delay(25))
             .step(10.0, 20e6, 0.1),
     ];
-    // Probes come every 2 s at least; what counts begins with the first packet that passes.
+    // Probes are sent every 2 s at least; measurement begins with the first packet that passes.
     let outage = |name: &str, link: &str, for_s: f64, base_rtt_s: f64| {
         // `link` may end in losses of its own.
         let (plus, text) = (if link.contains("loss=") { "+" } else { ",loss=" }, "outage(at=10s");
@@ -62,7 +62,7 @@ pub(super) fn steps() -> Result<Vec<Cell>, String> {
     cells.push(handover.change(10.5, delay(125)));
     let slower = outage("outage of 1 s, then a tenth of the rate", link, 1.0, 0.05);
     cells.push(slower.change(10.5, rate(2.0)).step(11.0, 2e6, 0.05));
-    // What is on its way is held for so long and then comes at once, as a base station's hand-over does it.
+    // Packets in flight are held for this time and then delivered at once, as in a base station's hand-over.
     for (seconds, base_rtt_s) in [(1.0, 0.05), (3.0, 0.05)] {
         let held = Change::Delay(Duration::from_secs_f64(seconds));
         let goals = vec![recovered(base_rtt_s)];
