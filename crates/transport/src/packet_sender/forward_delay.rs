@@ -42,16 +42,20 @@ impl ForwardTime {
 /// Forward delays of one path, plus a constant: the first equals the RTT of its report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ForwardDelay {
-    first: Option<(ForwardTime, Duration)>,
+    /// The newest, with its delay in nanoseconds. Later ones continue from it, so a queue may become longer than the
+    /// modulus of the clocks; only neighbours must differ by less than half of it.
+    newest: Option<(ForwardTime, i64)>,
 }
 
 impl ForwardDelay {
     /// The forward delay of a packet with this forward time and RTT.
     #[inline]
     pub fn of(&mut self, time: ForwardTime, rtt: Duration) -> Duration {
-        let (first, base) = *self.first.get_or_insert((time, rtt));
-        let base = i64::try_from(base.as_nanos()).unwrap_or(i64::MAX);
-        Duration::from_nanos(base.saturating_add(time.minus(first)).max(0).unsigned_abs())
+        let rtt = i64::try_from(rtt.as_nanos()).unwrap_or(i64::MAX);
+        let (before, delay) = self.newest.unwrap_or((time, rtt));
+        let delay = delay.saturating_add(time.minus(before));
+        self.newest = Some((time, delay));
+        Duration::from_nanos(delay.max(0).unsigned_abs())
     }
 }
 
@@ -88,5 +92,15 @@ mod tests {
         let mut delays = ForwardDelay::default();
         delays.of(ForwardTime::from_micros(500_000), ms(2));
         assert_eq!(delays.of(ForwardTime::from_micros(1), ms(2)), Duration::ZERO);
+    }
+
+    /// A queue of half a minute on a slow link exceeds the 16.8 s after which differences repeat.
+    #[test]
+    fn a_queue_that_grows_beyond_the_modulus_shows_its_length() {
+        let mut delays = ForwardDelay::default();
+        for ms_queued in (0..40_000).step_by(1_000) {
+            let time = ForwardTime::from_micros(1000 * (100 + ms_queued));
+            assert_eq!(delays.of(time, ms(50)), ms(50 + u64::from(ms_queued)));
+        }
     }
 }
