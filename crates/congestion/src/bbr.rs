@@ -30,7 +30,6 @@ use crate::{Ack, CongestionEvent, Controller, Environment, LossFoundBy, SendLimi
 use crate::{PathEvent, PathHints, RecoveryCause, Sent, bounded, positive};
 pub(crate) use aggregation::Aggregation;
 pub use filter::WindowedMax;
-pub(crate) use limits::burst;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{
     Descriptor, Duration, Param, RandomStream, Rate, Settings, Status, Time, Variable,

@@ -94,7 +94,6 @@ mod tests {
         assert!((rate / 1e6 - 1.0).abs() < 1e-9, "{rate}");
     }
 
-
     #[test]
     fn what_came_as_it_left_tells_nothing_but_its_end_may() {
         let apart = [(0, 50_000, 1000), (5_000, 55_000, 1000), (9_000, 59_000, 1000)];

@@ -156,6 +156,12 @@ impl Rrtp {
         self.evidence = Evidence::while_shared(false);
     }
 
+    /// The startup found this bandwidth, packets per second.
+    fn end_startup(&mut self, bandwidth: f64) {
+        self.path.bandwidth.set(bandwidth);
+        self.be_alone(Reason::Found);
+    }
+
     fn compete(&mut self, ack: &Ack) {
         let before = self.evidence.bandwidth_before * self.path.rtt;
         let window = bounded(before.max(ack.outstanding as f64), 1.0);
@@ -179,8 +185,7 @@ impl Rrtp {
             let unsaturated = View { queued: false, dropped: false, unexplained: false, ..*view };
             self.path.measure(&unsaturated);
             if let Some(bandwidth) = startup.on_round(view, ack, &self.path) {
-                self.path.bandwidth.set(bandwidth);
-                self.be_alone(Reason::Found);
+                self.end_startup(bandwidth);
             }
             return;
         }
@@ -228,6 +233,11 @@ impl Controller for Rrtp {
         }
         if let Some(view) = view {
             self.on_round(ack, &view);
+        }
+        if let Policy::Startup(startup) = &self.policy
+            && let Some(bandwidth) = startup.within_round(&self.path)
+        {
+            self.end_startup(bandwidth);
         }
     }
 

@@ -12,7 +12,7 @@ fn round_up(segments: f64) -> f64 {
 }
 
 /// Segments that leave the host at once at a pacing rate in bit/s: those of a millisecond (`bbr_tso_segs_goal`).
-pub(crate) fn burst(pacing: f64, packet_bits: f64) -> f64 {
+fn burst(pacing: f64, packet_bits: f64) -> f64 {
     let least = if pacing < 1.2e6 { 1.0 } else { 2.0 };
     let bits = (pacing / 1024.0).min(65_536.0 * 8.0);
     (bits / packet_bits).floor().clamp(least, 127.0)

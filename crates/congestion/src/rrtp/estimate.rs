@@ -199,6 +199,14 @@ impl Path {
         ended
     }
 
+    /// Whether the current round has met a queue of this many seconds so far, and its largest rate in packets per second,
+    /// with the packets that the link lost. `None` before [`DELAY_SAMPLES`] acknowledgements.
+    pub fn so_far(&self, queue: f64) -> Option<f64> {
+        let (acknowledgements, shortest, rate) = self.now.so_far();
+        (acknowledgements >= DELAY_SAMPLES && shortest > queue)
+            .then(|| rate / (1.0 - self.loss.link()))
+    }
+
     fn delays(&mut self, ack: &Ack, now: f64) {
         let rtt = positive(ack.rtt);
         let there = ack.forward_delay.map_or(rtt, positive);

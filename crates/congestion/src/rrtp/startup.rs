@@ -51,6 +51,17 @@ impl Startup {
         }
     }
 
+    /// Seconds of queueing delay that end the startup.
+    fn longest_queue(path: &Path) -> f64 {
+        path.noise().max(STARTUP_QUEUE * path.base().unwrap_or(0.0))
+    }
+
+    /// The bandwidth, if the first acknowledgements of a round end the startup (RFC 9406 section 4.2).
+    pub fn within_round(&self, path: &Path) -> Option<f64> {
+        let rate = path.so_far(Startup::longest_queue(path)).filter(|_| !self.is_first)?;
+        Some(rate.max(self.best))
+    }
+
     /// The bandwidth, if the round ends the startup.
     pub fn on_round(&mut self, view: &View, ack: &Ack, path: &Path) -> Option<f64> {
         let round = &view.round;
@@ -61,8 +72,7 @@ impl Startup {
         let grew = round.rate > UP * self.best;
         self.stale = if grew { 0 } else { self.stale + u32::from(ack.window_limited) };
         self.best = self.best.max(round.rate);
-        let least = STARTUP_QUEUE * path.base().unwrap_or(0.0);
-        if !grew && (round.queue_min > path.noise().max(least) || view.dropped) {
+        if !grew && (round.queue_min > Startup::longest_queue(path) || view.dropped) {
             Some(round.rate)
         } else {
             (self.stale >= PLATEAU_ROUNDS).then_some(self.best)

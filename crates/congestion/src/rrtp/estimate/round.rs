@@ -45,6 +45,10 @@ pub struct Counting {
 }
 
 impl Counting {
+    /// Acknowledgements so far, their shortest queueing delay (seconds), and the largest rate (packets per second).
+    pub fn so_far(&self) -> (f64, f64, f64) {
+        (self.sums[0], self.min, self.rate)
+    }
     /// One that follows on this.
     pub fn next(&self, now: f64) -> Counting {
         Counting { began: now, ends: [self.ends[1]; 2], ..Counting::default() }
