@@ -24,8 +24,8 @@
 //! docs/rrtp-congestion-control.md describes it so that it can be written anew.
 //!
 //! Known limits:
-//! - Behind a queue of less than a fiftieth of the product, and where delays jitter, losses are taken for the link's, and
-//!   others who brake at losses starve.
+//! - Behind a queue of one to six packets, and where delays jitter, most losses of a shared queue count as the link's.
+//!   Flows that back off at losses get little there.
 //! - Beside BBR it has what a CUBIC has, a tenth to a half.
 
 mod alone;

@@ -47,9 +47,6 @@ pub const KNOWN_LOSS: f64 = 0.005;
 /// Part of the longest delay of late above which a loss may be a queue's, and below which the queue is empty.
 pub const LONG: f64 = 0.4;
 pub const EMPTY: f64 = 0.2;
-/// Part of the base RTT below which the longest delay tells nothing. At 0.1, 14% of others' flows starve instead of 7%,
-/// and goodput is 0.005 larger.
-pub const TELLS: f64 = 0.02;
 
 /// Rounds from a probe to the next, and from a cut of the window to the next (BBR).
 pub const CYCLE: u32 = 8;

@@ -154,8 +154,7 @@ impl Path {
     }
     /// Whether the queue is a long one, as far as those of late tell.
     pub fn is_long(&self) -> bool {
-        let tells = !self.jitters() && self.longest() > TELLS * self.base().unwrap_or(0.0);
-        tells && self.queue > LONG * self.longest()
+        !self.jitters() && self.queue > LONG * self.longest()
     }
     /// Delay that is no queue to be drained: the target, or two packets, and what is noise.
     pub fn noise(&self) -> f64 {
