@@ -18,9 +18,11 @@ pub const PLATEAU_ROUNDS: u32 = 3;
 
 /// Rounds over which the largest delivery rate counts (BBR): a cycle and two more.
 pub const RATE_ROUNDS: usize = 10;
-/// Seconds, and round trips, for which a smallest delay counts at least, and at most for twice as long (BBR: 10 s).
-pub const BASE_SECONDS: f64 = 10.0;
-pub const BASE_ROUNDS: f64 = 40.0;
+/// Seconds, and round trips, for which a smallest delay counts at least, and at most for twice as long. BBR takes 10 s,
+/// and then empties the queue to measure the base RTT anew; this controller does not. With 10 s and 40 round trips the
+/// Jain index of thirty flows on 11 Mbit/s falls from 0.95 to 0.45: full queues count as the path's.
+pub const BASE_SECONDS: f64 = 30.0;
+pub const BASE_ROUNDS: f64 = 120.0;
 /// Gain of moving averages (RFC 6298).
 pub const SMOOTH: f64 = 0.125;
 /// Seconds of queue that are allowed while alone: below what applications notice.
