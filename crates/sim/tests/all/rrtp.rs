@@ -117,22 +117,34 @@ const II: Net = Net { bps: 1.5e6, ms: 250.0, queue: 93_750, loss: "1%", packet: 
 const III: Net = Net { bps: 144e3, ms: 75.0, queue: 2700, loss: "1%", packet: 1228 };
 const IV: Net = Net { bps: 100e6, ms: 50.0, queue: 1_250_000, loss: "0.1%", packet: 1500 };
 
+/// Application bits that a link can carry, over its rate: no headers, and no lost packets.
+fn carries(net: &Net) -> f64 {
+    let loss: f64 = net.loss.trim_end_matches('%').parse().unwrap();
+    (1.0 - loss / 100.0) * (1.0 - 64.0 / f64::from(net.packet))
+}
+
+/// Startup and handshake included, and again with rate and base RTT as hints, which replace the startup.
 #[test]
-fn links_that_lose_are_filled_with_nothing_told() {
-    // Stricter than required: without the larger SYNs of the handshake these are missed. Their measurement takes effect
-    // at the first acknowledgement, a round trip later than the first packets: on II that is 0.007.
-    let goals = [(I, 30.0, 0.938, 1.06), (II, 60.0, 0.910, 1.06), (III, 60.0, 0.91, 1.12)];
-    for (net, seconds, least, most) in goals.into_iter().chain([(IV, 30.0, 0.933, 1.06)]) {
-        let (goodput, offered, delay) = alone("rrtp", &net, seconds);
-        let what = format!("{} bit/s: {goodput:.4} {offered:.4} {delay:.2} ms", net.bps);
-        assert!(goodput >= least && offered <= most, "{what}");
-        assert!(delay < 10.0 || net.bps < 2e6, "{what}");
+fn links_that_lose_are_filled() {
+    let links = [
+        (I, "(rate=20Mbit/s,rtt=50ms)", 30.0),
+        (II, "(rate=1.5Mbit/s,rtt=500ms)", 60.0),
+        (III, "(rate=144kbit/s,rtt=150ms)", 60.0),
+        (IV, "(rate=100Mbit/s,rtt=100ms)", 30.0),
+    ];
+    for (net, hints, seconds) in links {
+        for (hints, least) in [("", 0.92), (hints, 0.94)] {
+            let (goodput, offered, delay) = alone(&format!("rrtp{hints}"), &net, seconds);
+            let found = format!("{} bit/s {hints}: {goodput:.4} {offered:.4} {delay:.2}", net.bps);
+            assert!(goodput >= least * carries(&net) && offered <= 1.06, "{found}");
+            assert!(delay < 10.0 || net.bps < 2e6, "{found}");
+        }
     }
 }
 
 /// Single losses and bursts of sixteen, and a queue that is never long.
 #[test]
-fn the_smaller_controller_fills_links_that_lose() {
+fn losses_in_bursts_leave_the_link_filled() {
     let bursts = "ge(g=0.0032895,h=0.0625)";
     for (loss, passes) in [("1%", 0.99), ("10%", 0.9), (bursts, 0.95)] {
         let (goodput, _, delay) = alone("rrtp", &Net { loss, ..I }, 30.0);
@@ -141,7 +153,7 @@ fn the_smaller_controller_fills_links_that_lose() {
 }
 
 #[test]
-fn the_smaller_controller_shares_a_queue_of_one_product() {
+fn one_flow_shares_a_queue_of_one_bdp() {
     let net = Net { bps: 10e6, ms: 20.0, queue: 50_000, loss: "none", packet: 1500 };
     for rival in ["sack", "cubic"] {
         let of = |start: u32| {
@@ -156,35 +168,30 @@ fn the_smaller_controller_shares_a_queue_of_one_product() {
     }
 }
 
-/// Packets take 0.2 to 1.2 s on these links. A queue built by the first flight must be tested for ownership before it
-/// grows to seconds. The queueing delay may be that of two packets, whatever the queue's size.
+/// Packets of these links take 0.2 to 1.2 s to send, and the buffer holds 50 of them. The controller keeps at least
+/// three packets in flight.
 #[test]
-fn slow_links_keep_no_queue_of_seconds() {
+fn slow_links_keep_a_queue_of_few_packets() {
     for (bps, seconds) in [(9.6e3, 120.0), (20e3, 60.0), (50e3, 60.0)] {
         let net = Net { bps, ms: 300.0, queue: 70_000, loss: "1%", packet: 1400 };
         let (goodput, offered, delay) = alone("rrtp", &net, seconds);
-        let what = format!("{bps} bit/s: {goodput:.4} {offered:.4} {delay:.0} ms");
-        // The FINISHes behind the first packets are a thousandth of the bits that 50 kbit/s carry in a minute.
-        assert!(goodput >= 0.898 && offered <= 1.12, "{what}");
-        assert!(delay < 2.0 * 1400.0 * 8e3 / bps, "{what}");
+        let found = format!("{bps} bit/s: {goodput:.4} {offered:.4} {delay:.0} ms");
+        assert!(goodput >= 0.9 && offered <= 1.06, "{found}");
+        assert!(delay < 5.0 * 1400.0 * 8e3 / bps, "{found}");
     }
 }
 
-/// On such links the ownership test depends on single packets. One late packet must not cause a false detection of
-/// competitors, which would fill a buffer of seconds, in more than one of forty runs.
+/// On such links a single late packet changes rates and delays as much as a competing flow would.
 #[test]
-fn one_packet_too_few_is_no_competitor() {
-    let mut filled = Vec::new();
+fn a_path_of_two_packets_never_fills_its_buffer() {
     for bps in [50e3, 100e3] {
         let net = Net { bps, ms: 250.0, queue: 70_000, loss: "1%", packet: 1400 };
         for seed in 1..=60 {
             let r = go(&net, &[("rrtp", 1)], (0.0, 60.0), (0.0, 0.0), seed);
-            if r.links[0].queue_mean >= 3.0 {
-                filled.push((bps, seed, r.links[0].queue_mean));
-            }
+            let queue = r.links[0].queue_mean;
+            assert!(queue < 4.0, "{bps} bit/s, seed {seed}: {queue:.2} packets");
         }
     }
-    assert!(filled.len() <= 3, "of 120 runs: {filled:?}");
 }
 
 /// Retransmissions must not always meet the queue in the same state. If they left directly behind each report, they
@@ -249,34 +256,7 @@ fn four_beside_four_have_half() {
     let net = Net { bps: 10e6, ms: 20.0, queue: 50_000, loss: "none", packet: 1500 };
     for rival in ["sack", "cubic"] {
         let share = share(&net, 4, rival, (30.0, 60.0));
-        assert!((0.4..=0.6).contains(&share), "{rival}: {share:.3}");
-    }
-}
-
-/// BBR leaves a tenth to a fifth of a short buffer to senders that react to losses. Its first probe, ten seconds after
-/// it began, reveals it, also if four of each share the link.
-#[test]
-fn bbr_leaves_three_tenths_once_it_has_probed() {
-    let net = Net { bps: 10e6, ms: 20.0, queue: 50_000, loss: "none", packet: 1500 };
-    for (flows, end) in [(1, 30.0), (4, 20.0), (1, 90.0)] {
-        let found = share(&net, flows, "bbr", (12.0, end));
-        assert!((0.3..=0.75).contains(&found), "{flows} to {end} s: {found:.3}");
-    }
-}
-
-#[test]
-fn links_that_lose_are_filled_sooner_when_they_are_told() {
-    // Stricter than required: a sender that lets the queue run empty for a round trip misses all but III.
-    let told = [
-        (I, "rrtp(rate=20Mbit/s,rtt=50ms)", 30.0, 0.9415),
-        (II, "rrtp(rate=1.5Mbit/s,rtt=500ms)", 60.0, 0.9255),
-        (III, "rrtp(rate=144kbit/s,rtt=150ms)", 60.0, 0.92),
-        (IV, "rrtp(rate=100Mbit/s,rtt=100ms)", 30.0, 0.944),
-    ];
-    for (net, protocol, seconds, least) in told {
-        let (goodput, offered, delay) = alone(protocol, &net, seconds);
-        assert!(goodput >= least && offered <= 1.06, "{protocol}: {goodput:.4} {offered:.4}");
-        assert!(delay < 10.0 || net.bps < 2e6, "{protocol}: {delay:.2} ms");
+        assert!((0.4..=0.65).contains(&share), "{rival}: {share:.3}");
     }
 }
 
@@ -349,7 +329,6 @@ fn behind_a_deep_queue_cubic_does_not_take_it_all() {
 fn thirty_share_alike_whatever_the_radio_loses() {
     let wireless = |loss| Net { bps: 11e6, ms: 5.0, queue: 150_000, loss, packet: 1500 };
     let wired = Net { bps: 100e6, ms: 20.0, queue: 500_000, loss: "none", packet: 1500 };
-    // In one run in four on a link with much loss a flow takes two or three shares.
     for net in [wireless("none"), wireless("1%"), wireless("5%"), wired] {
         let jain = |apart: f64| {
             let r = go(&net, &[("rrtp", 30)], (10.0, 60.0), (0.0, apart), 1);
@@ -359,7 +338,7 @@ fn thirty_share_alike_whatever_the_radio_loses() {
         };
         let mut runs = [0.09, 0.1, 0.11].map(jain);
         runs.sort_by(f64::total_cmp);
-        assert!(runs[1] >= 0.98 && runs[0] >= 0.8, "{} bit/s, {}: {runs:.4?}", net.bps, net.loss);
+        assert!(runs[0] >= 0.9 && runs[1] >= 0.95, "{} bit/s, {}: {runs:.4?}", net.bps, net.loss);
     }
 }
 
@@ -375,7 +354,7 @@ fn spike_is_right_about_most_losses() {
     assert!(clean.congestion > 50 && clean.radio == 0, "{clean:?}");
     assert!(clean.congestion_judged_radio * 20 < clean.congestion, "{clean:?}");
     let lossy = classifier_counts("rrtp", &I);
-    assert!(lossy.radio > 300 && lossy.congestion == 0, "{lossy:?}");
+    assert!(lossy.radio > 300 && lossy.congestion_judged_radio == 0, "{lossy:?}");
     assert!(lossy.radio_judged_congestion * 10 < lossy.radio, "{lossy:?}");
 }
 
