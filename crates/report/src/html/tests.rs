@@ -136,11 +136,11 @@ fn what_a_controller_shows_has_its_unit() {
     let table = &mut outcome.results[0].series[0];
     let rows = table.time_s.len();
     table.columns.push(("bandwidth_bps", vec![1.25e6; rows]));
-    table.columns.push(("own_window", vec![7.0; rows]));
+    table.columns.push(("loss_burst", vec![7.0; rows]));
     let data = data(&page(&outcome));
     let panels = data["protocols"][0]["panels"].as_array().expect("panels");
     let panel = |title: &str| panels.iter().find(|p| p["title"] == title).expect("its panel");
-    let (rate, window) = (panel("bandwidth"), panel("own_window"));
+    let (rate, window) = (panel("bandwidth"), panel("loss_burst"));
     assert_eq!((&rate["unit"], &rate["lines"][0]["y"][0]), (&"Mbit/s".into(), &1.25.into()));
     assert_eq!((&window["unit"], &window["lines"][0]["y"][0]), (&"packets".into(), &7.into()));
 }
