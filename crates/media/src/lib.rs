@@ -1,5 +1,5 @@
-//! Live media over `rrtp`: what ffmpeg, GStreamer or OBS send to a local UDP port comes out of another machine's within a
-//! latency budget.
+//! Live media over `rrtp`: datagrams that ffmpeg, GStreamer or OBS send to a local UDP port leave another machine's
+//! port within a latency budget.
 //!
 //! | to | see |
 //! |---|---|
@@ -25,7 +25,7 @@
 //! | print measures | [`measures`] |
 //! | observe a stream while it goes on | [`playing`], [`flow::State`] |
 //!
-//! `docs/media.md` says what the command does with it.
+//! `docs/media.md` describes the command.
 
 pub mod blocking;
 pub mod clock;
