@@ -14,7 +14,7 @@
 //! | read flags from a file | [`config`] |
 //! | do all this from a program without a runtime | [`blocking`] |
 //!
-//! `docs/tunnel.md` says what the command does with it.
+//! `docs/tunnel.md` describes the command.
 
 pub mod address;
 pub mod allow;
