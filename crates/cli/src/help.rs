@@ -11,7 +11,7 @@ Examples:
 
 `narrows compare --help` explains how a link is written.";
 
-/// Of `compare`: how a link is written, and examples.
+/// Help of `compare`: the syntax of a link, and examples.
 pub fn compare() -> String {
     format!("{COMPARE_LINK}{}{COMPARE_EXAMPLES}", narrows_scenario::keys::help())
 }

@@ -35,13 +35,13 @@ pub struct KernelArgs {
 
 #[derive(Subcommand)]
 pub enum KernelCommand {
-    /// Run a command whose TCP connections a controller drives
+    /// Run a command with a controller for its TCP connections
     Run(KernelRun),
     /// Load controllers until they are unloaded
     Load(KernelLoad),
-    /// What is loaded, and how its connections are
+    /// Show the loaded controllers and their connections
     Status(KernelStatus),
-    /// Unload; living connections go on as Reno
+    /// Unload controllers; open connections continue as Reno
     Unload(KernelUnload),
     #[command(hide = true)]
     Agent(KernelAgent),
@@ -57,7 +57,7 @@ pub struct KernelRun {
     /// Its name in the kernel [default: nw_NAME]
     #[arg(long = "as", value_name = "nw_X")]
     pub name: Option<String>,
-    /// Wholly inside the kernel: stpd only
+    /// Run entirely inside the kernel: stpd only
     #[arg(long, conflicts_with = "live")]
     pub native: bool,
     #[command(flatten)]
@@ -72,13 +72,13 @@ pub struct KernelLoad {
     /// Controllers, as in 'vegas(alpha=2)'
     #[arg(value_name = "NAME", required = true)]
     pub controllers: Vec<String>,
-    /// Its name in the kernel, for one controller [default: nw_NAME]
+    /// Name in the kernel, for one controller [default: nw_NAME]
     #[arg(long = "as", value_name = "nw_X")]
     pub name: Option<String>,
-    /// Wholly inside the kernel, without a process: stpd only
+    /// Run entirely inside the kernel, without a process: stpd only
     #[arg(long)]
     pub native: bool,
-    /// For all connections that choose nothing else, until it is unloaded or killed
+    /// Make it the system's default congestion control until it is unloaded or killed
     #[arg(long)]
     pub system: bool,
 }
@@ -92,7 +92,7 @@ pub struct KernelStatus {
 
 #[derive(Args)]
 pub struct KernelUnload {
-    /// Names in the kernel, or controllers; without any, all
+    /// Names in the kernel, or controllers [default: all]
     #[arg(value_name = "nw_NAME")]
     pub names: Vec<String>,
 }

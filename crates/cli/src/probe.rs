@@ -1,4 +1,4 @@
-//! `narrows probe`: what the path to a server is like.
+//! `narrows probe`: measures the path to a server.
 
 mod shown;
 mod tcp;
@@ -16,7 +16,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// The user's links, in the folder of the configuration.
+/// File of the user's links, in the configuration folder.
 pub const LINKS_FILE: &str = "links.toml";
 
 #[derive(Args)]
@@ -24,16 +24,16 @@ pub struct ProbeArgs {
     /// A `narrows serve`, `narrows speed --serve` or `narrows tunnel serve`: [rrtp://][KEY@]HOST:PORT
     #[arg(value_name = "HOST:PORT")]
     pub server: String,
-    /// Make a queue overflow, once in each direction, to find its size and management
+    /// Let a queue overflow, once in each direction, to find its size and management
     #[arg(long, conflicts_with = "tcp")]
     pub fill: bool,
-    /// Keep the link under this name, for --link of every command
+    /// Save the link under this name, for --link of every command
     #[arg(long, value_name = "NAME", conflicts_with = "tcp")]
     pub save: Option<String>,
-    /// This end's key, for a server that knows its clients [default: a new one each time]
+    /// This end's key, for a server that accepts only listed clients [default: a new one each time]
     #[arg(long, value_name = "FILE", conflicts_with = "tcp")]
     pub identity: Option<PathBuf>,
-    /// HOST:PORT is any TCP server: only what ten TCP handshakes show
+    /// HOST:PORT is any TCP server: measure only the round-trip time, by ten TCP handshakes
     #[arg(long)]
     pub tcp: bool,
     /// Print one JSON object
@@ -56,7 +56,7 @@ Examples:
 /// `narrows probe`.
 ///
 /// # Errors
-/// Whatever keeps it from an answer.
+/// The path could not be measured, or the link could not be saved.
 pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     if let Some(name) = &a.save {
         user_links::check_name(name).map_err(|e| Failure::from(e.at("--save")))?;
@@ -91,7 +91,7 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
         }
         None => Ok(()),
     };
-    // What was measured is shown also where it cannot be kept.
+    // Print the result even if it cannot be saved.
     report(a, &probed, &link, saved.is_ok())?;
     saved
 }

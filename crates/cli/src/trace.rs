@@ -1,4 +1,4 @@
-//! `narrows trace`: other records of a link's capacity as Mahimahi traces.
+//! `narrows trace`: converts records of a link's capacity to Mahimahi traces.
 
 use crate::failure::Failure;
 use crate::terminal::{note, print};
@@ -44,7 +44,7 @@ pub enum TraceCommand {
 
 #[derive(Args)]
 pub struct Convert {
-    /// The file
+    /// The file to convert
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Unit of the times: s, ms, us or ns [default: as the header says]
@@ -53,7 +53,7 @@ pub struct Convert {
     /// Unit of the rates: bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s ... [default: as the header says]
     #[arg(long, value_name = "UNIT")]
     pub rate: Option<String>,
-    /// The file has no times but a rate for each such interval
+    /// The file has no times, only a rate for each such interval
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub every: Option<Duration>,
     /// The columns of times and rates, from 1 [default: as the header says, or 1,2]

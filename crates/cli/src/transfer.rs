@@ -69,29 +69,29 @@ pub struct TransferOptions {
     pub protocol: Option<String>,
     #[command(flatten)]
     pub hints: Hints,
-    /// Remember what the path is like, and begin with it the next time (rrtp)
+    /// Store the measured path, and begin with it the next time (rrtp)
     #[arg(long)]
     pub learn: bool,
     /// This client's key [default: client.key in the folder that `narrows key` names]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// Print one line of JSON
+    /// Print the result as one line of JSON
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct Get {
-    /// What, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
+    /// The file or folder, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
     #[arg(value_name = "URL")]
     pub url: String,
-    /// Where to; with / at its end, a folder that takes it under its own name
+    /// Local path; with / at its end, a folder that receives it under its own name
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Replace local files that have the names
+    /// Replace existing local files
     #[arg(long)]
     pub overwrite: bool,
-    /// Also take new hidden files of a folder along, into one that was there before
+    /// Also get new hidden files when the local folder exists already
     #[arg(long)]
     pub hidden: bool,
     #[command(flatten)]
@@ -106,10 +106,10 @@ pub struct Get {
 
 #[derive(Args, Debug)]
 pub struct Put {
-    /// The file or folder
+    /// The local file or folder
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Where to, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
+    /// Destination, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
     #[arg(value_name = "URL")]
     pub url: String,
     #[command(flatten)]
@@ -124,7 +124,7 @@ pub struct Put {
 
 #[derive(Args, Debug)]
 pub struct Ls {
-    /// Which folder, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
+    /// The folder, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
     #[arg(value_name = "URL")]
     pub url: String,
     #[command(flatten)]
@@ -136,15 +136,15 @@ pub struct Key {
     /// Print the server's key, not the client's
     #[arg(long)]
     pub server: bool,
-    /// Forget the key of this server, HOST:PORT: the next meeting is a first one
+    /// Forget the key of this server, HOST:PORT; the next connection pins a new one
     #[arg(long, value_name = "HOST:PORT")]
     pub forget: Option<String>,
-    /// A key in another place
+    /// File of the key
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
 }
 
-/// The server's key pair, made at first use.
+/// The server's key pair, which is made at first use.
 ///
 /// # Errors
 /// It can be neither read nor made.
@@ -152,7 +152,7 @@ pub fn server_key(file: Option<&Path>) -> Result<Identity, Failure> {
     own_key(file, "server.key")
 }
 
-/// The client's key pair, made at first use.
+/// The client's key pair, which is made at first use.
 ///
 /// # Errors
 /// It can be neither read nor made.
@@ -168,10 +168,10 @@ fn own_key(file: Option<&Path>, name: &str) -> Result<Identity, Failure> {
     Ok(Identity::load_or_make(&path)?)
 }
 
-/// The servers that this user has met.
+/// The pinned keys of servers.
 ///
 /// # Errors
-/// The user has no home.
+/// The user has no home directory.
 pub fn known_servers() -> Result<KnownServers, Failure> {
     Ok(KnownServers::at(key::config_folder()?.join("known_servers")))
 }
@@ -199,7 +199,7 @@ pub fn key(a: &Key) -> Result<(), Failure> {
 /// `narrows ls`.
 ///
 /// # Errors
-/// One line that says what is wrong.
+/// One line that describes the error.
 pub fn ls(a: &Ls) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     catch_interrupt();
@@ -239,7 +239,7 @@ pub fn ls(a: &Ls) -> Result<(), Failure> {
 /// `narrows get`.
 ///
 /// # Errors
-/// One line that says what is wrong; nothing is under the final name then.
+/// One line that describes the error; the final name is not created then.
 pub fn get(a: &Get) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     can_be_told(&url, &a.reconfigure)?;
@@ -301,7 +301,7 @@ fn get_over(
 /// `narrows put`.
 ///
 /// # Errors
-/// One line that says what is wrong.
+/// One line that describes the error.
 pub fn put(a: &Put) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     can_be_told(&url, &a.reconfigure)?;
@@ -381,7 +381,7 @@ fn folder_hint(e: Error, url: &str) -> Error {
     e
 }
 
-/// Says what it came to.
+/// Prints the result of a transfer, and stores the learned path.
 fn finish(
     opened: &Opened,
     options: &TransferOptions,
@@ -392,7 +392,7 @@ fn finish(
 ) -> Result<(), Failure> {
     let seconds = begun.elapsed().as_secs_f64();
     let mbit = done.moved as f64 * 8e-6 / seconds.max(1e-9);
-    // The file is whole, whatever becomes of what the path was like.
+    // The transfer has succeeded, even if the path cannot be stored.
     if let Err(e) = opened.learn(&progress.delivered()) {
         terminal::note(&format!("narrows: --learn: nothing is kept of this path: {e}"));
     }
@@ -430,7 +430,7 @@ fn finish(
     all_taken(done)
 }
 
-/// Whether everything of a folder was taken along.
+/// Fails if entries of a folder were left out.
 fn all_taken(done: &Summary) -> Result<(), Failure> {
     match done.skipped {
         0 => Ok(()),

@@ -1,4 +1,4 @@
-//! `narrows tunnel`: programs as they are, over rrtp.
+//! `narrows tunnel`: unmodified programs over rrtp.
 
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
@@ -30,9 +30,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// An attempt over UDP is given up after so long, and TCP tried.
+/// Timeout of an attempt over UDP; afterwards TCP is tried.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A server that says nothing for so long, and answers no probe, is connected to anew.
+/// Silence of a server, with unanswered probes, after which another connection is tried.
 const SILENCE: Duration = Duration::from_secs(12);
 
 pub const HELP: &str = "\
@@ -84,7 +84,7 @@ pub struct TunnelArgs {
 
 #[derive(Subcommand, Debug)]
 pub enum TunnelCommand {
-    /// Let clients on a list connect to targets on a list
+    /// Accept listed clients and connect them to permitted targets
     #[command(after_help = SERVE)]
     Serve(Box<Serve>),
     /// Connect to such a server, and forward ports of this machine
@@ -94,43 +94,44 @@ pub enum TunnelCommand {
 
 #[derive(Args, Debug)]
 pub struct Serve {
-    /// Where to listen, HOST:PORT; port 0 takes a free one [default: 127.0.0.1:47471]
+    /// Listen at HOST:PORT; port 0 takes a free one [default: 127.0.0.1:47471]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Let clients in whose key is in this file (needed)
+    /// Accept clients with a key in this file (required)
     #[arg(long, value_name = "FILE")]
     pub clients: Option<PathBuf>,
-    /// What they may connect to (needed; several as several --allow)
+    /// Permit connections to this target (required; may be repeated)
     #[arg(long, value_name = "TARGET", num_args = 1..)]
     pub allow: Vec<Target>,
-    /// Carry clients' IP packets, and give them addresses of this private network (IPv4 or IPv6; both as two --tun); needs root
+    /// Carry clients' IP packets, and assign addresses of this private network (IPv4 or IPv6; both as two --tun); needs
+    /// root
     #[arg(long, value_name = "NETWORK", value_parser = network)]
     pub tun: Vec<IpNet>,
-    /// listen, clients, allow and tun from this TOML file; what is a flag, too, is the flag's, and targets are added
+    /// Read listen, clients, allow and tun from this TOML file; flags take precedence, and their targets are added
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// TCP connections and UDP flows that one client may have at the same time
+    /// Maximum number of concurrent TCP connections and UDP flows of a client
     #[arg(long, value_name = "N", default_value_t = ClientLimits::default().streams,
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     pub max_streams: usize,
-    /// ... of them UDP flows
+    /// Maximum number of concurrent UDP flows of a client
     #[arg(long, value_name = "N", default_value_t = ClientLimits::default().flows)]
     pub max_flows: usize,
-    /// ... and open in a second, in the long run
+    /// New connections and flows of a client per second, in the long run
     #[arg(long, value_name = "N", default_value_t = ClientLimits::default().openings,
         value_parser = clap::value_parser!(u32).range(1..))]
     pub max_openings: u32,
     /// This server's key [default: server.key in the folder that `narrows key` names]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// Remember what the paths to clients are like, and begin with it when one comes again
+    /// Store measured paths to clients, and begin with them when a client returns
     #[arg(long)]
     pub learn: bool,
-    /// Let clients choose protocols that send as fast as the client says (tear-reliable, rrtp-lasthop,
-    /// rrtp+tfrc, rrtp+fixed), but no faster than this
+    /// Let clients choose protocols that send at a rate given by the client (tear-reliable, rrtp-lasthop, rrtp+tfrc,
+    /// rrtp+fixed), up to this rate
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub permit_rate_driven: Option<Rate>,
-    /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
+    /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
@@ -146,38 +147,38 @@ pub struct Connect {
     /// The server, as rrtp://[KEY@]HOST:PORT
     #[arg(value_name = "URL")]
     pub url: Option<String>,
-    /// server (the URL), tcp, udp, socks, http-proxy, tun and route from this TOML file; what is a flag, too, is the flag's, and
-    /// ports are added
+    /// Read server (the URL), tcp, udp, socks, http-proxy, tun and route from this TOML file; flags take precedence,
+    /// and their ports are added
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Listen on a port here that leads to a target at the far side, as 8080:intranet:80; several as several --tcp
+    /// Forward a local TCP port to a target at the far side, as 8080:intranet:80; may be repeated
     #[arg(long, value_name = "[ADDR:]PORT:HOST:PORT")]
     pub tcp: Vec<Forward>,
-    /// ... the same for datagrams, as 5353:resolver:53
+    /// Forward a local UDP port, as 5353:resolver:53; may be repeated
     #[arg(long, value_name = "[ADDR:]PORT:HOST:PORT")]
     pub udp: Vec<Forward>,
-    /// Be a SOCKS 5 proxy at this port, on loopback unless an address is given
+    /// Run a SOCKS 5 proxy at this port, on loopback unless an address is given
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
     pub socks: Option<SocketAddr>,
-    /// Be an HTTP proxy at this port, likewise
+    /// Run an HTTP proxy at this port, on loopback unless an address is given
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
     pub http_proxy: Option<SocketAddr>,
-    /// Make an interface whose IP packets are carried, with an address that the server gives; needs root
+    /// Create an interface and carry its IP packets, with an address from the server; needs root
     #[arg(long)]
     pub tun: bool,
-    /// Send what is for this network into it, too; the word "default" stands for everything; several as several --route
+    /// Also route this network into the interface; "default" means everything; may be repeated
     #[arg(long, value_name = "NETWORK|default")]
     pub route: Vec<Route>,
-    /// The rate at which this side can receive, if you know it: the server is told (--rate is that of sending)
+    /// Hint for the server: the rate at which this side can receive (--rate is that of sending)
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub receive_rate: Option<Rate>,
-    /// Remember what the path to the server is like, and begin with it the next time
+    /// Store the measured path to the server, and begin with it the next time
     #[arg(long)]
     pub learn: bool,
     /// This client's key [default: client.key in the folder that `narrows key` names]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
+    /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
@@ -191,7 +192,7 @@ pub struct Connect {
 /// `narrows tunnel`.
 ///
 /// # Errors
-/// One line that says what is wrong.
+/// One line that describes the error.
 pub fn tunnel(a: &TunnelArgs) -> Result<(), Failure> {
     match &a.command {
         TunnelCommand::Serve(a) => serve(a),
@@ -199,7 +200,7 @@ pub fn tunnel(a: &TunnelArgs) -> Result<(), Failure> {
     }
 }
 
-/// `PORT`, on loopback, or `ADDRESS:PORT`, for clap.
+/// Parses `PORT`, on loopback, or `ADDRESS:PORT`, for clap.
 fn port(text: &str) -> Result<SocketAddr, String> {
     let alone = text.parse().map(|port: u16| (Ipv4Addr::LOCALHOST, port).into()).ok();
     let address = alone.or_else(|| text.parse().ok());
@@ -207,7 +208,7 @@ fn port(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| "a port is expected, as 1080, or an address with one, as [::1]:1080".into())
 }
 
-/// A network, for clap.
+/// Parses a network, for clap.
 fn network(text: &str) -> Result<IpNet, String> {
     text.parse().map_err(|_| "a network is expected, as 10.7.0.0/24 or fd00:7::/64".into())
 }
@@ -216,7 +217,7 @@ fn from_file<T: Default + config::File>(file: Option<&Path>) -> Result<T, Failur
     Ok(file.map_or(Ok(T::default()), |file| config::load(file).map_err(|e| e.at("--config")))?)
 }
 
-/// What leads into the tunnel, by flags and file.
+/// Entrances of the tunnel, by flags and file.
 fn entrances(a: &Connect, file: &ConnectFile) -> Result<Entrances, Failure> {
     let bad = |key: &str, e: String| Failure::Input(format!("--config: {key}: {e}"));
     let (mut tcp, mut udp) = (a.tcp.clone(), a.udp.clone());
@@ -370,7 +371,7 @@ fn connect(a: &Connect) -> Result<(), Failure> {
     recording.finish(done.map_err(Failure::from))
 }
 
-/// The file of learned paths, and the name of the path to this server, if that is wanted.
+/// The file of learned paths, and the name of the path to this server, if `--learn` is set.
 fn remembered(a: &Connect, server: &str) -> Result<Option<(Arc<Learned>, String)>, Failure> {
     let Hints { rate, rtt, loss, .. } = &a.transport.hints;
     if !a.learn {
@@ -383,7 +384,7 @@ fn remembered(a: &Connect, server: &str) -> Result<Option<(Arc<Learned>, String)
     }
     let file = Learned::at(key::config_folder()?.join("paths.toml"));
     let name = format!("to {server}");
-    // A broken file is named now.
+    // Report an invalid file now.
     file.get(&name)?;
     Ok(Some((Arc::new(file), name)))
 }
