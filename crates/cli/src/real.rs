@@ -1,5 +1,5 @@
-//! `narrows compare --real`: the same comparison with the kernel's TCP over emulated links, under Narrows' controllers in the
-//! kernel and under Linux's own.
+//! `narrows compare --real`: the same comparison with the kernel's TCP over emulated links, with Narrows' controllers
+//! in the kernel and with Linux's own.
 
 use crate::failure::Failure;
 use narrows_base::Spec;

@@ -169,8 +169,8 @@ fn compare_prints_json_writes_its_files_and_run_repeats_it() {
     );
 }
 
-/// `--change` and `--reconfigure` reach the simulator in `compare`, `run` and `sweep`: a path that becomes slower carries
-/// less. `rrtp-lasthop` keeps the hinted rate, so it carries more after a new hint.
+/// `--change` and `--reconfigure` reach the simulator in `compare` and `run`: a path that becomes slower carries less.
+/// `rrtp-lasthop` keeps the hinted rate, so it carries more after a new hint.
 #[test]
 fn a_path_changes_and_applications_say_so() {
     let folder = tempfile::tempdir().unwrap();
