@@ -47,16 +47,16 @@ pub struct Convert {
     /// The file to convert
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Unit of the times: s, ms, us or ns [default: as the header says]
+    /// Unit of the times: s, ms, us or ns [default: from the header]
     #[arg(long, value_name = "UNIT")]
     pub time: Option<String>,
-    /// Unit of the rates: bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s ... [default: as the header says]
+    /// Unit of the rates: bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s ... [default: from the header]
     #[arg(long, value_name = "UNIT")]
     pub rate: Option<String>,
     /// The file has no times, only a rate for each such interval
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub every: Option<Duration>,
-    /// The columns of times and rates, from 1 [default: as the header says, or 1,2]
+    /// The columns of times and rates, from 1 [default: from the header, or 1,2]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub columns: Option<Vec<usize>>,
 }

@@ -165,7 +165,7 @@ mod tests {
 
     const RATES: [f64; 3] = [500e3, 1000e3, 2000e3];
 
-    /// The layers every 50 ms at this rate; `behind` says whether parts of the highest layer wait and are dropped.
+    /// The layers every 50 ms at this rate; `behind` decides whether parts of the highest layer wait and are dropped.
     fn played(
         seconds: u64,
         rate: impl Fn(f64) -> f64,

@@ -45,7 +45,7 @@ impl Slot {
         )))
     }
 
-    /// Writes a line that says how to clean up if the owner is killed.
+    /// Writes a line with instructions for the cleanup if the owner is killed.
     ///
     /// # Errors
     /// The disk is full.

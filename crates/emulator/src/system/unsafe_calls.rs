@@ -33,7 +33,7 @@ pub fn attach_tun(file: &File, name: &str, flags: libc::c_int) -> io::Result<Str
 
 /// Sets which super-frames and incomplete checksums the holder of the device accepts.
 pub fn set_tun_offload(file: &File, offload: libc::c_uint) -> io::Result<()> {
-    // SAFETY: TUNSETOFFLOAD takes a number in place of a pointer and touches no memory of ours.
+    // SAFETY: TUNSETOFFLOAD takes a number in place of a pointer and accesses no memory of this process.
     let done =
         unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(offload)) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
