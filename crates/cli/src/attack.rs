@@ -18,17 +18,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 pub const HELP: &str = "\
-The network on which a controller does worst, found by search in simulation: no
-packet leaves the machine. Rates, delays, buffers, losses alone and in bursts,
-jitter, reordering, thin return paths, steps, outages and neighbours are drawn and
-changed; the worst cases are run again with other seeds, stripped of what they
-do not need, and saved as scenarios. The same command finds the same.
+Searches, in simulation, for the network on which a controller performs worst.
+Rates, delays, buffers, single and burst losses, jitter, reordering, slow return
+paths, steps, outages and competitors are drawn and mutated. The worst cases are
+confirmed with other seeds, simplified, and saved as scenarios. The same command
+finds the same networks.
 
 Examples:
   narrows attack rrtp                             goodput against an omniscient sender
   narrows attack cubic --hunt delay --budget 2000
-  narrows attack rrtp --rival cubic               where cubic does better
-  narrows attack bbr --hunt harm                  what it does to its neighbours
+  narrows attack rrtp --rival cubic               where cubic performs better
+  narrows attack bbr --hunt harm                  harm to competitors
   narrows run narrows-attack/worst-1.toml         the worst case again";
 
 #[derive(Args)]

@@ -9,20 +9,19 @@ mod linux;
 mod on_page;
 
 pub const HELP: &str = "\
-A small eBPF congestion control reports every acknowledgement to narrows, where
-the same controller that is simulated answers with window and pacing rate. If
-the answers are late (two round trips, and at least 20 ms), or narrows is
-killed, connections go on as Reno by themselves. It needs Linux 6.4 or newer
-with BTF, and root.
+A small eBPF congestion control reports each acknowledgement to narrows, where
+the controller of the simulation sets window and pacing rate. If its answers are
+late (two round trips, and at least 20 ms), or narrows is killed, connections
+continue as Reno. This needs Linux 6.4 or newer with BTF, and root.
 
 Examples:
   narrows kernel run rrtp -- curl -O https://example.org/file
   narrows kernel run 'vegas(alpha=2)' -- iperf3 -c server
-  narrows kernel run rrtp -- nginx -g 'daemon off;'   servers, too
-  narrows kernel run rrtp --live -- iperf3 -c server  its connections on a page
-  narrows kernel load stpd rrtp        until unloaded, as nw_stpd and nw_rrtp
-  narrows kernel load --native stpd    inside the kernel: needs no process
-  iperf3 -c server -C nw_stpd              chosen by a program,
+  narrows kernel run rrtp -- nginx -g 'daemon off;'   for a server
+  narrows kernel run rrtp --live -- iperf3 -c server  with a page
+  narrows kernel load stpd rrtp        as nw_stpd and nw_rrtp, until unloaded
+  narrows kernel load --native stpd    inside the kernel, without a process
+  iperf3 -c server -C nw_stpd              used by a program,
   ip route change default via 10.0.0.1 congctl nw_stpd       or for a route
   narrows kernel status
   narrows kernel unload nw_stpd";

@@ -70,13 +70,13 @@ pub struct LinkArgs {
 }
 
 pub const HELP: &str = "\
-COMMAND runs in a network namespace whose only way to other networks is the
-link: what it sends crosses SPEC, what it receives crosses --back. Links are
-written as for `narrows compare`. The kernel's own packets are queued, marked,
-lost and delayed one by one. Inside, the far end's address (printed at the
-start and in NARROWS_HOST) reaches the host, servers on 127.0.0.1 included.
-This needs root, or pasta; with --far or --scenario it needs neither.
-The exit code is the command's.
+COMMAND runs in a network namespace that is connected to other networks only by
+the link. Sent packets cross SPEC, received ones cross --back. Links have the
+syntax of `narrows compare`. The kernel's own packets are queued, marked, lost
+and delayed individually. Inside, the far end's address (printed at the start,
+and in NARROWS_HOST) reaches the host, including servers on 127.0.0.1.
+Root or pasta is needed, except with --far or --scenario.
+The exit code is that of the command.
 
 Examples:
   narrows link geo -- curl -O https://example.org/file

@@ -33,12 +33,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub const HELP: &str = "\
-One side receives: it listens for senders whose keys it lists, and hands out
-what comes to a UDP port. The other sends what a program (ffmpeg, GStreamer,
-OBS) sends to a UDP port there: RTP, MPEG-TS or anything in datagrams.
+The receiver accepts senders with a listed key, and passes the media to a UDP
+port. The sender takes the datagrams of a program (ffmpeg, GStreamer, OBS) from
+a UDP port: RTP, MPEG-TS or any other.
 
-Each packet leaves the receiver as long after it came to the sender as the
-shortest time of the path and --latency say; until then losses are repeated.
+Each packet leaves the receiver after the path's shortest delay plus --latency,
+counted from its arrival at the sender. Until then lost packets are repeated.
 
 Examples:
   narrows media receive --clients friends.txt --to 5004 --listen 0.0.0.0:47472
@@ -46,29 +46,29 @@ Examples:
   ffmpeg -re -i clip.mp4 -c copy -f mpegts 'udp://127.0.0.1:5000?pkt_size=1316'
   ffplay 'udp://127.0.0.1:5004'
 
-A receiver that cannot be reached, behind a NAT say, connects to the sender:
+If the receiver is unreachable, for example behind a NAT, it connects instead:
   narrows media send --listen 0.0.0.0:47473 --clients viewers.txt --from 5000
   narrows media receive rrtp://KEY@host:47473 --to 5004
 
-Layers of one stream (simulcast, or a scalable encoder) come to a port each; the
-path's rate decides which are sent, and the base layer is kept last:
+Each layer of a stream (simulcast, or a scalable encoder) has a port. The path's
+rate determines which layers are sent; the base layer is always sent:
   narrows media send rrtp://KEY@host:47472 \\
     --layer 5000:500kbit/s --layer 5002:1.5Mbit/s
   narrows media receive --clients friends.txt --to 5004,5006
 
-To many receivers at once layers go to groups of IP multicast, which each joins
-and leaves by what its path carries (S4); nothing is sealed:
+For many receivers, layers are sent to IP multicast groups. Each receiver joins
+and leaves groups by its path's rate (Jayaram 2001). Packets are not sealed:
   narrows media send --multicast site --max-total 2Mbit/s \\
     --layer 5000:500kbit/s --layer 5002:1Mbit/s
   narrows media receive --multicast site --to 5004,5006
 
---live opens a page with frame delays, late frames, and the encoder's rate next
-to what the controller permits; it shows no key and nothing of the media:
+--live opens a page with frame delays, late frames, and the rates of encoder and
+controller; it shows no keys and no media:
   narrows media receive --clients friends.txt --to 5004 --live
 
---protocol on the sender chooses what paces it: rrtp, tfrc, tfwc, tear,
-tear-wireless, scream, rrtp+bbr and so on. The rate that an encoder should have
-is told with --rate-lines (a line per change) and --rate-http (JSON).";
+--protocol at the sender selects the controller: rrtp, tfrc, tfwc, tear,
+tear-wireless, scream, rrtp+bbr and so on. --rate-lines (a line per change) and
+--rate-http (JSON) report the rate for the encoder.";
 
 #[derive(Args, Debug)]
 pub struct MediaArgs {

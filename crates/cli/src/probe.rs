@@ -43,14 +43,14 @@ pub struct ProbeArgs {
 
 pub const HELP: &str = "\
 Each direction is probed for a few seconds, ten in all: short trains at up to
-1.2 times the measured rate, small packets far apart, then a steady load of 0.85
-of the rate. At most 24 MB are sent each way. --fill sends at 1.2 times the rate
-until packets are dropped.
+1.2 times the measured rate, sparse small packets, then a steady load of 0.85 of
+the rate. At most 24 MB are sent in each direction. --fill sends at 1.2 times
+the rate until packets are dropped.
 
 Examples:
   narrows probe example.org:4433                   rate, RTT, loss, jitter
-  narrows probe example.org:4433 --fill --save home    the buffer, too
-  narrows compare --link home                      what each protocol would give
+  narrows probe example.org:4433 --fill --save home    also the buffer
+  narrows compare --link home                      compare protocols on it
   narrows probe example.org:443 --tcp              any server: the RTT only";
 
 /// `narrows probe`.

@@ -52,17 +52,17 @@ pub struct RelayArgs {
 }
 
 pub const HELP: &str = "\
-Datagrams to --listen cross --link to --to, and what comes back crosses
---link-back. Each takes its UDP payload and 28 bytes of IP and UDP headers.
-Links are written as for `narrows compare`; the delays of access= and egress=
-count as the link's own.
+Datagrams received at --listen cross --link to --to; answers cross --link-back.
+Each counts with its UDP payload and 28 bytes of IP and UDP headers. Links have
+the syntax of `narrows compare`; the delays of access= and egress= are added to
+the link's own.
 
 Examples:
   narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 \\
       --link 20Mbit/s,25ms,loss=1%
   narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 \\
       --link 1Mbit/s,250ms \\
-      --link-back 1.5Mbit/s,250ms,loss=1%   what comes down a satellite is lost
+      --link-back 1.5Mbit/s,250ms,loss=1%   loss on the downlink
   narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 \\
       --link geo --record geo               with pcapng, series, report";
 

@@ -14,12 +14,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 pub const HELP: &str = "\
-What RFC 9743 (BCP 133) asks of a new congestion controller: collapse, bufferbloat,
-losses that it causes, fairness, short flows, neighbours, wireless links, AQM, moving
-delays, outages, and more. The RFC sets no thresholds. Each figure stands beside
-Reno's and CUBIC's on the same network with the same random draws: 'better' is
+Criteria of RFC 9743 (BCP 133) for a new congestion controller: collapse, bufferbloat,
+induced losses, fairness, short flows, competitors, wireless links, AQM, changing
+delays, outages, and more. The RFC sets no thresholds. Each figure is compared with
+those of Reno and CUBIC on the same network with the same random draws: 'better' is
 better than both, 'WORSE' worse than both, by more than 5% and beyond the 95%
-interval. BBR is shown, not judged by.
+interval. BBR is shown for information.
 
 Examples:
   narrows scorecard rrtp                       narrows-scorecard/scorecard.html

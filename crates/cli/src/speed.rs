@@ -82,14 +82,13 @@ pub struct SpeedArgs {
 }
 
 pub const HELP: &str = "\
-Goodput counts what arrived in order, from the moment when the client began to
-connect.
+Goodput counts data received in order, from the beginning of the handshake.
 
 Examples:
   narrows speed                                        this machine's limit
   narrows speed --link 20Mbit/s,25ms,loss=1%           over an emulated link
   narrows speed --link geo --protocol rrtp+cubic       another controller
-  narrows speed --link geo --rate 20Mbit/s --rtt 600ms  told the link
+  narrows speed --link geo --rate 20Mbit/s --rtt 600ms  with hints
   narrows speed --link geo --record geo                with pcapng, qlog, report
   narrows speed --link lte --duration 60s --live       a page; break the link
   narrows speed --serve --listen 0.0.0.0:4433          at one place

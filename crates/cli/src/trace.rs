@@ -12,15 +12,15 @@ use narrows_scenario::values::MAX_TRACE;
 use std::path::PathBuf;
 
 pub const HELP: &str = "\
-A trace as trace= takes it is Mahimahi's: each line is the millisecond of an opportunity
-to send 1500 bytes, and the last line is its length. `convert` makes one of:
+trace= reads Mahimahi's format: each line is the millisecond of an opportunity to send
+1500 bytes, and the last line is the trace's length. `convert` reads:
 
-  times                    an opportunity at each; a clock's times begin at the first
+  times                    an opportunity at each; absolute times are shifted to the first
   times and rates          a rate holds until the next line
   rates                    with --every, one per interval
 
-in columns between white space, commas or semicolons. A header that names columns and
-units is enough: time_ms,throughput_mbps. Comments begin with #.
+in columns separated by white space, commas or semicolons. A header with names and units
+suffices: time_ms,throughput_mbps. Comments begin with #.
 
 Examples:
   narrows trace convert --time s --rate Mbit/s pensieve.log > link.trace

@@ -29,17 +29,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub const GET: &str = "\
-A URL is rrtp://HOST:PORT/PATH, over UDP, or tcp://HOST:PORT/PATH, over the kernel's TCP; the port may
-be left out where it is 47470. One that ends with / is a folder, which is got with all that is in it.
-KEY@ before the host names the server's key; without it the key is kept at the first meeting, and
-compared from then on.
+A URL is rrtp://HOST:PORT/PATH, over UDP, or tcp://HOST:PORT/PATH, over the kernel's TCP; the default
+port is 47470. If it ends with /, it is a folder, which is transferred with its contents. KEY@ before
+the host names the server's key; without it the key is pinned at the first connection.
 
-A file appears under its name when it is whole and its hash is right. Until then its bytes are in
-.NAME.narrows-part beside it, and the same command goes on with them. Another file that has the name
-already is left as it is, unless you say --overwrite, or yes when you are asked.
+A file gets its final name when it is complete and its hash is correct. Until then its bytes are in
+.NAME.narrows-part, and the same command resumes the transfer. An existing file with the name is kept,
+unless you give --overwrite or confirm.
 
-Without -o the file or folder has its own name, here. -o NAME gives it that name; -o DIR/ or -o . puts
-it into that folder under its own name.
+Without -o the file or folder gets its own name in the current folder. -o NAME gives it that name; -o DIR/
+or -o . puts it into that folder under its own name.
 
 Examples:
   narrows get rrtp://host/movie.mkv
@@ -48,19 +47,19 @@ Examples:
   narrows get rrtp://host/movie.mkv --rate 20Mbit/s --rtt 600ms --loss 1%
   narrows get rrtp://host/movie.mkv --reconfigure 30s:rate=384kbit/s
 
-Who knows when the network changes says so with --reconfigure: the server hears it then.";
+--reconfigure gives the server new hints when the network is known to change.";
 
 pub const PUT: &str = "\
-Into a URL that ends with / a file or folder is put under its own name; without the / the URL is its
-name there. The server must permit it (narrows serve --allow-put), and by default takes new names only.
-What was broken off goes on with the same command; a file appears there under its name when it is whole
-and its hash is right. DIR/. means what is in the folder, not the folder.
+If the URL ends with /, the file or folder is put there under its own name; otherwise the URL names it.
+The server must permit it (narrows serve --allow-put), and by default accepts only new names. The same
+command resumes an interrupted transfer. A file gets its final name when it is complete and its hash is
+correct. DIR/. means the contents of the folder, not the folder itself.
 
 Examples:
   narrows put movie.mkv rrtp://host/
   narrows put photos rrtp://host/                      makes photos there
-  narrows put photos rrtp://host/old                   makes old there, with what is in photos
-  narrows put photos/. rrtp://host/                    what is in photos, without a folder";
+  narrows put photos rrtp://host/old                   makes old there, with the contents of photos
+  narrows put photos/. rrtp://host/                    the contents of photos, without a folder";
 
 #[derive(Args, Clone, Debug)]
 pub struct TransferOptions {

@@ -36,13 +36,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(12);
 
 pub const HELP: &str = "\
-One side serves, at a place from which the targets can be reached; the other
-connects to it and listens here, on ports of this machine. All that is opened
-goes over one encrypted rrtp connection: each TCP connection as a stream of it,
-datagrams as messages that expire.
+The far side (serve) runs where the targets are reachable. The near side
+(connect) connects to it and listens on ports of this machine. All traffic uses
+one encrypted rrtp connection: a stream for each TCP connection, and messages
+that expire for datagrams.
 
-Nobody's open proxy: who may come is in --clients, one key per line as
-`narrows key` prints it, and where to is in --allow.
+The far side accepts only clients listed in --clients, one key per line as
+`narrows key` prints it, and connects only to targets of --allow.
 
 Examples:
   narrows tunnel serve --listen 0.0.0.0:47471 --clients friends.txt \\
@@ -57,24 +57,24 @@ Packets of any kind, through an interface at each end (Linux, root):
   narrows tunnel connect rrtp://KEY@host:47471 --tun --route 10.1.0.0/16";
 
 pub const SERVE: &str = "\
-A TARGET is HOST:PORT, *.NAME:PORT, *:PORT (everything public), 10.0.0.0/8:PORT
-or [fd00::/8]:PORT; PORT is a number, or * for all. A name permits only public
-addresses; private, loopback, link-local and other special ones, and those of
-this machine itself, are permitted where an address or network lists them.
+A TARGET is HOST:PORT, *.NAME:PORT, *:PORT (all public addresses),
+10.0.0.0/8:PORT or [fd00::/8]:PORT; PORT is a number, or * for all. A name
+permits only public addresses. Private, loopback, link-local and other special
+addresses, and those of this machine, must be listed by address or network.
 
-The log has a line for whatever is opened or refused, and by whom.
+The log has a line for each opened or refused connection, with the client.
 
---tun NETWORK makes an interface with the network's first address; the n-th
-key of the list of clients gets the n-th address behind it. Packets go where
---allow lists their destination, this machine's own address there included
-(10.7.0.1:*); those without a port, as of ping, where it lists all ports.
-Forwarding is as you have set it (docs/tunnel.md has an example with NAT).";
+--tun NETWORK creates an interface with the network's first address; the n-th
+key of the list of clients gets the n-th address after it. Packets pass if
+--allow lists their destination, including this machine's own address
+(10.7.0.1:*). Packets without a port, such as pings, need an entry for all
+ports. Forwarding is not enabled (docs/tunnel.md has an example with NAT).";
 
 pub const CONNECT: &str = "\
---tun makes an interface whose packets are carried as messages that expire.
-The server gives its address; what goes into it is what is for the server's
-address there, and what --route names: no default route and no resolver is
-touched. `--route default` sends everything into it but the tunnel itself.";
+--tun creates an interface and carries its packets as messages that expire. The
+server assigns its address. Packets to the server's address, and to networks of
+--route, are routed into it; default route and resolver remain unchanged.
+`--route default` routes all packets into it, except those of the tunnel.";
 
 #[derive(Args, Debug)]
 pub struct TunnelArgs {
