@@ -68,7 +68,7 @@ The log has a line for each opened or refused connection, with the client.
 key of the list of clients gets the n-th address after it. Packets pass if
 --allow lists their destination, including this machine's own address
 (10.7.0.1:*). Packets without a port, such as pings, need an entry for all
-ports. Forwarding is not enabled (docs/tunnel.md has an example with NAT).";
+ports. Narrows does not enable forwarding (docs/tunnel.md: example with NAT).";
 
 pub const CONNECT: &str = "\
 --tun creates an interface and carries its packets as messages that expire. The
