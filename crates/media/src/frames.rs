@@ -1,22 +1,22 @@
-//! Where frames begin, as far as a program's datagrams show it: in RTP (`rtp.rs`), in MPEG-TS
-//! (`transport_stream.rs`), also within RTP (RFC 2250). Of anything else each datagram is taken for a frame.
+//! Detects where frames begin in a program's datagrams: in RTP (`rtp.rs`), in MPEG-TS (`transport_stream.rs`), also
+//! within RTP (RFC 2250). In any other format each datagram counts as a frame.
 
 use crate::rtp;
 use crate::transport_stream::{TransportStream, is_ts};
 
-/// What a program sends.
+/// Format of a program's datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
-    /// RTP.
+    /// RTP packets (RFC 3550).
     Rtp,
     /// MPEG transport stream packets.
     Ts,
-    /// Anything in datagrams.
+    /// Any other datagrams.
     Datagrams,
 }
 
 impl Format {
-    /// What a datagram looks like.
+    /// The format that a datagram appears to have.
     pub fn of(datagram: &[u8]) -> Format {
         match rtp::read(datagram) {
             Some(packet) if is_ts(packet.payload) => Format::Ts,
@@ -26,7 +26,7 @@ impl Format {
         }
     }
 
-    /// Its name for people.
+    /// Name of the format for display.
     pub fn name(self) -> &'static str {
         match self {
             Format::Rtp => "RTP",
@@ -36,7 +36,7 @@ impl Format {
     }
 }
 
-/// Counts frames over the datagrams of a program.
+/// Counts frames in the datagrams of a program.
 #[derive(Debug, Default)]
 pub struct Frames {
     format: Option<Format>,
@@ -46,12 +46,12 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// What the datagrams look like.
+    /// The format of the datagrams; `None` before the first one.
     pub fn format(&self) -> Option<Format> {
         self.format
     }
 
-    /// The frame of the next datagram, and whether it begins there.
+    /// The number of the next datagram's frame, and whether it begins there.
     pub fn on_datagram(&mut self, datagram: &[u8]) -> (u32, bool) {
         let begins = self.begins(datagram);
         self.frame = self.frame.wrapping_add(u32::from(begins));
@@ -66,7 +66,7 @@ impl Frames {
                 return begins;
             }
         }
-        // Another program may send now. What looks like nothing is RTCP, say, on the port of the media.
+        // The program may have changed. An unrecognised datagram is ignored, as it may be RTCP on the media's port.
         let format = match (Format::of(datagram), self.format) {
             (Format::Datagrams, Some(known)) => known,
             (found, _) => found,
@@ -113,7 +113,7 @@ mod tests {
             ts(65, true, Some(7), &VIDEO),
             ts(65, false, None, &VIDEO),
             ts(66, true, None, &[0, 0, 1, 0xc0]),
-            // A second video does not count: frames are those of one.
+            // A second video does not count: frames of only one video are counted.
             ts(70, true, None, &VIDEO),
             [ts(65, false, None, &[]), ts(65, true, None, &VIDEO)].concat(),
         ];
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!((found, frames.format()), (expected, Some(Format::Ts)));
     }
 
-    /// `rtp_mpegts` of ffmpeg gives each packet a timestamp of its own.
+    /// ffmpeg's `rtp_mpegts` gives each packet a timestamp of its own.
     #[test]
     fn pictures_of_a_transport_stream_in_rtp_are_counted() {
         let mut frames = Frames::default();

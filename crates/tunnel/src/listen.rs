@@ -1,4 +1,4 @@
-//! Listening sockets of TCP, and places for connections that have not said yet what they want.
+//! Listening TCP sockets, and limits on connections without a request.
 
 use narrows_files::requests::{Limits, Requests, Slot, Source, View};
 use narrows_files::{Error, Kind};
@@ -10,14 +10,14 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
-/// Places that become free are looked for so often, and so many times.
+/// Interval of checks for a free place; below, their number.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 100;
 
-/// Listens for TCP.
+/// Listens for TCP connections; `flag` names the option in errors.
 ///
 /// # Errors
-/// The port is in use, or not ours.
+/// The port is in use, or the address is not one of this machine's.
 pub async fn tcp(flag: &str, address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|e| {
         let why = match e.kind() {
@@ -37,30 +37,30 @@ pub async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((tcp, _)) => return tcp,
-            // Out of descriptors, say: others will end.
+            // Probably no descriptor is free; wait until other connections end.
             Err(_) => sleep(Duration::from_millis(50)).await,
         }
     }
 }
 
-/// Connections that have not said yet what they want, bounded as those of the file service over TCP: in all and by
-/// network. If all places are taken, the oldest of the network that holds most gives way.
+/// Connections without a request. They are limited as in the file service over TCP: in total and per network. If all
+/// places are taken, the oldest connection of the network with the most connections is closed.
 pub(crate) struct Openings(Arc<Requests>);
 
 impl Openings {
-    /// So many in all, three quarters of them of one network.
+    /// `all` places, of which three quarters may be used by one network.
     pub fn new(all: usize) -> Openings {
         let network = all * 3 / 4;
         let limits = Limits { key: network, network, all };
         Openings(Requests::new(limits, limits, Duration::ZERO))
     }
 
-    /// For the local programs of a proxy's port; fewer where few files may be open.
+    /// Places for the local programs of a proxy's port; the number depends on the limit on open files.
     pub fn for_programs() -> Openings {
         Openings::new(crate::descriptors::openings())
     }
 
-    /// A place for this connection; `None` if none becomes free within a second.
+    /// A place for this connection; `None` if no place becomes free within a second.
     pub async fn admit(&self, tcp: &TcpStream) -> Option<Slot> {
         let from = tcp.peer_addr().ok()?.ip().to_canonical();
         for _ in 0..LOOKS {

@@ -1,4 +1,4 @@
-//! Namespaces, links and commands as the flags ask for them.
+//! Creates the namespaces, links and commands of a plan.
 
 use super::LinkArgs;
 use super::attend::{Running, attend};
@@ -38,20 +38,21 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
     }
     let mut page = OnPage::bind(&a.page)?;
     page.iter_mut().for_each(|page| plan.show(page));
-    // As the user that this is (in a user namespace there is no other), and with signals that are not blocked.
+    // Started as the present user (in a user namespace there is no other), and before signals are blocked.
     let _guard = Guard::start();
-    // Before any thread: each thread has its own mask of signals, and user namespaces are for one thread only.
+    // Before any thread is started: each thread has a signal mask of its own, and only a single-threaded process can
+    // enter a user namespace.
     let signals = Signals::take()?;
     if !root {
         narrows_emulator::become_root_of_own()?;
     }
-    // Recordings have threads, and user namespaces are made by the first thread alone.
+    // After the user namespace, since recordings start threads.
     let recorded = plan.record(&a.record)?;
     let done = run(a, plan, &signals, &recorded, page);
     recorded.into_iter().fold(done, |done, recorded| recorded.finish(done))
 }
 
-/// Makes what is planned and stays until it is over.
+/// Creates the planned links and waits for their end.
 fn run(
     a: &LinkArgs,
     plan: Plan,
@@ -175,7 +176,7 @@ fn list(addresses: &[IpAddr]) -> String {
     addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// Lines for the user.
+/// Prints lines for the user.
 fn note(lines: &str) {
     lines.lines().for_each(terminal::note);
 }

@@ -1,4 +1,4 @@
-//! The command itself. One binary: each would link all of it again.
+//! Tests of the command. They are one binary, since each binary would be linked separately.
 
 mod command;
 #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! The tunnel's two commands over loopback, with a target behind them.
+//! The tunnel's two commands over loopback, with a target.
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 /// One of the two commands; it ends with the test.
 struct Running {
     child: Child,
-    /// What it printed first, up to the line that was waited for.
+    /// Output up to the awaited line.
     last: String,
 }
 
@@ -19,7 +19,7 @@ impl Drop for Running {
     }
 }
 
-/// A home of its own for each end.
+/// The command with a home of its own for each end.
 fn narrows(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
     command.env("HOME", home).env("XDG_CONFIG_HOME", home.join("config")).current_dir(home);
@@ -49,7 +49,7 @@ fn serve(home: &Path, client: &Path, flags: &[&str]) -> (Running, String) {
     (server, url)
 }
 
-/// Answers one connection, after its end, with what it sent in capital letters.
+/// Accepts one connection, and after its end sends the received bytes in capital letters.
 fn target() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
