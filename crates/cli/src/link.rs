@@ -5,6 +5,8 @@ mod attend;
 #[cfg(target_os = "linux")]
 mod guard;
 #[cfg(target_os = "linux")]
+mod labelled;
+#[cfg(target_os = "linux")]
 mod make;
 #[cfg(target_os = "linux")]
 mod on_page;
@@ -76,6 +78,8 @@ written as for `narrows compare`. The kernel's own packets are queued, marked,
 lost and delayed one by one. Inside, the far end's address (printed at the
 start and in NARROWS_HOST) reaches the host, servers on 127.0.0.1 included.
 This needs root, or pasta; with --far or --scenario it needs neither.
+With several commands, each line of all but the last has its label before it
+(far, or the node), and only the last has the terminal.
 The exit code is the command's.
 
 Examples:
