@@ -132,6 +132,12 @@ pub fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The addresses at which a socket is reached that listens at `at`: of a wildcard those of this machine.
+pub fn addresses(at: SocketAddr) -> String {
+    let all: Vec<_> = narrows_net::reachable(at).iter().map(SocketAddr::to_string).collect();
+    all.join(" or ")
+}
+
 /// The addresses of a server that listens at `at`, a line each: of a wildcard those of this machine.
 pub fn urls(name: &str, at: SocketAddr) -> String {
     narrows_net::reachable(at).iter().map(|at| format!("  rrtp://{name}@{at}\n")).collect()
