@@ -282,6 +282,9 @@ fn ssh_connects_by_a_proxy_command() {
     }
     let folder = tempfile::tempdir().unwrap();
     let real = sshd(folder.path());
+    if real.is_none() {
+        eprintln!("there is no sshd that starts: ssh speaks to a stub");
+    }
     let stub = ssh_stub();
     let proxies = proxies(&[real.as_ref().map_or(stub.1, |real| real.1)]);
     for (kind, at) in [("connect", &proxies.http), ("5", &proxies.socks)] {
