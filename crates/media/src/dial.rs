@@ -9,13 +9,16 @@ use narrows_files::dial::{Dial, Words, may_pass, unspecified};
 use narrows_net::{Connection, Endpoint};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration as Wait;
+use std::time::{Duration as Wait, Instant};
 use tokio::net::lookup_host;
 use tokio::time::{sleep, timeout};
 
 /// The next attempt to connect follows after a pause that doubles.
 const MIN_PAUSE: Wait = Wait::from_millis(500);
 const MAX_PAUSE: Wait = Wait::from_secs(15);
+/// An attempt that fails within this time was refused, as by a machine whose program is not started yet: the next pause is
+/// no longer.
+const REFUSED: Wait = Wait::from_secs(2);
 /// A connection that lasted so long was none that is refused at once.
 const LASTED: Duration = Duration::from_secs(10);
 const WORDS: Words = Words {
@@ -70,6 +73,7 @@ impl Dialler {
     pub async fn keep(&self, purpose: &(impl Use + Sync)) -> Result<(), Error> {
         let (mut pause, mut told) = (MIN_PAUSE, String::new());
         loop {
+            let begun = Instant::now();
             let ended = match purpose.meanwhile(self.connect()).await {
                 Ok((connection, endpoint)) => {
                     *self.endpoint() = Some(endpoint);
@@ -95,7 +99,12 @@ impl Dialler {
                         (other, _) => other,
                     }
                 }
-                Err(e) if may_pass(&e) => Ended::Lost(e.line),
+                Err(e) if may_pass(&e) => {
+                    if begun.elapsed() < REFUSED {
+                        pause = pause.min(REFUSED);
+                    }
+                    Ended::Lost(e.line)
+                }
                 Err(e) => Ended::Final(e),
             };
             match ended {

@@ -11,6 +11,8 @@ use std::net::SocketAddr;
 /// CLOSE's codes for a client that the server does not serve, or has no room for (docs/rrtp.md).
 const REFUSED: u64 = 4;
 const BUSY: u64 = 8;
+/// … to which full packets do not pass.
+const SMALL_PATH: u64 = 11;
 /// … with which it has no application protocol in common.
 const NO_COMMON_PROTOCOL: u64 = 10;
 
@@ -48,6 +50,11 @@ pub enum Error {
     /// The handshake was not answered.
     NoAnswer {
         /// Who should have.
+        address: SocketAddr,
+    },
+    /// The system reports, as it does for the machine itself or by ICMP, that no socket receives at this address.
+    NoListener {
+        /// Which.
         address: SocketAddr,
     },
     /// The server has no room for this client now, or closed its idle connection to make room for
@@ -109,6 +116,11 @@ pub enum Error {
     PeerRestarted,
     /// Nothing arrived from the peer within the idle timeout.
     TimedOut,
+    /// Small packets pass between both ends, and full ones of 1,200 bytes do not.
+    SmallPath {
+        /// The peer.
+        address: SocketAddr,
+    },
     /// The peer violated the protocol.
     Fault {
         /// CLOSE's code.
@@ -166,6 +178,9 @@ impl Error {
             | Closed::NoCommonProtocol { reason } => {
                 Error::NoCommonProtocol { reason: reason.clone() }
             }
+            Closed::ByPeer { code: SMALL_PATH, .. } | Closed::SmallPath { .. } => {
+                Error::SmallPath { address }
+            }
             Closed::ByPeer { code, reason } => {
                 Error::ClosedByPeer { code: *code, reason: reason.clone() }
             }
@@ -173,6 +188,7 @@ impl Error {
             Closed::TimedOut => Error::TimedOut,
             Closed::Fault { code, why } => Error::Fault { code: *code, why },
             Closed::NoAnswer => Error::NoAnswer { address },
+            Closed::NoListener => Error::NoListener { address },
             Closed::WrongKey { found } => {
                 let wanted = match wanted {
                     ServerKey::Is(key) => Some(key),
@@ -195,8 +211,8 @@ impl Error {
             Error::System(_) | Error::TooMany => K::OutOfMemory,
             Error::NoRuntime => K::Unsupported,
             Error::EndpointClosed | Error::Closed | Error::StreamFinished => K::NotConnected,
-            Error::NoAnswer { .. } | Error::TimedOut => K::TimedOut,
-            Error::Busy { .. } => K::ConnectionRefused,
+            Error::NoAnswer { .. } | Error::TimedOut | Error::SmallPath { .. } => K::TimedOut,
+            Error::Busy { .. } | Error::NoListener { .. } => K::ConnectionRefused,
             Error::GaveWay => K::ConnectionAborted,
             Error::Panicked { .. } => K::Other,
             Error::WrongKey { .. } | Error::Refused { .. } => K::PermissionDenied,
@@ -295,6 +311,9 @@ impl fmt::Display for Error {
             Error::NoAnswer { address } => {
                 write!(f, "no answer from {address}: is a server there, and does UDP pass?")
             }
+            Error::NoListener { address } => {
+                write!(f, "connection refused: no server listens at {address}")
+            }
             Error::Busy { address } => write!(f, "{address} is busy: try again later"),
             Error::GaveWay => {
                 f.write_str("the idle connection was closed to make room for another client")
@@ -329,6 +348,11 @@ impl fmt::Display for Error {
                 f.write_str("the peer does not know this connection any more: it was restarted")
             }
             Error::TimedOut => f.write_str("the peer has fallen silent"),
+            Error::SmallPath { address } => write!(
+                f,
+                "large packets do not pass between this machine and {address}: the path must carry UDP datagrams of \
+                 1,200 bytes"
+            ),
             Error::Fault { code, why } => {
                 write!(f, "the peer broke the protocol: {why} (code {code})")
             }

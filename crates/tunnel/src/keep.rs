@@ -21,6 +21,9 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 /// The next attempt to connect follows after a pause that doubles.
 const MIN_PAUSE: Wait = Wait::from_millis(500);
 const MAX_PAUSE: Wait = Wait::from_secs(30);
+/// An attempt that fails within this time was refused, as by a machine whose server starts again: the next pause is no
+/// longer.
+const REFUSED: Wait = Wait::from_secs(2);
 /// Probe timeouts without an answer that a silence has.
 const UNANSWERED: u64 = 3;
 /// Looks within the silence after which another connection is tried.
@@ -77,6 +80,7 @@ impl Tunnel {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut living, mut ends) = (Vec::<Living>::new(), FuturesUnordered::new());
         let (mut pause, mut told, mut number) = (MIN_PAUSE, String::new(), 0);
+        let mut begun = Instant::now();
         let mut attempt: Option<BoxFuture<'_, _>> = Some(Box::pin(self.connect()));
         loop {
             let next = tokio::select! {
@@ -116,6 +120,9 @@ impl Tunnel {
                 }
                 Next::Made(Err(e)) => {
                     attempt = None;
+                    if begun.elapsed() < REFUSED {
+                        pause = pause.min(REFUSED);
+                    }
                     if !may_pass(&e) && living.is_empty() {
                         return Err(e);
                     }
@@ -159,6 +166,7 @@ impl Tunnel {
                     );
                 }
                 let waits = pause;
+                begun = Instant::now() + waits;
                 attempt = Some(Box::pin(async move {
                     sleep(waits).await;
                     self.connect().await

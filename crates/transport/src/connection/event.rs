@@ -34,6 +34,12 @@ pub enum Closed {
     Reset,
     /// Nothing arrived within the idle timeout.
     TimedOut,
+    /// No full packet arrived, though smaller ones did: the path carries less than this protocol needs. The peer got a
+    /// CLOSE.
+    SmallPath {
+        /// UDP payload that the path should carry, bytes.
+        size: u16,
+    },
     /// The peer violated the protocol; it got a CLOSE.
     Fault {
         /// CLOSE's code.
@@ -43,6 +49,8 @@ pub enum Closed {
     },
     /// No answer to the handshake in time.
     NoAnswer,
+    /// The system reported, before any answer, that no socket receives at the server's address (not authenticated).
+    NoListener,
     /// The handshake was not completed in time, and the server said that it had no room (not
     /// authenticated).
     Busy,

@@ -1,6 +1,7 @@
 //! The payload of a connection's packets, as seen by the packet sender.
 
 use super::messages::Outbox;
+use super::mtu::FullPackets;
 use super::outgoing_token::OutgoingToken;
 use crate::packet_sender::PayloadSource;
 use crate::streams::{SentFrame, Streams};
@@ -67,6 +68,8 @@ pub(super) struct ConnectionPayload {
     pub small: u16,
     /// Large packets lost since one arrived.
     pub large_lost: u32,
+    /// What became of packets of that size and larger ones.
+    pub full_packets: FullPackets,
     /// Bytes of streams that were lost and did not leave again: what leaves next repeats them.
     owed: u64,
 }
@@ -82,6 +85,7 @@ impl ConnectionPayload {
             bytes_arrived: 0,
             small,
             large_lost: 0,
+            full_packets: FullPackets::default(),
             owed: 0,
         }
     }
@@ -111,6 +115,9 @@ impl PayloadSource for ConnectionPayload {
     }
     #[inline]
     fn arrived(&mut self, frames: &SentFrames) {
+        if frames.size >= self.small {
+            self.full_packets.on_arrived();
+        }
         if frames.is_probe {
             self.probed = Some((frames.size, true));
             return;
@@ -136,6 +143,9 @@ impl PayloadSource for ConnectionPayload {
         }
         if frames.size > self.small {
             self.large_lost = self.large_lost.saturating_add(1);
+        }
+        if frames.size >= self.small {
+            self.full_packets.on_lost();
         }
         if let Some(token) = self.token.as_mut().filter(|_| frames.has_token) {
             token.on_lost();

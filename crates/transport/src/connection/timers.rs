@@ -123,7 +123,12 @@ impl Connection {
         }
         if self.sender.on_timeout(now) {
             // Nothing is heard: something must leave, and perhaps packets are too large.
-            if self.is_before_first_ack(0, self.datagram()) {
+            // While no full packet has arrived, from the third timeout on every second probe is short: it tells a path
+            // that carries small packets only from one that is gone.
+            let timeouts = self.sender.counters().timeouts;
+            let has_arrived = self.sender.payload_source().full_packets.has_arrived();
+            let tests_size = !has_arrived && timeouts > 2 && timeouts % 2 == 1;
+            if tests_size || self.is_before_first_ack(0, self.datagram()) {
                 self.sender.shorten_probe();
             }
             let is_short = self.sender.is_short_probe();

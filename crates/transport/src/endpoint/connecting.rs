@@ -20,6 +20,8 @@ const _: () = assert!(MAX_COOKIE_AGE.as_nanos() == MIN_COOKIE_LIFE.as_nanos());
 /// After an answer that would end the attempt (a wrong key, no common version), the right one may
 /// still come for so long: both can be somebody else's.
 const GRACE: Duration = Duration::from_secs(1);
+/// Reports that no socket receives there end an attempt after this many packets: one report may be late, or forged.
+const REFUSALS: u32 = 3;
 /// START-ECHOs that an attempt reads at most, two X25519 operations each: then whoever forges
 /// them has the attempt.
 const ECHOES: u32 = 64;
@@ -42,6 +44,10 @@ pub(super) struct Connecting {
     /// What to say then.
     outcome: Closed,
     was_busy: bool,
+    /// Something of the server came, or was forged.
+    is_answered: bool,
+    /// Packets that were reported as refused.
+    refusals: u32,
     echoes: u32,
 }
 
@@ -82,6 +88,8 @@ impl Connecting {
             until,
             outcome: Closed::NoAnswer,
             was_busy: false,
+            is_answered: false,
+            refusals: 0,
             echoes: 0,
         }
     }
@@ -132,7 +140,15 @@ impl Connecting {
     /// Somebody says that the server has no room now. It may have in a moment, and anybody on the path
     /// can say that, so this only changes what the user is told when patience ends.
     pub(super) fn on_busy(&mut self) {
-        self.was_busy = true;
+        (self.was_busy, self.is_answered) = (true, true);
+    }
+    /// The system reports that no socket receives at the server's address; whether the attempt is to end. An answer
+    /// outweighs all reports, and a packet counts once.
+    pub(super) fn on_refused(&mut self) -> bool {
+        if !self.is_answered && self.refusals < self.exchange.sent() {
+            self.refusals += 1;
+        }
+        !self.is_answered && self.refusals >= REFUSALS
     }
     pub(super) fn met_busy(&self) -> bool {
         self.was_busy
@@ -185,6 +201,7 @@ impl Connecting {
         key: &StaticKey,
         seed: [u8; 32],
     ) -> bool {
+        self.is_answered = true;
         self.exchange.on_syn_echo(now);
         if !self.exchange.takes_cookie() {
             return false;
@@ -203,6 +220,7 @@ impl Connecting {
     /// A VERSION with our nonce. It is not authenticated, and this end speaks no other version: the
     /// attempt ends soon, unless the server answers after all.
     pub(super) fn on_version(&mut self, now: Time, refused: u32, spoken: &Versions<'_>) {
+        self.is_answered = true;
         let is_plausible = refused == VERSION && spoken.iter().all(|v| v != VERSION);
         if is_plausible && self.exchange.awaits_syn_echo() {
             self.end_soon(now, Closed::Version);

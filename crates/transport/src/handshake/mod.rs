@@ -105,6 +105,10 @@ impl ClientExchange {
     pub fn has_probe(&self) -> bool {
         self.packet_pair.is_due() && self.repeat.is_sent() && self.awaits_syn_echo()
     }
+    /// How often the packet that waits for its answer was sent, probes aside.
+    pub fn sent(&self) -> u32 {
+        self.repeat.sent
+    }
     /// When a packet is to be sent (again), probes aside.
     pub fn due(&self) -> Time {
         self.repeat.due
