@@ -1,7 +1,7 @@
 //! Reports of the system that no socket receives at an address: ICMP's "port unreachable", on Linux (`IP_RECVERR`, ip(7)).
 //!
-//! They are wanted while an attempt to connect waits for its answer, and no longer: while they are, each report makes one
-//! send or receive fail, and any machine that sees or guesses a port can forge them.
+//! They are turned on only while an attempt to connect waits for its answer. Each report makes one send or receive fail,
+//! and any machine that sees or guesses a port can forge them.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,5 +72,5 @@ fn read_one(io: &UdpSocket) -> Option<Option<SocketAddr>> {
         let four = to.as_sockaddr_in().map(|to| SocketAddr::V4((*to).into()));
         four.or_else(|| to.as_sockaddr_in6().map(|to| SocketAddr::V6((*to).into())))
     });
-    Some(to.map(crate::socket::plain))
+    Some(to)
 }

@@ -143,7 +143,7 @@ impl Socket {
     }
     /// The addresses at which no socket receives, one for each datagram of which that was reported.
     pub fn refused(&self) -> Vec<SocketAddr> {
-        self.refusals.read(&self.io)
+        self.refusals.read(&self.io).into_iter().map(plain).collect()
     }
 
     /// Receives what is available, at most a batch; returns the number of filled buffers of
@@ -270,7 +270,7 @@ impl Batch {
 }
 
 /// The IPv4 address behind an IPv6 one, so that a peer has one address only.
-pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
+fn plain(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
             Some(v4) => SocketAddr::new(v4.into(), v6.port()),

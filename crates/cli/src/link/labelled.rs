@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 /// Bytes of a line; a longer one continues behind another label.
 const MAX_LINE: u64 = 64 << 10;
-/// What a process that outlived its command keeps open is not read for longer, once all commands have ended.
+/// Once all commands have ended, a pipe that another process keeps open is read for so long.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Threads that read what commands write.
+/// Threads that read the output of commands.
 #[derive(Default)]
 pub struct Labelled(Vec<JoinHandle<()>>);
 
@@ -33,7 +33,7 @@ impl Labelled {
         start(Box::new(move || copy(err, &other, &mut io::stderr()))).map_err(cannot)
     }
 
-    /// Waits for what the commands wrote before they ended.
+    /// Waits until the commands' last lines are copied.
     pub fn finish(self) {
         let until = Instant::now() + PATIENCE;
         while self.0.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {

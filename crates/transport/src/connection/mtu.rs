@@ -26,8 +26,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 pub(super) const BLACK_HOLE: u32 = 3;
 
 /// If so many packets of the first size were lost, by so many reports, and none arrived, the path carries smaller ones
-/// only. A path that loses half of all packets at random is taken for one in 1 of 4,096 connections; what an outage lost
-/// is reported at once.
+/// only. Where half of all packets is lost at random, 1 of 4,096 connections meets that. One report tells of all
+/// that an outage lost.
 const TOO_SMALL: (u32, u32) = (12, 3);
 
 /// The outcome of a connection's packets that have the first size at least.
