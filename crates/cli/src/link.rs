@@ -5,6 +5,8 @@ mod attend;
 #[cfg(target_os = "linux")]
 mod guard;
 #[cfg(target_os = "linux")]
+mod labelled;
+#[cfg(target_os = "linux")]
 mod make;
 #[cfg(target_os = "linux")]
 mod on_page;
@@ -76,6 +78,8 @@ syntax of `narrows compare`. The kernel's own packets are queued, marked, lost
 and delayed individually. Inside, the far end's address (printed at the start,
 and in NARROWS_HOST) reaches the host, including servers on 127.0.0.1.
 Root or pasta is needed, except with --far or --scenario.
+If there are several commands, output lines of all except the last begin with a
+label (far, or the node). Only the last command has the terminal.
 The exit code is that of the command.
 
 Examples:

@@ -170,6 +170,8 @@ impl To {
     }
 }
 
+/// Not by `output_file`, which refuses links: the user names this file, and it may be /dev/stdout, a pipe, or a link to
+/// where logs are kept. Nothing that stands there is emptied.
 fn open(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
 }

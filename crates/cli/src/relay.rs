@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::live::{LiveArgs, shown};
 use crate::record::Record;
 use crate::terminal::{STOP, catch_interrupt, note, print};
-use crate::transport::{PACKET, address};
+use crate::transport::{PACKET, address, addresses};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::{Duration, SpecError};
@@ -88,7 +88,7 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
         catch_interrupt();
         note(&format!(
             "relaying {} to {to}: there {}; back {}",
-            relay.local_addr(),
+            addresses(relay.local_addr()),
             describe(&there),
             describe(&back)
         ));

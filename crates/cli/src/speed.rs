@@ -8,7 +8,7 @@ use crate::live::{LiveArgs, ShownConnections};
 use crate::record::Record;
 use crate::relay;
 use crate::terminal::{Bar, STOP, catch_interrupt, note, print};
-use crate::transport::{Reconfigure, Transport, address, bytes};
+use crate::transport::{Reconfigure, Transport, address, addresses, bytes};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
 use narrows_net::endpoint::new_key;
@@ -233,7 +233,10 @@ fn serve(a: &SpeedArgs, listen: SocketAddr, tap: Option<Arc<dyn Tap>>) -> Result
     let key = new_key().map_err(outside)?;
     let server = Server::start(listen, key, Clients::Any, a.transport.connection()?, tap)
         .map_err(outside)?;
-    note(&format!("measuring for whoever asks at {}; Ctrl-C ends it", server.local_addr()));
+    note(&format!(
+        "measuring for whoever asks at {}; Ctrl-C ends it",
+        addresses(server.local_addr())
+    ));
     catch_interrupt();
     while !STOP.load(Ordering::SeqCst) {
         std::thread::sleep(std::time::Duration::from_millis(50));

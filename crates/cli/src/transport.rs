@@ -133,6 +133,12 @@ pub fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Addresses of a socket that is bound to `at`, joined by "or"; for a wildcard address, those of this machine.
+pub fn addresses(at: SocketAddr) -> String {
+    let all: Vec<_> = narrows_net::reachable(at).iter().map(SocketAddr::to_string).collect();
+    all.join(" or ")
+}
+
 /// URLs of a server that listens at `at`, one per line; for a wildcard address, those of this machine.
 pub fn urls(name: &str, at: SocketAddr) -> String {
     narrows_net::reachable(at).iter().map(|at| format!("  rrtp://{name}@{at}\n")).collect()

@@ -9,13 +9,16 @@ use narrows_files::dial::{Dial, Words, may_pass, unspecified};
 use narrows_net::{Connection, Endpoint};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration as Wait;
+use std::time::{Duration as Wait, Instant};
 use tokio::net::lookup_host;
 use tokio::time::{sleep, timeout};
 
 /// Pause before the next attempt to connect; it doubles with each failure.
 const MIN_PAUSE: Wait = Wait::from_millis(500);
 const MAX_PAUSE: Wait = Wait::from_secs(15);
+/// An attempt that fails within this time was refused, for example because the program has not started yet. The next
+/// pause is at most this long.
+const REFUSED: Wait = Wait::from_secs(2);
 /// After a connection of this length, the pause begins again at its minimum.
 const LASTED: Duration = Duration::from_secs(10);
 const WORDS: Words = Words {
@@ -71,6 +74,7 @@ impl Dialler {
     pub async fn keep(&self, purpose: &(impl Use + Sync)) -> Result<(), Error> {
         let (mut pause, mut told) = (MIN_PAUSE, String::new());
         loop {
+            let begun = Instant::now();
             let ended = match purpose.meanwhile(self.connect()).await {
                 Ok((connection, endpoint)) => {
                     *self.endpoint() = Some(endpoint);
@@ -96,7 +100,12 @@ impl Dialler {
                         (other, _) => other,
                     }
                 }
-                Err(e) if may_pass(&e) => Ended::Lost(e.line),
+                Err(e) if may_pass(&e) => {
+                    if begun.elapsed() < REFUSED {
+                        pause = pause.min(REFUSED);
+                    }
+                    Ended::Lost(e.line)
+                }
                 Err(e) => Ended::Final(e),
             };
             match ended {

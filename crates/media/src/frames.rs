@@ -2,7 +2,7 @@
 //! within RTP (RFC 2250). In any other format each datagram counts as a frame.
 
 use crate::rtp;
-use crate::transport_stream::{TransportStream, is_ts};
+use crate::transport_stream::{TransportStream, is_ts, is_whole_ts};
 
 /// Format of a program's datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,9 +19,9 @@ impl Format {
     /// The format that a datagram appears to have.
     pub fn of(datagram: &[u8]) -> Format {
         match rtp::read(datagram) {
-            Some(packet) if is_ts(packet.payload) => Format::Ts,
+            Some(packet) if is_whole_ts(packet.payload) => Format::Ts,
+            _ if is_ts(datagram) => Format::Ts,
             Some(_) => Format::Rtp,
-            None if is_ts(datagram) => Format::Ts,
             None => Format::Datagrams,
         }
     }
@@ -43,6 +43,8 @@ pub struct Frames {
     frame: u32,
     rtp: rtp::Streams,
     ts: TransportStream,
+    /// Whether the packets of MPEG-TS are in RTP.
+    is_ts_in_rtp: bool,
 }
 
 impl Frames {
@@ -61,8 +63,10 @@ impl Frames {
     fn begins(&mut self, datagram: &[u8]) -> bool {
         let packet = rtp::read(datagram);
         if self.format == Some(Format::Ts) {
-            let carried = packet.map_or(datagram, |packet| packet.payload);
-            if let Some(begins) = self.ts.on_datagram(carried) {
+            // A datagram that begins within a packet may look like RTP.
+            let in_rtp = packet.as_ref().map(|packet| packet.payload);
+            let carried = if self.is_ts_in_rtp { in_rtp } else { Some(datagram) };
+            if let Some(begins) = carried.and_then(|carried| self.ts.on_datagram(carried)) {
                 return begins;
             }
         }
@@ -77,8 +81,9 @@ impl Frames {
             (Format::Rtp, Some(packet)) => self.rtp.on_packet(&packet),
             (Format::Rtp, None) => false,
             (Format::Ts, _) => {
-                let carried = packet.map_or(datagram, |packet| packet.payload);
-                self.ts.on_datagram(carried).unwrap_or(false)
+                let in_rtp = packet.map(|packet| packet.payload).filter(|p| is_whole_ts(p));
+                self.is_ts_in_rtp = in_rtp.is_some();
+                self.ts.on_datagram(in_rtp.unwrap_or(datagram)).unwrap_or(false)
             }
         }
     }
@@ -133,6 +138,21 @@ mod tests {
             frames.on_datagram(&datagram);
         }
         assert_eq!((frames.frame, frames.format()), (30, Some(Format::Ts)));
+    }
+
+    /// The times of M2TS, and what is within packets, may begin as RTP does.
+    #[test]
+    fn a_transport_stream_that_looks_like_rtp_stays_one() {
+        let picture = [ts(65, true, None, &VIDEO), ts(65, false, None, &[])];
+        let picture = picture.map(|packet| [vec![0x80; 4], packet].concat()).concat();
+        assert!(rtp::read(&picture).is_some());
+        let mut frames = Frames::default();
+        // Only the first datagram has enough packets to be certain.
+        frames.on_datagram(&picture.repeat(4));
+        for n in 2..30 {
+            assert_eq!(frames.on_datagram(&picture), (n, true));
+        }
+        assert_eq!(frames.format(), Some(Format::Ts));
     }
 
     #[test]

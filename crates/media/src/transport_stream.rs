@@ -22,10 +22,8 @@ struct Places {
 
 /// The positions found in a single datagram.
 fn places(datagram: &[u8]) -> Option<Places> {
-    let is_plain = !datagram.is_empty() && datagram.len().is_multiple_of(PACKET);
-    let plain = Places { stride: PACKET, first: 0 };
-    if is_plain && fits(datagram, plain).is_some() {
-        return Some(plain);
+    if is_whole_ts(datagram) {
+        return Some(Places { stride: PACKET, first: 0 });
     }
     let all = STRIDES.into_iter().flat_map(|s| (0..s).map(move |f| Places { stride: s, first: f }));
     all.into_iter().find(|places| fits(datagram, *places).is_some_and(|count| count >= CERTAIN))
@@ -40,6 +38,12 @@ fn fits(datagram: &[u8], places: Places) -> Option<usize> {
 /// Whether a datagram contains MPEG-TS packets.
 pub fn is_ts(datagram: &[u8]) -> bool {
     places(datagram).is_some()
+}
+
+/// Whether the payload is a whole number of MPEG-TS packets, as RTP requires (RFC 2250 section 2).
+pub fn is_whole_ts(payload: &[u8]) -> bool {
+    payload.len().is_multiple_of(PACKET)
+        && fits(payload, Places { stride: PACKET, first: 0 }).is_some_and(|count| count > 0)
 }
 
 /// The PID, if a picture begins in this packet; the first bytes of the packet suffice.

@@ -1,6 +1,7 @@
 //! A UDP socket that does not block, with segmentation offload, coalesced receiving and ECN.
 
 use crate::clock::{self, Clock};
+use crate::refusals::Refusals;
 use narrows_base::Time;
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket as Raw, Type};
@@ -24,6 +25,7 @@ pub struct Socket {
     state: UdpSocketState,
     local: SocketAddr,
     errors: AtomicU64,
+    refusals: Refusals,
 }
 
 /// The result of a send.
@@ -62,7 +64,7 @@ impl Socket {
         let state = UdpSocketState::new(UdpSockRef::from(&io))?;
         without_destination(&io);
         let local = io.local_addr()?;
-        Ok(Socket { io, state, local, errors: AtomicU64::new(0) })
+        Ok(Socket { io, state, local, errors: AtomicU64::new(0), refusals: Refusals::default() })
     }
 
     /// Local address.
@@ -130,6 +132,16 @@ impl Socket {
             }
             _ => to,
         }
+    }
+
+    /// Whether reports are wanted that no socket receives at an address. There are some on Linux only. While they are
+    /// wanted, they are to be [read](Socket::refused) after each wait.
+    pub fn watch_refusals(&self, is_wanted: bool) {
+        self.refusals.watch(&self.io, is_wanted);
+    }
+    /// The addresses at which no socket receives, one for each datagram of which that was reported.
+    pub fn refused(&self) -> Vec<SocketAddr> {
+        self.refusals.read(&self.io).into_iter().map(plain).collect()
     }
 
     /// Receives what is available, at most a batch; returns the number of filled buffers of

@@ -79,7 +79,7 @@ impl FromStr for Forward {
 pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener, forward: Forward) {
     let request = forward.request();
     loop {
-        let tcp = accept(&listener).await;
+        let (tcp, _) = accept(&listener).await;
         let (tunnel, request) = (tunnel.clone(), request.clone());
         tokio::spawn(async move { carry(&tunnel, tcp, &request).await });
     }

@@ -4,7 +4,7 @@
 //! Hop-by-hop fields stay here, and the Host field is that of the request's target.
 
 use crate::client::{Link, NotOpened, Stream, Tunnel};
-use crate::listen::{Openings, accept, gave_way};
+use crate::listen::accept;
 use crate::pipe;
 use crate::request::{Refusal, Request};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
@@ -14,7 +14,7 @@ use hyper::header::{
 use hyper::service::service_fn;
 use hyper::{Method, Response, StatusCode, Uri, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use narrows_files::requests::Slot;
+use narrows_net::openings::{Opening, Openings};
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -187,25 +187,22 @@ struct Program {
     tunnel: Arc<Tunnel>,
     joined: Mutex<Option<Joined>>,
     /// Kept until the first request.
-    slot: Mutex<Option<Slot>>,
+    opening: Mutex<Option<Opening>>,
 }
 
 /// Serves all programs of a port.
 pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener) {
-    let openings = Openings::for_programs();
+    let openings = Openings::new(crate::descriptors::openings());
     loop {
-        let tcp = accept(&listener).await;
-        let Some(slot) = openings.admit(&tcp).await else { continue };
-        let tunnel = tunnel.clone();
-        tokio::spawn(serve(tunnel, tcp, slot));
+        let (tcp, from) = accept(&listener).await;
+        tokio::spawn(serve(tunnel.clone(), tcp, openings.admit(from)));
     }
 }
 
-async fn serve(tunnel: Arc<Tunnel>, tcp: TcpStream, slot: Slot) {
+async fn serve(tunnel: Arc<Tunnel>, tcp: TcpStream, opening: Opening) {
     let _ = tcp.set_nodelay(true);
-    let view = slot.view();
-    let (joined, slot) = (Mutex::default(), Mutex::new(Some(slot)));
-    let program = Arc::new(Program { tunnel, joined, slot });
+    let (joined, opening) = (Mutex::default(), Mutex::new(Some(opening)));
+    let program = Arc::new(Program { tunnel, joined, opening });
     let answering = program.clone();
     let service = service_fn(move |request| {
         let program = answering.clone();
@@ -222,7 +219,7 @@ async fn serve(tunnel: Arc<Tunnel>, tcp: TcpStream, slot: Slot) {
         .serve_connection(TokioIo::new(tcp), service);
     let done = tokio::select! {
         done = poll_fn(|cx| connection.poll_without_shutdown(cx)) => done,
-        () = gave_way(&view) => return,
+        () = poll_fn(|cx| program.poll_given_up(cx)) => return,
     };
     let parts = connection.into_parts();
     let mut tcp = parts.io.into_inner();
@@ -253,8 +250,14 @@ impl Joined {
 }
 
 impl Program {
+    /// Ready once another connection has the place of one that has not sent its first request.
+    fn poll_given_up(&self, context: &Context<'_>) -> Poll<()> {
+        let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        opening.as_ref().map_or(Poll::Pending, |opening| opening.poll_given_up(context))
+    }
+
     async fn answer(&self, request: hyper::Request<Incoming>) -> Response<Answer> {
-        drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.opening.lock().unwrap_or_else(PoisonError::into_inner).take());
         let Some(target) = target(request.method(), request.uri()) else {
             return line(StatusCode::BAD_REQUEST, EXPECTED);
         };

@@ -21,6 +21,9 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 /// Pause before the next attempt to connect; it doubles with each failure.
 const MIN_PAUSE: Wait = Wait::from_millis(500);
 const MAX_PAUSE: Wait = Wait::from_secs(30);
+/// An attempt that fails within this time was refused, for example because the server restarts. The next pause is at
+/// most this long.
+const REFUSED: Wait = Wait::from_secs(2);
 /// Number of PTOs without an answer before a connection counts as silent.
 const UNANSWERED: u64 = 3;
 /// Number of checks within the permitted silence.
@@ -78,6 +81,7 @@ impl Tunnel {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut living, mut ends) = (Vec::<Living>::new(), FuturesUnordered::new());
         let (mut pause, mut told, mut number) = (MIN_PAUSE, String::new(), 0);
+        let mut begun = Instant::now();
         let mut attempt: Option<BoxFuture<'_, _>> = Some(Box::pin(self.connect()));
         loop {
             let next = tokio::select! {
@@ -117,6 +121,9 @@ impl Tunnel {
                 }
                 Next::Made(Err(e)) => {
                     attempt = None;
+                    if begun.elapsed() < REFUSED {
+                        pause = pause.min(REFUSED);
+                    }
                     if !may_pass(&e) && living.is_empty() {
                         return Err(e);
                     }
@@ -160,6 +167,7 @@ impl Tunnel {
                     );
                 }
                 let waits = pause;
+                begun = Instant::now() + waits;
                 attempt = Some(Box::pin(async move {
                     sleep(waits).await;
                     self.connect().await

@@ -8,8 +8,9 @@
 //! lists, streams, messages. A TCP connection lives as long as the rrtp connection that it carries. Before there is
 //! one, its place is limited in time and number, as in the file service.
 
-use crate::listen::{Openings, accept, gave_way};
+use crate::listen::accept;
 use narrows_net::Connection;
+use narrows_net::openings::Openings;
 use socket2::SockRef;
 use std::collections::HashMap;
 use std::io::{Error, ErrorKind, Result};
@@ -120,21 +121,20 @@ impl Carriers {
 pub(crate) async fn serve(listener: &TcpListener, endpoint: SocketAddr, carriers: &Arc<Carriers>) {
     let openings = Openings::new(crate::descriptors::openings());
     loop {
-        let tcp = accept(listener).await;
-        let Some(slot) = openings.admit(&tcp).await else { continue };
+        let (tcp, from) = accept(listener).await;
+        let opening = openings.admit(from);
         let carriers = carriers.clone();
         tokio::spawn(async move {
             let Ok(udp) = beside(endpoint).await else { return };
             let Ok(at) = udp.local_addr() else { return };
             let admitted = carriers.add(at);
-            let view = slot.view();
             let over = async {
                 let connection = tokio::select! {
                     connection = admitted => connection,
-                    () = gave_way(&view) => return,
+                    () = opening.given_up() => return,
                     () = sleep(OPENING) => return,
                 };
-                drop(slot);
+                drop(opening);
                 if let Ok(connection) = connection {
                     connection.closed().await;
                     sleep(LINGER).await;

@@ -1,7 +1,10 @@
 //! Programs that use SOCKS or HTTP at the near side.
 
 use crate::both_ends::*;
+use hyper::body::Body as _;
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -324,4 +327,45 @@ async fn curl_reaches_servers_by_every_kind_of_proxy() {
         }
         assert!(!text.to_lowercase().contains("proxy-"), "{proxy}: {text}");
     }
+}
+
+/// hyper as a client: requests for two servers in turn on one connection, and one by CONNECT.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hyper_reaches_servers_on_one_connection_and_by_connect() {
+    use hyper::client::conn::http1::handshake;
+    use hyper_util::rt::TokioIo;
+    let (one, two) = (named("one").await, named("two").await);
+    let (_far, proxy) = http_proxy(&[one, two]).await;
+    let asked = |method, uri: String| {
+        let request = hyper::Request::builder().method(method).uri(uri).header("host", "proxy");
+        request.body(String::new()).unwrap()
+    };
+    let text = async |response: hyper::Response<hyper::body::Incoming>| {
+        assert_eq!(response.status(), 200);
+        let (mut body, mut all) = (response.into_body(), Vec::new());
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            all.extend(frame.unwrap().into_data().unwrap());
+        }
+        String::from_utf8(all).unwrap()
+    };
+    let tcp = TcpStream::connect(proxy).await.unwrap();
+    let (mut kept, connection) = handshake(TokioIo::new(tcp)).await.unwrap();
+    tokio::spawn(connection);
+    for (name, at) in [("one", one), ("two", two), ("one", one)] {
+        kept.ready().await.unwrap();
+        let answer = kept.send_request(asked("GET", format!("http://{at}/kept"))).await.unwrap();
+        let answer = text(answer).await;
+        assert!(answer.starts_with(&format!("{name} GET /kept ")), "{answer}");
+        assert!(answer.to_lowercase().contains(&format!("host: {at}")), "{answer}");
+    }
+    let tcp = TcpStream::connect(proxy).await.unwrap();
+    let (mut through, connection) = handshake(TokioIo::new(tcp)).await.unwrap();
+    tokio::spawn(connection.with_upgrades());
+    let answer = through.send_request(asked("CONNECT", two.to_string())).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let tcp = hyper::upgrade::on(answer).await.unwrap();
+    let (mut inside, connection) = handshake(tcp).await.unwrap();
+    tokio::spawn(connection);
+    let answer = inside.send_request(asked("GET", "/inside".into())).await.unwrap();
+    assert!(text(answer).await.starts_with("two GET /inside "));
 }

@@ -7,10 +7,11 @@
 use crate::client::{NotOpened, Tunnel};
 use crate::datagrams::Programs;
 use crate::head;
-use crate::listen::{Openings, accept, gave_way};
+use crate::listen::accept;
 use crate::parts::MAX_DATAGRAM;
 use crate::pipe;
 use crate::request::{Kind, Refusal, Request};
+use narrows_net::openings::Openings;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -213,18 +214,17 @@ fn nowhere() -> SocketAddr {
 
 /// Serves all programs that connect to a port.
 pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener) {
-    let openings = Openings::for_programs();
+    let openings = Openings::new(crate::descriptors::openings());
     loop {
-        let mut tcp = accept(&listener).await;
-        let Some(slot) = openings.admit(&tcp).await else { continue };
+        let (mut tcp, from) = accept(&listener).await;
+        let opening = openings.admit(from);
         let tunnel = tunnel.clone();
         tokio::spawn(async move {
-            let view = slot.view();
             let asked = tokio::select! {
                 asked = asked(&tunnel, &mut tcp) => asked,
-                () = gave_way(&view) => return,
+                () = opening.given_up() => return,
             };
-            drop(slot);
+            drop(opening);
             // If the program has closed its connection meanwhile, it is just dropped.
             if let Ok(Some(asked)) = asked {
                 let _ = serve(tunnel, tcp, asked).await;

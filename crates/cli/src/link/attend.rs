@@ -1,6 +1,7 @@
 //! The time while links run: signals, ends of commands, display.
 
 use super::LinkArgs;
+use super::labelled::Labelled;
 use super::shown::{json, live_line, table, warning};
 use crate::failure::Failure;
 use crate::terminal::{note, print};
@@ -18,11 +19,13 @@ const TERMINATE: i32 = 15;
 pub struct Running<'a> {
     pub links: Vec<(&'a str, &'a EmulatedLink)>,
     pub programs: Programs,
+    /// The output of the others beside the last command.
+    pub labelled: Labelled,
 }
 
 /// Waits for the end. If the last command's exit code is not zero, it is the failure.
 pub fn attend(a: &LinkArgs, signals: &Signals, running: Running<'_>) -> Result<(), Failure> {
-    let Running { links, mut programs } = running;
+    let Running { links, mut programs, labelled } = running;
     let alone = programs.commands().len() == 0;
     let bar = (alone && !a.quiet).then(bar);
     let mut last: Vec<LinkStats> = links.iter().map(|(_, l)| l.stats()).collect();
@@ -63,6 +66,7 @@ pub fn attend(a: &LinkArgs, signals: &Signals, running: Running<'_>) -> Result<(
     };
     // End the programs first, while the links still carry their last packets.
     drop(programs);
+    labelled.finish();
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }

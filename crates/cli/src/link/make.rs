@@ -3,6 +3,7 @@
 use super::LinkArgs;
 use super::attend::{Running, attend};
 use super::guard::Guard;
+use super::labelled::Labelled;
 use super::on_page::OnPage;
 use super::plan::Plan;
 use super::recorded::Recorded;
@@ -60,10 +61,11 @@ fn run(
     recorded: &[Recorded],
     page: Option<OnPage>,
 ) -> Result<(), Failure> {
-    let attend = |links: Vec<(&str, &EmulatedLink)>, programs| {
+    let mut labelled = Labelled::default();
+    let attend = |links: Vec<(&str, &EmulatedLink)>, programs, labelled| {
         let _page = page.map(|page| page.open(&links)).transpose()?;
         recorded.iter().zip(&links).for_each(|(recorded, (_, link))| recorded.watch(link));
-        attend(a, signals, Running { links, programs })
+        attend(a, signals, Running { links, programs, labelled })
     };
     let what = plan.what(a);
     match plan {
@@ -77,7 +79,7 @@ fn run(
                 };
                 note(&format!("{what}\nA: {}\nB: {}", end(&x, link.a()), end(&y, link.b())));
             }
-            attend(vec![("link", &link)], Programs::new()?)
+            attend(vec![("link", &link)], Programs::new()?, labelled)
         }
         Plan::Behind { single } => {
             let behind = Behind::new(single.options)?;
@@ -94,7 +96,7 @@ fn run(
                     list(&link.a().addresses)
                 ));
             }
-            attend(vec![("link", link)], programs)
+            attend(vec![("link", link)], programs, labelled)
         }
         Plan::Far { far, single } => {
             let wire = TopologyLink {
@@ -115,27 +117,35 @@ fn run(
             {
                 let place = topology.namespace(node).ok_or(Failure::Interrupted)?;
                 command.env("NARROWS_FAR", first(&there).to_string());
+                if node == "far" {
+                    labelled.command(label, &mut command)?;
+                }
                 programs.start(label, &mut command, place, topology.files())?;
             }
             if !a.quiet {
                 note(&format!("{what}\nfar: {}; near: {}", list(&there), list(&addresses("near"))));
             }
             let links = topology.links().iter().map(|(n, l)| (n.as_str(), l)).collect();
-            attend(links, programs)
+            attend(links, programs, labelled)
         }
         Plan::Scenario { wires, commands } => {
             let topology = Topology::new(wires.into_iter().map(|(wire, _)| wire).collect())?;
             let mut programs = Programs::new()?;
-            for (node, text) in commands {
+            let last = commands.len().saturating_sub(1);
+            for (n, (node, text)) in commands.into_iter().enumerate() {
                 let place = topology.namespace(&node).ok_or(Failure::Interrupted)?;
-                programs.start(&node, &mut shell(&text), place, topology.files())?;
+                let mut command = shell(&text);
+                if n < last {
+                    labelled.command(&node, &mut command)?;
+                }
+                programs.start(&node, &mut command, place, topology.files())?;
             }
             if !a.quiet {
                 let nodes = topology.nodes().map(|(n, a)| format!("{n}: {}", list(a)));
                 note(&format!("{what}\n{}", nodes.collect::<Vec<_>>().join("\n")));
             }
             let links = topology.links().iter().map(|(n, l)| (n.as_str(), l)).collect();
-            attend(links, programs)
+            attend(links, programs, labelled)
         }
     }
 }

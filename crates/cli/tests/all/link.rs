@@ -164,6 +164,29 @@ s.sendall(bytes(1500000)); s.shutdown(1); print(s.recv(100).decode())";
     assert!(report.contains("IP packets, headers included"));
 }
 
+/// What the far command writes is told from what the last one writes, on both streams, and its last words are not lost.
+#[test]
+fn lines_of_the_far_command_have_its_label() {
+    let far = "echo one; printf 'two\\nthree'; echo four >&2; touch $MARK; exec sleep 100";
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("mark");
+    let near = "while [ ! -e $MARK ]; do sleep 0.02; done; echo five";
+    let out = Command::new(env!("CARGO_BIN_EXE_narrows"))
+        .env("MARK", &mark)
+        .args(["link", LINK, "--quiet", "--far", far, "--", "sh", "-c", near])
+        .output()
+        .unwrap();
+    let said = text(&out.stderr);
+    if said.contains("user namespaces") || said.contains("TUN") || said.contains("not found") {
+        return eprintln!("skipped: {}", said.trim());
+    }
+    let all = text(&out.stdout);
+    let mut lines: Vec<_> = all.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["far: one", "far: three", "far: two", "five"], "{said}");
+    assert_eq!(said, "far: four\n");
+}
+
 #[test]
 fn the_topology_of_a_scenario_file_has_its_nodes_and_routes() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,9 +7,11 @@ mod kernel;
 mod link;
 mod live;
 mod media;
+mod media_ffmpeg;
 #[cfg(target_os = "linux")]
 mod media_multicast;
 mod probe;
+mod proxy_clients;
 mod transfer;
 mod tunnel;
 #[cfg(target_os = "linux")]

@@ -252,6 +252,22 @@ fn bad_input_is_one_line_and_leaves_nothing() {
     }
 }
 
+/// The system's report ends the attempt, not its patience.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_port_where_no_server_listens_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = socket.local_addr().unwrap();
+    drop(socket);
+    let (file, url) = (home.path().join("file"), format!("rrtp://{at}/file"));
+    std::fs::write(&file, "x").unwrap();
+    let hint = format!("connection refused: no server listens at {at}");
+    for args in [&["get", &url][..], &["put", "file", &url], &["ls", &url]] {
+        fails(home.path(), args, 1, &hint);
+    }
+}
+
 #[test]
 #[cfg(unix)]
 fn who_is_killed_goes_on_with_the_same_command() {

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 /// One of the two commands; it ends with the test.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     /// Output up to the awaited line.
-    last: String,
+    pub(crate) last: String,
 }
 
 impl Drop for Running {
@@ -30,7 +30,7 @@ fn run(home: &Path, args: &[&str]) -> Output {
     narrows(home).args(args).output().unwrap()
 }
 
-fn start(home: &Path, args: &[&str], until: &str) -> Running {
+pub(crate) fn start(home: &Path, args: &[&str], until: &str) -> Running {
     let mut child = narrows(home).args(args).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let last = lines.find(|line| line.contains(until));
@@ -40,7 +40,7 @@ fn start(home: &Path, args: &[&str], until: &str) -> Running {
 }
 
 /// A server and its URL, for clients with this key.
-fn serve(home: &Path, client: &Path, flags: &[&str]) -> (Running, String) {
+pub(crate) fn serve(home: &Path, client: &Path, flags: &[&str]) -> (Running, String) {
     let key = run(client, &["key"]);
     std::fs::write(home.join("clients"), key.stdout).unwrap();
     let args = ["tunnel", "serve", "--listen", "127.0.0.1:0", "--clients", "clients"];

@@ -169,6 +169,38 @@ fn nobody_there_is_said_when_patience_ends() {
     assert!(net.at(CLIENT).next_timeout().is_never());
 }
 
+/// Reports that no socket receives there end an attempt when each of three packets was refused, however often one report
+/// comes; they do not end one that was answered, nor a connection.
+#[test]
+fn an_attempt_ends_when_its_packets_are_refused() {
+    let server = SERVER.parse().unwrap();
+    let mut net = Net::pair(3);
+    net.ports.remove(&server);
+    net.connect(ServerKey::Any);
+    for _ in 0..3 {
+        assert_eq!(net.closed(CLIENT), None);
+        (0..9).for_each(|_| net.at(CLIENT).on_refused(server));
+        net.at(CLIENT).on_refused(CLIENT.parse().unwrap());
+        net.run_for(0.31);
+    }
+    assert_eq!(net.closed(CLIENT), Some(Closed::NoListener));
+    assert!(!net.at(CLIENT).is_connecting());
+
+    let mut net = Net::pair(3);
+    net.connect(right());
+    // SYN-ECHO is there; START is lost again and again.
+    let until = net.now + Duration::from_secs(2);
+    net.run(until, &mut |now, bytes| {
+        if bytes[0] == 0x83 { vec![] } else { vec![now + Duration::from_millis(20)] }
+    });
+    (0..9).for_each(|_| net.at(CLIENT).on_refused(server));
+    net.run_for(3.0);
+    assert!(net.is_connected(CLIENT) && net.is_connected(SERVER));
+    (0..9).for_each(|_| net.at(CLIENT).on_refused(server));
+    net.run_for(1.0);
+    assert_eq!(net.closed(CLIENT), None);
+}
+
 /// If the cookie is too old or a packet was damaged, the attempt restarts with a new nonce, because the server may
 /// remember the old one.
 #[test]

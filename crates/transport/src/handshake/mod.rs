@@ -104,6 +104,10 @@ impl ClientExchange {
     pub fn has_probe(&self) -> bool {
         self.packet_pair.is_due() && self.repeat.is_sent() && self.awaits_syn_echo()
     }
+    /// Transmissions of the packet that awaits its reply, except probes.
+    pub fn sent(&self) -> u32 {
+        self.repeat.sent
+    }
     /// When the next packet is due, except probes.
     pub fn due(&self) -> Time {
         self.repeat.due

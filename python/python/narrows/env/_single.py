@@ -20,6 +20,7 @@ from ._task import (
     Float64,
     Task,
     check_render_mode,
+    settings_of,
 )
 
 
@@ -57,19 +58,7 @@ class CongestionEnv(gym.Env[Float32, Float32], EzPickle):
         steps: int = 400,
         render_mode: str | None = None,
     ) -> None:
-        settings: dict[str, Any] = {
-            "link": link,
-            "packet": packet,
-            "preset": preset,
-            "transport": transport,
-            "protocol": protocol,
-            "against": against,
-            "action": action,
-            "observation": observation,
-            "reward": reward,
-            "step": step,
-            "steps": steps,
-        }
+        settings = settings_of(locals())
         EzPickle.__init__(self, render_mode=render_mode, **settings)
         self._task = Task(1, 1, "disabled", **settings)
         self._environments = self._task.environments

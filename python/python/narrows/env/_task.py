@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -161,6 +162,12 @@ class Picture(str):
 
     def _repr_html_(self) -> str:
         return str(self)
+
+
+def settings_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of an environment's arguments that are settings of its links and episodes."""
+    parameters = inspect.signature(Task).parameters.values()
+    return {p.name: arguments[p.name] for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
 def check_render_mode(mode: str | None) -> Literal["svg", "html"] | None:

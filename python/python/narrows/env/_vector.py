@@ -23,6 +23,7 @@ from ._task import (
     Float64,
     Task,
     check_render_mode,
+    settings_of,
 )
 
 Array = NDArray[Any]
@@ -104,19 +105,7 @@ class VectorCongestionEnv(VectorEnv[Float32, Float32, Array], EzPickle):
             raise _narrows.SpecError(
                 f"autoreset_mode: {autoreset_mode!r} is none of {known}"
             ) from None
-        settings: dict[str, Any] = {
-            "link": link,
-            "packet": packet,
-            "preset": preset,
-            "transport": transport,
-            "protocol": protocol,
-            "against": against,
-            "action": action,
-            "observation": observation,
-            "reward": reward,
-            "step": step,
-            "steps": steps,
-        }
+        settings = settings_of(locals())
         EzPickle.__init__(
             self,
             num_envs,
