@@ -170,8 +170,8 @@ impl To {
     }
 }
 
-/// Not by `output_file`, which refuses links: the user names this file, and it may be /dev/stdout, a pipe, or a link to
-/// where logs are kept. Nothing that stands there is emptied.
+/// Opens the file for appending and keeps its contents. `output_file` is not used, because it refuses links. The file
+/// may be /dev/stdout, a pipe, or a link to a folder of logs.
 fn open(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
 }

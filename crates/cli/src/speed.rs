@@ -234,7 +234,7 @@ fn serve(a: &SpeedArgs, listen: SocketAddr, tap: Option<Arc<dyn Tap>>) -> Result
     let server = Server::start(listen, key, Clients::Any, a.transport.connection()?, tap)
         .map_err(outside)?;
     note(&format!(
-        "measuring for whoever asks at {}; Ctrl-C ends it",
+        "measuring for any client at {}; Ctrl-C ends it",
         addresses(server.local_addr())
     ));
     catch_interrupt();

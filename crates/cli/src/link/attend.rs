@@ -19,7 +19,7 @@ const TERMINATE: i32 = 15;
 pub struct Running<'a> {
     pub links: Vec<(&'a str, &'a EmulatedLink)>,
     pub programs: Programs,
-    /// The output of the others beside the last command.
+    /// Output of all commands except the last.
     pub labelled: Labelled,
 }
 

@@ -1,4 +1,5 @@
-//! The output of commands beside the last one, each line behind the command's label. The last command has the terminal.
+//! Output of all commands except the last. Each line begins with the command's label.
+//! The last command has the terminal.
 
 use crate::failure::Failure;
 use narrows_base::text::shown;
@@ -7,17 +8,17 @@ use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Bytes of a line; a longer one continues behind another label.
+/// Maximum bytes of a line. A longer line is split, and each part gets the label.
 const MAX_LINE: u64 = 64 << 10;
-/// Once all commands have ended, a pipe that another process keeps open is read for so long.
+/// Time for which pipes are read after all commands have ended. Another process may keep a pipe open.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Threads that read the output of commands.
+/// Threads that copy the output of commands.
 #[derive(Default)]
 pub struct Labelled(Vec<JoinHandle<()>>);
 
 impl Labelled {
-    /// Both streams of this command, which is to be started next, go through a thread each.
+    /// Redirects stdout and stderr of a command to a thread each. Call it before the command starts.
     pub fn command(&mut self, label: &str, command: &mut Command) -> Result<(), Failure> {
         let cannot = |e: io::Error| Failure::Outside(format!("cannot read from {label}: {e}"));
         let (out, to_out) = io::pipe().map_err(cannot)?;
@@ -33,7 +34,7 @@ impl Labelled {
         start(Box::new(move || copy(err, &other, &mut io::stderr()))).map_err(cannot)
     }
 
-    /// Waits until the commands' last lines are copied.
+    /// Waits until the last lines of the commands are copied, at most `PATIENCE`.
     pub fn finish(self) {
         let until = Instant::now() + PATIENCE;
         while self.0.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
@@ -42,7 +43,7 @@ impl Labelled {
     }
 }
 
-/// Copies line by line. A reader that has gone away is no reason to stop the command.
+/// Copies line by line. Write errors are ignored, so a closed output does not stop the command.
 fn copy(from: PipeReader, label: &str, to: &mut impl Write) {
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
@@ -56,7 +57,7 @@ fn copy(from: PipeReader, label: &str, to: &mut impl Write) {
         if line.last() != Some(&b'\n') {
             line.push(b'\n');
         }
-        // In one call, so that lines stay whole.
+        // A single call, so that lines of different commands do not mix.
         let _ = to.write_all(&line).and_then(|()| to.flush());
     }
 }

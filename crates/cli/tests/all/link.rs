@@ -164,7 +164,8 @@ s.sendall(bytes(1500000)); s.shutdown(1); print(s.recv(100).decode())";
     assert!(report.contains("IP packets, headers included"));
 }
 
-/// What the far command writes is told from what the last one writes, on both streams, and its last words are not lost.
+/// On both streams, lines of the far command have its label and lines of the last command have none. An incomplete last
+/// line is printed too.
 #[test]
 fn lines_of_the_far_command_have_its_label() {
     let far = "echo one; printf 'two\\nthree'; echo four >&2; touch $MARK; exec sleep 100";

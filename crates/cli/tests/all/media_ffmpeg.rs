@@ -1,4 +1,4 @@
-//! Frames of a stream that ffmpeg sends, counted by the receiver. Skipped, with the reason, where there is no ffmpeg.
+//! The receiver counts the frames of a stream that ffmpeg sends. Without ffmpeg the test is skipped with a message.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A step that takes longer has failed: of an ended test, not of a measured one.
+/// Time limit on each step, so that a failed test ends.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One of the two ends; it ends with the test. Its lines are in files, so that waiting for one has a bound.
+/// One of the two ends; it ends with the test. Its output goes to files, so that waiting for a line has a time limit.
 struct MediaEnd {
     child: Child,
     home: tempfile::TempDir,
@@ -40,7 +40,7 @@ impl MediaEnd {
         std::fs::read_to_string(self.home.path().join(file)).unwrap_or_default()
     }
 
-    /// The word with this beginning in the first complete line that has one.
+    /// The first word with this beginning in the complete lines of a file.
     fn word(&mut self, file: &str, beginning: &str) -> String {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -59,7 +59,7 @@ impl MediaEnd {
         drop(Command::new("kill").args(["-INT", &self.child.id().to_string()]).status());
     }
 
-    /// Waits for its end.
+    /// Waits until the process exits.
     fn ends(&mut self) {
         let until = Instant::now() + PATIENCE;
         while self.child.try_wait().unwrap().is_none() {
@@ -69,7 +69,7 @@ impl MediaEnd {
     }
 }
 
-/// A clip of 60 frames at 25 a second, with sound; `None` where ffmpeg cannot make it.
+/// A clip of 60 frames at 25 frames/s with sound; `None` if ffmpeg fails.
 fn clip(folder: &Path) -> Option<std::path::PathBuf> {
     let clip = folder.join("clip.ts");
     let made = Command::new("ffmpeg")
@@ -82,7 +82,7 @@ fn clip(folder: &Path) -> Option<std::path::PathBuf> {
     made.is_ok_and(|status| status.success()).then_some(clip)
 }
 
-/// Whether the sender has a connection, as it says over HTTP.
+/// Whether the sender reports a connection over HTTP.
 fn is_connected(url: &str) -> bool {
     let at = url.trim_start_matches("http://").trim_end_matches('/');
     let mut tcp = TcpStream::connect(at).unwrap();
@@ -92,7 +92,8 @@ fn is_connected(url: &str) -> bool {
     answer.contains("\"connected\":true")
 }
 
-/// The receiver's counts of datagrams and frames, if ffmpeg sends to these outputs, in which PORT is the sender's.
+/// The receiver's counts of datagrams and frames while ffmpeg sends to these outputs. PORT in them is replaced by the
+/// sender's port.
 fn counts(clip: &Path, outputs: &[&str]) -> (u64, u64) {
     let homes = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let [far, near] = homes;
@@ -102,7 +103,7 @@ fn counts(clip: &Path, outputs: &[&str]) -> (u64, u64) {
     let to = player.local_addr().unwrap().to_string();
     let args = ["media", "receive", "--listen", "127.0.0.1:0", "--clients", "clients", "--to", &to];
     let mut receiver = MediaEnd::start(far, &[&args[..], &["--once", "--json"]].concat());
-    // With --json the standard output has nothing but the measures.
+    // With --json the standard output has only measurements.
     let url = receiver.word("err", "rrtp://");
     let args = ["media", "send", &url, "--from", "0", "--latency", "500ms", "--rate-http", "0"];
     let mut sender = MediaEnd::start(near, &args);
@@ -118,7 +119,7 @@ fn counts(clip: &Path, outputs: &[&str]) -> (u64, u64) {
     ffmpeg.args(["-loglevel", "error", "-nostdin", "-re", "-i"]).arg(clip);
     ffmpeg.args(outputs.iter().map(|part| part.replace("PORT", port))).stdout(Stdio::null());
     assert!(ffmpeg.status().unwrap().success());
-    // What is on its way is handed out first: within the latency, as it was sent.
+    // Packets in flight are delivered first, within the latency.
     player.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
     while player.recv(&mut [0; 2000]).is_ok() {}
     sender.interrupt();
@@ -131,8 +132,8 @@ fn counts(clip: &Path, outputs: &[&str]) -> (u64, u64) {
     (count("datagrams"), count("frames"))
 }
 
-/// Its default datagrams of 1,472 bytes end within packets of MPEG-TS. The last frame counts when it is over, which the
-/// stream's end may not show.
+/// ffmpeg's default datagrams of 1,472 bytes end within packets of MPEG-TS. The last frame counts when the next one
+/// begins, so it may be missing.
 #[test]
 fn the_frames_of_ffmpeg_are_counted_however_it_cuts_them() {
     let folder = tempfile::tempdir().unwrap();

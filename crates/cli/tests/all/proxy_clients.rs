@@ -1,5 +1,5 @@
-//! Clients of both proxies of a tunnel, as they are installed: Python, git, ssh. A test whose client is missing says so
-//! and is skipped. curl and hyper are tried where the proxies are, in `crates/tunnel`.
+//! Installed clients of both proxies of a tunnel: Python, git, ssh. If a client is missing, its test is skipped with a
+//! message. `crates/tunnel` tests curl and hyper.
 
 use crate::tunnel::{Running, serve, start};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// Both proxies of a near side. Each field that is not read keeps its part alive.
+/// Both proxies of a near side. The fields with `_` keep processes and folders alive.
 struct Proxies {
     socks: String,
     http: String,
@@ -17,7 +17,7 @@ struct Proxies {
     _homes: [TempDir; 2],
 }
 
-/// Proxies that lead to these ports of this machine.
+/// Starts proxies with access to these ports of this machine.
 fn proxies(ports: &[u16]) -> Proxies {
     let homes = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let allow: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
@@ -29,7 +29,7 @@ fn proxies(ports: &[u16]) -> Proxies {
     Proxies { socks: at(&socks), http: at(&http), _ends: [server, socks, http], _homes: homes }
 }
 
-/// The first of these programs that does not start, as the reason of a skipped test.
+/// Whether one of these programs does not start; prints it as the reason for a skipped test.
 fn is_missing(programs: &[(&str, &str)]) -> bool {
     for (program, flag) in programs {
         let run = Command::new(program).arg(flag).stdin(Stdio::null()).output();
@@ -48,14 +48,14 @@ fn succeeds(command: &mut Command) -> Output {
     output
 }
 
-/// A request: method, target, fields in lower case, body.
+/// An HTTP request; the names of fields are in lower case.
 struct HttpRequest {
     line: Vec<String>,
     fields: BTreeMap<String, String>,
     body: Vec<u8>,
 }
 
-/// The next request of a connection; `None` at its end.
+/// The next request of a connection; `None` at the end of the connection.
 fn next_request(from: &mut BufReader<TcpStream>) -> Option<HttpRequest> {
     let mut lines = Vec::new();
     loop {
@@ -106,7 +106,7 @@ fn http_server(answer: impl Fn(&HttpRequest) -> (String, Vec<u8>) + Send + Sync 
     port
 }
 
-/// Its answer is its name, the target and the cookie of the request.
+/// A server that replies with its name, and the target and cookie of the request.
 fn named_server(name: &'static str) -> u16 {
     http_server(move |request| {
         let cookie = request.fields.get("cookie").map_or("", String::as_str);
@@ -114,8 +114,8 @@ fn named_server(name: &'static str) -> u16 {
     })
 }
 
-/// urllib through a proxy, and `http.client` on one kept connection to the proxy for two servers in turn, and by
-/// CONNECT: each request reaches the server that its URL names.
+/// urllib and `http.client` send requests through a proxy: two servers in turn on one connection, and CONNECT. Each
+/// request reaches the server in its URL.
 #[test]
 fn pythons_requests_reach_the_servers_that_they_name() {
     if is_missing(&[("python3", "--version")]) {
@@ -172,7 +172,7 @@ fn git_server(root: &Path) -> u16 {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // git reads a request before it writes more of an answer than a pipe holds.
+        // git reads the whole request before its reply exceeds the buffer of a pipe.
         cgi.stdin.take().unwrap().write_all(&request.body).unwrap();
         let output = cgi.wait_with_output().unwrap().stdout;
         let end = output.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
@@ -182,7 +182,7 @@ fn git_server(root: &Path) -> u16 {
     })
 }
 
-/// A repository is cloned, and a commit is pushed, by each proxy.
+/// git clones a repository and pushes a commit through each proxy.
 #[test]
 fn git_clones_and_pushes() {
     if is_missing(&[("git", "--version")]) {
@@ -214,7 +214,7 @@ fn git_clones_and_pushes() {
     }
 }
 
-/// A server of ssh that ends with its test.
+/// An ssh server that ends with its test.
 struct Sshd(Child);
 
 impl Drop for Sshd {
@@ -224,7 +224,7 @@ impl Drop for Sshd {
     }
 }
 
-/// An sshd that lets this user in with `folder/client`, and its port; `None` where there is none that starts.
+/// An sshd that accepts the key `folder/client` of this user, and its port; `None` if no sshd starts.
 fn sshd(folder: &Path) -> Option<(Sshd, u16)> {
     let program = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"];
     let program = program.into_iter().find(|path| Path::new(path).exists())?;
@@ -232,7 +232,7 @@ fn sshd(folder: &Path) -> Option<(Sshd, u16)> {
         let mut keygen = Command::new("ssh-keygen");
         succeeds(keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(folder.join(key)));
     }
-    // As root it insists on this folder of the system.
+    // As root, sshd requires this folder.
     let _ = std::fs::create_dir("/run/sshd");
     let port = TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
     let log = std::fs::File::create(folder.join("log")).unwrap();
@@ -254,7 +254,7 @@ fn sshd(folder: &Path) -> Option<(Sshd, u16)> {
     Some((sshd, port))
 }
 
-/// A server that says a banner of ssh, takes the client's and closes.
+/// A server that sends an ssh banner, reads the client's banner and closes.
 fn ssh_stub() -> (std::sync::mpsc::Receiver<String>, u16) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -270,7 +270,7 @@ fn ssh_stub() -> (std::sync::mpsc::Receiver<String>, u16) {
     (banners, port)
 }
 
-/// A session by each proxy, with the netcat that speaks to proxies; to a stub where there is no sshd.
+/// ssh opens a session through each proxy, with netcat as its proxy command. Without sshd the server is a stub.
 #[test]
 fn ssh_connects_by_a_proxy_command() {
     if is_missing(&[("ssh", "-V"), ("nc", "-h")]) {

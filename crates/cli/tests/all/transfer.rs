@@ -252,7 +252,7 @@ fn bad_input_is_one_line_and_leaves_nothing() {
     }
 }
 
-/// The system's report ends the attempt, not its patience.
+/// An ICMP report ends the attempt before the retry deadline.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_port_where_no_server_listens_is_said() {
