@@ -115,9 +115,9 @@ pub enum Error {
     PeerRestarted,
     /// No packet arrived from the peer within the idle timeout.
     TimedOut,
-    /// Small packets pass between both ends, and full ones of 1,200 bytes do not.
+    /// The path carries small packets but drops full ones of 1,200 bytes.
     SmallPath {
-        /// The peer.
+        /// Address of the peer.
         address: SocketAddr,
     },
     /// The peer violated the protocol.
@@ -137,7 +137,7 @@ pub enum Error {
     StreamUnknown,
     /// The message is longer than the peer accepts, or than any packet to it can carry.
     MessageTooLong {
-        /// Most bytes of a message; 0 if the peer accepts none.
+        /// Maximum bytes of a message; 0 if the peer accepts no messages.
         most: usize,
     },
     /// The message is longer than the path's validated packet size permits at present.

@@ -1,23 +1,23 @@
-//! Reports of the system that no socket receives at an address: ICMP's "port unreachable", on Linux (`IP_RECVERR`, ip(7)).
+//! ICMP reports that no socket receives at an address ("port unreachable"). Only Linux has them (`IP_RECVERR`, ip(7)).
 //!
-//! They are turned on only while an attempt to connect waits for its answer. Each report makes one send or receive fail,
-//! and any machine that sees or guesses a port can forge them.
+//! They are enabled only while an attempt to connect is pending. Each report makes one send or receive fail. Any
+//! machine that sees or guesses a port can forge them.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Reports that are read in a row. While more wait, the socket counts as readable.
+/// Maximum reports per call. While more are queued, the socket counts as readable.
 #[cfg(target_os = "linux")]
 const MAX_READ: usize = 64;
 
-/// Reports about one socket.
+/// Reports on the datagrams of one socket.
 #[derive(Debug, Default)]
 pub struct Refusals {
     is_watched: AtomicBool,
 }
 
 impl Refusals {
-    /// Turns the reports on or off. Off, the system drops those that wait.
+    /// Enables or disables the reports. On disabling, the system drops queued reports.
     pub fn watch(&self, io: &UdpSocket, is_wanted: bool) {
         if self.is_watched.swap(is_wanted, Ordering::AcqRel) == is_wanted {
             return;
@@ -25,7 +25,7 @@ impl Refusals {
         #[cfg(target_os = "linux")]
         {
             use nix::sys::socket::{setsockopt, sockopt};
-            // A socket of IPv6 may send to IPv4, too. Where the system refuses, there are no reports.
+            // An IPv6 socket may also send to IPv4. If the system refuses an option, no reports arrive.
             let _ = setsockopt(io, sockopt::Ipv4RecvErr, &is_wanted);
             let _ = setsockopt(io, sockopt::Ipv6RecvErr, &is_wanted);
         }
@@ -33,7 +33,7 @@ impl Refusals {
         let _ = io;
     }
 
-    /// Reads the reports that wait: the address of each datagram that was refused.
+    /// Reads the queued reports; returns the destination of each refused datagram.
     pub fn read(&self, io: &UdpSocket) -> Vec<SocketAddr> {
         let mut all = Vec::new();
         #[cfg(target_os = "linux")]
@@ -49,7 +49,7 @@ impl Refusals {
     }
 }
 
-/// Reads a report; `None` if there is none. One of another error has no address.
+/// Reads a report; `None` if the queue is empty. `Some(None)` is a report of another error.
 #[cfg(target_os = "linux")]
 fn read_one(io: &UdpSocket) -> Option<Option<SocketAddr>> {
     use nix::errno::Errno;

@@ -134,17 +134,18 @@ impl Socket {
         }
     }
 
-    /// Whether reports are wanted that no socket receives at an address. There are some on Linux only. While they are
-    /// wanted, they are to be [read](Socket::refused) after each wait.
+    /// Enables or disables reports that no socket receives at an address. Only Linux has them. While they are enabled,
+    /// the caller must [read](Socket::refused) them after each wait.
     pub fn watch_refusals(&self, is_wanted: bool) {
         self.refusals.watch(&self.io, is_wanted);
     }
-    /// The addresses at which no socket receives, one for each datagram of which that was reported.
+
+    /// Destinations of refused datagrams, one for each report since the last call.
     pub fn refused(&self) -> Vec<SocketAddr> {
         self.refusals.read(&self.io).into_iter().map(plain).collect()
     }
 
-    /// Receives what is available, at most a batch; returns the number of filled buffers of
+    /// Receives the available datagrams, at most a batch; returns the number of filled buffers of
     /// `batch`.
     pub fn receive(&self, batch: &mut Batch) -> usize {
         batch.filled = 0;

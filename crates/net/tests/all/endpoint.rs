@@ -293,7 +293,7 @@ fn nobody_there_is_an_error_in_time() {
     assert!(matches!(nowhere, Error::Address { .. }));
 }
 
-/// The system reports that a port is not in use. A connection of the same endpoint that is open goes on.
+/// An ICMP report that a port is closed ends the attempt. An open connection of the same endpoint continues.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_port_without_a_socket_is_an_error_before_patience_ends() {
