@@ -12,7 +12,7 @@ const DRAIN: u64 = 3;
 /// its reports, can make a PTO of minutes.
 const MAX_DRAIN: Duration = Duration::from_secs(10);
 
-/// CLOSE's code for a path that carries smaller packets only.
+/// CLOSE code for a path that drops full packets.
 const SMALL_PATH: u64 = 11;
 
 /// The state of a connection.

@@ -6,8 +6,7 @@ use super::outgoing_token::OutgoingToken;
 use crate::packet_sender::PayloadSource;
 use crate::streams::{SentFrame, Streams};
 
-/// The contents of a packet whose arrival must be tracked. Usually one range of a stream, which
-/// needs no allocation.
+/// The contents of a tracked packet. Usually this is one range of a stream, which needs no allocation.
 #[derive(Debug, Default)]
 pub(super) struct SentFrames {
     first: Option<SentFrame>,

@@ -358,8 +358,8 @@ fn a_path_that_stops_carrying_large_packets_is_a_black_hole_not_the_end() {
     assert!(pair.client.stats().datagram <= 1300);
 }
 
-/// Whichever end sends says it within seconds, and the other end learns it. A path that loses half of all packets, or
-/// all for two seconds, is not taken for such a path.
+/// The sending end closes the connection within seconds, and its CLOSE reaches the other end. At 50% loss, or after an
+/// outage of two seconds, the connection continues.
 #[test]
 fn a_path_for_small_packets_only_ends_the_connection_with_its_reason() {
     for (from, other) in [(Side::Client, Side::Server), (Side::Server, Side::Client)] {

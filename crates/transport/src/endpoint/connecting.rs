@@ -44,9 +44,9 @@ pub(super) struct Connecting {
     /// Reason of the failure.
     outcome: Closed,
     was_busy: bool,
-    /// Something of the server came, or was forged.
+    /// Whether a reply arrived, authentic or forged.
     is_answered: bool,
-    /// Packets that were reported as refused.
+    /// Number of packets reported as refused.
     refusals: u32,
     echoes: u32,
 }
@@ -143,8 +143,9 @@ impl Connecting {
     pub(super) fn on_busy(&mut self) {
         (self.was_busy, self.is_answered) = (true, true);
     }
-    /// The system reports that no socket receives at the server's address; whether the attempt is to end. An answer
-    /// outweighs all reports, and a packet counts once.
+
+    /// Handles a report that no socket receives at the server's address; returns whether the attempt must end. After a
+    /// reply, reports are ignored. A packet counts once.
     pub(super) fn on_refused(&mut self) -> bool {
         if !self.is_answered && self.refusals < self.exchange.sent() {
             self.refusals += 1;
