@@ -50,7 +50,7 @@ impl Listed for LossEntry {
     }
 }
 
-/// A parameter that is a probability.
+/// A parameter from 0 to 1.
 const fn probability(
     name: &'static str,
     help: &'static str,

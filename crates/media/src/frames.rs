@@ -43,7 +43,7 @@ pub struct Frames {
     frame: u32,
     rtp: rtp::Streams,
     ts: TransportStream,
-    /// Whether the packets of MPEG-TS are in RTP.
+    /// Whether RTP packets carry the MPEG-TS packets.
     is_ts_in_rtp: bool,
 }
 
@@ -63,7 +63,7 @@ impl Frames {
     fn begins(&mut self, datagram: &[u8]) -> bool {
         let packet = rtp::read(datagram);
         if self.format == Some(Format::Ts) {
-            // A datagram that begins within a packet may look like RTP.
+            // A datagram that begins within an MPEG-TS packet may look like RTP.
             let in_rtp = packet.as_ref().map(|packet| packet.payload);
             let carried = if self.is_ts_in_rtp { in_rtp } else { Some(datagram) };
             if let Some(begins) = carried.and_then(|carried| self.ts.on_datagram(carried)) {
@@ -140,14 +140,14 @@ mod tests {
         assert_eq!((frames.frame, frames.format()), (30, Some(Format::Ts)));
     }
 
-    /// The times of M2TS, and what is within packets, may begin as RTP does.
+    /// M2TS timestamps and bytes within packets may look like the start of an RTP header.
     #[test]
     fn a_transport_stream_that_looks_like_rtp_stays_one() {
         let picture = [ts(65, true, None, &VIDEO), ts(65, false, None, &[])];
         let picture = picture.map(|packet| [vec![0x80; 4], packet].concat()).concat();
         assert!(rtp::read(&picture).is_some());
         let mut frames = Frames::default();
-        // Only the first datagram has enough packets to be certain.
+        // Only the first datagram has enough packets for detection.
         frames.on_datagram(&picture.repeat(4));
         for n in 2..30 {
             assert_eq!(frames.on_datagram(&picture), (n, true));

@@ -127,7 +127,8 @@ pub mod tests {
 
     const VIDEO: [u8; 6] = [0, 0, 1, 0xe0, 0, 0];
 
-    /// A packet whose payload begins with these bytes, after an adaptation field if `adaptation` gives its length.
+    /// A packet with these bytes at the start of its payload. `adaptation` is the length of an adaptation field before
+    /// it.
     pub fn packet(pid: u8, starts: bool, adaptation: Option<u8>, payload: &[u8]) -> Vec<u8> {
         let control = if adaptation.is_some() { 0x30 } else { 0x10 };
         let mut packet = vec![SYNC, u8::from(starts) << 6, pid, control];

@@ -250,7 +250,7 @@ impl Joined {
 }
 
 impl Program {
-    /// Ready once another connection has the place of one that has not sent its first request.
+    /// Ready if the place goes to another connection before the first request.
     fn poll_given_up(&self, context: &Context<'_>) -> Poll<()> {
         let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         opening.as_ref().map_or(Poll::Pending, |opening| opening.poll_given_up(context))

@@ -213,7 +213,7 @@ async fn made(attempt: &mut Option<BoxFuture<'_, Result<Link, Error>>>) -> Resul
     }
 }
 
-/// Waits for the end of the TCP connection below; for ever if there is none.
+/// Waits for the end of the TCP connection that carries this one; for ever without such a connection.
 async fn over(carrier: &mut Option<Carrier>) {
     match carrier {
         Some(carrier) => drop(carrier.join_next().await),

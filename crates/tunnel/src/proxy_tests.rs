@@ -329,7 +329,7 @@ async fn curl_reaches_servers_by_every_kind_of_proxy() {
     }
 }
 
-/// hyper as a client: requests for two servers in turn on one connection, and one by CONNECT.
+/// A hyper client sends requests for two servers in turn on one connection, and one by CONNECT.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hyper_reaches_servers_on_one_connection_and_by_connect() {
     use hyper::client::conn::http1::handshake;

@@ -165,7 +165,7 @@ class Picture(str):
 
 
 def settings_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of an environment's arguments that are settings of its links and episodes."""
+    """Return the arguments of an environment that are settings of its links and episodes."""
     parameters = inspect.signature(Task).parameters.values()
     return {p.name: arguments[p.name] for p in parameters if p.kind is p.KEYWORD_ONLY}
 
