@@ -2,8 +2,8 @@
 
     python python/benchmarks/cluster.py
 
-in an environment in which this package, built for release, and distributed are installed. Prints how long one, two and
-four workers take, and whether the table is the one that threads of this process make, to the bit.
+in an environment with this package, built for release, and distributed. Prints the times of one, two and four workers,
+and whether the table is bit for bit that of threads of this process.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ BEFORE = {**SWEEP, "vary": "loss=1%,2%"}
 
 
 def seconds(workers: int, *, kill: bool = False) -> tuple[float, narrows.Sweep]:
-    """Return how long a sweep takes on so many workers, and its results."""
+    """Return the duration of a sweep on so many workers, and its results."""
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
-        # Workers import the package with their first batch.
+        # Workers import the package in their first batch.
         narrows.sweep(**BEFORE, client=client, progress=False)
         begun = time.perf_counter()
         sweep = narrows.sweep(**SWEEP, client=client, progress=False, wait=False)

@@ -1,4 +1,4 @@
-"""What a controller in Python costs: CPU time per acknowledgement, and seeds beside each other.
+"""Cost of a controller in Python: CPU time per acknowledgement, and seeds in parallel.
 
 Run it with a release build installed: python python/benchmarks/controller.py
 """
@@ -16,10 +16,10 @@ TURNS = 7
 
 
 class Window:
-    """Keeps its window and does nothing: the call alone."""
+    """A constant window, to measure the call alone."""
 
     def __init__(self, window: float = 150.0) -> None:
-        """Set the window, which fills the link."""
+        """Set a window that fills the link."""
         self.cwnd = window
 
     def on_ack(self, ack: narrows.Ack) -> None:
@@ -27,7 +27,7 @@ class Window:
 
 
 class Gentle:
-    """The controller of docs/adding-a-controller.md: reads six attributes of most acknowledgements."""
+    """The controller of docs/adding-a-controller.md; it reads six attributes of most acknowledgements."""
 
     def __init__(self, limit: float = 1.25) -> None:
         """Set the limit of the round-trip time, over its minimum."""
@@ -38,7 +38,7 @@ class Gentle:
         self.cwnd, self.ssthresh = start.initial_window, start.initial_ssthresh
 
     def on_ack(self, ack: narrows.Ack) -> None:
-        """Grow, or leave a seventh."""
+        """Increase the window, or reduce it by a seventh."""
         if ack.in_recovery or not ack.window_limited:
             return
         if ack.rtt / max(ack.min_rtt, 1e-9) > self.limit and ack.round_start:
@@ -49,17 +49,17 @@ class Gentle:
             self.cwnd += ack.newly_acked / self.cwnd
 
     def on_loss(self, loss: narrows.Loss) -> None:
-        """Halve."""
+        """Halve the window."""
         self.cwnd = self.ssthresh = max(loss.flight / 2, 2)
 
     def on_rto(self, timeout: narrows.Timeout) -> None:
-        """Begin again."""
+        """Begin again with one segment."""
         self.ssthresh = max(timeout.flight / 2, 2)
         self.cwnd = 1
 
 
 def acknowledgements(cls: type[narrows.Controller]) -> tuple[int, float]:
-    """Return how many a class gets in the comparison, and which part of the link it uses."""
+    """Return the number that a class gets in the comparison, and its share of the link."""
     count = 0
 
     class Counts(cls):  # type: ignore[misc, valid-type]
@@ -73,7 +73,7 @@ def acknowledgements(cls: type[narrows.Controller]) -> tuple[int, float]:
 
 
 def measured(protocol: narrows.controller.ProtocolLike) -> tuple[float, float, dict[str, Any]]:
-    """Return CPU and wall seconds of a comparison, the least of several, and its result."""
+    """Return the minimum CPU and wall seconds of several comparisons, and the result."""
     best_cpu = best_wall = float("inf")
     row: dict[str, Any] = {}
     for _ in range(TURNS):
@@ -88,7 +88,7 @@ def measured(protocol: narrows.controller.ProtocolLike) -> tuple[float, float, d
 def main() -> None:
     """Print the table."""
     acks, used = acknowledgements(Window)
-    # One for each packet that arrives: other protocols have as many as their part of the link says.
+    # One for each packet received: other protocols get as many as their share of the link implies.
     if abs(acknowledgements(Gentle)[0] / acknowledgements(Gentle)[1] / (acks / used) - 1) > 0.03:
         raise SystemExit("acknowledgements do not follow the part of the link that is used")
     protocols: dict[str, narrows.controller.ProtocolLike] = {

@@ -1,7 +1,7 @@
-"""Environment steps per second of the vector environment, as Python sees them.
+"""Steps per second of the vector environment in Python.
 
-`cargo xtask bench env` runs this beside the engine alone: the program that --engine names plays the
-same links whole, in turns with the environments here.
+`cargo xtask bench env` compares it with the engine alone: the program of --engine simulates the same
+links without steps, in alternation with the environments here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from narrows.env import VectorCongestionEnv
 
 
 def stepped(rtt_ms: int, num_envs: int, steps: int, threads: int) -> float:
-    """Return steps per second, with the reset and all of Python's side."""
+    """Return steps per second, including the reset and all Python code."""
     envs = VectorCongestionEnv(
         num_envs,
         link=f"10Mbit/s,{rtt_ms * 500}us",
@@ -25,7 +25,7 @@ def stepped(rtt_ms: int, num_envs: int, steps: int, threads: int) -> float:
         steps=steps,
         threads=threads,
     )
-    # A bandwidth-delay product on the link, half as much in the queue.
+    # One BDP on the link, and half a BDP in the queue.
     window = np.ceil(1.5 * 10e6 * rtt_ms * 1e-3 / 12_000)
     actions = np.full((num_envs, 1), window, dtype=np.float32)
     begin = time.perf_counter()

@@ -1,10 +1,10 @@
-"""What the package costs beside the command and beside threads of one process.
+"""Cost of the package, compared with the command and with threads of one process.
 
     cargo build --release
     python python/benchmarks/overhead.py target/release/narrows
 
-in an environment in which this package is installed from the same sources, in a release build. Times of the
-comparison are those of the CPU, in turns; those of sweeps are of the clock, on a quiet machine.
+in an environment with a release build of this package from the same sources. The comparison is measured in CPU time,
+in alternation; sweeps are measured in wall-clock time, so the machine should be idle.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ SWEEP = {
 
 
 def import_ms() -> float:
-    """Return the least milliseconds that an import took, in fresh interpreters."""
+    """Return the minimum duration of an import in fresh interpreters, in milliseconds."""
     code = "import time; t = time.perf_counter(); import narrows; print(time.perf_counter() - t)"
     runs = [subprocess.run([sys.executable, "-c", code], capture_output=True) for _ in range(10)]
     return 1e3 * min(float(run.stdout) for run in runs)
 
 
 def compare_ratio(command: str) -> float:
-    """Return the CPU time of a comparison here over the command's: the median of some turns."""
+    """Return the CPU time of a comparison here over the command's: the median of several turns."""
     ratios = []
     for _ in range(TURNS):
         before = os.times()
@@ -54,7 +54,7 @@ def compare_ratio(command: str) -> float:
 
 
 def sweep_seconds() -> tuple[float, float, int]:
-    """Return the seconds of a sweep by threads of this process and by Dask, and its runs."""
+    """Return the seconds of a sweep by threads of this process and by Dask, and the number of runs."""
     from distributed import Client, LocalCluster
 
     begun = time.perf_counter()
@@ -64,7 +64,7 @@ def sweep_seconds() -> tuple[float, float, int]:
         LocalCluster(n_workers=WORKERS, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
-        # Workers import the package with their first batch.
+        # Workers import the package in their first batch.
         narrows.sweep(**{**SWEEP, "vary": "loss=1%,2%"}, client=client, progress=False)
         begun = time.perf_counter()
         shared = narrows.sweep(**SWEEP, client=client, progress=False)

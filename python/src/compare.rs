@@ -19,7 +19,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(run, m)?)
 }
 
-/// Options by their names in the command; the one without a name is its argument.
+/// Options by their names in the command; the argument has an empty name.
 pub type Pairs = Vec<(String, String)>;
 
 #[derive(Args)]
@@ -47,7 +47,7 @@ fn compare(py: Python<'_>, given: Pairs, progress: Option<&Bound<'_, PyAny>>) ->
     answer(py, &plan, about, a.jobs.count(), progress)
 }
 
-/// Runs a scenario: the file that is named, or its text with the folder from which traces are found.
+/// Runs a scenario: a file, or a text with the folder of its traces.
 #[pyfunction]
 fn run(
     py: Python<'_>,

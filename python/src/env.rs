@@ -1,4 +1,4 @@
-//! `narrows.env`: environments for learning. Arrays of NumPy are read and written in place, without the GIL.
+//! `narrows.env`: environments for learning. NumPy arrays are read and written in place, without the GIL.
 
 use crate::errors::{SpecError, guarded, spec};
 use narrows_env::{
@@ -26,7 +26,7 @@ type Entry = (&'static str, &'static str, f32, f32, &'static str);
 /// Actions, observations, rewards (name and help), and the columns of a trace.
 type Lists = (Vec<Entry>, Vec<Entry>, Vec<(&'static str, &'static str)>, Vec<&'static str>);
 
-/// The lists to choose from.
+/// The lists of actions, observations, rewards and trace columns.
 #[pyfunction]
 fn env_lists() -> Lists {
     (
@@ -37,7 +37,7 @@ fn env_lists() -> Lists {
     )
 }
 
-/// What is meant where nothing is said: link, observations, and the weights of the reward.
+/// Defaults: link, observations, and the weights of the reward.
 #[pyfunction]
 fn env_defaults() -> (String, Vec<String>, Vec<(String, f64)>) {
     let Settings { link, observations, rewards, .. } = Settings::default();
@@ -48,7 +48,7 @@ fn env_defaults() -> (String, Vec<String>, Vec<(String, f64)>) {
 #[pyclass(frozen, module = "narrows._narrows")]
 pub struct Environments {
     vector: Mutex<VectorEnvironment>,
-    /// Who made them: a fork has the memory, but not the threads.
+    /// Process that created them: a forked child has the memory, but not the threads.
     process: u32,
 }
 
@@ -126,7 +126,8 @@ impl Environments {
         py.detach(|| guarded(|| self.vector()?.reset(seeds, mask, observations).map_err(error)))
     }
 
-    /// Steps all environments: a row of actions in, a row of observations, a reward and an end out for each.
+    /// Steps all environments: each takes a row of actions, and writes a row of observations, a reward and whether it
+    /// has ended.
     #[pyo3(signature = (actions, observations, rewards, truncated, last))]
     fn step(
         &self,
@@ -220,7 +221,7 @@ impl Environments {
                  processes by 'spawn'",
             ));
         }
-        // A panic is told to the caller; what it leaves behind is an environment to be reset.
+        // A panic is reported to the caller; afterwards the environment must be reset.
         Ok(self.vector.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -1,4 +1,4 @@
-//! Errors as Python raises them.
+//! Errors as Python exceptions.
 
 use narrows_base as base;
 use pyo3::create_exception;
@@ -17,12 +17,13 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("SpecError", m.py().get_type::<SpecError>())
 }
 
-/// Input that is wrong.
+/// An error in the input.
 pub fn spec(e: base::SpecError) -> PyErr {
     SpecError::new_err(e.to_string())
 }
 
-/// Runs what must not unwind into Python: a panic there is a `PanicException`, which no `except Exception` catches.
+/// Runs work that must not unwind into Python: a panic becomes a `PanicException`, which `except Exception` does not
+/// catch.
 pub fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result,

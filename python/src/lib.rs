@@ -1,5 +1,5 @@
-//! The compiled part of the Python package `narrows`: arguments come in as text, results go out as tables. What
-//! people use is above it, in `python/narrows`.
+//! The compiled part of the Python package `narrows`: arguments are texts, results are tables. The public interface is
+//! above it, in `python/narrows`.
 
 mod compare;
 mod controller;
@@ -14,7 +14,7 @@ mod work;
 
 use pyo3::prelude::*;
 
-// Controllers in Python rely on the lock while a simulation runs: a free-threaded interpreter turns it on again, and says so.
+// Python controllers rely on the GIL during a simulation: a free-threaded interpreter enables it again, with a warning.
 #[pymodule(gil_used = true)]
 fn _narrows(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;

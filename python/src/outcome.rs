@@ -1,4 +1,4 @@
-//! What comparisons and scenarios found.
+//! Results of comparisons and scenarios.
 
 use crate::packed::{Packed, pack, unpack};
 use crate::table::Table;
@@ -14,28 +14,28 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Outcome>()
 }
 
-/// What was simulated, and what came of it.
+/// A simulated scenario, with its results.
 #[pyclass(frozen, module = "narrows._narrows")]
 pub struct Outcome {
-    /// The scenario's file.
+    /// Text of the scenario file.
     pub toml: String,
     pub found: Found,
 }
 
 #[pymethods]
 impl Outcome {
-    /// One that was taken apart.
+    /// Restores an outcome for pickle and copy.
     #[new]
     fn new(toml: String, packed: Packed) -> Outcome {
         Outcome { toml, found: unpack(packed) }
     }
 
-    /// How pickle and copy take it apart.
+    /// Decomposes the outcome for pickle and copy.
     fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (String, Packed)) {
         (py.get_type::<Outcome>(), (self.toml.clone(), pack(&self.found)))
     }
 
-    /// What `--json` prints.
+    /// The output of `--json`.
     fn json(&self) -> String {
         json::outcome(&self.found).to_string()
     }
@@ -56,22 +56,22 @@ impl Outcome {
         Table::new(parquet::series(&self.found), of_series(&self.found))
     }
 
-    /// The table of the terminal.
+    /// The command's table.
     fn text(&self) -> String {
         summary::table(&self.found, None)
     }
 
-    /// `comparison.svg`.
+    /// Text of `comparison.svg`.
     fn svg(&self) -> String {
         picture::svg(&self.found)
     }
 
-    /// `report.html`.
+    /// Text of `report.html`.
     fn html(&self) -> String {
         html::html(&self.found)
     }
 
-    /// The scenario's file.
+    /// Text of the scenario file.
     fn toml(&self) -> &str {
         &self.toml
     }

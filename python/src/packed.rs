@@ -1,4 +1,4 @@
-//! Results as plain values of Python, which is how they are pickled and copied.
+//! Results as plain Python values, for pickle and copy.
 
 use narrows_base::Variable;
 use narrows_lab::Outcome;
@@ -44,7 +44,7 @@ pub type Packed = (
     Vec<Named>,
 );
 
-/// The text for as long as the process lasts. Each text is kept once: names of measures and columns are few.
+/// The text with the lifetime of the process. Each text is kept once: names of measures and columns are few.
 pub fn kept(text: &str) -> &'static str {
     static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut known = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

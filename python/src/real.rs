@@ -25,7 +25,7 @@ fn observed<'py>(py: Python<'py>, seen: &Observed) -> PyResult<Bound<'py, PyDict
     Ok(found)
 }
 
-/// One transfer over real sockets through a relay that is the link, and the same in simulation.
+/// One transfer over real sockets through a relay that emulates the link, and the same in simulation.
 #[pyfunction]
 pub fn loopback<'py>(
     py: Python<'py>,
@@ -86,12 +86,12 @@ mod kernel {
         #[new]
         fn new(py: Python<'_>, specification: &str) -> PyResult<InKernel> {
             let choice = Choice::new(specification).map_err(|e| error(&e))?;
-            // Without the GIL, which the agent's first answers may need.
+            // Without the GIL, which the agent's first calls may need.
             let loaded = py.detach(|| Agent::load(choice));
             let (name, agent) = loaded.map_err(|e| error(&e))?;
             Ok(InKernel { name, agent: Mutex::new(Some(agent)) })
         }
-        /// Ends it. Connections that have it go on as Reno.
+        /// Unloads it. Its connections continue as Reno.
         fn unload(&self, py: Python<'_>) {
             let agent = self.agent.lock().unwrap_or_else(PoisonError::into_inner).take();
             py.detach(|| drop(agent));

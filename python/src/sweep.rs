@@ -1,4 +1,4 @@
-//! `narrows.sweep`: here, or run by run on other machines.
+//! `narrows.sweep`: in this process, or run by run on other machines.
 
 use crate::compare::Pairs;
 use crate::controller;
@@ -36,10 +36,10 @@ struct Told {
     jobs: options::Jobs,
 }
 
-/// A scenario's text, and the folder from which its traces are found.
+/// A scenario's text, and the folder of its traces.
 type Text = Option<(String, String)>;
 
-/// What varies: of a scenario's text, or of what the options say.
+/// The base of the sweep: a scenario's text, or the options.
 fn base(told: &options::Sweep, text: &Text) -> Result<Base, base::SpecError> {
     match (text, &told.scenario) {
         (Some((text, folder)), Some(name)) => {
@@ -51,7 +51,7 @@ fn base(told: &options::Sweep, text: &Text) -> Result<Base, base::SpecError> {
     }
 }
 
-/// A sweep, and those of its runs that are finished.
+/// A sweep, with its finished runs.
 #[pyclass(frozen, module = "narrows._narrows")]
 pub struct Sweep {
     sweep: lab::Sweep,
@@ -71,7 +71,7 @@ impl Sweep {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What there is by now, to be made into something.
+    /// Calls `make` with the finished runs.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
@@ -79,7 +79,7 @@ impl Sweep {
     ) -> PyResult<T> {
         guarded(|| {
             py.detach(|| {
-                // A copy: whoever adds runs does not wait for a report.
+                // Copied, so that runs can be added while a report is made.
                 let runs = self.kept().runs.clone();
                 let about = lab::About {
                     command_line: self.command_line.clone(),
@@ -138,13 +138,13 @@ impl Sweep {
         })
     }
 
-    /// The runs that are missing: point, number of the seed, and how much work it is.
+    /// The missing runs: point, seed index, and amount of work.
     fn missing(&self) -> Vec<(usize, usize, f64)> {
         let missing = self.sweep.missing(&self.kept().runs, None);
         missing.into_iter().map(|(p, s)| (p, s, self.sweep.points[p].work)).collect()
     }
 
-    /// Adds a run that `sweep_runs` made elsewhere, and writes it down.
+    /// Adds a run of `sweep_runs` from another process, and writes it to the journal.
     fn add(&self, point: usize, seed: usize, line: &str) -> PyResult<()> {
         let odd = || PyValueError::new_err("that is no run of this sweep");
         let found = Found::parse(line).filter(|f| f.groups.len() == self.sweep.groups.len());
@@ -160,7 +160,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// The finished runs: point, number of the seed, and the line that `add` takes.
+    /// The finished runs: point, seed index, and the line for `add`.
     fn finished(&self) -> Vec<(usize, usize, String)> {
         let kept = self.kept();
         let seeds = kept.runs.iter().enumerate();
@@ -169,19 +169,19 @@ impl Sweep {
         runs.filter_map(|(p, s, f)| Some((p, s, f.as_ref()?.line()))).collect()
     }
 
-    /// Whether a run of this seed is kept over time.
+    /// Whether time series are recorded in runs of this seed.
     fn is_traced(&self, seed: usize) -> bool {
         self.sweep.wants_trace(seed)
     }
 
-    /// How many runs are finished, of how many.
+    /// Number of finished runs, and of all runs.
     fn counts(&self) -> (usize, usize) {
         let kept = self.kept();
         let all = kept.runs.iter().flatten();
         (all.clone().flatten().count(), all.count())
     }
 
-    /// What `--json` prints.
+    /// The output of `--json`.
     fn json(&self, py: Python<'_>) -> PyResult<String> {
         self.with(py, |o| Ok(json::outcome(o).to_string()))
     }
@@ -194,12 +194,12 @@ impl Sweep {
         self.with(py, |o| Table::new(points(o), of_measures))
     }
 
-    /// The table of the terminal.
+    /// The command's table.
     fn text(&self, py: Python<'_>) -> PyResult<String> {
         self.with(py, |o| Ok(shown::table(o, None)))
     }
 
-    /// `report.html`.
+    /// Text of `report.html`.
     fn html(&self, py: Python<'_>) -> PyResult<String> {
         self.with(py, |o| Ok(report::html(o)))
     }
@@ -213,8 +213,8 @@ impl Sweep {
     }
 }
 
-/// Runs of a sweep, on a machine that knows nothing of it yet: `tasks` are point, number of the seed, and whether it is
-/// kept over time. The lines are those of a journal.
+/// Runs parts of a sweep in a worker process: `tasks` are point, seed index, and whether time series are recorded. The
+/// resulting lines are those of a journal.
 #[pyfunction]
 fn sweep_runs(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Tables that any reader of Arrow takes without a copy: the Arrow PyCapsule interface.
+//! Tables that any reader of Arrow can use without a copy: the Arrow PyCapsule interface.
 
 use crate::packed::kept;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -19,7 +19,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Table>()
 }
 
-/// A column taken apart: name, unit, meaning, `text`, `whole` or `number`, and its values.
+/// A decomposed column: name, unit, meaning, `text`, `whole` or `number`, and its values.
 type Packed<'py> = (String, String, String, String, Vec<Bound<'py, PyAny>>);
 
 /// A table in Arrow's memory format.
@@ -27,7 +27,7 @@ type Packed<'py> = (String, String, String, String, Vec<Bound<'py, PyAny>>);
 pub struct Table(RecordBatch);
 
 impl Table {
-    /// The columns, each explained where `explain` knows it.
+    /// A table of the columns, with explanations from `explain`.
     pub fn new(columns: Columns, explain: impl Fn(&str) -> Explained) -> PyResult<Table> {
         let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) =
             columns.0.into_iter().map(|(name, values)| column(name, values, &explain)).unzip();
@@ -43,7 +43,7 @@ fn column(name: String, values: Values, explain: impl Fn(&str) -> Explained) -> 
             let x: Vec<i64> = x.into_iter().map(|n| n as i64).collect();
             (DataType::Int64, Arc::new(Int64Array::from(x)))
         }
-        // A number that does not exist is null, as in the files.
+        // An absent number is null, as in the files.
         Values::Number(x) if x.iter().all(|v| v.is_finite()) => {
             (DataType::Float64, Arc::new(Float64Array::from(x)))
         }
@@ -67,7 +67,7 @@ fn cannot(e: ArrowError) -> PyErr {
 
 #[pymethods]
 impl Table {
-    /// One that was taken apart.
+    /// Restores a table for pickle and copy.
     #[new]
     fn unpacked(columns: Vec<Packed<'_>>) -> PyResult<Table> {
         let mut explained = HashMap::new();
@@ -94,7 +94,7 @@ impl Table {
         Table::new(Columns(unpacked), |name| explained.get(name).cloned())
     }
 
-    /// How pickle and copy take it apart.
+    /// Decomposes the table for pickle and copy.
     fn __reduce__<'py>(
         &self,
         py: Python<'py>,
@@ -120,7 +120,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // A producer may answer a wish for other types with its own.
+        // A producer may ignore a request for other types.
         drop(requested_schema);
         let batches = RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema());
         let stream = FFI_ArrowArrayStream::new(Box::new(batches));
@@ -146,7 +146,7 @@ impl Table {
         schema.fields().iter().map(of).collect()
     }
 
-    /// A column's values; None where there is none.
+    /// A column's values; `None` for absent ones.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let Some(column) = self.0.column_by_name(name) else {
             return Err(pyo3::exceptions::PyKeyError::new_err(name.to_string()));

@@ -1,4 +1,4 @@
-//! Long work beside the interpreter: the GIL is released, Ctrl-C stops it, and progress is told.
+//! Long work in the background: the GIL is released, Ctrl-C stops the work, and progress is reported.
 
 use crate::controller;
 use crate::errors::guarded;
@@ -9,27 +9,27 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often the interpreter is asked whether Ctrl-C was pressed, and progress is told.
+/// Interval of checks for Ctrl-C and of progress reports.
 const POLL: Duration = Duration::from_millis(50);
 
-/// What the work looks at and tells.
+/// Stop flag and progress of the work.
 #[derive(Default)]
 pub struct Watch {
-    /// Set when it is to stop soon.
+    /// Set to request a stop.
     pub stop: AtomicBool,
     /// The finished fraction, as the bits of an `f64`.
     fraction: AtomicU64,
 }
 
 impl Watch {
-    /// So much is done, as a fraction.
+    /// Sets the finished fraction.
     pub fn tell(&self, fraction: f64) {
         self.fraction.store(fraction.to_bits(), Ordering::Relaxed);
     }
 }
 
-/// Runs `work` in a thread of its own while this one waits without the GIL. `progress` is called with the finished
-/// fraction. What a signal's handler or `progress` raises stops the work and is raised here.
+/// Runs `work` in a thread while this one waits without the GIL. `progress` is called with the finished fraction. An
+/// exception of a signal handler or of `progress` stops the work and is raised here.
 pub fn run<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -38,12 +38,12 @@ pub fn run<T: Send>(
     let watch = Watch::default();
     std::thread::scope(|scope| {
         let (tell, finished) = channel();
-        // A receiver may be used by one thread at a time; waiting without the GIL wants that shown.
+        // A receiver may be used by only one thread at a time; the closure that waits without the GIL must be `Send`.
         let finished = Mutex::new(finished);
         let watch = &watch;
         let worker = std::thread::Builder::new().name("narrows".into());
         let begun = worker.spawn_scoped(scope, move || {
-            // Whoever waits is gone only after a panic of its own.
+            // The receiver is gone only after a panic of the waiting thread.
             let _ = tell.send(guarded(|| work(watch)));
         });
         begun.map_err(|e| PyRuntimeError::new_err(format!("no thread could be started: {e}")))?;
@@ -57,7 +57,7 @@ pub fn run<T: Send>(
                     let lost = "the thread of a simulation ended without a result";
                     return Err(PyRuntimeError::new_err(lost));
                 }
-                // It was told to stop, and still goes on.
+                // A stop was requested, but the work continues.
                 Err(RecvTimeoutError::Timeout) if raised.is_some() => controller::interrupt(py),
                 Err(RecvTimeoutError::Timeout) => {
                     let fraction = f64::from_bits(watch.fraction.load(Ordering::Relaxed));

@@ -1,4 +1,4 @@
-"""What several tests use."""
+"""Fixtures of several tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="session")
 def command():
-    """The command, from the same sources: run with words, it gives what `--json` prints or its error line."""
+    """The command, from the same sources: called with words, it returns the output of `--json` or the error line."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     binary = target / "debug" / "narrows"
     if not binary.exists():

@@ -2,7 +2,7 @@
 
 
 class Gentle:
-    """Leaves a seventh of the window when the round trip stretches."""
+    """Reduces the window by a seventh when the round-trip time has grown."""
 
     variables = {"limit": "round-trip time over its minimum at which the window shrinks"}
 
@@ -13,7 +13,7 @@ class Gentle:
         self.cwnd, self.ssthresh = start.initial_window, start.initial_ssthresh
 
     def on_ack(self, ack):
-        # No growth during recovery; a sender without data has earned no growth.
+        # No growth during recovery, nor while the sender lacks data.
         if ack.in_recovery or not ack.window_limited:
             return
         if ack.rtt / max(ack.min_rtt, 1e-9) > self.limit and ack.round_start:

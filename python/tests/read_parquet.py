@@ -1,4 +1,4 @@
-"""Every Parquet file that a command writes, read by each reader that is installed: ``read_parquet.py NARROWS``."""
+"""Reads each Parquet file that a command writes with each installed reader: ``read_parquet.py NARROWS``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow.parquet
 
 LINK = "10Mbit/s,10ms"
 SHORT = ["--link", LINK, "--duration", "3s"]
-#: The commands that write Parquet, and which files. Recordings of all commands have the one writer of ``speed``'s.
+#: The commands that write Parquet, and their files. Recordings of all commands have the same writer as ``speed``.
 COMMANDS = [
     (["compare", *SHORT, "--protocols", "reno,tfrc,rrtp", "--out"], {"series", "seeds"}),
     (["run", "{scenario}", "--out"], {"series", "seeds"}),
@@ -28,12 +28,12 @@ COMMANDS = [
 
 
 def values(column: object) -> list[object]:
-    """Return a column's values with None for what is not a number, whichever reader it is of."""
+    """Return a column's values, with None for NaN, for any reader."""
     return [None if isinstance(x, float) and math.isnan(x) else x for x in column]  # type: ignore[attr-defined]
 
 
 def check(file: Path) -> None:
-    """Read a file with every reader; all find the same values."""
+    """Read a file with every reader, and compare the values."""
     arrow = pyarrow.parquet.read_table(file)
     assert arrow.num_rows > 0, file
     readers = {
@@ -49,7 +49,7 @@ def check(file: Path) -> None:
 
 
 def main(command: str) -> None:
-    """Have every command write its files, and read them."""
+    """Run every command, and read its files."""
     versions = ", ".join(f"{m.__name__} {m.__version__}" for m in (polars, pandas, pyarrow, duckdb))
     with tempfile.TemporaryDirectory() as name:
         scenario = Path(name) / "s.toml"

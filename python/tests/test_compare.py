@@ -1,4 +1,4 @@
-"""Comparisons and scenarios: the same as the command's, to the bit."""
+"""Comparisons and scenarios: bit for bit the same as the command's."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_scenario_is_the_commands_to_the_bit(command, tmp_path):
     printed = command("run", str(path), folder=tmp_path)
     assert without_line(found.to_dict()) == without_line(printed)
     assert without_line(narrows.run(path).to_dict()) == without_line(printed)
-    # What was simulated reads back to the same runs.
+    # The saved scenario has the same runs.
     path.write_text(found.scenario())
     digests = [row["digest"] for row in found.to_dict()["results"]]
     assert [row["digest"] for row in narrows.run(path).to_dict()["results"]] == digests

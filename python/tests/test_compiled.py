@@ -19,7 +19,7 @@ def rows(found):
 
 
 class Everything(Gentle):
-    """Gentle, with the methods that it does not have."""
+    """Gentle, with all optional methods."""
 
     def __init__(self, limit: float = 1.25):
         super().__init__(limit)
@@ -36,7 +36,7 @@ class Everything(Gentle):
 
 @pytest.mark.parametrize("cls", [Gentle, Everything])
 def test_compiled_code_decides_as_python_does(cls):
-    """Protects the records' layouts and numba's arithmetic: equal runs, to the bit."""
+    """Protects the records' layouts and numba's arithmetic: runs are bit for bit equal."""
     name = cls.__name__
     protocols = [cls, f"{name}(limit=1.5)", f"rrtp+{name}"]
     plain = rows(narrows.compare(LINK, protocols=protocols, seeds=2))
@@ -48,7 +48,7 @@ def test_compiled_code_decides_as_python_does(cls):
 
 
 def test_every_attribute_of_an_acknowledgement_has_the_same_value():
-    """Protects the two ways in which an acknowledgement is handed over from each other."""
+    """Protects the equality of the two forms of an acknowledgement."""
     names = [n for n in dir(narrows.Ack) if not n.startswith("_")]
     lines = "\n".join(
         f"        self.sum += i * (a.{n} if a.{n} == a.{n} else 0.5); i += 1" for n in names
@@ -56,7 +56,7 @@ def test_every_attribute_of_an_acknowledgement_has_the_same_value():
     code = "class Sums:\n    cwnd, sum = 30.0, 0.0\n    def on_ack(self, a):\n        i = 1.0\n"
     code += f"{lines}\n        self.cwnd = 10.0 + self.sum % 7\n"
     scope: dict = {}
-    # None is nan where code is compiled.
+    # In compiled code None is nan.
     plain = code
     for n in ("forward_delay", "delivery_rate"):
         plain = plain.replace(
@@ -71,7 +71,7 @@ def test_every_attribute_of_an_acknowledgement_has_the_same_value():
 
 
 def test_limits_that_cannot_be_are_refused():
-    """Protects the engine: a division by zero is inf in compiled code, and no window."""
+    """Protects the engine: a division by zero in compiled code gives inf, which is not a valid window."""
 
     class Divides:
         def __init__(self):
@@ -88,7 +88,7 @@ def test_limits_that_cannot_be_are_refused():
 
 
 def test_what_raises_in_compiled_code_ends_the_run():
-    """Protects against exceptions that numba would print and forget."""
+    """Protects exceptions that numba would only print."""
 
     class Raises:
         cwnd = 10.0
@@ -104,7 +104,7 @@ def test_what_raises_in_compiled_code_ends_the_run():
 
 
 def test_what_cannot_be_compiled_is_said():
-    """Protects the line that says which attribute or method it is."""
+    """Protects the error that names the attribute or method."""
 
     class Lists:
         def __init__(self):
@@ -143,7 +143,7 @@ def test_what_cannot_be_compiled_is_said():
 
 
 def test_without_numba_it_says_what_to_install():
-    """Protects the optional dependency: only compiling needs numba, and says how to get it."""
+    """Protects the optional dependency: only compiling needs numba, and the error says how to install it."""
     code = """
 import sys
 sys.modules["numba"] = None

@@ -35,7 +35,7 @@ class Keeps:
 
 
 def test_gentle_decides_as_the_one_in_rust(tmp_path):
-    """Protects the events and their units: the same algorithm has equal runs, to the bit."""
+    """Protects the events and their units: the same algorithm has bit for bit equal runs."""
     rust = ROOT / "target/debug/examples/my_controller"
     if not rust.exists():
         pytest.skip(
@@ -54,7 +54,7 @@ def test_gentle_decides_as_the_one_in_rust(tmp_path):
 
 
 def test_a_class_stands_beside_names_and_changes_nothing_of_theirs():
-    """Protects that what others do does not depend on a controller in Python beside them."""
+    """Protects other protocols' results, which do not depend on a controller in Python beside them."""
     both = rows(narrows.compare(LINK, protocols=[Keeps, "cubic", "rrtp"], seeds=2))
     alone = rows(narrows.compare(LINK, protocols="cubic,rrtp", seeds=2))
     assert list(both) == ["Keeps", "cubic", "rrtp"]
@@ -63,7 +63,7 @@ def test_a_class_stands_beside_names_and_changes_nothing_of_theirs():
 
 
 def test_runs_are_repeatable():
-    """Protects that a run depends on nothing but its arguments, threads included."""
+    """Protects repeatability: a run depends only on its arguments, not on threads."""
     found = [rows(narrows.compare(LINK, protocols=[Gentle], seeds=4))["Gentle"] for _ in range(2)]
     assert found[0] == found[1]
 
@@ -92,7 +92,7 @@ def test_parameters_of_the_constructor_are_the_protocols():
 
 
 def test_a_function_that_makes_objects_is_a_protocol():
-    """Protects factories: the object says its name."""
+    """Protects factories: the object has the name."""
 
     def make():
         made = Keeps(5)
@@ -105,7 +105,7 @@ def test_a_function_that_makes_objects_is_a_protocol():
 
 
 def test_every_method_is_called_with_what_the_page_says():
-    """Protects the names, types and order of what a controller is told."""
+    """Protects the names, types and order of a controller's arguments."""
     calls = []
 
     class Told:
@@ -137,7 +137,7 @@ def test_every_method_is_called_with_what_the_page_says():
             return self.next
 
         def on_tick(self, now):
-            # The first ones wait for the flow's start, and for the handshake.
+            # The first ticks wait for the flow's start, and for the handshake.
             assert now >= self.next - 1e-9
             assert now < self.next + 1e-9 or not self.has_begun
             self.next = now + 0.5
@@ -152,7 +152,7 @@ def test_every_method_is_called_with_what_the_page_says():
 
 
 def test_an_acknowledgement_that_is_kept_stays_what_it_was():
-    """Protects against the reuse of the object: whoever keeps one sees its own values for ever."""
+    """Protects objects that are kept: their values do not change by the reuse of the object."""
     kept = []
 
     class Collects:
@@ -181,7 +181,7 @@ def test_a_pacing_rate_limits():
 
 
 def test_what_raises_ends_the_run_with_its_own_traceback_and_the_time():
-    """Protects the way of an exception from a worker thread to whoever called."""
+    """Protects exceptions from a worker thread: they reach the caller."""
 
     class Breaks:
         cwnd = 10.0
@@ -201,7 +201,7 @@ def test_what_raises_ends_the_run_with_its_own_traceback_and_the_time():
     cause = raised.value.__cause__
     assert isinstance(cause, ZeroDivisionError)
     assert [f.name for f in traceback.extract_tb(cause.__traceback__)] == ["on_ack", "fails"]
-    # Nothing of it is left.
+    # No exception is left behind.
     assert rows(narrows.compare(LINK, protocols=[Keeps], seeds=1))
 
 
@@ -209,7 +209,7 @@ def test_what_raises_ends_the_run_with_its_own_traceback_and_the_time():
     "method", ["__init__", "on_start", "on_loss", "on_rto", "next_tick", "on_tick"]
 )
 def test_every_method_may_raise(method):
-    """Protects each place in which Python is called."""
+    """Protects each call of a Python method."""
 
     class Base:
         cwnd = 2.0
@@ -248,7 +248,7 @@ def test_every_method_may_raise(method):
     ],
 )
 def test_limits_that_cannot_be_are_refused_with_the_controllers_name(limit, value, what):
-    """Protects the engine from every number that is no limit."""
+    """Protects the engine from invalid limits."""
 
     class Wild:
         cwnd, pacing_rate, ssthresh = 10.0, None, math.inf
@@ -326,14 +326,14 @@ class Ümlaut(Keeps):
     ],
 )
 def test_what_is_no_controller_is_refused(protocol, what):
-    """Protects the one line that says what is wrong, before anything is simulated."""
+    """Protects the error of one line, before any simulation."""
     with pytest.raises(narrows.SpecError, match=what) as raised:
         narrows.compare(LINK, protocols=[protocol], seeds=1)
     assert "\n" not in str(raised.value)
 
 
 def test_a_name_is_one_class_at_a_time():
-    """Protects that a name means one thing, and that a class may be written anew."""
+    """Protects the uniqueness of names, and that a class may be redefined."""
     other = type("Keeps", (Keeps,), {"more": 1})
     with pytest.raises(narrows.SpecError, match="two controllers are called 'Keeps'"):
         narrows.compare(LINK, protocols=[Keeps, other], seeds=1)
@@ -358,7 +358,7 @@ def test_what_is_registered_is_known_by_its_name():
 
 
 def test_threads_may_compare_at_once():
-    """Protects the lists: calls at once have the results of calls one by one."""
+    """Protects the lists: concurrent calls have the same results as sequential ones."""
     alone = rows(narrows.compare(LINK, protocols=[Gentle, "cubic"], seeds=2))
     found = {}
 
@@ -374,7 +374,7 @@ def test_threads_may_compare_at_once():
 
 
 def test_ctrl_c_ends_a_run_of_python_controllers():
-    """Protects Ctrl-C: also where a worker holds the GIL for ever."""
+    """Protects Ctrl-C, even if a worker holds the GIL forever."""
     code = """
 import narrows, sys
 class Endless:
@@ -400,7 +400,7 @@ narrows.compare("100Mbit/s,20ms", protocols=[Endless], seeds=1000)
 
 
 def test_other_threads_go_on_beside_a_run():
-    """Protects a notebook's own threads: the GIL is given up now and then."""
+    """Protects a notebook's own threads: the GIL is released now and then."""
     ticks = []
     done = threading.Event()
 
@@ -417,7 +417,7 @@ def test_other_threads_go_on_beside_a_run():
 
 
 def test_variables_are_columns_of_the_series():
-    """Protects `variables`: what is watched is in the series, with its meaning, when the class is known no more."""
+    """Protects `variables`: they are in the series, with their meaning, even after the class is released."""
     found = narrows.compare(LINK, protocols=[Gentle], seeds=1)
     columns = {column.name: column for column in found.series.columns}
     assert columns["limit"].meaning == Gentle.variables["limit"]
@@ -425,7 +425,7 @@ def test_variables_are_columns_of_the_series():
 
 
 def test_a_report_has_a_class_as_any_protocol(tmp_path):
-    """Protects what is made of results later: the page and the files, whose columns are explained."""
+    """Protects later use of results: the page and the files, with explained columns."""
     found = narrows.compare(LINK, protocols=["reno", Gentle], seeds=2)
     assert found.report().count("Gentle") > 3
     found.write(tmp_path)
@@ -434,7 +434,7 @@ def test_a_report_has_a_class_as_any_protocol(tmp_path):
 
 
 def test_scenarios_and_sweeps_take_classes():
-    """Protects the other ways in: a flow's protocol, and values that a sweep varies."""
+    """Protects classes as a flow's protocol, and as values of a sweep."""
     shared = narrows.Scenario(
         links=[narrows.Wire(("a", "b"), narrows.Link("5Mbit/s", "20ms"))],
         flows=[narrows.Flow(Keeps, ("a", "b")), narrows.Flow("cubic", ("a", "b"))],
@@ -449,7 +449,7 @@ def test_scenarios_and_sweeps_take_classes():
 
 
 def test_a_sweeps_finished_runs_are_those_of_the_same_code(tmp_path):
-    """Protects a sweep's folder: what a class did before it was changed is not taken for what it does."""
+    """Protects a sweep's folder: runs of a class before a change of its code are not reused."""
     narrow = {"duration": 5, "seeds": 1, "folder": tmp_path}
     vary = {"loss": ["0%", "1%"]}
     other = type("Keeps", (Keeps,), {"on_ack": lambda self, ack: setattr(self, "cwnd", 3.0)})
@@ -462,7 +462,7 @@ def test_a_sweeps_finished_runs_are_those_of_the_same_code(tmp_path):
 
 
 def test_what_raises_in_a_sweep_is_raised():
-    """Protects the way of an exception through a sweep."""
+    """Protects exceptions in a sweep."""
 
     class Breaks(Keeps):
         def on_ack(self, ack):
@@ -475,7 +475,7 @@ def test_what_raises_in_a_sweep_is_raised():
 
 
 def test_controllers_go_to_other_processes():
-    """Protects sweeps on workers, which do not know the class: it is sent with the work."""
+    """Protects sweeps on workers without the class: it is sent with the work."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 

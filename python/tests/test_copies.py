@@ -1,4 +1,4 @@
-"""Results go between processes and are copied; what NumPy, pathlib and datetime give is taken as it is."""
+"""Results can be pickled and copied; values of NumPy, pathlib and datetime are accepted."""
 
 from __future__ import annotations
 

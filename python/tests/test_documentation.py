@@ -1,4 +1,4 @@
-"""The pages on Python do what they say."""
+"""The examples of the pages on Python work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments for learning: Gymnasium's contracts, determinism, what is refused."""
+"""Environments for learning: Gymnasium's contracts, determinism, errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINKS = "1Mbit/s..20Mbit/s log,5ms..40ms,loss=0..3%"
 
 
 def play(envs, steps, seed=3):
-    """Observations, rewards and ends of so many steps with drawn actions."""
+    """Return observations, rewards and ends of a number of steps with random actions."""
     observations, _ = envs.reset(seed=seed)
     random = np.random.default_rng(1)
     told = [observations]
@@ -56,7 +56,7 @@ def test_check_env_has_nothing_to_say(settings):
 
 
 def test_gymnasium_makes_both_by_name():
-    """Whoever knows Gymnasium needs no import of a class."""
+    """Both environments are registered in Gymnasium."""
     env = gym.make("narrows/Congestion-v0", link="10Mbit/s,10ms", steps=5)
     assert isinstance(env.unwrapped, CongestionEnv)
     envs = gym.make_vec("narrows/Congestion-v0", num_envs=3, link="10Mbit/s,10ms", steps=5)
@@ -65,7 +65,7 @@ def test_gymnasium_makes_both_by_name():
 
 
 def test_a_vector_is_its_environments():
-    """The environment of seed s + i alone tells what number i of the vector does."""
+    """Environment i of the vector equals a single environment with seed s + i."""
     envs = VectorCongestionEnv(4, link=LINKS, steps=30)
     observations, infos = envs.reset(seed=7)
     alone = [CongestionEnv(link=LINKS, steps=30) for _ in range(4)]
@@ -84,7 +84,7 @@ def test_a_vector_is_its_environments():
 
 
 def test_nothing_depends_on_threads():
-    """Results are equal to the bit on any number of threads, over resets."""
+    """Results are bit for bit equal for any number of threads, over resets."""
     told = [play(VectorCongestionEnv(20, link=LINKS, steps=8, threads=n), 25) for n in (1, 2, 5)]
     assert same(told[0], told[1])
     assert same(told[0], told[2])
@@ -93,7 +93,7 @@ def test_nothing_depends_on_threads():
 
 
 def test_arrays_are_the_callers():
-    """What a step returned is not overwritten by the next one."""
+    """The arrays of a step are not overwritten by the next one."""
     envs = VectorCongestionEnv(5, link=LINKS, steps=50)
     kept = play(envs, 10)
     copies = [each.copy() for each in kept]
@@ -102,7 +102,7 @@ def test_arrays_are_the_callers():
 
 
 def test_autoreset_is_as_gymnasium_says():
-    """The next step begins anew, or the same step, or nothing but a mask."""
+    """An episode begins in the next step, in the same step, or only by a mask."""
     settings = {"link": LINKS, "steps": 3}
     following = VectorCongestionEnv(4, **settings)
     at_once = VectorCongestionEnv(4, autoreset_mode="SameStep", **settings)
@@ -175,7 +175,7 @@ def test_wrappers_of_gymnasium_work():
     ],
 )
 def test_wrong_settings_are_named(settings, hint):
-    """One line says which setting is wrong and what would be right."""
+    """The error of one line names the setting and the valid values."""
     with pytest.raises(narrows.SpecError, match=hint) as e:
         VectorCongestionEnv(**{"num_envs": 2, "link": "10Mbit/s,5ms", **settings})
     assert "\n" not in str(e.value)
@@ -192,7 +192,7 @@ def test_wrong_settings_are_named(settings, hint):
     ],
 )
 def test_wrong_actions_change_nothing(actions, hint):
-    """They are refused before any link is stepped."""
+    """Invalid actions are refused before any link is stepped."""
     envs = VectorCongestionEnv(2, link=LINKS, steps=20)
     envs.reset(seed=1)
     with pytest.raises(narrows.SpecError, match=hint):
@@ -209,7 +209,7 @@ def test_stepping_before_a_reset_is_refused():
 
 
 def test_a_fork_is_told_that_its_threads_are_gone():
-    """A forked process has the memory, but no threads: it is told so and does not hang."""
+    """A forked process has the memory, but no threads: it gets an error and does not hang."""
     code = """
 import os, sys
 from narrows.env import VectorCongestionEnv
@@ -239,7 +239,7 @@ def test_rewards_are_weighted_sums():
 
 
 def test_render_is_the_reports_picture_of_the_trace():
-    """A picture that a browser reads, of what the trace has; nothing is kept without a mode."""
+    """The trace is drawn for a browser; without a mode no trace is kept."""
     env = CongestionEnv(
         link="10Mbit/s,10ms,queue=20p", steps=40, action="window", render_mode="svg"
     )
@@ -264,7 +264,7 @@ def test_render_is_the_reports_picture_of_the_trace():
 
 
 def test_listed_protocols_are_baselines_on_the_same_links():
-    """Equal seeds are equal links: bbr beside cubic where packets are lost at random."""
+    """Equal seeds result in equal links: bbr compared with cubic under random loss."""
     settings = {"link": "10Mbit/s..20Mbit/s,20ms,loss=1%", "steps": 150, "num_envs": 4, "seed": 1}
     cubic, bbr = (score(evaluate(name, **settings)) for name in ("cubic", "bbr"))
     assert bbr["throughput"] > 0.8 > cubic["throughput"]
@@ -272,7 +272,7 @@ def test_listed_protocols_are_baselines_on_the_same_links():
 
 
 def test_competitors_take_their_share():
-    """Beside cubic a window of the link's size gets less of it than alone."""
+    """With cubic as a competitor, a window of the link's size gets less of the link than alone."""
     settings = {"link": "10Mbit/s,20ms", "action": "window", "num_envs": 2, "seed": 1}
     packets = np.full((2, 1), 60, dtype=np.float32)
     alone, beside = (
@@ -284,7 +284,7 @@ def test_competitors_take_their_share():
 
 
 def test_import_narrows_needs_neither_gymnasium_nor_numpy():
-    """The package alone starts fast; without the extra, narrows.env says what to install."""
+    """The package alone starts fast; without the extra, the error of narrows.env says what to install."""
     code = """
 import sys
 import narrows
@@ -307,6 +307,6 @@ def test_lists_have_a_text_for_each_entry():
 
 
 def test_a_vector_has_no_more_flows_than_fit():
-    """Protects the interpreter: memory that cannot be had would end it, not raise."""
+    """Protects the interpreter: a failed allocation would end it without an exception."""
     with pytest.raises(narrows.SpecError, match="num_envs: 1000 is not a number from 1 to 999"):
         VectorCongestionEnv(1000, against="cubic:1000")

@@ -11,7 +11,7 @@ from gentle import Gentle
 
 
 def test_a_controller_in_python_drives_real_sockets():
-    """Protects the same class over UDP: it is asked, and its window limits as in simulation."""
+    """Protects the same class over UDP: it is called, and its window limits as in simulation."""
     acks = []
 
     class Counts:
@@ -23,7 +23,7 @@ def test_a_controller_in_python_drives_real_sockets():
     seen = narrows.speed(Counts, "10Mbit/s,20ms", seconds=2)
     simulated = len(acks)
     assert seen.protocol == "rrtp+Counts"
-    # Ten packets per round trip of 41 ms or more: under 3 Mbit/s, where the link has 10.
+    # Ten packets per round trip of 41 ms or more: below 3 Mbit/s on a link of 10 Mbit/s.
     assert 0.5e6 < seen.real.goodput_bps < 3e6
     assert 0.5e6 < seen.simulated.goodput_bps < 3e6
     assert seen.real.rtt_s >= 0.04
@@ -32,7 +32,7 @@ def test_a_controller_in_python_drives_real_sockets():
 
 
 def test_what_raises_over_sockets_is_raised():
-    """Protects the way of an exception from the endpoint's thread, at once: nobody waits ten minutes for it."""
+    """Protects exceptions from the endpoint's thread: they are raised at once, not after ten minutes."""
     calls = []
 
     class Breaks:
@@ -42,7 +42,7 @@ def test_what_raises_over_sockets_is_raised():
             calls.append(self)
 
         def on_ack(self, ack):
-            # The first is made to be looked at, the second simulated.
+            # The first object is inspected, the second simulated.
             if len(calls) > 2 and ack.round > 2:
                 raise RuntimeError("enough")
 
@@ -55,7 +55,7 @@ def test_what_raises_over_sockets_is_raised():
 
 
 def test_wrong_arguments_are_refused():
-    """Protects the one line that says what is wrong."""
+    """Protects the error of one line."""
     with pytest.raises(narrows.SpecError, match=r"from 0\.1 to 3600"):
         narrows.speed("rrtp", seconds=0)
     with pytest.raises(narrows.SpecError, match="did you mean 'rrtp'"):
@@ -68,7 +68,7 @@ def test_wrong_arguments_are_refused():
 
 
 def in_kernel(protocol):
-    """As narrows.in_kernel; skips, with the reason, where the system cannot."""
+    """As narrows.in_kernel; skips the test, with the reason, if the system lacks support."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         pytest.skip("controllers in the kernel need Linux and root")
     if not Path("/sys/kernel/btf/vmlinux").exists():
@@ -92,7 +92,7 @@ def transfer(name, megabytes=4):
 
 
 def test_a_controller_in_python_drives_the_kernels_tcp():
-    """Protects the kernel's way: a connection asks the class at its acknowledgements."""
+    """Protects use in the kernel: a connection calls the class at its acknowledgements."""
     acks = []
 
     class Asked(Gentle):
@@ -107,7 +107,7 @@ def test_a_controller_in_python_drives_the_kernels_tcp():
 
 
 def test_what_raises_in_the_kernels_agent_is_raised_at_the_end():
-    """Protects a connection from its controller's error, which is told at the end."""
+    """Protects a connection from its controller's error, which is raised at the end."""
 
     class Breaks(Gentle):
         def on_ack(self, ack):

@@ -1,4 +1,4 @@
-"""Results as tables and pictures, and what importing and interrupting costs."""
+"""Results as tables and pictures, and the cost of importing and interrupting."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_tables_have_the_numbers_of_the_json(found):
     assert list(zip(seeds["protocol"], seeds["seed"], seeds["rtt_s_p95"], strict=True)) == by_seed
     flows = [flow["flow"] for row in printed for flow in row["per_flow"]]
     assert found.flows["flow"] == flows
-    # What a protocol has not is null, not NaN.
+    # Absent values of a protocol are null, not NaN.
     assert all(value is None or value == value for value in found.series["cwnd"])
     assert {"reno", "tfrc"} == set(found.series["protocol"])
 
@@ -117,7 +117,7 @@ def test_ctrl_c_stops_a_simulation():
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        # Hours of work, of which nothing is left behind.
+        # Hours of work, which must leave no files behind.
         narrows.compare("1Gbit/s,10ms", duration="100min", seeds=100)
     assert threading.active_count() <= 2
 

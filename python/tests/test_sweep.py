@@ -1,4 +1,4 @@
-"""Sweeps: here, by executors, on Dask; interrupted and gone on with."""
+"""Sweeps: in this process, by executors, on Dask; interrupted and continued."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def test_a_folder_is_gone_on_with(local, tmp_path):
 
 
 def test_an_executor_gives_the_same_table(local):
-    # Threads suffice: a worker knows nothing but what it is given.
+    # Threads suffice, since a worker uses only its arguments.
     with concurrent.futures.ThreadPoolExecutor(2) as executor:
         assert numbers(narrows.sweep(**GIVEN, client=executor)) == numbers(local)
 
 
 def test_partial_results_can_be_read_while_it_runs_and_stay_when_it_is_cancelled():
-    # Hours of work, if nobody cancelled it.
+    # Hours of work, unless it is cancelled.
     given = {**GIVEN, "vary": {"loss": "0%..1%:40"}, "protocols": "cubic", "seeds": 2000}
     sweep = narrows.sweep(**given, wait=False)
     while sweep.done < 5:

@@ -25,13 +25,13 @@ def ran():
 
 
 def test_each_protocol_has_its_row(ran):
-    """What is compared on links that were not trained on is finite, for each."""
+    """Results on links that were not used for training are finite, for each protocol."""
     assert set(ran["results"]) == {"learned", "cubic", "bbr", "rrtp"}
     assert all(np.isfinite(list(row.values())).all() for row in ran["results"].values())
 
 
 def test_training_improves_the_policy(ran):
-    """Later generations are worth more than the first ones: the gradient's sign is right."""
+    """Later generations have higher rewards than the first ones: the gradient's sign is right."""
     _, history = ran["train"](12)
     assert np.mean(history[-3:]) > np.mean(history[:3]) + 0.02
 

@@ -18,62 +18,62 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// What would each protocol give me on this link, and why?
+    /// Compare protocols on a link and explain the differences
     #[command(after_help = compare())]
     Compare(Box<Compare>),
     /// Run a scenario: any topology, any mix of flows
     #[command(after_help = RUN)]
     Run(Run),
-    /// Vary any parameters over a grid: tables, heat maps, resumable
+    /// Vary parameters over a grid: tables, heat maps, resumable
     #[command(after_help = SWEEP)]
     Sweep(Box<Sweep>),
-    /// Search for the network on which a protocol does worst
+    /// Search for the network on which a protocol performs worst
     #[command(after_help = crate::attack::HELP)]
     Attack(Box<crate::attack::AttackArgs>),
-    /// What RFC 9743 asks of a new congestion controller, measured
+    /// Measure a congestion controller by the criteria of RFC 9743
     #[command(after_help = crate::scorecard::HELP)]
     Scorecard(crate::scorecard::ScorecardArgs),
     /// Run any program over an emulated link (Linux)
     #[command(after_help = crate::link::HELP)]
     Link(Box<crate::link::LinkArgs>),
-    /// A UDP link emulator: the same links, in real time
+    /// Emulate a UDP link: the simulator's links, in real time
     #[command(after_help = crate::relay::HELP)]
     Relay(crate::relay::RelayArgs),
-    /// Controllers drive the Linux kernel's TCP: any program's connections
+    /// Run controllers in the Linux kernel's TCP, for any program's connections
     #[command(after_help = crate::kernel::HELP)]
     Kernel(crate::kernel::KernelArgs),
-    /// Memory to memory over real sockets: how fast, at what cost
+    /// Measure throughput and cost over real sockets, memory to memory
     #[command(after_help = crate::speed::HELP)]
     Speed(Box<crate::speed::SpeedArgs>),
-    /// What is the path to a server like? As a link that can be compared and emulated
+    /// Measure the path to a server, as a link that can be compared and emulated
     #[command(after_help = crate::probe::HELP)]
     Probe(crate::probe::ProbeArgs),
-    /// Serve a folder, by rrtp and TCP
+    /// Serve a folder over rrtp and TCP
     #[command(after_help = crate::serve::HELP)]
     Serve(Box<crate::serve::Serve>),
-    /// Any TCP or UDP program over rrtp, to targets that the far side permits
+    /// Connect any TCP or UDP program over rrtp, to targets that the far side permits
     #[command(after_help = crate::tunnel::HELP)]
     Tunnel(crate::tunnel::TunnelArgs),
-    /// Live media from a local UDP port to another machine's, within a latency
+    /// Send live media from a local UDP port to another machine's, within a latency
     #[command(after_help = crate::media::HELP)]
     Media(crate::media::MediaArgs),
-    /// Get a file or a folder: encrypted, resumable, whole or not at all
+    /// Get a file or a folder: encrypted, resumable, complete or not at all
     #[command(after_help = crate::transfer::GET)]
     Get(Box<crate::transfer::Get>),
-    /// Put a file or a folder where it is permitted
+    /// Put a file or a folder on a server that permits it
     #[command(after_help = crate::transfer::PUT)]
     Put(Box<crate::transfer::Put>),
     /// List a served folder
     Ls(Box<crate::transfer::Ls>),
-    /// Print this client's or server's key; forget a server's
+    /// Print this client's or server's key; forget a server's key
     Key(crate::transfer::Key),
-    /// Records of a link's capacity as traces
+    /// Convert records of a link's capacity to traces
     #[command(after_help = crate::trace::HELP)]
     Trace(crate::trace::TraceArgs),
-    /// Show what there is: protocols, queues, losses, sources, links
+    /// List protocols, controllers, queues, loss models, sources and links
     #[command(after_help = LIST)]
     List(List),
-    /// Print a shell's completions of this command
+    /// Print completions of this command for a shell
     #[command(after_help = COMPLETIONS)]
     Completions(Completions),
     /// Print a manual page
@@ -83,14 +83,14 @@ pub enum Command {
 
 #[derive(Args)]
 pub struct Completions {
-    /// Which shell's
+    /// Name of the shell
     #[arg(value_name = "SHELL")]
     pub shell: clap_complete::Shell,
 }
 
 #[derive(Args)]
 pub struct Man {
-    /// Of this command; without it the page of narrows itself
+    /// Page of this command [default: the page of narrows itself]
     #[arg(value_name = "COMMAND")]
     pub command: Option<String>,
 }
@@ -99,8 +99,8 @@ pub struct Man {
 pub struct Compare {
     #[command(flatten)]
     pub question: narrows_options::Compare,
-    /// Beside the simulation the kernel's TCP over emulated links, in real time, under the same controllers in the
-    /// kernel and under Linux's own (Linux, root)
+    /// In addition to the simulation, run the kernel's TCP over emulated links in real time, with the same controllers
+    /// and with Linux's own (Linux, root)
     #[arg(long)]
     pub real: bool,
     /// Save this comparison as a scenario for `narrows run`
@@ -126,13 +126,13 @@ pub struct Run {
 pub struct Sweep {
     #[command(flatten)]
     pub sweep: narrows_options::Sweep,
-    /// Run everything again, also what DIR already has
+    /// Run everything again, including runs that DIR has already
     #[arg(long)]
     pub fresh: bool,
-    /// Run only part I of N, for machines that share a folder; the same without it writes the tables
+    /// Run only part I of N, for machines that share a folder; run it without this option to write the tables
     #[arg(long, value_name = "I/N", value_parser = part)]
     pub part: Option<Part>,
-    /// Print an array script of N tasks for SLURM instead of running anything
+    /// Print a SLURM array script of N tasks instead of running anything
     #[arg(long, value_name = "N", conflicts_with = "part", value_parser = tasks)]
     pub slurm: Option<usize>,
     #[command(flatten)]
@@ -161,10 +161,10 @@ pub struct Output {
 
 #[derive(Args)]
 pub struct List {
-    /// protocols, controllers, recoveries, queues, losses, sources, links or measures
+    /// Kind: protocols, controllers, recoveries, queues, losses, sources, links or measures
     #[arg(value_name = "KIND")]
     pub kind: Option<String>,
-    /// One of them in detail: source, parameters, validation
+    /// Show this one in detail: source, parameters, validation
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
     /// Print JSON
@@ -179,7 +179,7 @@ mod tests {
     use clap::CommandFactory as _;
     use std::ffi::OsString;
 
-    /// Of every option of every command: a negative value is never an option that nobody knows.
+    /// For each option of each command, a negative value is not taken for an unknown option.
     #[test]
     fn no_option_takes_a_negative_value_for_an_option() {
         let mut tried = 0;
@@ -198,7 +198,7 @@ mod tests {
         assert!(tried > 40, "{tried} options");
     }
 
-    /// What is laid out by hand is not wrapped well by a terminal of 80 columns.
+    /// The help texts below the flags have fixed line breaks, so they must fit into 80 columns.
     #[test]
     fn help_fits_eighty_columns() {
         let all = Cli::command();

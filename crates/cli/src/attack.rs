@@ -18,17 +18,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 pub const HELP: &str = "\
-The network on which a controller does worst, found by search in simulation: no
-packet leaves the machine. Rates, delays, buffers, losses alone and in bursts,
-jitter, reordering, thin return paths, steps, outages and neighbours are drawn and
-changed; the worst cases are run again with other seeds, stripped of what they
-do not need, and saved as scenarios. The same command finds the same.
+Searches, in simulation, for the network on which a controller performs worst.
+Rates, delays, buffers, single and burst losses, jitter, reordering, slow return
+paths, steps, outages and competitors are drawn and mutated. The worst cases are
+confirmed with other seeds, simplified, and saved as scenarios. The same command
+finds the same networks.
 
 Examples:
   narrows attack rrtp                             goodput against an omniscient sender
   narrows attack cubic --hunt delay --budget 2000
-  narrows attack rrtp --rival cubic               where cubic does better
-  narrows attack bbr --hunt harm                  what it does to its neighbours
+  narrows attack rrtp --rival cubic               where cubic performs better
+  narrows attack bbr --hunt harm                  harm to competitors
   narrows run narrows-attack/worst-1.toml         the worst case again";
 
 #[derive(Args)]
@@ -36,7 +36,7 @@ pub struct AttackArgs {
     /// The protocol under attack, as in 'vegas(alpha=1,beta=3)'
     #[arg(value_name = "PROTOCOL")]
     pub protocol: String,
-    /// What counts as bad: goodput, delay, waste or harm
+    /// Objective: goodput, delay, waste or harm
     #[arg(long, value_name = "WHAT", default_value = "goodput", value_parser = hunt)]
     pub hunt: Hunt,
     /// Compare with this protocol on the same network, not with an omniscient sender
@@ -45,16 +45,16 @@ pub struct AttackArgs {
     /// Networks to try
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = cases)]
     pub budget: usize,
-    /// How many of the worst to report
+    /// How many of the worst networks to report
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=20))]
     pub worst: u8,
     /// Simulated time of each run
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = time)]
     pub duration: Duration,
-    /// Draws the networks
+    /// Seed of the random networks
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
-    /// Runs at the same time; by default one per core
+    /// Concurrent runs; by default one per core
     #[arg(long, value_name = "J", value_parser = jobs)]
     pub jobs: Option<usize>,
     /// Folder for worst-1.toml, worst-1/report.html, attack.json
@@ -101,7 +101,7 @@ pub fn attack(a: &AttackArgs) -> Result<(), Failure> {
     print(&text(&asked, &found, &files))
 }
 
-/// Where a finding is kept.
+/// Files of a finding.
 struct Kept {
     scenario: PathBuf,
     report: PathBuf,
@@ -120,7 +120,7 @@ fn write(a: &Attack, found: &Findings, out: &Path, jobs: usize) -> Result<Vec<Ke
         let text = scenario_file::text(&scenario);
         let toml =
             output::whole(&path, |f| f.write_all(text.as_bytes())).map_err(Failure::Outside)?;
-        // The report shows it beside what most people know.
+        // For comparison, the report also shows a well-known protocol.
         let shown = Attack { rival: a.rival.clone().or(Some("cubic".into())), ..a.clone() };
         let plan = Plan::new(shown.scenario(&f.case, a.seed, 3)?)?;
         let control = Control { stop: &STOP, progress: &|_| {}, jobs };

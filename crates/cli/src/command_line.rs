@@ -1,10 +1,10 @@
-//! The command line as words: as passed to clap, and quoted so that it could be typed again.
+//! The command line as words: as passed to clap, and quoted for a shell.
 
 use narrows_options::words::quoted;
 use std::ffi::OsString;
 
-/// The command's words, where a negative number behind an option is its value (`--duration=-5s`). For
-/// clap `-5s` would be an option that nobody knows; whoever reads the value says what is wrong with it.
+/// The command's words, with a negative number after an option joined to it as its value (`--duration=-5s`). clap would
+/// report `-5s` as an unknown option; the option's parser gives a better error.
 pub fn with_negative_values(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let is_option = |word: &OsString| {
         let text = word.to_string_lossy();
@@ -32,7 +32,7 @@ pub fn with_negative_values(words: impl Iterator<Item = OsString>) -> Vec<OsStri
     out
 }
 
-/// The command as it could be typed again.
+/// The command as it can be typed in a shell.
 pub fn command_line() -> String {
     let mut words = vec!["narrows".to_string()];
     words.extend(std::env::args_os().skip(1).map(|w| quoted(&w.to_string_lossy())));

@@ -2,17 +2,17 @@
 
 use narrows_base::SpecError;
 
-/// Why the command failed.
+/// Reasons for a failure of the command.
 pub enum Failure {
-    /// The input is wrong: exit code 2.
+    /// Invalid input: exit code 2.
     Input(String),
-    /// Something outside failed, such as a full disk: exit code 1.
+    /// An external failure, such as a full disk: exit code 1.
     Outside(String),
-    /// A command that was run for the user ended with this exit code: nothing is said, and it is passed on.
+    /// A command run for the user ended with this exit code, which is passed on without a message.
     Command(u8),
-    /// Interrupted before anything was finished: exit code 130.
+    /// Interrupted before any work was finished: exit code 130.
     Interrupted,
-    /// Interrupted; the line says what is kept: exit code 130.
+    /// Interrupted; the line names the results that are kept: exit code 130.
     Stopped(String),
 }
 

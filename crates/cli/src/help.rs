@@ -7,11 +7,11 @@ Examples:
   narrows compare --link geo --against reno:4     a satellite, beside four Renos
   narrows run scenario.toml                       any topology
   narrows sweep --vary loss=0.1%..10%:log:8       parameters over a grid
-  narrows list protocols                          what there is
+  narrows list protocols                          all protocols
 
 `narrows compare --help` explains how a link is written.";
 
-/// Of `compare`: how a link is written, and examples.
+/// Help of `compare`: the syntax of a link, and examples.
 pub fn compare() -> String {
     format!("{COMPARE_LINK}{}{COMPARE_EXAMPLES}", narrows_scenario::keys::help())
 }
@@ -39,8 +39,7 @@ Examples:
 
 pub const RUN: &str = "\
 A scenario is a TOML file with [[link]] and [[flows]]; docs/scenarios.md
-describes it, and `narrows compare --save scenario.toml` writes one to begin
-with.
+describes it, and `narrows compare --save scenario.toml` writes an example.
 
 Examples:
   narrows run scenario.toml
@@ -48,9 +47,9 @@ Examples:
   narrows run scenario.toml --reconfigure 30s:files:rate=384kbit/s,rtt=300ms";
 
 pub const SWEEP: &str = "\
-Values are separated by commas; commas in parentheses do not split. 1..9:5 is
-five values, equally spaced; 0.1Mbit/s..20Mbit/s:log:8 is eight, each larger by
-the same factor. Several --vary make every combination, the first one varying
+Values are separated by commas; commas in parentheses do not split. 1..9:5 means
+five values, equally spaced; 0.1Mbit/s..20Mbit/s:log:8 means eight, spaced by a
+constant factor. Several --vary result in all combinations; the first one varies
 slowest.
 
 With a scenario, NAME is link.NAME.KEY, link.NAME.reverse.KEY, flows.NAME.KEY, a
@@ -61,7 +60,7 @@ queue, aqm, …), protocol, flows, against, reverse, duration, warmup, stagger,
 packet, preset, or a parameter as in protocol.alpha. A queue in bdp follows the
 rate and the delay of its point.
 
-The same command again runs only what DIR/sweep.journal does not have yet.
+The same command again runs only the runs that DIR/sweep.journal lacks.
 
 Examples:
   narrows sweep --vary loss=0%,0.1%..10%:log:7 --vary protocol=reno,cubic,stpd

@@ -9,20 +9,19 @@ mod linux;
 mod on_page;
 
 pub const HELP: &str = "\
-A small eBPF congestion control reports every acknowledgement to narrows, where
-the same controller that is simulated answers with window and pacing rate. If
-the answers are late (two round trips, and at least 20 ms), or narrows is
-killed, connections go on as Reno by themselves. It needs Linux 6.4 or newer
-with BTF, and root.
+A small eBPF congestion control reports each acknowledgement to narrows, where
+the controller of the simulation sets window and pacing rate. If its answers are
+late (two round trips, and at least 20 ms), or narrows is killed, connections
+continue as Reno. This needs Linux 6.4 or newer with BTF, and root.
 
 Examples:
   narrows kernel run rrtp -- curl -O https://example.org/file
   narrows kernel run 'vegas(alpha=2)' -- iperf3 -c server
-  narrows kernel run rrtp -- nginx -g 'daemon off;'   servers, too
-  narrows kernel run rrtp --live -- iperf3 -c server  its connections on a page
-  narrows kernel load stpd rrtp        until unloaded, as nw_stpd and nw_rrtp
-  narrows kernel load --native stpd    inside the kernel: needs no process
-  iperf3 -c server -C nw_stpd              chosen by a program,
+  narrows kernel run rrtp -- nginx -g 'daemon off;'   for a server
+  narrows kernel run rrtp --live -- iperf3 -c server  with a page
+  narrows kernel load stpd rrtp        as nw_stpd and nw_rrtp, until unloaded
+  narrows kernel load --native stpd    inside the kernel, without a process
+  iperf3 -c server -C nw_stpd              used by a program,
   ip route change default via 10.0.0.1 congctl nw_stpd       or for a route
   narrows kernel status
   narrows kernel unload nw_stpd";
@@ -35,13 +34,13 @@ pub struct KernelArgs {
 
 #[derive(Subcommand)]
 pub enum KernelCommand {
-    /// Run a command whose TCP connections a controller drives
+    /// Run a command with a controller for its TCP connections
     Run(KernelRun),
     /// Load controllers until they are unloaded
     Load(KernelLoad),
-    /// What is loaded, and how its connections are
+    /// Show the loaded controllers and their connections
     Status(KernelStatus),
-    /// Unload; living connections go on as Reno
+    /// Unload controllers; open connections continue as Reno
     Unload(KernelUnload),
     #[command(hide = true)]
     Agent(KernelAgent),
@@ -57,7 +56,7 @@ pub struct KernelRun {
     /// Its name in the kernel [default: nw_NAME]
     #[arg(long = "as", value_name = "nw_X")]
     pub name: Option<String>,
-    /// Wholly inside the kernel: stpd only
+    /// Run entirely inside the kernel: stpd only
     #[arg(long, conflicts_with = "live")]
     pub native: bool,
     #[command(flatten)]
@@ -72,13 +71,13 @@ pub struct KernelLoad {
     /// Controllers, as in 'vegas(alpha=2)'
     #[arg(value_name = "NAME", required = true)]
     pub controllers: Vec<String>,
-    /// Its name in the kernel, for one controller [default: nw_NAME]
+    /// Name in the kernel, for one controller [default: nw_NAME]
     #[arg(long = "as", value_name = "nw_X")]
     pub name: Option<String>,
-    /// Wholly inside the kernel, without a process: stpd only
+    /// Run entirely inside the kernel, without a process: stpd only
     #[arg(long)]
     pub native: bool,
-    /// For all connections that choose nothing else, until it is unloaded or killed
+    /// Make it the system's default congestion control until it is unloaded or killed
     #[arg(long)]
     pub system: bool,
 }
@@ -92,7 +91,7 @@ pub struct KernelStatus {
 
 #[derive(Args)]
 pub struct KernelUnload {
-    /// Names in the kernel, or controllers; without any, all
+    /// Names in the kernel, or controllers [default: all]
     #[arg(value_name = "nw_NAME")]
     pub names: Vec<String>,
 }

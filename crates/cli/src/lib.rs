@@ -38,8 +38,8 @@ use narrows_options::words;
 pub use narrows_sim::Registry;
 use std::process::ExitCode;
 
-/// Runs the command with the arguments of this process. What the registry adds is known in every
-/// subcommand, scenario, sweep and report, and over sockets, beside what is built in.
+/// Runs the command with the arguments of this process. Parts of the registry are available in every subcommand,
+/// scenario, sweep and report, and over sockets, in addition to the built-in ones.
 ///
 /// Call it first: a part is refused, with one line and exit code 2, if its name is taken or the lists have
 /// been read already.
@@ -52,13 +52,13 @@ pub fn run(registry: Registry) -> ExitCode {
         Ok(cli) => cli,
         Err(e) => return refused(&e),
     };
-    // Whoever has no such folder has no links of their own.
+    // Without a configuration folder, the user has no links of their own.
     if let Ok(folder) = narrows_files::key::config_folder() {
         narrows_scenario::user_links::set_file(folder.join(probe::LINKS_FILE));
     }
     let result = match cli.command {
         None => {
-            // Whether anybody reads it or not, the short help is all there is to say.
+            // Without a command, print the short help; ignore a closed output.
             let _ = Cli::command().print_help();
             Ok(())
         }
@@ -96,18 +96,18 @@ pub fn run(registry: Registry) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// One line on the error stream, whatever is in it.
+/// Prints one line on the error stream; line breaks in it are removed.
 fn complain(line: &str) {
     terminal::note(&format!("narrows: {}", words::one_line(line)));
 }
 
-/// What clap did not take: help and version are no errors, the rest is one line.
+/// Handles a result of clap that is not a command: help and version succeed, any other is an error of one line.
 fn refused(e: &clap::Error) -> ExitCode {
     if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let _ = e.print();
         return ExitCode::SUCCESS;
     }
-    // `help` suggests nothing by itself.
+    // clap suggests no command for `help NAME`, so do it here.
     if let (Some(ContextValue::String(name)), None) =
         (e.get(ContextKind::InvalidSubcommand), e.get(ContextKind::SuggestedSubcommand))
     {

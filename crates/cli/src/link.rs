@@ -5,6 +5,8 @@ mod attend;
 #[cfg(target_os = "linux")]
 mod guard;
 #[cfg(target_os = "linux")]
+mod labelled;
+#[cfg(target_os = "linux")]
 mod make;
 #[cfg(target_os = "linux")]
 mod on_page;
@@ -24,59 +26,61 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub struct LinkArgs {
-    /// The way out, or from A to B: RATE,DELAY[,key=value]* or a name from `narrows list links`
+    /// Forward path, out or from A to B: RATE,DELAY[,key=value]* or a name from `narrows list links`
     #[arg(value_name = "SPEC|NAME", required_unless_present_any = ["clean", "scenario", "guard"], conflicts_with_all = ["clean", "scenario"])]
     pub link: Option<String>,
-    /// The way back [default: the same rate, delay and queue without loss]
+    /// Return path [default: the same rate, delay and queue without loss]
     #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
     pub back: Option<String>,
     /// Join two network namespaces of `ip netns`, until Ctrl-C
     #[arg(long, value_name = "A:B", conflicts_with_all = ["command", "far", "scenario"])]
     pub between: Option<String>,
-    /// A command for the shell at the far end, which is then a namespace of its own: no way out, no root needed
+    /// A shell command for the far end, which is then a namespace of its own: isolated, no root needed
     #[arg(long, value_name = "COMMAND", requires = "command", conflicts_with = "scenario")]
     pub far: Option<String>,
-    /// The topology of a scenario file: a namespace for each node
+    /// Emulate the topology of a scenario file: a namespace for each node
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "back"])]
     pub scenario: Option<PathBuf>,
-    /// A command for the shell in a scenario's node; it all ends when the last one given does
+    /// A shell command for a scenario's node; the links end with the last command given
     #[arg(long, value_name = "NODE=COMMAND", requires = "scenario")]
     pub at: Vec<String>,
-    /// Seed of the losses: the n-th packet that enters a link meets the same fate
+    /// Seed of the losses: the n-th packet that enters a link always has the same outcome
     #[arg(long, value_name = "S", value_parser = seed())]
     pub seed: Option<u64>,
-    /// A line on the error stream each second while a command runs
+    /// Print a line on the error stream each second while a command runs
     #[arg(long)]
     pub progress: bool,
     #[command(flatten)]
     pub page: LiveArgs,
-    /// Say nothing but errors
+    /// Print only errors
     #[arg(long, conflicts_with = "progress")]
     pub quiet: bool,
-    /// At the end, print what was counted as one JSON object
+    /// At the end, print the counters as one JSON object
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
     pub record: Record,
-    /// Remove what killed runs left
+    /// Clean up after killed runs
     #[arg(long, conflicts_with_all = ["back", "between", "far", "command", "json", "live", "progress"])]
     pub clean: bool,
-    /// Clean up when the process that started this one is killed
+    /// Clean up if the process that started this one is killed
     #[arg(long, hide = true, exclusive = true)]
     pub guard: bool,
-    /// Runs behind the link
+    /// The command to run behind the link
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "clean")]
     pub command: Vec<String>,
 }
 
 pub const HELP: &str = "\
-COMMAND runs in a network namespace whose only way to other networks is the
-link: what it sends crosses SPEC, what it receives crosses --back. Links are
-written as for `narrows compare`. The kernel's own packets are queued, marked,
-lost and delayed one by one. Inside, the far end's address (printed at the
-start and in NARROWS_HOST) reaches the host, servers on 127.0.0.1 included.
-This needs root, or pasta; with --far or --scenario it needs neither.
-The exit code is the command's.
+COMMAND runs in a network namespace that is connected to other networks only by
+the link. Sent packets cross SPEC, received ones cross --back. Links have the
+syntax of `narrows compare`. The kernel's own packets are queued, marked, lost
+and delayed individually. Inside, the far end's address (printed at the start,
+and in NARROWS_HOST) reaches the host, including servers on 127.0.0.1.
+Root or pasta is needed, except with --far or --scenario.
+If there are several commands, output lines of all except the last begin with a
+label (far, or the node). Only the last command has the terminal.
+The exit code is that of the command.
 
 Examples:
   narrows link geo -- curl -O https://example.org/file

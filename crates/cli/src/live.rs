@@ -1,4 +1,4 @@
-//! `--live`: a local page on which a command is seen while it runs.
+//! `--live`: a local page that shows a command while it runs.
 
 use crate::command_line::command_line;
 use crate::failure::Failure;
@@ -16,13 +16,13 @@ use narrows_scenario::link_direction::LinkDirection;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Slowest and fastest pace of a simulation, in simulated seconds per second.
+/// Limits of the pace of a simulation, in simulated seconds per second.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=10_000.0;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct LiveArgs {
-    /// Open a page on which this is seen while it runs, at ADDR or at a free port of this machine
-    /// (docs/live.md); it stays until Ctrl-C
+    /// Open a page that shows the command while it runs, at ADDR or at a free port of this machine (docs/live.md); it
+    /// stays open until Ctrl-C
     #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:0")]
     pub live: Option<String>,
 }
@@ -31,18 +31,18 @@ pub struct LiveArgs {
 pub struct PacedLive {
     #[command(flatten)]
     pub page: LiveArgs,
-    /// Play the simulations at this pace instead of as fast as they go: 1x is real time
+    /// Run the simulations at this pace instead of at full speed: 1x is real time
     #[arg(long, value_name = "FACTOR", value_parser = speed, requires = "live")]
     pub live_speed: Option<f64>,
 }
 
 impl LiveArgs {
-    /// What runs write into, if a page is wanted.
+    /// The feed that runs write to, if `--live` is set.
     pub fn feed(&self) -> Option<Arc<Feed>> {
         self.live.as_ref().map(|_| Feed::new(command_line()))
     }
 
-    /// Opens the page and says where it is. `controls` are the links that it may change.
+    /// Opens the page and prints its address. `controls` are the links that the page may change.
     pub fn open(
         &self,
         feed: Option<&Arc<Feed>>,
@@ -54,7 +54,7 @@ impl LiveArgs {
         }
     }
 
-    /// Takes the address, and serves nothing yet.
+    /// Binds the page's address without serving it yet.
     pub fn bind(&self) -> Result<Option<Listening>, Failure> {
         let Some(text) = &self.live else { return Ok(None) };
         let at = address("--live", text)?;
@@ -72,7 +72,7 @@ impl LiveArgs {
     }
 }
 
-/// Serves a page and says where.
+/// Serves a page and prints its address.
 pub fn serve(
     page: Listening,
     feed: &Arc<Feed>,
@@ -93,7 +93,7 @@ pub fn shown(
     Some(shown_as(&feed.begin(about)?, [there, back]))
 }
 
-/// The same as a part of this run, whose first tracks are the link's directions.
+/// A link as a part of this run, with its controls; the run's first tracks are the link's directions.
 pub fn shown_as(
     run: &Arc<Run>,
     [there, back]: [&LinkDirection; 2],
@@ -103,7 +103,7 @@ pub fn shown_as(
     (live, Arc::new(controls))
 }
 
-/// The connections of an endpoint as the flows of this run.
+/// Shows the connections of an endpoint as the flows of this run.
 pub fn connections(run: Arc<Run>, protocol: &str) -> Result<EndpointLive, Failure> {
     EndpointLive::start(run, protocol)
         .map_err(|e| Failure::Outside(format!("--live: the system has no thread left: {e}")))
@@ -117,7 +117,7 @@ pub struct ShownConnections {
 }
 
 impl ShownConnections {
-    /// If a page is wanted. It shows nothing of the command line: keys and files may stand there.
+    /// Opens a page, if `--live` is set. It does not show the command line, which may contain keys and file names.
     pub fn open(
         live: &LiveArgs,
         command: &str,
@@ -135,22 +135,22 @@ impl ShownConnections {
         Ok(Some(ShownConnections { page, run, ends }))
     }
 
-    /// What is shown, for tracks of something else beside the connections.
+    /// The run on the page, for further tracks.
     pub fn run(&self) -> Arc<Run> {
         self.run.clone()
     }
 
-    /// Times count from this clock's zero.
+    /// Sets the clock of all times.
     pub fn by(&self, clock: Clock) {
         self.ends.by(clock);
     }
 
-    /// For the endpoint, beside what else observes it.
+    /// Observer for the endpoint, combined with another one.
     pub fn beside(shown: Option<&Self>, other: Option<Arc<dyn Tap>>) -> Option<Arc<dyn Tap>> {
         tap::joined(other.into_iter().chain(shown.map(|shown| shown.ends.tap())))
     }
 
-    /// What is shown is over; the page stays until Ctrl-C.
+    /// Ends the run; the page stays open until Ctrl-C.
     pub fn finish(shown: Option<Self>) {
         let Some(ShownConnections { page, ends, .. }) = shown else { return };
         drop(ends);
@@ -158,7 +158,7 @@ impl ShownConnections {
     }
 }
 
-/// Lets the page be looked at until Ctrl-C, when what it shows is over.
+/// Keeps the page of a finished run open until Ctrl-C.
 pub fn stay(live: Option<Live>) {
     let Some(live) = live else { return };
     catch_interrupt();

@@ -1,5 +1,5 @@
-//! A server's log: lines with times, on the error stream, to systemd's journal, or in a file that is kept small.
-//! Clients cannot fill it: lines per second are limited per network and in total, and further lines are only counted.
+//! A server's log: timestamped lines on the error stream, for systemd's journal, or in a file of limited size. Clients
+//! cannot fill it: lines per second are limited per network and in total, and further lines are only counted.
 
 use crate::failure::Failure;
 use narrows_files::error::shown;
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A file is begun anew at so many bytes; so many old ones are kept.
+/// Size at which a new file is begun, in bytes; below, the number of old files that are kept.
 const MAX_BYTES: u64 = 10_000_000;
 const KEPT: u32 = 5;
-/// Lines at once, and a second in the long run: of one source, and of all.
+/// Limits of lines, as a burst and a rate per second: for each source, and in total.
 const OF_SOURCE: (f64, f64) = (20.0, 2.0);
 const OF_ALL: (f64, f64) = (200.0, 20.0);
-/// The same where only clients come that somebody has listed.
+/// Limits for servers that accept only listed clients.
 const OF_KNOWN: (f64, f64) = (2000.0, 100.0);
-/// Sources that are counted one by one.
+/// Maximum number of sources with counters of their own.
 const MAX_SOURCES: usize = 1000;
 
-/// How important a line is, as systemd and syslog number it.
+/// Priority of a line, as systemd and syslog number it.
 #[derive(Clone, Copy)]
 pub enum Level {
     Warning = 4,
@@ -30,7 +30,7 @@ pub enum Level {
 
 enum To {
     Stderr,
-    /// The error stream is the journal: it has times of its own, and reads a priority.
+    /// The error stream is the journal, which adds times and reads a priority.
     Journal,
     File {
         file: File,
@@ -39,7 +39,7 @@ enum To {
     },
 }
 
-/// Lines that may still be written.
+/// A token bucket of lines.
 struct Bucket {
     left: f64,
     at: Instant,
@@ -68,7 +68,7 @@ struct State {
 pub struct Log(Mutex<State>);
 
 impl Log {
-    /// In this file, or on the error stream.
+    /// A log in this file, or on the error stream.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -76,7 +76,7 @@ impl Log {
         Log::with(path, OF_SOURCE, OF_ALL)
     }
 
-    /// The same where all clients are known, and what each of them does is to be told.
+    /// A log with higher limits, for servers that accept only listed clients.
     ///
     /// # Errors
     /// As [`new`](Log::new).
@@ -106,7 +106,7 @@ impl Log {
         Ok(Log(Mutex::new(State { to, all, sources, of_source, of_all, left_out: 0 })))
     }
 
-    /// A line about a source, unless there were too many.
+    /// Writes a line about a source, within the limits.
     pub fn line(&self, level: Level, source: &str, text: &str) {
         self.line_at(Instant::now(), level, source, text);
     }
@@ -124,7 +124,7 @@ impl Log {
                 &format!("{left_out} lines were left out: too many at once"),
             );
         }
-        // Most of it is clean already; nothing is written raw.
+        // Escape control characters, though most texts are clean already.
         state.to.write(level, &shown(text));
     }
 }
@@ -133,7 +133,7 @@ impl State {
     fn may(&mut self, now: Instant, source: &str) -> bool {
         let of_source = self.of_source;
         if self.sources.len() >= MAX_SOURCES && !self.sources.contains_key(source) {
-            // Who was silent long enough has all its lines again anyway.
+            // A source with a full bucket needs no entry.
             self.sources.retain(|_, b| {
                 let gone = now.saturating_duration_since(b.at).as_secs_f64();
                 b.left + gone * of_source.1 < of_source.0
@@ -151,7 +151,7 @@ impl State {
 }
 
 impl To {
-    /// The log has nobody to complain to.
+    /// Writes a line. Errors are ignored, since there is no place to report them.
     fn write(&mut self, level: Level, text: &str) {
         match self {
             To::Journal => drop(writeln!(std::io::stderr(), "<{}>{text}", level as u8)),
@@ -170,11 +170,13 @@ impl To {
     }
 }
 
+/// Opens the file for appending and keeps its contents. `output_file` is not used, because it refuses links. The file
+/// may be /dev/stdout, a pipe, or a link to a folder of logs.
 fn open(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
 }
 
-/// `FILE` becomes `FILE.1`, that `FILE.2`; a new file, if that goes.
+/// Renames `FILE` to `FILE.1`, that to `FILE.2`, and so on. Returns the new file, if possible.
 fn rotate(path: &Path) -> Option<File> {
     let numbered = |n: u32| {
         let mut name = path.as_os_str().to_os_string();
@@ -182,14 +184,14 @@ fn rotate(path: &Path) -> Option<File> {
         PathBuf::from(name)
     };
     for n in (1..KEPT).rev() {
-        // One that is not there yet cannot be renamed.
+        // A file that does not exist yet cannot be renamed.
         let _ = std::fs::rename(numbered(n), numbered(n + 1));
     }
     std::fs::rename(path, numbered(1)).ok()?;
     OpenOptions::new().append(true).create_new(true).open(path).ok()
 }
 
-/// UTC, as RFC 3339 writes it.
+/// The time in UTC, in the format of RFC 3339.
 fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
@@ -197,7 +199,7 @@ fn now() -> String {
     format!("{minutes}:{:02}.{:03}Z", seconds % 60, since.subsec_millis())
 }
 
-/// Whether the error stream is what systemd says: `JOURNAL_STREAM` names its device and inode.
+/// Whether the error stream is systemd's journal: `JOURNAL_STREAM` contains its device and inode.
 #[cfg(unix)]
 fn is_journal() -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -234,7 +236,7 @@ mod tests {
         assert!(lines.iter().any(|l| l.contains("lines were left out")), "{lines:?}");
         let last = lines.last().unwrap();
         assert!(last.ends_with("hello\\u{1b}[2J\\u{200b}"), "{last}");
-        // Its time: 2026-01-02T03:04:05.678Z.
+        // The timestamp of a line: 2026-01-02T03:04:05.678Z.
         let (time, _) = last.split_once(' ').unwrap();
         assert!(time.len() == 24 && time.ends_with('Z') && time.contains('T'), "{time}");
     }

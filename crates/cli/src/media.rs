@@ -33,12 +33,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub const HELP: &str = "\
-One side receives: it listens for senders whose keys it lists, and hands out
-what comes to a UDP port. The other sends what a program (ffmpeg, GStreamer,
-OBS) sends to a UDP port there: RTP, MPEG-TS or anything in datagrams.
+The receiver accepts senders with a listed key, and passes the media to a UDP
+port. The sender takes the datagrams of a program (ffmpeg, GStreamer, OBS) from
+a UDP port: RTP, MPEG-TS or any other.
 
-Each packet leaves the receiver as long after it came to the sender as the
-shortest time of the path and --latency say; until then losses are repeated.
+Each packet leaves the receiver after the path's shortest delay plus --latency,
+counted from its arrival at the sender. Until then lost packets are repeated.
 
 Examples:
   narrows media receive --clients friends.txt --to 5004 --listen 0.0.0.0:47472
@@ -46,29 +46,29 @@ Examples:
   ffmpeg -re -i clip.mp4 -c copy -f mpegts 'udp://127.0.0.1:5000?pkt_size=1316'
   ffplay 'udp://127.0.0.1:5004'
 
-A receiver that cannot be reached, behind a NAT say, connects to the sender:
+If the receiver is unreachable, for example behind a NAT, it connects instead:
   narrows media send --listen 0.0.0.0:47473 --clients viewers.txt --from 5000
   narrows media receive rrtp://KEY@host:47473 --to 5004
 
-Layers of one stream (simulcast, or a scalable encoder) come to a port each; the
-path's rate decides which are sent, and the base layer is kept last:
+Each layer of a stream (simulcast, or a scalable encoder) has a port. The path's
+rate determines which layers are sent; the base layer is always sent:
   narrows media send rrtp://KEY@host:47472 \\
     --layer 5000:500kbit/s --layer 5002:1.5Mbit/s
   narrows media receive --clients friends.txt --to 5004,5006
 
-To many receivers at once layers go to groups of IP multicast, which each joins
-and leaves by what its path carries (S4); nothing is sealed:
+For many receivers, layers are sent to IP multicast groups. Each receiver joins
+and leaves groups by its path's rate (Jayaram 2001). Packets are not sealed:
   narrows media send --multicast site --max-total 2Mbit/s \\
     --layer 5000:500kbit/s --layer 5002:1Mbit/s
   narrows media receive --multicast site --to 5004,5006
 
---live opens a page with frame delays, late frames, and the encoder's rate next
-to what the controller permits; it shows no key and nothing of the media:
+--live opens a page with frame delays, late frames, and the rates of encoder and
+controller; it shows no keys and no media:
   narrows media receive --clients friends.txt --to 5004 --live
 
---protocol on the sender chooses what paces it: rrtp, tfrc, tfwc, tear,
-tear-wireless, scream, rrtp+bbr and so on. The rate that an encoder should have
-is told with --rate-lines (a line per change) and --rate-http (JSON).";
+--protocol at the sender selects the controller: rrtp, tfrc, tfwc, tear,
+tear-wireless, scream, rrtp+bbr and so on. --rate-lines (a line per change) and
+--rate-http (JSON) report the rate for the encoder.";
 
 #[derive(Args, Debug)]
 pub struct MediaArgs {
@@ -78,43 +78,43 @@ pub struct MediaArgs {
 
 #[derive(Subcommand, Debug)]
 pub enum MediaCommand {
-    /// Let senders on a list come, one at a time, or connect to one, and hand out the media to a UDP port
+    /// Accept listed senders, one at a time, or connect to a sender, and pass the media to a UDP port
     Receive(Box<Receive>),
-    /// Send what comes to a UDP port here to such a receiver, or to one that connects
+    /// Send the media of a local UDP port to such a receiver, or to one that connects
     Send(Box<Send>),
 }
 
 #[derive(Args, Debug)]
 pub struct Receive {
-    /// Connect to this sender (media send --listen) instead of listening, as rrtp://[KEY@]HOST:PORT
+    /// Connect to this sender (media send --listen), as rrtp://[KEY@]HOST:PORT, instead of listening
     #[arg(value_name = "URL", conflicts_with_all = ["multicast", "listen", "clients"])]
     pub url: Option<String>,
-    /// Where to listen, HOST:PORT; port 0 takes a free one [default: 127.0.0.1:47472]
+    /// Listen at HOST:PORT; port 0 takes a free one [default: 127.0.0.1:47472]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Let senders come whose key is in this file (needed, where none is connected to)
+    /// Accept senders with a key in this file (required, unless a URL is given)
     #[arg(long, value_name = "FILE", conflicts_with = "multicast")]
     pub clients: Option<PathBuf>,
-    /// Where media go, on loopback unless an address is given; of a stream in layers, where each goes, the base layer first,
-    /// as 5004,5006 [default: 127.0.0.1:5004]
+    /// Destination of the media, on loopback unless an address is given; for a stream in layers, a destination for
+    /// each, the base layer first, as 5004,5006 [default: 127.0.0.1:5004]
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = port, value_delimiter = ',')]
     pub to: Vec<SocketAddr>,
-    /// At least this latency, though a sender says less
+    /// Minimum latency; a sender may request more
     #[arg(long, value_name = "TIME", value_parser = latency)]
     pub latency: Option<Duration>,
-    /// sender (the URL) or listen and clients, to and latency from this TOML file; what is a flag, too, is the flag's
+    /// Read sender (the URL) or listen and clients, to and latency from this TOML file; flags take precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Print the measures of each stream as JSON, in one line
+    /// Print the measures of each stream as one line of JSON
     #[arg(long)]
     pub json: bool,
-    /// End with the first stream
+    /// End after the first stream
     #[arg(long)]
     pub once: bool,
     /// This receiver's key [default: server.key in the folder that `narrows key` names; client.key, if it connects]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
+    /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
@@ -128,45 +128,46 @@ pub struct Send {
     /// The receiver, as rrtp://[KEY@]HOST:PORT
     #[arg(value_name = "URL", conflicts_with_all = ["multicast", "listen"])]
     pub url: Option<String>,
-    /// Instead: let receivers on a list connect at this HOST:PORT, one at a time; port 0 takes a free one
+    /// Instead of a URL: accept listed receivers at this HOST:PORT, one at a time; port 0 takes a free one
     #[arg(long, value_name = "ADDR", conflicts_with = "multicast")]
     pub listen: Option<String>,
-    /// With --listen (needed): let receivers come whose key is in this file
+    /// Accept receivers with a key in this file (required with --listen)
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     pub clients: Option<PathBuf>,
-    /// Where a program sends its media to, on loopback unless an address is given [default: 127.0.0.1:5000]
+    /// Port to which a program sends its media, on loopback unless an address is given [default: 127.0.0.1:5000]
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
     pub from: Option<SocketAddr>,
-    /// Instead: where the media of a layer come from, and its rate, as 5000:500kbit/s; once for each layer, the base layer
-    /// first. A layer is sent while the rate suffices for it and those below
+    /// Instead of --from: port and rate of a layer, as 5000:500kbit/s; once for each layer, the base layer first. A
+    /// layer is sent while the rate suffices for it and those below
     #[arg(long, value_name = "[ADDR:]PORT:RATE", value_parser = layer, conflicts_with = "from")]
     pub layer: Vec<Layer>,
-    /// How long after a packet came here it leaves the receiver, beyond the shortest time of the path: four round trips
-    /// and 100 ms repair nearly everything [default: 300ms]
+    /// Time from a packet's arrival here until it leaves the receiver, beyond the path's shortest delay: four round
+    /// trips and 100 ms repair nearly all losses [default: 300ms]
     #[arg(long, value_name = "TIME", value_parser = latency)]
     pub latency: Option<Duration>,
-    /// The lowest rate that the encoder can have [default: 300kbit/s]
+    /// Minimum rate for the encoder [default: 300kbit/s]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub min_rate: Option<Rate>,
-    /// The highest rate that the encoder is to have [default: 8Mbit/s, or that of all layers]
+    /// Maximum rate for the encoder [default: 8Mbit/s, or that of all layers]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub max_rate: Option<Rate>,
-    /// Print a line for each rate that the encoder should have, as rate 4200000 (bit/s)
+    /// Print a line for each change of the encoder's rate, as rate 4200000 (bit/s)
     #[arg(long)]
     pub rate_lines: bool,
     /// Answer HTTP requests (GET /) at this port of loopback with that rate and more, as JSON; 0 takes a free one
     #[arg(long, value_name = "PORT")]
     pub rate_http: Option<u16>,
-    /// receiver (the URL) or listen and clients, from or layers, latency, min-rate and max-rate from this TOML file; what is a flag, too, is the flag's
+    /// Read receiver (the URL) or listen and clients, from or layers, latency, min-rate and max-rate from this TOML
+    /// file; flags take precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Print what was sent as JSON at the end
+    /// Print the final statistics as JSON
     #[arg(long)]
     pub json: bool,
     /// This sender's key [default: client.key in the folder that `narrows key` names; server.key with --listen]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
+    /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
@@ -180,7 +181,7 @@ pub struct Send {
 /// `narrows media`.
 ///
 /// # Errors
-/// One line that says what is wrong.
+/// One line that describes the error.
 pub fn media(a: &MediaArgs) -> Result<(), Failure> {
     match &a.command {
         MediaCommand::Receive(a) => receive(a),
@@ -188,7 +189,7 @@ pub fn media(a: &MediaArgs) -> Result<(), Failure> {
     }
 }
 
-/// What the two commands say of the other end.
+/// Words for messages of the two commands about the other end.
 const RECEIVES: Words = Words {
     command: "media receive",
     peer: "a sender",
@@ -206,7 +207,7 @@ fn from_file<T: Default + config::File>(file: Option<&Path>) -> Result<T, Failur
     Ok(file.map_or(Ok(T::default()), |file| config::load(file).map_err(|e| e.at("--config")))?)
 }
 
-/// What a flag says, else what the file does.
+/// The flag's value, or else the file's.
 fn told<T>(
     key: &str,
     flag: Option<T>,
@@ -247,7 +248,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
         let log = Log::of_known(a.log.as_deref())?;
         return groups::receive(&a.group, base, to, latency, a.json, &log, &a.live);
     }
-    // What it sends itself is little: requests for what is missing.
+    // This end sends little itself: only requests for missing packets.
     let hints = Hints { rate: None, rtt: None, loss: None, limit: None };
     let config = Transport { protocol: "rrtp".into(), hints }.connection()?;
     let identity = a.identity.as_deref();
@@ -281,7 +282,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
     let tap = ShownConnections::beside(page.as_ref(), None);
     let outs = Outs { to, latency, tell, observer };
     catch_interrupt();
-    // What is printed with --json is JSON.
+    // With --json the standard output has only JSON.
     let say = |line: String| {
         if json {
             note(&line.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -308,7 +309,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
     }
 }
 
-/// A protocol for media paces over sockets as `rrtp+NAME` does.
+/// Translates a protocol for media to its form over sockets, `rrtp+NAME`.
 fn over_sockets(text: &str) -> String {
     let name = Spec::parse(text).ok().map(|spec| spec.name);
     let entry = name.and_then(|name| find(&name).ok());
@@ -376,7 +377,7 @@ fn send(a: &Send) -> Result<(), Failure> {
             layers => layers.iter().map(|layer| layer.rate).collect(),
         },
         on_rate: Box::new(move |rate| {
-            // A script that has gone ends the command by the next look at it.
+            // If the reading script has ended, the command ends at the next check.
             if says_rates && print(&format!("rate {}\n", rate.as_bps())).is_err() {
                 STOP.store(true, Ordering::SeqCst);
             }

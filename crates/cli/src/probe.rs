@@ -1,4 +1,4 @@
-//! `narrows probe`: what the path to a server is like.
+//! `narrows probe`: measures the path to a server.
 
 mod shown;
 mod tcp;
@@ -16,7 +16,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// The user's links, in the folder of the configuration.
+/// File of the user's links, in the configuration folder.
 pub const LINKS_FILE: &str = "links.toml";
 
 #[derive(Args)]
@@ -24,16 +24,16 @@ pub struct ProbeArgs {
     /// A `narrows serve`, `narrows speed --serve` or `narrows tunnel serve`: [rrtp://][KEY@]HOST:PORT
     #[arg(value_name = "HOST:PORT")]
     pub server: String,
-    /// Make a queue overflow, once in each direction, to find its size and management
+    /// Let a queue overflow, once in each direction, to find its size and management
     #[arg(long, conflicts_with = "tcp")]
     pub fill: bool,
-    /// Keep the link under this name, for --link of every command
+    /// Save the link under this name, for --link of every command
     #[arg(long, value_name = "NAME", conflicts_with = "tcp")]
     pub save: Option<String>,
-    /// This end's key, for a server that knows its clients [default: a new one each time]
+    /// This end's key, for a server that accepts only listed clients [default: a new one each time]
     #[arg(long, value_name = "FILE", conflicts_with = "tcp")]
     pub identity: Option<PathBuf>,
-    /// HOST:PORT is any TCP server: only what ten TCP handshakes show
+    /// HOST:PORT is any TCP server: measure only the round-trip time, by ten TCP handshakes
     #[arg(long)]
     pub tcp: bool,
     /// Print one JSON object
@@ -43,20 +43,20 @@ pub struct ProbeArgs {
 
 pub const HELP: &str = "\
 Each direction is probed for a few seconds, ten in all: short trains at up to
-1.2 times the measured rate, small packets far apart, then a steady load of 0.85
-of the rate. At most 24 MB are sent each way. --fill sends at 1.2 times the rate
-until packets are dropped.
+1.2 times the measured rate, sparse small packets, then a steady load of 0.85 of
+the rate. At most 24 MB are sent in each direction. --fill sends at 1.2 times
+the rate until packets are dropped.
 
 Examples:
   narrows probe example.org:4433                   rate, RTT, loss, jitter
-  narrows probe example.org:4433 --fill --save home    the buffer, too
-  narrows compare --link home                      what each protocol would give
+  narrows probe example.org:4433 --fill --save home    also the buffer
+  narrows compare --link home                      compare protocols on it
   narrows probe example.org:443 --tcp              any server: the RTT only";
 
 /// `narrows probe`.
 ///
 /// # Errors
-/// Whatever keeps it from an answer.
+/// The path could not be measured, or the link could not be saved.
 pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     if let Some(name) = &a.save {
         user_links::check_name(name).map_err(|e| Failure::from(e.at("--save")))?;
@@ -91,7 +91,7 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
         }
         None => Ok(()),
     };
-    // What was measured is shown also where it cannot be kept.
+    // Print the result even if it cannot be saved.
     report(a, &probed, &link, saved.is_ok())?;
     saved
 }

@@ -1,5 +1,5 @@
-//! `narrows compare --real`: the same comparison with the kernel's TCP over emulated links, under Narrows' controllers in the
-//! kernel and under Linux's own.
+//! `narrows compare --real`: the same comparison with the kernel's TCP over emulated links, with Narrows' controllers
+//! in the kernel and with Linux's own.
 
 use crate::failure::Failure;
 use narrows_base::Spec;
@@ -14,14 +14,14 @@ use narrows_transport::protocol;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Runs at once whose links' rates add up to this: what two cores carry without being late.
+/// Limit on the sum of the link rates of concurrent runs: the load that two cores carry without being late.
 const BUDGET_BPS: f64 = 45e6;
-/// Most runs at once.
+/// Maximum number of concurrent runs.
 const MAX_AT_ONCE: usize = 6;
-/// Links that were later than this are warned about.
+/// Lateness of a link, in seconds, above which a warning is printed.
 const LATE_S: f64 = 2e-3;
 
-/// Measures of which nothing is seen in the kernel or on its link.
+/// Measures that cannot be observed in the kernel or on its link.
 const NOT_SEEN: [&str; 7] = [
     "congestion_judged_radio",
     "radio_judged_congestion",
@@ -32,7 +32,7 @@ const NOT_SEEN: [&str; 7] = [
     "convergence_s",
 ];
 
-/// Linux's own congestion controls, and the protocols that simulate them.
+/// Linux's own congestion controls, each with the protocol that simulates it.
 const LINUX: [(&str, &str); 6] = [
     ("sack", "reno"),
     ("cubic", "cubic"),
@@ -42,7 +42,7 @@ const LINUX: [(&str, &str); 6] = [
     ("westwood+", "westwood"),
 ];
 
-/// A controller in the kernel's list while this lives.
+/// A controller that is registered in the kernel while this lives.
 struct InKernel {
     name: String,
     _agent: Agent,
@@ -50,15 +50,15 @@ struct InKernel {
 
 /// A row of the table: a protocol of the plan, under a congestion control of the kernel.
 struct Variant {
-    /// Among the plan's.
+    /// Number of the variant in the plan.
     number: usize,
     label: String,
     congestion: String,
-    /// Loaded while this lives; none for Linux's own.
+    /// Keeps the controller registered; `None` for Linux's own.
     _loaded: Option<InKernel>,
 }
 
-/// What can be run for real, ready in the kernel; and what cannot, with the reason.
+/// The variants that can run in the kernel, with their controllers loaded, and a note about each of the others.
 fn variants(plan: &Plan) -> Result<(Vec<Variant>, Vec<String>), Failure> {
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     let known = known.unwrap_or_default();
@@ -97,7 +97,7 @@ fn load(label: &str) -> Result<InKernel, Failure> {
     Ok(InKernel { name, _agent })
 }
 
-/// The kernel's name for the flows of every group: those under test, and their competitors.
+/// The kernel's congestion control for each group of flows: those under test, and their competitors.
 fn congestion(plan: &Plan, variant: &Variant, others: &[Option<InKernel>]) -> Vec<String> {
     let of = |group: usize| match &others[group] {
         Some(other) => other.name.clone(),
@@ -106,7 +106,7 @@ fn congestion(plan: &Plan, variant: &Variant, others: &[Option<InKernel>]) -> Ve
     (0..plan.scenario.flows.len()).map(of).collect()
 }
 
-/// Whether it can be done for real: said before anything is simulated.
+/// Checks before the simulation whether the plan can run in the kernel.
 pub fn check(plan: &Plan) -> Result<(), Failure> {
     let scenario = &plan.scenario;
     if scenario.flows.iter().any(|f| !f.source.is_endless()) {
@@ -119,12 +119,12 @@ pub fn check(plan: &Plan) -> Result<(), Failure> {
     if [&scenario.links[0].there, &scenario.links[0].back].iter().any(|way| way.trace.is_some()) {
         return Err(Failure::Input("--real: links of a constant rate only, not a trace".into()));
     }
-    // Missing rights and the like.
+    // Checks for missing privileges and kernel features.
     Programs::prepare().map(drop)?;
     Ok(())
 }
 
-/// Everything for real: an outcome of the same form, with what is to be said of it.
+/// Runs everything in the kernel. Returns an outcome of the same form as the simulation's, with notes.
 pub fn outcome(plan: &Plan, about: &About, control: &Control<'_>) -> Result<Outcome, Failure> {
     let scenario = &plan.scenario;
     let (variants, notes) = variants(plan)?;
@@ -178,7 +178,7 @@ pub fn outcome(plan: &Plan, about: &About, control: &Control<'_>) -> Result<Outc
     };
     std::thread::scope(|scope| {
         for _ in 1..at_once {
-            // Fewer threads do the same work.
+            // If a thread cannot be started, the others do its work.
             let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
@@ -191,7 +191,7 @@ pub fn outcome(plan: &Plan, about: &About, control: &Control<'_>) -> Result<Outc
     Ok(collected(plan, about, &variants, &runs, late, notes))
 }
 
-/// As the simulation's outcome is collected, a row for each variant.
+/// Collects the results as the simulation's are, with a row for each variant.
 fn collected(
     plan: &Plan,
     about: &About,
@@ -200,7 +200,7 @@ fn collected(
     late_s: f64,
     notes: Vec<String>,
 ) -> Outcome {
-    // A plan's variants one by one: one of them may stand in several rows.
+    // One variant of the plan at a time, since it may occur in several rows.
     let nothing = || vec![vec![None; plan.scenario.seeds as usize]; plan.scenario.variants()];
     let mut all: Option<Outcome> = None;
     for (variant, runs) in variants.iter().zip(runs) {
@@ -226,7 +226,7 @@ fn collected(
     all
 }
 
-/// Real rows after the simulated ones of the same protocol.
+/// Inserts real rows after the simulated ones of the same protocol.
 pub fn beside(simulated: &mut Outcome, real: Outcome) {
     let rows = std::mem::take(&mut simulated.results);
     let mut real_rows = real.results;

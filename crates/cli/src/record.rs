@@ -15,25 +15,25 @@ use std::sync::Arc;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct Record {
-    /// Write what happens into this folder: pcapng, series, a report, and a qlog of each rrtp connection
+    /// Record into this folder: pcapng, series, a report, and a qlog of each rrtp connection
     #[arg(long = "record", value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
-/// A recording, if one is wanted.
+/// A recording, if `--record` is set.
 #[derive(Debug)]
 pub struct Recording(Option<(Arc<Recorder>, PathBuf)>);
 
 impl Record {
-    /// Whether it is wanted.
+    /// Whether `--record` is set.
     pub fn is_wanted(&self) -> bool {
         self.folder.is_some()
     }
 
-    /// Begins it, if it is wanted: of what `command` does with `protocol` over `link`.
+    /// Begins a recording, if `--record` is set, of `command` with `protocol` over `link`.
     ///
     /// # Errors
-    /// The folder cannot be one.
+    /// The folder cannot be used.
     pub fn start(
         &self,
         command: &'static str,
@@ -43,7 +43,7 @@ impl Record {
         self.begin(command, protocol, link, Vec::new())
     }
 
-    /// The same of a relay, whose links are described.
+    /// Begins a recording of a relay, with descriptions of its links.
     ///
     /// # Errors
     /// As [`start`](Record::start).
@@ -51,7 +51,7 @@ impl Record {
         self.begin("relay", "any over UDP", link, ways)
     }
 
-    /// The same of an emulated link; several have a folder each.
+    /// Begins a recording of an emulated link; if there are several, each has a folder of its own.
     ///
     /// # Errors
     /// As [`start`](Record::start).
@@ -90,26 +90,26 @@ impl Record {
 }
 
 impl Recording {
-    /// For an endpoint of this name.
+    /// Observer for an endpoint of this name.
     pub fn tap(&self, name: &'static str) -> Option<Arc<dyn Tap>> {
         self.0.as_ref().map(|r| r.0.tap(name))
     }
 
-    /// For a relay.
+    /// Observer for a relay.
     pub fn watch(&self) -> Option<Arc<dyn RelayTap>> {
         self.0.as_ref().map(|r| r.0.watch())
     }
 
-    /// For a measurement, or an emulated link.
+    /// The recorder, for a measurement or an emulated link.
     pub fn recorder(&self) -> Option<Arc<Recorder>> {
         self.0.as_ref().map(|r| Arc::clone(&r.0))
     }
 
-    /// Ends it, when the endpoints are closed, and says what was written; whatever `done` says
-    /// counts for more than what happens here.
+    /// Ends the recording after the endpoints are closed, and prints the names of its files. An error in `done` takes
+    /// precedence over errors of the recording.
     ///
     /// # Errors
-    /// As `done`, or what could not be written.
+    /// As `done`, or the recording could not be written.
     pub fn finish(self, done: Result<(), Failure>) -> Result<(), Failure> {
         let Some((recorder, folder)) = self.0 else { return done };
         let written = recorder.finish();

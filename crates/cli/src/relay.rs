@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::live::{LiveArgs, shown};
 use crate::record::Record;
 use crate::terminal::{STOP, catch_interrupt, note, print};
-use crate::transport::{PACKET, address};
+use crate::transport::{PACKET, address, addresses};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::{Duration, SpecError};
@@ -24,25 +24,25 @@ use std::time::Instant;
 
 #[derive(Args)]
 pub struct RelayArgs {
-    /// Where clients send to
+    /// Address that clients send to
     #[arg(long, value_name = "ADDR")]
     pub listen: String,
-    /// Where it goes on to: the server
+    /// Address of the server
     #[arg(long, value_name = "ADDR")]
     pub to: String,
-    /// The way towards the server: RATE,DELAY[,key=value]* or a name from `narrows list links`
+    /// Path towards the server: RATE,DELAY[,key=value]* or a name from `narrows list links`
     #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
     pub link: String,
-    /// The way back [default: the same rate, delay and queue without loss]
+    /// Return path [default: the same rate, delay and queue without loss]
     #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
     pub link_back: Option<String>,
-    /// Seed of the losses, the same ones that a simulation with this seed draws
+    /// Seed of the losses; a simulation with this seed draws the same ones
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
     /// Stop after this time instead of at Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub duration: Option<Duration>,
-    /// Print what was counted as one JSON object
+    /// Print the counters as one JSON object
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -52,17 +52,17 @@ pub struct RelayArgs {
 }
 
 pub const HELP: &str = "\
-Datagrams to --listen cross --link to --to, and what comes back crosses
---link-back. Each takes its UDP payload and 28 bytes of IP and UDP headers.
-Links are written as for `narrows compare`; the delays of access= and egress=
-count as the link's own.
+Datagrams received at --listen cross --link to --to; answers cross --link-back.
+Each counts with its UDP payload and 28 bytes of IP and UDP headers. Links have
+the syntax of `narrows compare`; the delays of access= and egress= are added to
+the link's own.
 
 Examples:
   narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 \\
       --link 20Mbit/s,25ms,loss=1%
   narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 \\
       --link 1Mbit/s,250ms \\
-      --link-back 1.5Mbit/s,250ms,loss=1%   what comes down a satellite is lost
+      --link-back 1.5Mbit/s,250ms,loss=1%   loss on the downlink
   narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 \\
       --link geo --record geo               with pcapng, series, report";
 
@@ -71,14 +71,14 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
     let (listen, to) = (address("--listen", &a.listen)?, address("--to", &a.to)?);
     let (there, back) = links(["--link", "--link-back"], &a.link, a.link_back.as_deref())?;
     let (mut forward, mut backward) = configs(&there, &back);
-    // Whether a page may change them.
+    // Only a page can change them.
     (forward.changes, backward.changes) = (a.live.live.is_some(), a.live.live.is_some());
     let link =
         format!("{}; back {}", a.link, a.link_back.as_deref().unwrap_or("the same, lossless"));
     let feed = a.live.feed();
     let shown = feed.as_ref().and_then(|feed| shown(feed, "relay", &link, [&there, &back]));
     let (live, controls) = shown.unzip();
-    // Opened first: an address in use must not end a recording.
+    // Opened first, so that an address in use does not leave a recording behind.
     let page = a.live.open(feed.as_ref(), controls)?;
     let recording = a.record.relay(link, vec![describe(&there), describe(&back)])?;
     let taps =
@@ -88,7 +88,7 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
         catch_interrupt();
         note(&format!(
             "relaying {} to {to}: there {}; back {}",
-            relay.local_addr(),
+            addresses(relay.local_addr()),
             describe(&there),
             describe(&back)
         ));
@@ -100,7 +100,7 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
     recording.finish(done)
 }
 
-/// One tap for those who observe a relay.
+/// Combines several observers of a relay into one.
 fn both(mut taps: Vec<Arc<dyn RelayTap>>) -> Option<Arc<dyn RelayTap>> {
     if taps.len() < 2 { taps.pop() } else { Some(Arc::new(Taps(taps))) }
 }
@@ -120,7 +120,7 @@ impl RelayTap for Taps {
     }
 }
 
-/// Both ways of the two specifications, which these flags give.
+/// Both directions of the link by these flags.
 pub fn links(
     flags: [&str; 2],
     there: &str,
@@ -134,25 +134,26 @@ pub fn links(
         Some(text) => read(flags[1], text)?.forward,
         None => mirrored,
     };
-    // A BDP follows from both ways. From here on, and on pages and in recordings, queues are packets and bytes.
+    // A queue in BDP depends on both directions. From here on, queues are in packets and bytes, also on pages and in
+    // recordings.
     let rtt = forward.delay + back.delay;
     Ok((forward.resolved(rtt, PACKET), back.resolved(rtt, PACKET)))
 }
 
-/// Both ways as the relay takes them.
+/// Both directions as configuration for the relay.
 pub fn configs(there: &LinkDirection, back: &LinkDirection) -> (LinkConfig, LinkConfig) {
     let rtt = there.delay + back.delay;
     (there.config(rtt, PACKET, false), back.config(rtt, PACKET, false))
 }
 
-/// A direction as its keys.
+/// A direction as its keys and values.
 pub fn describe(direction: &LinkDirection) -> String {
     let pairs: Vec<String> =
         direction.pairs().into_iter().map(|(k, v)| format!("{k} {v}")).collect();
     pairs.join(", ")
 }
 
-/// Shows what passes until it is time to stop.
+/// Shows the traffic until it is time to stop.
 fn watch(relay: &Relay, duration: Option<Duration>) {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template("{msg}") {

@@ -14,12 +14,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 pub const HELP: &str = "\
-What RFC 9743 (BCP 133) asks of a new congestion controller: collapse, bufferbloat,
-losses that it causes, fairness, short flows, neighbours, wireless links, AQM, moving
-delays, outages, and more. The RFC sets no thresholds. Each figure stands beside
-Reno's and CUBIC's on the same network with the same random draws: 'better' is
+Criteria of RFC 9743 (BCP 133) for a new congestion controller: collapse, bufferbloat,
+induced losses, fairness, short flows, competitors, wireless links, AQM, changing
+delays, outages, and more. The RFC sets no thresholds. Each figure is compared with
+those of Reno and CUBIC on the same network with the same random draws: 'better' is
 better than both, 'WORSE' worse than both, by more than 5% and beyond the 95%
-interval. BBR is shown, not judged by.
+interval. BBR is shown for information.
 
 Examples:
   narrows scorecard rrtp                       narrows-scorecard/scorecard.html
@@ -32,16 +32,16 @@ pub struct ScorecardArgs {
     /// The protocol, as in 'vegas(alpha=1,beta=3)'
     #[arg(value_name = "PROTOCOL")]
     pub protocol: String,
-    /// Only these sections of the RFC: 5.2, or 7.1
+    /// Only this section of the RFC: 5.2, or 7.1
     #[arg(long, value_name = "NUMBER")]
     pub section: Option<String>,
-    /// Seeds of each network
+    /// Number of seeds for each network
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub seeds: u32,
     /// The first seed
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
-    /// Runs at the same time; by default one per core
+    /// Concurrent runs; by default one per core
     #[arg(long, value_name = "J", value_parser = jobs)]
     pub jobs: Option<usize>,
     /// Folder for scorecard.html, scorecard.md, scorecard.json, scenarios/
@@ -81,7 +81,7 @@ pub fn scorecard(a: &ScorecardArgs) -> Result<(), Failure> {
     print(&text)
 }
 
-/// A file's name for each network: its section and its number there.
+/// A file name for each network: its section, and its number within it.
 fn names(rows: &[Row]) -> Vec<String> {
     let mut counted = std::collections::BTreeMap::new();
     rows.iter()
@@ -142,7 +142,7 @@ fn verdict(rows: &[Row]) -> String {
     text + "."
 }
 
-/// For the terminal.
+/// The table for the terminal.
 fn table(a: &Scorecard, rows: &[Row]) -> String {
     let mut text = format!("{:<30}{:>13}{:>13}{:>13}{:>13}\n", "", "this", "Reno", "CUBIC", "BBR");
     text = text.replacen("this", &format!("{:>4}", shortened(&a.protocol)), 1);
@@ -170,7 +170,7 @@ fn shortened(name: &str) -> String {
     name.chars().take(12).collect()
 }
 
-/// For whoever attaches it to a draft.
+/// The page in Markdown, for attachment to a draft.
 fn page(a: &Scorecard, rows: &[Row], names: &[String]) -> String {
     let y = a.yardsticks();
     let mut text = format!(

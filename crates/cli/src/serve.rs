@@ -1,4 +1,4 @@
-//! `narrows serve`: serves a folder to others, for reading and if permitted for writing.
+//! `narrows serve`: serves a folder, for reading and, if permitted, for writing.
 
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
@@ -20,64 +20,64 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often partial uploads that nobody goes on with are looked for.
+/// Interval of searches for abandoned partial uploads.
 const SWEEP: Duration = Duration::from_secs(3600);
 
 pub const HELP: &str = "\
-The folder is served by rrtp over UDP and by TCP, on the same port number. Whoever can reach it may
-read it: by default that is this machine alone. With --clients only those may come whose key is in
-FILE, one per line as `narrows key` prints it; # begins a comment.
+The folder is served by rrtp over UDP and by TCP, on the same port number. Every host that can connect may
+read it; by default that is only this machine. With --clients, only clients with a key in FILE are
+accepted: one key per line as `narrows key` prints it; # begins a comment.
 
-Over rrtp it sends with what a client's --protocol says, if that goes by acknowledgements; others, which
-send as fast as a receiver says, need --permit-rate-driven. With a --protocol of its own but rrtp it sends
-with that, whatever clients ask for.
+Over rrtp the server sends with the controller of the client's --protocol, if that is driven by
+acknowledgements. Controllers that send at a rate given by the receiver need --permit-rate-driven. If the
+server's own --protocol is not rrtp, it applies to all clients.
 
-With --allow-put clients may leave files under names that are new. What is not yet whole is in
-.NAME.KEY.upload.narrows-part, one for each client, and goes when nobody went on with it for a week.
+With --allow-put clients may put files under new names. Incomplete files are in
+.NAME.KEY.upload.narrows-part, one for each client, and are removed a week after the last attempt.
 
-The log says what was asked, with the time. It goes to the error stream, with priorities where that is
-systemd's journal, or to --log FILE.
+The log has a line with the time for each request. It goes to the error stream (with priorities for
+systemd's journal), or to --log FILE.
 
 Examples:
-  narrows serve .                                      to this machine
-  narrows serve /srv/files --listen 0.0.0.0:47470      to everybody
-  narrows serve . --live                               connections over rrtp on a page
+  narrows serve .                                      for this machine
+  narrows serve /srv/files --listen 0.0.0.0:47470      for all hosts
+  narrows serve . --live                               with a page of rrtp connections
   narrows serve inbox --listen 0.0.0.0:47470 --allow-put --clients friends.txt";
 
 #[derive(Args, Debug)]
 pub struct Serve {
-    /// The folder
+    /// The folder to serve
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// Where to listen, HOST:PORT; port 0 takes a free one
+    /// Listen at HOST:PORT; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:47470")]
     pub listen: String,
-    /// Let clients leave files here, under new names
+    /// Let clients put new files here
     #[arg(long)]
     pub allow_put: bool,
-    /// ... and under names that other files have
+    /// Let clients also replace existing files
     #[arg(long, requires = "allow_put")]
     pub overwrite: bool,
-    /// Take no file that is larger
+    /// Maximum size of a file
     #[arg(long, value_name = "SIZE", value_parser = bytes, requires = "allow_put")]
     pub max_size: Option<u64>,
-    /// Take nothing more when DIR holds so much
+    /// Accept no more files when DIR holds this much
     #[arg(long, value_name = "SIZE", value_parser = bytes, requires = "allow_put")]
     pub quota: Option<u64>,
-    /// Serve only clients whose key is in this file
+    /// Accept only clients with a key in this file
     #[arg(long, value_name = "FILE")]
     pub clients: Option<PathBuf>,
     /// This server's key [default: server.key in the folder that `narrows key` names]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// Remember what the paths to clients are like, and begin with it when one comes again (rrtp)
+    /// Store measured paths to clients, and begin with them when a client returns (rrtp)
     #[arg(long)]
     pub learn: bool,
-    /// Let clients choose protocols that send as fast as the client says (tear-reliable, rrtp-lasthop,
-    /// rrtp+tfrc, rrtp+fixed), but no faster than this
+    /// Let clients choose protocols that send at a rate given by the client (tear-reliable, rrtp-lasthop, rrtp+tfrc,
+    /// rrtp+fixed), up to this rate
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub permit_rate_driven: Option<Rate>,
-    /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
+    /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
@@ -91,7 +91,7 @@ pub struct Serve {
 /// `narrows serve`.
 ///
 /// # Errors
-/// What cannot be served, or where it cannot be.
+/// The folder cannot be served, or the address cannot be used.
 pub fn serve(a: &Serve) -> Result<(), Failure> {
     let config = a.transport.connection()?;
     let clients =
@@ -107,7 +107,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     let log = Log::new(a.log.as_deref())?;
     let service = Arc::new(Service::new(&a.dir, permits, move |event| {
         let failed = if event.failed.is_some() { Level::Warning } else { Level::Info };
-        // Of a client's address: its ports are as many as it likes.
+        // Only the address: a client may use any number of ports.
         let source = event.from.rsplit_once(':').map_or(event.from.as_str(), |(host, _)| host);
         log.line(failed, source, &event.to_string());
     })?);
@@ -115,12 +115,12 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     let learned = learned(a.learn, &a.transport.hints)?;
     let listen = address(&a.listen)?;
     let over_tcp = tcp::Server::bind(listen, identity.clone(), Arc::clone(&service))?;
-    // The same number for both, also where the system chose it.
+    // Both transports use the same port number, even if the system chose it.
     let at = over_tcp.address()?;
     let shown = ShownConnections::open(&a.live, "serve", config.protocol.label())?;
     let recording = a.record.start("serve", config.protocol.label(), format!("UDP at {at}"))?;
     let tap = ShownConnections::beside(shown.as_ref(), recording.tap("server"));
-    // Who chose a protocol for the server wants it; else clients may.
+    // With another --protocol than rrtp, clients cannot choose; otherwise they may.
     let permit = match a.permit_rate_driven {
         _ if a.transport.protocol != "rrtp" => Permit::Own,
         Some(most) => Permit::Any(most),
@@ -163,7 +163,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
         if a.allow_put && swept.elapsed() >= SWEEP {
             swept = Instant::now();
             let service = Arc::clone(&kept);
-            // Without a thread the next hour has one.
+            // If no thread is available, try again in an hour.
             let _ = spawn(Box::new(move || service.sweep()));
         }
         std::thread::sleep(Duration::from_millis(100));
@@ -173,10 +173,10 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     recording.finish(Ok(()))
 }
 
-/// Where it is kept what paths were like, if the user wants that.
+/// The file of learned paths, if `--learn` is set.
 ///
 /// # Errors
-/// The user says the same by flags, or the file is broken.
+/// Hints are set as well, or the file is invalid.
 pub fn learned(learn: bool, hints: &Hints) -> Result<Option<Learned>, Failure> {
     if !learn {
         return Ok(None);
@@ -187,7 +187,7 @@ pub fn learned(learn: bool, hints: &Hints) -> Result<Option<Learned>, Failure> {
         return Err(Failure::Input(line.into()));
     }
     let file = Learned::at(key::config_folder()?.join("clients.toml"));
-    // A broken file is named now, not when a client comes.
+    // Report an invalid file now, not when a client connects.
     file.get("")?;
     Ok(Some(file))
 }

@@ -1,9 +1,9 @@
-//! `narrows sweep --slurm`: the same sweep as an array of jobs for a cluster that has SLURM.
+//! `narrows sweep --slurm`: a sweep as an array of jobs for a cluster with SLURM.
 
 use narrows_options::words::quoted;
 use std::path::Path;
 
-/// The script of a sweep in so many parts; `words` are the command's without `--slurm`.
+/// The script of a sweep in `parts` parts; `words` are the command's without `--slurm`.
 pub fn script(words: &[String], out: &Path, parts: usize) -> String {
     let command: Vec<String> = words.iter().map(|w| quoted(w)).collect();
     let (command, log) =

@@ -8,7 +8,7 @@ use crate::live::{LiveArgs, ShownConnections};
 use crate::record::Record;
 use crate::relay;
 use crate::terminal::{Bar, STOP, catch_interrupt, note, print};
-use crate::transport::{Reconfigure, Transport, address, bytes};
+use crate::transport::{Reconfigure, Transport, address, addresses, bytes};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
 use narrows_net::endpoint::new_key;
@@ -29,13 +29,13 @@ use std::sync::atomic::Ordering;
 
 #[derive(Args)]
 pub struct SpeedArgs {
-    /// Where `narrows speed --serve` runs; without it both ends are in this process
+    /// Host of a `narrows speed --serve`; without it both ends are in this process
     #[arg(value_name = "HOST:PORT", conflicts_with_all = ["serve", "listen", "link"])]
     pub server: Option<String>,
-    /// Be the server, until Ctrl-C
+    /// Run as a server, until Ctrl-C
     #[arg(long, conflicts_with_all = ["duration", "bytes", "connections", "down", "messages", "link", "reconfigure"])]
     pub serve: bool,
-    /// Where the server listens
+    /// Listening address of the server
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     pub listen: String,
     /// Connect here instead of to the server in this process: a relay
@@ -44,19 +44,19 @@ pub struct SpeedArgs {
     /// Put an emulated link between the ends, as `narrows relay` does
     #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
     pub link: Option<String>,
-    /// The emulated link's way back [default: the same without loss]
+    /// The emulated link's return path [default: the same without loss]
     #[arg(long, value_name = "SPEC|NAME", requires = "link", allow_hyphen_values = true)]
     pub link_back: Option<String>,
     /// Seed of the emulated link's losses
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
-    /// How long, the handshake included [default: 10s]
+    /// Duration, including the handshake [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "bytes")]
     pub duration: Option<Duration>,
-    /// How much per connection, instead of how long
+    /// Bytes per connection, instead of a duration
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub bytes: Option<u64>,
-    /// Connections at once
+    /// Number of concurrent connections
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub connections: u16,
     /// The server sends (paced by its own --protocol)
@@ -82,14 +82,13 @@ pub struct SpeedArgs {
 }
 
 pub const HELP: &str = "\
-Goodput counts what arrived in order, from the moment when the client began to
-connect.
+Goodput counts data received in order, from the beginning of the handshake.
 
 Examples:
   narrows speed                                        this machine's limit
   narrows speed --link 20Mbit/s,25ms,loss=1%           over an emulated link
   narrows speed --link geo --protocol rrtp+cubic       another controller
-  narrows speed --link geo --rate 20Mbit/s --rtt 600ms  told the link
+  narrows speed --link geo --rate 20Mbit/s --rtt 600ms  with hints
   narrows speed --link geo --record geo                with pcapng, qlog, report
   narrows speed --link lte --duration 60s --live       a page; break the link
   narrows speed --serve --listen 0.0.0.0:4433          at one place
@@ -220,7 +219,7 @@ fn measure(
     print(&(text + "\n"))
 }
 
-/// A page shows the end that sends, or the one that is here.
+/// Observers: a page shows the sending end, or the one in this process.
 fn taps(a: &SpeedArgs, recorder: Option<&Arc<Recorder>>, page: Option<&OnPage>) -> Taps {
     let sends = if a.down && a.server.is_none() { "server" } else { "client" };
     let of = |name: &'static str| {
@@ -234,7 +233,10 @@ fn serve(a: &SpeedArgs, listen: SocketAddr, tap: Option<Arc<dyn Tap>>) -> Result
     let key = new_key().map_err(outside)?;
     let server = Server::start(listen, key, Clients::Any, a.transport.connection()?, tap)
         .map_err(outside)?;
-    note(&format!("measuring for whoever asks at {}; Ctrl-C ends it", server.local_addr()));
+    note(&format!(
+        "measuring for any client at {}; Ctrl-C ends it",
+        addresses(server.local_addr())
+    ));
     catch_interrupt();
     while !STOP.load(Ordering::SeqCst) {
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -242,12 +244,12 @@ fn serve(a: &SpeedArgs, listen: SocketAddr, tap: Option<Arc<dyn Tap>>) -> Result
     Ok(())
 }
 
-/// UDP payload bytes that this end sent for each that arrived.
+/// UDP payload bytes sent by this end per byte received.
 fn offered(r: &SpeedResult) -> f64 {
     r.stats.bytes_sent as f64 / (r.bytes as f64).max(1.0)
 }
 
-/// What the emulated link saw, on the data's way.
+/// Statistics of the emulated link, in the direction of the data.
 fn of_link(a: &SpeedArgs, s: &RelayStats) -> String {
     let way = if a.down { &s.back } else { &s.there };
     format!(

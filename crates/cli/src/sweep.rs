@@ -115,7 +115,7 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a page says of it.
+/// Description of the sweep for a page.
 fn about_board(sweep: &Swept, chosen: Shown) -> BoardAbout {
     let of = |p: &Parameter| (p.name.clone(), p.values.clone());
     let measure = MEASURES.get(chosen.measure);
@@ -138,8 +138,8 @@ fn unwritable(a: &Sweep, e: &std::io::Error) -> Failure {
     Failure::Input(format!("--out {}: cannot create the folder: {why}", a.out.display()))
 }
 
-/// The command without what varies and where it goes, so that a report can name the command that
-/// draws one of its points.
+/// The command without the varied parameters and the output, so that a report can name the command that draws one of
+/// its points.
 fn base_line() -> String {
     const WITH_VALUE: &[&str] = &["--vary", "--out", "--measure", "--group", "--jobs"];
     const ALONE: &[&str] = &["--json", "--fresh", "--live"];
@@ -147,12 +147,12 @@ fn base_line() -> String {
     words.join(" ")
 }
 
-/// The command's words without an option that has a value, and without a page.
+/// The command's words without this option and its value, and without `--live`.
 fn words_without(option: &str) -> Vec<String> {
     words_but(&[option], &["--live"])
 }
 
-/// The command's words but options `with_value` and others that stand `alone`.
+/// The command's words without options `with_value`, and without flags that stand `alone`.
 fn words_but(with_value: &[&str], alone: &[&str]) -> Vec<String> {
     let mut words = vec!["narrows".to_string()];
     let mut skip = false;

@@ -1,4 +1,4 @@
-//! What reaches the terminal: text and notes, fit to be shown and to its width; the progress bar; Ctrl-C.
+//! Output to the terminal: escaped text, line width, progress bar, Ctrl-C.
 
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Narrower terminals are taken for this wide.
+/// Minimum text width, used for narrower terminals, too.
 const MIN_WIDTH: usize = 60;
-/// Text is not wider than this on any terminal, nor where there is none.
+/// Maximum text width; also used without a terminal.
 const MAX_TEXT: usize = 96;
 
-/// Columns of the terminal that the standard output is; `None` for a pipe or a file.
+/// Number of columns, if the standard output is a terminal.
 pub fn width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;
@@ -21,24 +21,23 @@ pub fn width() -> Option<usize> {
     terminal_size::terminal_size().map(|(width, _)| usize::from(width.0).max(MIN_WIDTH))
 }
 
-/// How wide running text is.
+/// Width of running text in columns.
 pub fn text_width() -> usize {
     width().map_or(MAX_TEXT, |w| w.min(MAX_TEXT))
 }
 
-/// To the standard output, with what strangers wrote made visible; a reader that has gone away is no
-/// failure.
+/// Prints to the standard output, with control characters escaped. A closed pipe is not an error.
 pub fn print(text: &str) -> Result<(), Failure> {
     out(&escaped_lines(text))
 }
 
-/// A JSON value to the standard output.
+/// Prints a JSON value to the standard output.
 pub fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     out(&escaped_json(&(text + "\n")))
 }
 
-/// The same in one line.
+/// Prints a JSON value as one line.
 pub fn print_json_line(value: &serde_json::Value) -> Result<(), Failure> {
     out(&escaped_json(&format!("{value}\n")))
 }
@@ -53,31 +52,31 @@ fn out(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// A line to the error stream, whether anybody reads it or not.
+/// Prints a line to the error stream; errors are ignored.
 pub fn note(line: &str) {
     let _ = writeln!(io::stderr(), "{}", shown(line));
 }
 
-/// Set by Ctrl-C; a second one ends the process at once.
+/// Set by Ctrl-C. A second Ctrl-C ends the process at once.
 pub static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Lets Ctrl-C keep what is finished.
+/// Handles Ctrl-C by setting [`STOP`], so that finished work can be kept.
 pub fn catch_interrupt() {
     let caught = ctrlc::set_handler(|| {
         if STOP.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
         }
     });
-    // Without a handler Ctrl-C simply ends the process, as it does everywhere.
+    // If no handler can be installed, Ctrl-C ends the process as by default.
     drop(caught);
 }
 
-/// Whether somebody can be asked.
+/// Whether both standard input and error stream are terminals, so that the user can answer.
 pub fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks a question; what is not yes is no. One question at a time.
+/// Asks the user a question; any answer other than yes means no. Only one question is asked at a time.
 pub fn ask(question: &str) -> bool {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,28 +87,28 @@ pub fn ask(question: &str) -> bool {
         && matches!(answer.trim(), "y" | "Y" | "yes" | "Yes")
 }
 
-/// Steps of the bar.
+/// Number of steps of the bar.
 const STEPS: u64 = 1000;
 
-/// Time between two lines of progress where the error stream is no terminal.
+/// Interval of progress lines if the error stream is not a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Progress on the error stream: on a terminal a bar that appears after a second, else a line now and then.
+/// Progress on the error stream: a bar on a terminal, shown after a second; otherwise a line now and then.
 pub struct Bar {
     begun: Instant,
     what: String,
     bar: OnceLock<ProgressBar>,
-    /// When the last line was printed, or the work began.
+    /// Time of the last line, or of the beginning.
     line: Mutex<Instant>,
 }
 
 impl Bar {
-    /// For this work.
+    /// A bar for work with this description.
     pub fn new(what: String) -> Bar {
         let begun = Instant::now();
         Bar { begun, what, bar: OnceLock::new(), line: Mutex::new(begun) }
     }
-    /// So much is done, as a fraction.
+    /// Sets the finished fraction.
     pub fn tell(&self, fraction: f64) {
         if self.begun.elapsed() < Duration::from_secs(1) {
             return;
@@ -136,13 +135,13 @@ impl Bar {
         *last = Instant::now();
         note(&progress_line(&self.what, fraction, self.begun.elapsed()));
     }
-    /// What it says in front, once it is shown.
+    /// Sets the text in front of the bar, once it is shown.
     pub fn say(&self, what: impl FnOnce() -> String) {
         if let Some(bar) = self.bar.get() {
             bar.set_message(what());
         }
     }
-    /// Takes it away.
+    /// Removes the bar.
     pub fn finish(&self) {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
@@ -150,7 +149,7 @@ impl Bar {
     }
 }
 
-/// A line of progress: the share that is done after this time, and how long the rest takes at this pace.
+/// A line of progress: the finished share after this time, and the remaining time at this pace.
 fn progress_line(what: &str, fraction: f64, since: Duration) -> String {
     let left = since.as_secs_f64() * (1.0 - fraction) / fraction.max(1e-3);
     format!("{what}: {:.0}% done, {left:.0} s left", fraction * 100.0)

@@ -1,4 +1,4 @@
-//! `narrows trace`: other records of a link's capacity as Mahimahi traces.
+//! `narrows trace`: converts records of a link's capacity to Mahimahi traces.
 
 use crate::failure::Failure;
 use crate::terminal::{note, print};
@@ -12,15 +12,15 @@ use narrows_scenario::values::MAX_TRACE;
 use std::path::PathBuf;
 
 pub const HELP: &str = "\
-A trace as trace= takes it is Mahimahi's: each line is the millisecond of an opportunity
-to send 1500 bytes, and the last line is its length. `convert` makes one of:
+trace= reads Mahimahi's format: each line is the millisecond of an opportunity to send
+1500 bytes, and the last line is the trace's length. `convert` reads:
 
-  times                    an opportunity at each; a clock's times begin at the first
+  times                    an opportunity at each; absolute times are shifted to the first
   times and rates          a rate holds until the next line
   rates                    with --every, one per interval
 
-in columns between white space, commas or semicolons. A header that names columns and
-units is enough: time_ms,throughput_mbps. Comments begin with #.
+in columns separated by white space, commas or semicolons. A header with names and units
+suffices: time_ms,throughput_mbps. Comments begin with #.
 
 Examples:
   narrows trace convert --time s --rate Mbit/s pensieve.log > link.trace
@@ -44,19 +44,19 @@ pub enum TraceCommand {
 
 #[derive(Args)]
 pub struct Convert {
-    /// The file
+    /// The file to convert
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Unit of the times: s, ms, us or ns [default: as the header says]
+    /// Unit of the times: s, ms, us or ns [default: from the header]
     #[arg(long, value_name = "UNIT")]
     pub time: Option<String>,
-    /// Unit of the rates: bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s ... [default: as the header says]
+    /// Unit of the rates: bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s ... [default: from the header]
     #[arg(long, value_name = "UNIT")]
     pub rate: Option<String>,
-    /// The file has no times but a rate for each such interval
+    /// The file has no times, only a rate for each such interval
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub every: Option<Duration>,
-    /// The columns of times and rates, from 1 [default: as the header says, or 1,2]
+    /// The columns of times and rates, from 1 [default: from the header, or 1,2]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub columns: Option<Vec<usize>>,
 }

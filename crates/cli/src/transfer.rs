@@ -29,17 +29,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub const GET: &str = "\
-A URL is rrtp://HOST:PORT/PATH, over UDP, or tcp://HOST:PORT/PATH, over the kernel's TCP; the port may
-be left out where it is 47470. One that ends with / is a folder, which is got with all that is in it.
-KEY@ before the host names the server's key; without it the key is kept at the first meeting, and
-compared from then on.
+A URL is rrtp://HOST:PORT/PATH, over UDP, or tcp://HOST:PORT/PATH, over the kernel's TCP; the default
+port is 47470. If it ends with /, it is a folder, which is transferred with its contents. KEY@ before
+the host names the server's key; without it the key is pinned at the first connection.
 
-A file appears under its name when it is whole and its hash is right. Until then its bytes are in
-.NAME.narrows-part beside it, and the same command goes on with them. Another file that has the name
-already is left as it is, unless you say --overwrite, or yes when you are asked.
+A file gets its final name when it is complete and its hash is correct. Until then its bytes are in
+.NAME.narrows-part, and the same command resumes the transfer. An existing file with the name is kept,
+unless you give --overwrite or confirm.
 
-Without -o the file or folder has its own name, here. -o NAME gives it that name; -o DIR/ or -o . puts
-it into that folder under its own name.
+Without -o the file or folder gets its own name in the current folder. -o NAME gives it that name; -o DIR/
+or -o . puts it into that folder under its own name.
 
 Examples:
   narrows get rrtp://host/movie.mkv
@@ -48,19 +47,19 @@ Examples:
   narrows get rrtp://host/movie.mkv --rate 20Mbit/s --rtt 600ms --loss 1%
   narrows get rrtp://host/movie.mkv --reconfigure 30s:rate=384kbit/s
 
-Who knows when the network changes says so with --reconfigure: the server hears it then.";
+--reconfigure gives the server new hints when the network is known to change.";
 
 pub const PUT: &str = "\
-Into a URL that ends with / a file or folder is put under its own name; without the / the URL is its
-name there. The server must permit it (narrows serve --allow-put), and by default takes new names only.
-What was broken off goes on with the same command; a file appears there under its name when it is whole
-and its hash is right. DIR/. means what is in the folder, not the folder.
+If the URL ends with /, the file or folder is put there under its own name; otherwise the URL names it.
+The server must permit it (narrows serve --allow-put), and by default accepts only new names. The same
+command resumes an interrupted transfer. A file gets its final name when it is complete and its hash is
+correct. DIR/. means the contents of the folder, not the folder itself.
 
 Examples:
   narrows put movie.mkv rrtp://host/
   narrows put photos rrtp://host/                      makes photos there
-  narrows put photos rrtp://host/old                   makes old there, with what is in photos
-  narrows put photos/. rrtp://host/                    what is in photos, without a folder";
+  narrows put photos rrtp://host/old                   makes old there, with the contents of photos
+  narrows put photos/. rrtp://host/                    the contents of photos, without a folder";
 
 #[derive(Args, Clone, Debug)]
 pub struct TransferOptions {
@@ -69,29 +68,29 @@ pub struct TransferOptions {
     pub protocol: Option<String>,
     #[command(flatten)]
     pub hints: Hints,
-    /// Remember what the path is like, and begin with it the next time (rrtp)
+    /// Store the measured path, and begin with it the next time (rrtp)
     #[arg(long)]
     pub learn: bool,
     /// This client's key [default: client.key in the folder that `narrows key` names]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// Print one line of JSON
+    /// Print the result as one line of JSON
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct Get {
-    /// What, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
+    /// The file or folder, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
     #[arg(value_name = "URL")]
     pub url: String,
-    /// Where to; with / at its end, a folder that takes it under its own name
+    /// Local path; with / at its end, a folder that receives it under its own name
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Replace local files that have the names
+    /// Replace existing local files
     #[arg(long)]
     pub overwrite: bool,
-    /// Also take new hidden files of a folder along, into one that was there before
+    /// Also get new hidden files when the local folder exists already
     #[arg(long)]
     pub hidden: bool,
     #[command(flatten)]
@@ -106,10 +105,10 @@ pub struct Get {
 
 #[derive(Args, Debug)]
 pub struct Put {
-    /// The file or folder
+    /// The local file or folder
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Where to, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
+    /// Destination, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
     #[arg(value_name = "URL")]
     pub url: String,
     #[command(flatten)]
@@ -124,7 +123,7 @@ pub struct Put {
 
 #[derive(Args, Debug)]
 pub struct Ls {
-    /// Which folder, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
+    /// The folder, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
     #[arg(value_name = "URL")]
     pub url: String,
     #[command(flatten)]
@@ -136,15 +135,15 @@ pub struct Key {
     /// Print the server's key, not the client's
     #[arg(long)]
     pub server: bool,
-    /// Forget the key of this server, HOST:PORT: the next meeting is a first one
+    /// Forget the key of this server, HOST:PORT; the next connection pins a new one
     #[arg(long, value_name = "HOST:PORT")]
     pub forget: Option<String>,
-    /// A key in another place
+    /// File of the key
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
 }
 
-/// The server's key pair, made at first use.
+/// The server's key pair, which is made at first use.
 ///
 /// # Errors
 /// It can be neither read nor made.
@@ -152,7 +151,7 @@ pub fn server_key(file: Option<&Path>) -> Result<Identity, Failure> {
     own_key(file, "server.key")
 }
 
-/// The client's key pair, made at first use.
+/// The client's key pair, which is made at first use.
 ///
 /// # Errors
 /// It can be neither read nor made.
@@ -168,10 +167,10 @@ fn own_key(file: Option<&Path>, name: &str) -> Result<Identity, Failure> {
     Ok(Identity::load_or_make(&path)?)
 }
 
-/// The servers that this user has met.
+/// The pinned keys of servers.
 ///
 /// # Errors
-/// The user has no home.
+/// The user has no home directory.
 pub fn known_servers() -> Result<KnownServers, Failure> {
     Ok(KnownServers::at(key::config_folder()?.join("known_servers")))
 }
@@ -199,7 +198,7 @@ pub fn key(a: &Key) -> Result<(), Failure> {
 /// `narrows ls`.
 ///
 /// # Errors
-/// One line that says what is wrong.
+/// One line that describes the error.
 pub fn ls(a: &Ls) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     catch_interrupt();
@@ -239,7 +238,7 @@ pub fn ls(a: &Ls) -> Result<(), Failure> {
 /// `narrows get`.
 ///
 /// # Errors
-/// One line that says what is wrong; nothing is under the final name then.
+/// One line that describes the error; the final name is not created then.
 pub fn get(a: &Get) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     can_be_told(&url, &a.reconfigure)?;
@@ -301,7 +300,7 @@ fn get_over(
 /// `narrows put`.
 ///
 /// # Errors
-/// One line that says what is wrong.
+/// One line that describes the error.
 pub fn put(a: &Put) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     can_be_told(&url, &a.reconfigure)?;
@@ -381,7 +380,7 @@ fn folder_hint(e: Error, url: &str) -> Error {
     e
 }
 
-/// Says what it came to.
+/// Prints the result of a transfer, and stores the learned path.
 fn finish(
     opened: &Opened,
     options: &TransferOptions,
@@ -392,7 +391,7 @@ fn finish(
 ) -> Result<(), Failure> {
     let seconds = begun.elapsed().as_secs_f64();
     let mbit = done.moved as f64 * 8e-6 / seconds.max(1e-9);
-    // The file is whole, whatever becomes of what the path was like.
+    // The transfer has succeeded, even if the path cannot be stored.
     if let Err(e) = opened.learn(&progress.delivered()) {
         terminal::note(&format!("narrows: --learn: nothing is kept of this path: {e}"));
     }
@@ -430,7 +429,7 @@ fn finish(
     all_taken(done)
 }
 
-/// Whether everything of a folder was taken along.
+/// Fails if entries of a folder were left out.
 fn all_taken(done: &Summary) -> Result<(), Failure> {
     match done.skipped {
         0 => Ok(()),

@@ -1,4 +1,4 @@
-//! Flags that choose and seed a transport, for every command that opens connections.
+//! Flags that choose a transport and give it hints, for every command that opens connections.
 
 use crate::failure::Failure;
 use clap::Args;
@@ -12,47 +12,48 @@ use narrows_transport::datagram::StreamRecovery;
 use narrows_transport::{Preset, Protocol};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
-/// Bytes of a full data packet on a link: a datagram of 1472 bytes and 28 of IP and UDP headers.
+/// Size of a full data packet on a link, in bytes: a datagram of 1472 bytes, and 28 bytes of IP and UDP headers.
 pub const PACKET: u32 = 1500;
 
-/// What is known of the path, and a bound of one's own.
+/// Hints about the path, and the user's limit.
 #[derive(Args, Clone, Debug)]
 pub struct Hints {
-    /// The link's rate, if you know it
+    /// Hint: the link's rate
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate: Option<Rate>,
-    /// The round-trip time with empty queues, if you know it
+    /// Hint: the round-trip time with empty queues
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub rtt: Option<Duration>,
-    /// The share of packets that the link loses without congestion, if you know it
+    /// Hint: the share of packets that the link loses without congestion
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub loss: Option<f64>,
-    /// Never send faster than this
+    /// Maximum sending rate
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub limit: Option<Rate>,
 }
 
 impl Hints {
-    /// As controllers are told it.
+    /// The hints in the form for controllers.
     pub fn to_path_hints(&self) -> PathHints {
         PathHints { rate: self.rate, rtt: self.rtt, loss: self.loss }
     }
-    /// What of it holds for the other direction, too.
+    /// The hints that also apply to the other direction: all but the rate.
     pub fn receiving(&self) -> PathHints {
         PathHints { rate: None, ..self.to_path_hints() }
     }
 }
 
-/// What is said of the path while a connection goes on.
+/// New hints during a connection.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Reconfigure {
-    /// So long after the beginning, say this of the path, as in 30s:rate=384kbit/s,rtt=300ms; keys are rate, rtt, loss; again for more (rrtp)
+    /// After TIME, give these hints about the path, as in 30s:rate=384kbit/s,rtt=300ms; keys are rate, rtt, loss; may
+    /// be repeated (rrtp)
     #[arg(long, value_name = "TIME:KEY=VALUE,...", value_parser = path_hints_at)]
     pub reconfigure: Vec<(Duration, PathHints)>,
 }
 
 impl Reconfigure {
-    /// In the order of time.
+    /// The hints, ordered by time.
     pub fn in_order(&self) -> Vec<(Duration, PathHints)> {
         let mut all = self.reconfigure.clone();
         all.sort_by_key(|(at, _)| *at);
@@ -62,7 +63,7 @@ impl Reconfigure {
 
 #[derive(Args, Clone, Debug)]
 pub struct Transport {
-    /// What paces what this end sends: rrtp, rrtp-lasthop, tear-reliable, rrtp+bbr, rrtp+cubic, …
+    /// Protocol for this end's sending: rrtp, rrtp-lasthop, tear-reliable, rrtp+bbr, rrtp+cubic, …
     #[arg(long, value_name = "NAME", default_value = "rrtp")]
     pub protocol: String,
     #[command(flatten)]
@@ -70,14 +71,14 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// What paces.
+    /// The parsed protocol.
     ///
     /// # Errors
-    /// An unknown protocol, or one that is not spoken over UDP.
+    /// An unknown protocol, or one that is not available over UDP.
     pub fn protocol(&self) -> Result<Protocol, Failure> {
         protocol(&self.protocol).map_err(|e| e.at("--protocol").into())
     }
-    /// How connections behave.
+    /// The configuration of connections.
     ///
     /// # Errors
     /// As [`protocol`](Transport::protocol).
@@ -110,19 +111,19 @@ fn protocol(text: &str) -> Result<Protocol, SpecError> {
     Ok(protocol)
 }
 
-/// A rate, for clap.
+/// Parses a rate, for clap.
 pub fn rate(text: &str) -> Result<Rate, String> {
     units::rate(text).map_err(|e| e.to_string())
 }
 fn path_hints_at(text: &str) -> Result<(Duration, PathHints), String> {
     narrows_scenario::timeline::path_hints_at(text).map_err(|e| e.to_string())
 }
-/// A size in bytes, for clap.
+/// Parses a size in bytes, for clap.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let n = units::number(text, Unit::Bytes).map_err(|e| e.to_string())?;
     if (1.0..=1e18).contains(&n) { Ok(n as u64) } else { Err("1B to 10^18B are possible".into()) }
 }
-/// A share from 0 to 1, for clap.
+/// Parses a share from 0 to 1, for clap.
 pub fn share(text: &str) -> Result<f64, String> {
     let x = units::number(text, Unit::Fraction).map_err(|e| e.to_string())?;
     if (0.0..1.0).contains(&x) {
@@ -132,16 +133,22 @@ pub fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The addresses of a server that listens at `at`, a line each: of a wildcard those of this machine.
+/// Addresses of a socket that is bound to `at`, joined by "or"; for a wildcard address, those of this machine.
+pub fn addresses(at: SocketAddr) -> String {
+    let all: Vec<_> = narrows_net::reachable(at).iter().map(SocketAddr::to_string).collect();
+    all.join(" or ")
+}
+
+/// URLs of a server that listens at `at`, one per line; for a wildcard address, those of this machine.
 pub fn urls(name: &str, at: SocketAddr) -> String {
     narrows_net::reachable(at).iter().map(|at| format!("  rrtp://{name}@{at}\n")).collect()
 }
 
-/// A host that is a number alone: a port that somebody took for an address, or an address that few would
-/// recognise. The system's resolver reads 4433 as 0.0.17.81.
+/// Refuses a host that is only a number: probably a port without an address. The system's resolver reads 4433 as
+/// 0.0.17.81.
 ///
 /// # Errors
-/// It is; the line says what to write.
+/// The host is a number; the line names the correct form.
 pub fn bare_number(flag: &str, text: &str, host: &str) -> Result<(), Failure> {
     if host.is_empty() || !host.bytes().all(|b| b.is_ascii_digit()) {
         return Ok(());
@@ -158,10 +165,10 @@ pub fn bare_number(flag: &str, text: &str, host: &str) -> Result<(), Failure> {
     Err(Failure::Input(format!("{flag} '{text}': {why}")))
 }
 
-/// An address with a port; names are looked up.
+/// Parses an address with a port; names are looked up.
 ///
 /// # Errors
-/// One line that says what is wrong with it.
+/// One line that describes the error.
 pub fn address(flag: &str, text: &str) -> Result<SocketAddr, Failure> {
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -181,7 +188,7 @@ pub fn address(flag: &str, text: &str) -> Result<SocketAddr, Failure> {
 mod tests {
     use super::*;
 
-    /// What only a simulation has is refused in one line, not left out silently.
+    /// Protocols and options that exist only in simulation are refused in one line, not silently ignored.
     #[test]
     fn what_is_simulated_only_is_no_transport() {
         for (text, why) in [

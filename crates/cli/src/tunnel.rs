@@ -1,4 +1,4 @@
-//! `narrows tunnel`: programs as they are, over rrtp.
+//! `narrows tunnel`: unmodified programs over rrtp.
 
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
@@ -30,19 +30,19 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// An attempt over UDP is given up after so long, and TCP tried.
+/// Timeout of an attempt over UDP; afterwards TCP is tried.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A server that says nothing for so long, and answers no probe, is connected to anew.
+/// Silence of a server, with unanswered probes, after which another connection is tried.
 const SILENCE: Duration = Duration::from_secs(12);
 
 pub const HELP: &str = "\
-One side serves, at a place from which the targets can be reached; the other
-connects to it and listens here, on ports of this machine. All that is opened
-goes over one encrypted rrtp connection: each TCP connection as a stream of it,
-datagrams as messages that expire.
+The far side (serve) runs where the targets are reachable. The near side
+(connect) connects to it and listens on ports of this machine. All traffic uses
+one encrypted rrtp connection: a stream for each TCP connection, and messages
+that expire for datagrams.
 
-Nobody's open proxy: who may come is in --clients, one key per line as
-`narrows key` prints it, and where to is in --allow.
+The far side accepts only clients listed in --clients, one key per line as
+`narrows key` prints it, and connects only to targets of --allow.
 
 Examples:
   narrows tunnel serve --listen 0.0.0.0:47471 --clients friends.txt \\
@@ -57,24 +57,24 @@ Packets of any kind, through an interface at each end (Linux, root):
   narrows tunnel connect rrtp://KEY@host:47471 --tun --route 10.1.0.0/16";
 
 pub const SERVE: &str = "\
-A TARGET is HOST:PORT, *.NAME:PORT, *:PORT (everything public), 10.0.0.0/8:PORT
-or [fd00::/8]:PORT; PORT is a number, or * for all. A name permits only public
-addresses; private, loopback, link-local and other special ones, and those of
-this machine itself, are permitted where an address or network lists them.
+A TARGET is HOST:PORT, *.NAME:PORT, *:PORT (all public addresses),
+10.0.0.0/8:PORT or [fd00::/8]:PORT; PORT is a number, or * for all. A name
+permits only public addresses. Private, loopback, link-local and other special
+addresses, and those of this machine, must be listed by address or network.
 
-The log has a line for whatever is opened or refused, and by whom.
+The log has a line for each opened or refused connection, with the client.
 
---tun NETWORK makes an interface with the network's first address; the n-th
-key of the list of clients gets the n-th address behind it. Packets go where
---allow lists their destination, this machine's own address there included
-(10.7.0.1:*); those without a port, as of ping, where it lists all ports.
-Forwarding is as you have set it (docs/tunnel.md has an example with NAT).";
+--tun NETWORK creates an interface with the network's first address; the n-th
+key of the list of clients gets the n-th address after it. Packets pass if
+--allow lists their destination, including this machine's own address
+(10.7.0.1:*). Packets without a port, such as pings, need an entry for all
+ports. Narrows does not enable forwarding (docs/tunnel.md: example with NAT).";
 
 pub const CONNECT: &str = "\
---tun makes an interface whose packets are carried as messages that expire.
-The server gives its address; what goes into it is what is for the server's
-address there, and what --route names: no default route and no resolver is
-touched. `--route default` sends everything into it but the tunnel itself.";
+--tun creates an interface and carries its packets as messages that expire. The
+server assigns its address. Packets to the server's address, and to networks of
+--route, are routed into it; default route and resolver remain unchanged.
+`--route default` routes all packets into it, except those of the tunnel.";
 
 #[derive(Args, Debug)]
 pub struct TunnelArgs {
@@ -84,7 +84,7 @@ pub struct TunnelArgs {
 
 #[derive(Subcommand, Debug)]
 pub enum TunnelCommand {
-    /// Let clients on a list connect to targets on a list
+    /// Accept listed clients and connect them to permitted targets
     #[command(after_help = SERVE)]
     Serve(Box<Serve>),
     /// Connect to such a server, and forward ports of this machine
@@ -94,43 +94,44 @@ pub enum TunnelCommand {
 
 #[derive(Args, Debug)]
 pub struct Serve {
-    /// Where to listen, HOST:PORT; port 0 takes a free one [default: 127.0.0.1:47471]
+    /// Listen at HOST:PORT; port 0 takes a free one [default: 127.0.0.1:47471]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Let clients in whose key is in this file (needed)
+    /// Accept clients with a key in this file (required)
     #[arg(long, value_name = "FILE")]
     pub clients: Option<PathBuf>,
-    /// What they may connect to (needed; several as several --allow)
+    /// Permit connections to this target (required; may be repeated)
     #[arg(long, value_name = "TARGET", num_args = 1..)]
     pub allow: Vec<Target>,
-    /// Carry clients' IP packets, and give them addresses of this private network (IPv4 or IPv6; both as two --tun); needs root
+    /// Carry clients' IP packets, and assign addresses of this private network (IPv4 or IPv6; both as two --tun); needs
+    /// root
     #[arg(long, value_name = "NETWORK", value_parser = network)]
     pub tun: Vec<IpNet>,
-    /// listen, clients, allow and tun from this TOML file; what is a flag, too, is the flag's, and targets are added
+    /// Read listen, clients, allow and tun from this TOML file; flags take precedence, and their targets are added
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// TCP connections and UDP flows that one client may have at the same time
+    /// Maximum number of concurrent TCP connections and UDP flows of a client
     #[arg(long, value_name = "N", default_value_t = ClientLimits::default().streams,
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
     pub max_streams: usize,
-    /// ... of them UDP flows
+    /// Maximum number of concurrent UDP flows of a client
     #[arg(long, value_name = "N", default_value_t = ClientLimits::default().flows)]
     pub max_flows: usize,
-    /// ... and open in a second, in the long run
+    /// New connections and flows of a client per second, in the long run
     #[arg(long, value_name = "N", default_value_t = ClientLimits::default().openings,
         value_parser = clap::value_parser!(u32).range(1..))]
     pub max_openings: u32,
     /// This server's key [default: server.key in the folder that `narrows key` names]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// Remember what the paths to clients are like, and begin with it when one comes again
+    /// Store measured paths to clients, and begin with them when a client returns
     #[arg(long)]
     pub learn: bool,
-    /// Let clients choose protocols that send as fast as the client says (tear-reliable, rrtp-lasthop,
-    /// rrtp+tfrc, rrtp+fixed), but no faster than this
+    /// Let clients choose protocols that send at a rate given by the client (tear-reliable, rrtp-lasthop, rrtp+tfrc,
+    /// rrtp+fixed), up to this rate
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub permit_rate_driven: Option<Rate>,
-    /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
+    /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
@@ -146,38 +147,38 @@ pub struct Connect {
     /// The server, as rrtp://[KEY@]HOST:PORT
     #[arg(value_name = "URL")]
     pub url: Option<String>,
-    /// server (the URL), tcp, udp, socks, http-proxy, tun and route from this TOML file; what is a flag, too, is the flag's, and
-    /// ports are added
+    /// Read server (the URL), tcp, udp, socks, http-proxy, tun and route from this TOML file; flags take precedence,
+    /// and their ports are added
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Listen on a port here that leads to a target at the far side, as 8080:intranet:80; several as several --tcp
+    /// Forward a local TCP port to a target at the far side, as 8080:intranet:80; may be repeated
     #[arg(long, value_name = "[ADDR:]PORT:HOST:PORT")]
     pub tcp: Vec<Forward>,
-    /// ... the same for datagrams, as 5353:resolver:53
+    /// Forward a local UDP port, as 5353:resolver:53; may be repeated
     #[arg(long, value_name = "[ADDR:]PORT:HOST:PORT")]
     pub udp: Vec<Forward>,
-    /// Be a SOCKS 5 proxy at this port, on loopback unless an address is given
+    /// Run a SOCKS 5 proxy at this port, on loopback unless an address is given
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
     pub socks: Option<SocketAddr>,
-    /// Be an HTTP proxy at this port, likewise
+    /// Run an HTTP proxy at this port, on loopback unless an address is given
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
     pub http_proxy: Option<SocketAddr>,
-    /// Make an interface whose IP packets are carried, with an address that the server gives; needs root
+    /// Create an interface and carry its IP packets, with an address from the server; needs root
     #[arg(long)]
     pub tun: bool,
-    /// Send what is for this network into it, too; the word "default" stands for everything; several as several --route
+    /// Also route this network into the interface; "default" means everything; may be repeated
     #[arg(long, value_name = "NETWORK|default")]
     pub route: Vec<Route>,
-    /// The rate at which this side can receive, if you know it: the server is told (--rate is that of sending)
+    /// Hint for the server: the rate at which this side can receive (--rate is that of sending)
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub receive_rate: Option<Rate>,
-    /// Remember what the path to the server is like, and begin with it the next time
+    /// Store the measured path to the server, and begin with it the next time
     #[arg(long)]
     pub learn: bool,
     /// This client's key [default: client.key in the folder that `narrows key` names]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
+    /// Write the log to this file; at 10 MB a new one is begun, five old ones are kept [default: the error stream]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     #[command(flatten)]
@@ -191,7 +192,7 @@ pub struct Connect {
 /// `narrows tunnel`.
 ///
 /// # Errors
-/// One line that says what is wrong.
+/// One line that describes the error.
 pub fn tunnel(a: &TunnelArgs) -> Result<(), Failure> {
     match &a.command {
         TunnelCommand::Serve(a) => serve(a),
@@ -199,7 +200,7 @@ pub fn tunnel(a: &TunnelArgs) -> Result<(), Failure> {
     }
 }
 
-/// `PORT`, on loopback, or `ADDRESS:PORT`, for clap.
+/// Parses `PORT`, on loopback, or `ADDRESS:PORT`, for clap.
 fn port(text: &str) -> Result<SocketAddr, String> {
     let alone = text.parse().map(|port: u16| (Ipv4Addr::LOCALHOST, port).into()).ok();
     let address = alone.or_else(|| text.parse().ok());
@@ -207,7 +208,7 @@ fn port(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| "a port is expected, as 1080, or an address with one, as [::1]:1080".into())
 }
 
-/// A network, for clap.
+/// Parses a network, for clap.
 fn network(text: &str) -> Result<IpNet, String> {
     text.parse().map_err(|_| "a network is expected, as 10.7.0.0/24 or fd00:7::/64".into())
 }
@@ -216,7 +217,7 @@ fn from_file<T: Default + config::File>(file: Option<&Path>) -> Result<T, Failur
     Ok(file.map_or(Ok(T::default()), |file| config::load(file).map_err(|e| e.at("--config")))?)
 }
 
-/// What leads into the tunnel, by flags and file.
+/// Entrances of the tunnel, by flags and file.
 fn entrances(a: &Connect, file: &ConnectFile) -> Result<Entrances, Failure> {
     let bad = |key: &str, e: String| Failure::Input(format!("--config: {key}: {e}"));
     let (mut tcp, mut udp) = (a.tcp.clone(), a.udp.clone());
@@ -370,7 +371,7 @@ fn connect(a: &Connect) -> Result<(), Failure> {
     recording.finish(done.map_err(Failure::from))
 }
 
-/// The file of learned paths, and the name of the path to this server, if that is wanted.
+/// The file of learned paths, and the name of the path to this server, if `--learn` is set.
 fn remembered(a: &Connect, server: &str) -> Result<Option<(Arc<Learned>, String)>, Failure> {
     let Hints { rate, rtt, loss, .. } = &a.transport.hints;
     if !a.learn {
@@ -383,7 +384,7 @@ fn remembered(a: &Connect, server: &str) -> Result<Option<(Arc<Learned>, String)
     }
     let file = Learned::at(key::config_folder()?.join("paths.toml"));
     let name = format!("to {server}");
-    // A broken file is named now.
+    // Report an invalid file now.
     file.get(&name)?;
     Ok(Some((Arc::new(file), name)))
 }

@@ -1,4 +1,4 @@
-//! What `compare`, `run` and `list` do.
+//! The commands `compare`, `run` and `list`.
 
 use crate::args::{Compare, List, Output, Run};
 use crate::command_line::command_line;
@@ -15,7 +15,7 @@ use narrows_scenario::{Plan, scenario_file};
 use std::io::Write as _;
 use std::path::Path;
 
-/// Bytes of a full packet of the kernel's TCP; how long and how often real transfers are made.
+/// Packet size of the kernel's TCP in bytes; below, duration and seeds of real transfers.
 const REAL_PACKET: u32 = 1500;
 const REAL_DURATION: Duration = Duration::from_secs(20);
 const REAL_SEEDS: u32 = 3;
@@ -48,13 +48,13 @@ pub fn run(a: &Run) -> Result<(), Failure> {
     let (plan, about) = a.run.plan(scenario, command_line())?;
     let how = How { out: &a.output, saved: None, real: false, live: &a.live };
     answer(&plan, about, how).map_err(|e| match e {
-        // What only the simulation shows.
+        // The simulation found an error in the scenario: name its file.
         Failure::Input(line) => Failure::Input(format!("{}: {line}", a.run.scenario.display())),
         other => other,
     })
 }
 
-/// Where an answer goes, and what else is wanted.
+/// Output and other options of a run.
 struct How<'a> {
     out: &'a Output,
     saved: Option<(&'a Path, String)>,
@@ -62,7 +62,7 @@ struct How<'a> {
     live: &'a PacedLive,
 }
 
-/// Runs, shows and writes.
+/// Runs a plan, shows the result and writes the files.
 fn answer(plan: &Plan, about: About, how: How<'_>) -> Result<(), Failure> {
     let How { out, saved, real, live } = how;
     if real {
@@ -107,7 +107,7 @@ fn answer(plan: &Plan, about: About, how: How<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Adds what the kernel's TCP does over emulated links.
+/// Adds results of the kernel's TCP over emulated links.
 #[cfg(target_os = "linux")]
 fn in_real_time(plan: &Plan, about: &About, outcome: &mut Outcome) -> Result<(), Failure> {
     let bar = Bar::new("real transfers".into());
@@ -133,7 +133,7 @@ fn in_real_time(_: &Plan, _: &About, _: &mut Outcome) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The answer for people.
+/// The result as text for the terminal.
 fn shown(o: &Outcome, files: &[std::path::PathBuf]) -> String {
     let fit = |line: &str| match width() {
         Some(width) => summary::wrapped(line, width),

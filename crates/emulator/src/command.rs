@@ -8,10 +8,10 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-/// Starts a program in a namespace, where it sees `files` (each the second in place of the first).
+/// Starts a program in a namespace. `files` are pairs: the program sees the second file in place of the first.
 ///
 /// # Errors
-/// It cannot be started.
+/// The program cannot be started.
 pub fn spawn(
     command: &mut Command,
     namespace: &Namespace,

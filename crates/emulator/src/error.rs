@@ -1,22 +1,22 @@
-//! Why a link could not be made: one line for whoever asked.
+//! Errors of this crate: one line of text each, for the user.
 
 use std::fmt;
 use std::io;
 
-/// One line: what is missing or wrong, and how to get it.
+/// One line that names the missing or invalid thing and the remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error(String);
 
 impl Error {
-    /// With this line.
+    /// An error with this line as its text.
     pub fn new(line: impl Into<String>) -> Error {
         Error(line.into())
     }
 
-    /// What could not be done, and why the system says so.
+    /// A failed system call: `what` names the action that failed, `e` adds the system's reason.
     pub fn system(what: impl fmt::Display, e: &io::Error) -> Error {
         let why = match e.raw_os_error() {
-            // What the library adds ("(os error 1)") helps nobody.
+            // The suffix "(os error 1)" is of no use to the user.
             Some(_) => e.to_string().split(" (os error").next().unwrap_or_default().to_lowercase(),
             None => e.to_string(),
         };

@@ -6,10 +6,10 @@
 //!                          <──            back            <──
 //! ```
 //!
-//! [`EmulatedLink::between`] joins two [`Namespace`]s by the link stages that the simulator drives. Each direction has a thread
-//! that keeps its link in virtual time: a late wake-up delays what is due a little (measured:
-//! [`WayStats::lateness`]) but never costs capacity. The kernel's super-frames are split, each packet is queued, marked,
-//! lost and delayed by itself, and packets that leave together are joined again for the receiver.
+//! [`EmulatedLink::between`] joins two [`Namespace`]s by the link stages that the simulator drives. Each direction has
+//! a thread that keeps its link in virtual time. A late wake-up delays due packets a little (measured:
+//! [`WayStats::lateness`]) but never costs capacity. The kernel's super-frames are split; each packet is queued,
+//! marked, lost and delayed by itself. Packets that leave together are joined again for the receiver.
 #![cfg(target_os = "linux")]
 
 mod command;

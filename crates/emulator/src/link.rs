@@ -18,35 +18,35 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-/// Bytes of an IP packet on the link.
+/// Default MTU, in bytes of an IP packet.
 pub const MTU: u32 = 1500;
 
-/// What a link is made of.
+/// Configuration of a link.
 #[derive(Clone, Debug)]
 pub struct LinkOptions {
     /// From A to B.
     pub there: LinkConfig,
     /// From B to A.
     pub back: LinkConfig,
-    /// Of all random draws: the n-th packet that enters the link meets the same fate for the same seed.
+    /// Seed of all random draws. With the same seed, the n-th packet that enters the link has the same outcome.
     pub seed: u64,
-    /// Its name in a simulation that draws the same; the other way is `name.back`.
+    /// The link's name in a simulation with the same random draws; the reverse direction is `name.back`.
     pub name: String,
-    /// Scheduled changes of each way, by the clock below; its config must have `changes` set.
+    /// Scheduled changes of each direction, by the clock below; its config must have `changes` set.
     pub changes: [Vec<(Time, Change)>; 2],
-    /// Of all times that are told; scheduled changes count from its start.
+    /// Clock of all reported times; scheduled changes count from its start.
     pub clock: Clock,
     /// Whether the kernel may hand over super-frames, which are split here; otherwise it splits them itself. The
     /// packets on the link are the same.
     pub super_frames: bool,
-    /// The longest packet, at both ends.
+    /// MTU of both ends, in bytes.
     pub mtu: u32,
-    /// Who watches it.
+    /// Observer of all packets that enter or leave; absent by default.
     pub tap: Option<Arc<dyn LinkTap>>,
 }
 
 impl LinkOptions {
-    /// Seed 1, nothing scheduled, nobody watching.
+    /// Seed 1, no scheduled changes, no observer.
     pub fn new(there: LinkConfig, back: LinkConfig) -> LinkOptions {
         let changes = [Vec::new(), Vec::new()];
         let (name, clock) = ("bottleneck".into(), Clock::new());
@@ -58,7 +58,7 @@ impl LinkOptions {
 /// One end of a link: a TUN device in its namespace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkEnd {
-    /// The interface's name.
+    /// Name of the network interface.
     pub interface: String,
     /// Its addresses, IPv4 and (where the namespace has IPv6) IPv6.
     pub addresses: Vec<IpAddr>,
@@ -70,7 +70,7 @@ pub struct EmulatedLink {
     ends: [LinkEnd; 2],
     clock: Clock,
     ways: [(Arc<Shared>, Option<JoinHandle<()>>); 2],
-    /// Where each way's packets enter.
+    /// For each direction, the device where packets enter.
     entries: [Arc<Tun>; 2],
     slot: Slot,
 }
@@ -79,7 +79,7 @@ impl EmulatedLink {
     /// Joins two namespaces, which get an interface with an IPv4 and an IPv6 address each.
     ///
     /// # Errors
-    /// One line: a link that is not possible, no permission, no TUN devices.
+    /// One line: an invalid link, no permission, no TUN devices.
     pub fn between(
         a: &Namespace,
         b: &Namespace,
@@ -156,12 +156,12 @@ impl EmulatedLink {
         &self.ends[1]
     }
 
-    /// Its number among the machine's links.
+    /// The link's number, unique on this machine.
     pub(crate) fn slot(&mut self) -> &mut Slot {
         &mut self.slot
     }
 
-    /// What was counted so far.
+    /// Counters since the start.
     pub fn stats(&self) -> LinkStats {
         let ([there, back], [a, b]) = (&self.ways, &self.entries);
         LinkStats {
@@ -170,18 +170,18 @@ impl EmulatedLink {
         }
     }
 
-    /// Looks at it, and does not keep it running.
+    /// A handle that reads and changes the link; it does not keep the link running.
     pub fn observer(&self) -> LinkObserver {
         let [there, back] = &self.ways;
         LinkObserver { ways: [there.0.clone(), back.0.clone()], clock: self.clock }
     }
 
-    /// Whether its threads run in real time.
+    /// Whether both threads have real-time priority.
     pub fn is_real_time(&self) -> bool {
         self.ways.iter().all(|(shared, _)| shared.real_time.load(Ordering::Acquire))
     }
 
-    /// Stops it. What was counted.
+    /// Stops the link and returns its final counters.
     pub fn stop(mut self) -> LinkStats {
         self.end();
         self.stats()
@@ -206,7 +206,7 @@ impl Drop for EmulatedLink {
     }
 }
 
-/// Looks at a link as often as it likes, and changes it.
+/// A handle that reads a link's state at any time, and changes the link.
 #[derive(Clone, Debug)]
 pub struct LinkObserver {
     ways: [Arc<Shared>; 2],
@@ -214,7 +214,7 @@ pub struct LinkObserver {
 }
 
 impl LinkObserver {
-    /// What is seen now, in the form of a relay's.
+    /// A snapshot of the link's current state, in the relay's format.
     pub fn look(&self) -> RelaySnapshot {
         let [there, back] = &self.ways;
         let at = self.clock.now();
@@ -227,13 +227,13 @@ impl LinkObserver {
         RelaySnapshot { at, stats, waiting: [there.waiting, back.waiting], most }
     }
 
-    /// Its clock.
+    /// The clock of [`look`](LinkObserver::look) and [`change`](LinkObserver::change).
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Changes a direction, 0 there or 1 back, at this time of its clock or as soon as that has passed. Its config must
-    /// have `changes` set.
+    /// Changes a direction (0 forward, 1 reverse) at this time of the link's clock, or at once if that has passed. The
+    /// direction's config must have `changes` set.
     pub fn change(&self, at: Time, direction: usize, change: Change) {
         if let Some(way) = self.ways.get(direction) {
             way.change(at, change);

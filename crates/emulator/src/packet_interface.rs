@@ -1,4 +1,4 @@
-//! An interface of this machine whose packets a program carries elsewhere.
+//! A network interface of this machine; its packets are read and written by a program.
 
 use crate::error::Error;
 use crate::system::interface::{self, Found};
@@ -8,8 +8,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
-/// A TUN device. The interface is gone when this is dropped, or the process is killed, and with it its addresses and
-/// routes.
+/// A TUN device. The interface, its addresses and its routes disappear when this is dropped or the process is killed.
 #[derive(Debug)]
 pub struct PacketInterface {
     file: File,
@@ -17,11 +16,11 @@ pub struct PacketInterface {
 }
 
 impl PacketInterface {
-    /// Makes one in the calling thread's network namespace, which is down and has no address. `%d` in its name is a
-    /// number that the kernel chooses.
+    /// Creates a device in the calling thread's network namespace. It is down and has no address. The kernel replaces
+    /// `%d` in its name by a number.
     ///
     /// # Errors
-    /// No permission, no such device, or the name is taken.
+    /// No permission, no TUN support, or the name is taken.
     pub fn create(name: &str) -> Result<PacketInterface, Error> {
         // The kernel splits super-frames and completes checksums itself.
         let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_TUN_EXCL;
@@ -29,28 +28,28 @@ impl PacketInterface {
         Ok(PacketInterface { file, name })
     }
 
-    /// Its name.
+    /// Name of the interface as the kernel chose it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The next packet that the kernel sends into it, without blocking.
+    /// The next packet that the kernel sends into the interface. Does not block.
     ///
     /// # Errors
-    /// `WouldBlock`: there is none now.
+    /// `WouldBlock`: no packet is waiting.
     pub fn read(&self, packet: &mut [u8]) -> io::Result<usize> {
         (&self.file).read(packet)
     }
 
-    /// Hands a packet to the kernel, as received.
+    /// Hands a packet to the kernel, which handles it as received from the interface.
     ///
     /// # Errors
-    /// The kernel does not take it.
+    /// The kernel rejects it.
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         (&self.file).write(packet).map(drop)
     }
 
-    /// Takes it up with this MTU; the kernel sends nothing of its own into it.
+    /// Sets the interface up with this MTU. The kernel sends no packets of its own into it.
     ///
     /// # Errors
     /// No permission.
@@ -66,7 +65,7 @@ impl PacketInterface {
         interface::set_mtu(&self.name, mtu)
     }
 
-    /// Gives it an address, and a route to the address's network.
+    /// Adds an address, and a route to the address's network.
     ///
     /// # Errors
     /// No permission.
@@ -74,18 +73,18 @@ impl PacketInterface {
         interface::add_address(&self.name, address, prefix)
     }
 
-    /// Takes an address from it.
+    /// Removes an address.
     ///
     /// # Errors
-    /// It has none such.
+    /// The interface does not have this address.
     pub fn remove_address(&self, address: IpAddr, prefix: u8) -> Result<(), Error> {
         interface::remove_address(&self.name, address, prefix)
     }
 
-    /// Sends what is for a network into it.
+    /// Routes a network through the interface.
     ///
     /// # Errors
-    /// There is such a route already.
+    /// Such a route exists already.
     pub fn add_route(&self, to: IpAddr, prefix: u8) -> Result<(), Error> {
         interface::add_route(to, prefix, &self.name, None)
     }
@@ -103,16 +102,16 @@ impl AsRawFd for PacketInterface {
     }
 }
 
-/// Whether this machine reaches an address by another route than a default one: it is its own, a neighbour's, or in a network
-/// that somebody told it the way to.
+/// Whether this machine has a more specific route to an address than a default route: the address is its own, a
+/// neighbour's, or in a network with a route of its own.
 ///
 /// # Errors
-/// The kernel does not say.
+/// The kernel does not answer.
 pub fn has_own_route(to: IpAddr) -> Result<bool, Error> {
     Ok(interface::find_route(to, true)?.is_some_and(|found| found.prefix > 0))
 }
 
-/// The way to one address as it is now, kept beside whatever routes are added later; removed when this is dropped.
+/// The current route to one address, kept beside routes that are added later; removed when this is dropped.
 #[derive(Debug)]
 pub struct KeptRoute {
     to: IpAddr,
@@ -120,7 +119,7 @@ pub struct KeptRoute {
 }
 
 impl KeptRoute {
-    /// Keeps it; `None` if there is a route to just this address already, or no way there.
+    /// Adds the route. `None` if a route to just this address exists already, or the address is unreachable.
     ///
     /// # Errors
     /// No permission.
@@ -137,7 +136,7 @@ impl KeptRoute {
 
 impl Drop for KeptRoute {
     fn drop(&mut self) {
-        // It may be gone with its interface.
+        // The route may have disappeared with its interface.
         let _ = interface::keep_route(self.to, &self.found, false);
     }
 }

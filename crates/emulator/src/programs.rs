@@ -1,4 +1,5 @@
-//! The programs that run over links, with all that they start in turn: found and ended, whoever their parents are by then.
+//! The programs that run over links, and all their descendants. They are found and ended even if their parents have
+//! ended.
 
 use crate::command::spawn;
 use crate::error::Error;
@@ -13,27 +14,27 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Programs that were told to end have so long, then they are killed.
+/// Time from SIGTERM to SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Programs that start others while they are killed are looked for so long.
+/// Time in which new descendants are searched for while they are being killed.
 const KILLING: Duration = Duration::from_secs(10);
 const ROUND: Duration = Duration::from_millis(2);
 
 /// Commands and their descendants. Dropped, it ends those that still run: SIGTERM to each, after two seconds SIGKILL.
 ///
-/// A process whose parent ends becomes a child of this process while a `Programs` lives (`PR_SET_CHILD_SUBREAPER`), so
-/// that daemons and what a script leaves in the background are found. Programs that others started in a
-/// link's namespace (`nsenter`) are not touched.
+/// While a `Programs` lives, a process whose parent ends becomes a child of this process (`PR_SET_CHILD_SUBREAPER`).
+/// Daemons and processes that a script leaves in the background are therefore found. Programs that other processes
+/// started in a link's namespace (`nsenter`) are not touched.
 #[derive(Debug)]
 pub struct Programs {
     commands: Vec<(String, Child)>,
-    /// Children that this process had before.
+    /// Children that this process already had; they are left alone.
     others: BTreeSet<i32>,
 }
 
 impl Programs {
-    /// None yet. The children that this process has already are not among them; it is to start no others by
-    /// other ways while this lives.
+    /// An empty set. Children that this process has already are not included. While this lives, the process must not
+    /// start others by other means.
     ///
     /// # Errors
     /// The system does not permit it.
@@ -46,10 +47,10 @@ impl Programs {
         Ok(Programs { commands: Vec::new(), others })
     }
 
-    /// Starts a command in a namespace, where it sees `files` (each the second in place of the first).
+    /// Starts a command in a namespace. `files` are pairs: the command sees the second file in place of the first.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The command cannot be started.
     pub fn start(
         &mut self,
         label: &str,
@@ -62,12 +63,12 @@ impl Programs {
         Ok(())
     }
 
-    /// The commands that run, in the order in which they were started.
+    /// The running commands, in the order of their start.
     pub fn commands(&self) -> impl ExactSizeIterator<Item = &Child> {
         self.commands.iter().map(|(_, child)| child)
     }
 
-    /// Takes out the commands that have ended: label, status, and whether it was the last one started.
+    /// Removes and returns the commands that have ended: label, status, and whether it was the last one started.
     pub fn ended(&mut self) -> Vec<(String, ExitStatus, bool)> {
         self.reap_orphans();
         let mut left = self.commands.len();
@@ -81,7 +82,7 @@ impl Programs {
         ended
     }
 
-    /// Lets go of ended orphans: nobody else asks how they ended.
+    /// Reaps orphans that have ended; their status is not used.
     fn reap_orphans(&self) {
         let own = getpid().as_raw_nonzero().get();
         let is_command = |id: i32| self.commands().any(|c| i64::from(c.id()) == i64::from(id));
@@ -93,7 +94,7 @@ impl Programs {
         }
     }
 
-    /// All that have not ended.
+    /// All descendants that have not ended.
     fn alive(&self) -> Vec<Process> {
         let mut all = processes::parents().unwrap_or_default();
         all.retain(|p| !self.others.contains(&p.id));
@@ -117,7 +118,7 @@ impl Drop for Programs {
         let begun = Instant::now();
         let mut told = BTreeSet::new();
         let mut rounds_without_any = 0;
-        // One look at all processes can miss one whose parent ended meanwhile.
+        // A single scan of all processes can miss one whose parent ends meanwhile.
         while rounds_without_any < 2 && begun.elapsed() < PATIENCE + KILLING {
             let alive = self.alive();
             rounds_without_any = if alive.is_empty() { rounds_without_any + 1 } else { 0 };
@@ -135,7 +136,7 @@ impl Drop for Programs {
     }
 }
 
-/// Signals a process, and no other that has its id by now.
+/// Signals a process, unless its id belongs to a new process by now.
 fn signal(process: &Process, signal: Signal) {
     let Some(id) = Pid::from_raw(process.id) else { return };
     let Ok(open) = pidfd_open(id, PidfdFlags::empty()) else { return };

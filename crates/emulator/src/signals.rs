@@ -1,4 +1,4 @@
-//! Signals as events: what ends a link or is passed on to its commands.
+//! Signals as events: they end a link, or are passed on to its commands.
 
 use crate::error::Error;
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -11,32 +11,32 @@ use std::time::Duration;
 /// `si_code` of a signal that the terminal sent to all its programs.
 const FROM_KERNEL: i32 = 0x80;
 
-/// A signal that came.
+/// A signal that was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A command may have ended.
     Child,
-    /// Somebody wants an end.
+    /// A request to stop.
     Stop {
-        /// The signal.
+        /// Number of the signal.
         signal: i32,
-        /// The commands were told by the terminal already.
+        /// The terminal has already sent the signal to the commands, too.
         everybody: bool,
     },
 }
 
-/// Receives the signals in place of the process.
+/// Receives the signals by a descriptor; they have no other effect on the process.
 #[derive(Debug)]
 pub struct Signals {
     descriptor: SignalFd,
 }
 
 impl Signals {
-    /// From now on signals wait here. To be called before any thread is started, so that none gets them;
-    /// programs that are started get theirs as usual.
+    /// From now on signals are kept for [`wait`](Signals::wait). Call it before any thread is started, so that no
+    /// thread receives them. Programs that are started receive theirs as usual.
     ///
     /// # Errors
-    /// No descriptor is left.
+    /// The process has no descriptor left.
     pub fn take() -> Result<Signals, Error> {
         let mut set = SigSet::empty();
         for signal in
@@ -50,7 +50,7 @@ impl Signals {
         Ok(Signals { descriptor })
     }
 
-    /// The next, if one comes within this time.
+    /// The next event, if one occurs within this time.
     pub fn wait(&self, patience: Duration) -> Option<Event> {
         let timeout = Timespec {
             tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),

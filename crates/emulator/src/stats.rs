@@ -1,36 +1,36 @@
-//! What a link counts.
+//! Counters of a link.
 
 use narrows_base::{Duration, Time};
 use narrows_net::relay::{DirectionStats, Lateness, LatenessCounter};
 
-/// Length of a window of lateness.
+/// Length of a window of lateness statistics.
 pub const WINDOW: Duration = Duration::from_secs(10);
-/// Windows that are kept: a day's.
+/// Number of windows kept: one day.
 const MAX_WINDOWS: usize = 8640;
 
-/// One direction.
+/// Counters of one direction.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct WayStats {
     /// Packets and queue.
     pub packets: DirectionStats,
-    /// How late packets left the emulator after the link's virtual time: its own error.
+    /// Delay from a packet's time in the emulated link to its actual departure: the emulator's own error.
     pub lateness: Lateness,
-    /// The same of each [`WINDOW`] that is over and in which at least [`MIN_WINDOW_PACKETS`] left.
+    /// Lateness of each completed [`WINDOW`] in which at least [`MIN_WINDOW_PACKETS`] left.
     pub windows: Vec<Lateness>,
-    /// Packets that wait in the queue now.
+    /// Packets in the queue now.
     pub waiting: usize,
-    /// Frames that the kernel dropped before the emulator read them: it was too slow.
+    /// Frames that the kernel dropped because the emulator did not read them in time.
     pub unread: u64,
-    /// Frames that the kernel did not take at the far end.
+    /// Frames that the kernel rejected at the far end.
     pub refused: u64,
-    /// Frames that were no IP packets.
+    /// Frames that were not IP packets.
     pub foreign: u64,
 }
 
-/// A window with fewer packets has no 99th percentile worth a name.
+/// Packets that a window needs for a meaningful 99th percentile.
 pub const MIN_WINDOW_PACKETS: u64 = 100;
 
-/// Both directions.
+/// Counters of both directions.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LinkStats {
     /// From A to B.
@@ -39,7 +39,7 @@ pub struct LinkStats {
     pub back: WayStats,
 }
 
-/// Lateness so far and of the window.
+/// Lateness in total and of the current window.
 #[derive(Debug)]
 pub(crate) struct LatenessLog {
     all: LatenessCounter,
@@ -54,7 +54,7 @@ impl LatenessLog {
         LatenessLog { all, window, window_began: Time::ZERO, windows: Vec::new() }
     }
 
-    /// One packet left at `now` that was due before.
+    /// Records a packet that was due at `due` and left at `now`.
     pub fn record(&mut self, now: Time, due: Time) {
         if now.since(self.window_began) >= WINDOW {
             let window = std::mem::replace(&mut self.window, LatenessCounter::new());

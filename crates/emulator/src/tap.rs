@@ -1,19 +1,19 @@
-//! Watching a link: every packet that enters or leaves it.
+//! Observation of a link: every packet that enters or leaves it.
 
 use narrows_base::Time;
 use std::fmt;
 
-/// Which end of a link.
+/// One end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// From here packets go *there*.
+    /// The end where the forward direction begins.
     A,
-    /// From here they go *back*.
+    /// The end where the reverse direction begins.
     B,
 }
 
 impl End {
-    /// The far one.
+    /// The opposite end.
     #[must_use]
     pub fn other(self) -> End {
         match self {
@@ -26,17 +26,17 @@ impl End {
 /// A packet at one end.
 #[derive(Clone, Copy, Debug)]
 pub struct PassedPacket<'a> {
-    /// When, by the link's clock.
+    /// Time by the link's clock.
     pub at: Time,
-    /// Where.
+    /// The end where it was seen.
     pub end: End,
-    /// It entered the link there; otherwise it left it.
+    /// True if the packet entered the link there, false if it left it.
     pub entered: bool,
-    /// From its IP header on, its checksums complete.
+    /// The packet from its IP header on, with complete checksums.
     pub bytes: &'a [u8],
 }
 
-/// Somebody who watches a link. It is called by the link's threads: it copies what it wants and returns.
+/// An observer of a link. The link's threads call it, so it should copy the data that it needs and return at once.
 pub trait LinkTap: Send + Sync + fmt::Debug {
     /// A packet entered or left.
     fn passed(&self, packet: &PassedPacket<'_>);

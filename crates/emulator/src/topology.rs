@@ -12,13 +12,13 @@ use std::path::PathBuf;
 /// A link between two nodes.
 #[derive(Clone, Debug)]
 pub struct TopologyLink {
-    /// Its name.
+    /// The link's name, unique in the topology.
     pub name: String,
     /// The node at A.
     pub from: String,
     /// The node at B.
     pub to: String,
-    /// What it is made of.
+    /// Configuration of the link.
     pub options: LinkOptions,
 }
 
@@ -32,7 +32,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Makes namespaces and links. Nodes forward, and packets take the way of fewest links, as in a simulation.
+    /// Creates namespaces and links. Nodes forward packets along the path with the fewest links, as in a simulation.
     ///
     /// # Errors
     /// As [`EmulatedLink::between`].
@@ -72,7 +72,7 @@ impl Topology {
     /// Routes from each node to each link's network that is not its own.
     fn route(&self, ends: &[[(String, LinkEnd); 2]]) -> Result<(), Error> {
         for (node, (namespace, _)) in &self.nodes {
-            // By which link and neighbour each other node is reached: the first step of a shortest path.
+            // For each other node, the link and the neighbour that begin a shortest path to it.
             let mut first: BTreeMap<&str, (String, Vec<IpAddr>)> = BTreeMap::new();
             let mut queue = VecDeque::from([node.as_str()]);
             while let Some(at) = queue.pop_front() {
@@ -98,7 +98,7 @@ impl Topology {
                     if a.0 == *node || b.0 == *node {
                         continue;
                     }
-                    // The nearer end's way leads to the link.
+                    // Use the route to the nearer end of the link.
                     let Some((interface, gateways)) =
                         first.get(a.0.as_str()).or_else(|| first.get(b.0.as_str()))
                     else {
@@ -121,7 +121,7 @@ impl Topology {
         Ok(())
     }
 
-    /// A file of hosts in which the nodes have their names.
+    /// Writes a hosts file with the names of the nodes.
     fn hosts(&mut self) -> Result<Option<(PathBuf, PathBuf)>, Error> {
         let place = PathBuf::from("/etc/hosts");
         let Ok(mut text) = fs::read_to_string(&place) else { return Ok(None) };
@@ -151,7 +151,7 @@ impl Topology {
         self.nodes.get(node).map(|(namespace, _)| namespace)
     }
 
-    /// Files that commands see in place of the machine's.
+    /// Pairs of files; commands see the second in place of the first.
     pub fn files(&self) -> &[(PathBuf, PathBuf)] {
         &self.files
     }

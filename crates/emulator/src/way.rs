@@ -18,24 +18,24 @@ use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Frames read in a row, before what is due gets its turn.
+/// Frames read in a row before due packets are delivered.
 const MAX_READS: usize = 64;
-/// Times that packets may wake the thread within a millisecond: above it they are looked for every [`NAP`] only, as
-/// network cards do with their interrupts, because a wake-up costs more than a packet.
+/// Wake-ups by packets within a millisecond. Above this rate the thread polls every [`NAP`], as network cards do with
+/// interrupt moderation, because a wake-up costs more than a packet.
 const MAX_WAKES: u32 = 12;
 const NAP: Duration = Duration::from_micros(40);
-/// Real-time priority: above programs, below what a system itself runs in real time (50 for interrupts).
+/// Real-time priority: above programs, below the system's own real-time threads (50 for interrupts).
 const PRIORITY: i32 = 20;
 
-/// What the thread shares with those who look.
+/// State shared between the thread and its observers.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub stop: AtomicBool,
     pub waker: Waker,
-    /// Whether the thread runs in real time.
+    /// Whether the thread has real-time priority.
     pub real_time: AtomicBool,
     counts: Mutex<Counts>,
-    /// Changes asked for while it runs, which the thread has not taken yet.
+    /// Changes requested at run time that the thread has not taken yet.
     changes: Mutex<Vec<(Time, Change)>>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Shared {
 struct Counts {
     stats: WayStats,
     late: LatenessLog,
-    /// The most that waited since somebody looked.
+    /// The most packets that waited since the last call of [`Shared::most`].
     most: usize,
 }
 
@@ -59,33 +59,33 @@ impl Shared {
         })
     }
 
-    /// Has the link changed at this time, or as soon as that has passed.
+    /// Schedules a change of the link at this time, or at once if that has passed.
     pub fn change(&self, at: Time, change: Change) {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner).push((at, change));
         self.waker.wake();
     }
 
-    /// What was counted so far.
+    /// Counters since the start.
     pub fn stats(&self) -> WayStats {
         let counts = self.lock();
         let (lateness, windows) = counts.late.read();
         WayStats { lateness, windows, ..counts.stats.clone() }
     }
 
-    /// The most packets that waited since this was asked.
+    /// The most packets that waited since the last call.
     pub fn most(&self) -> usize {
         let mut counts = self.lock();
         let waiting = counts.stats.waiting;
         std::mem::replace(&mut counts.most, waiting)
     }
 
-    /// What a panic elsewhere left behind is still counted right enough.
+    /// Ignores poisoning: the counters stay usable after a panic of another thread.
     fn lock(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The thread's own.
+/// State of the thread.
 pub(crate) struct Way {
     pub shared: Arc<Shared>,
     pub clock: Clock,
@@ -101,12 +101,12 @@ pub(crate) struct Way {
     pub wakes: Wakes,
 }
 
-/// How often packets woke the thread within the millisecond that began at `since`.
+/// Number of wake-ups by packets within the millisecond that began at `since`.
 #[derive(Default)]
 pub(crate) struct Wakes {
     since: Time,
     count: u32,
-    /// Of the millisecond before.
+    /// The number in the millisecond before.
     before: u32,
 }
 
@@ -137,8 +137,8 @@ impl Way {
         let mut room = Vec::with_capacity(MAX_FRAME);
         let mut joiner = Joiner::new(self.to.udp_super_frames);
         while !self.shared.stop.load(Ordering::Acquire) {
-            // Taken before the device is emptied: whatever came before it is on the link then, and the link
-            // can be taken there.
+            // Taken before the device is emptied: every packet that came before this time is then on the link, so the
+            // link can be advanced to it.
             let now = self.clock.now();
             let Some((emptied, any)) = self.take(&mut frame, &mut room) else { return };
             if any {
@@ -152,7 +152,8 @@ impl Way {
         }
     }
 
-    /// Puts what came on the link; whether that was all, and whether there was anything. `None` if the device is gone.
+    /// Moves waiting packets onto the link. Returns whether the device is empty now, and whether there was any packet.
+    /// `None` if the device is gone.
     fn take(&mut self, frame: &mut [u8], room: &mut Vec<u8>) -> Option<(bool, bool)> {
         for n in 0..MAX_READS {
             let Some(length) = self.from.read(frame).ok()? else { return Some((true, n > 0)) };
@@ -176,7 +177,7 @@ impl Way {
         Some((false, true))
     }
 
-    /// Applies the changes that are due, each at its time.
+    /// Applies the due changes, each at its time.
     fn change_until(&mut self, now: Time) {
         let new = std::mem::take(
             &mut *self.shared.changes.lock().unwrap_or_else(PoisonError::into_inner),
@@ -194,7 +195,7 @@ impl Way {
         }
     }
 
-    /// Writes what is due.
+    /// Writes the packets that are due.
     fn hand_over(&mut self, until: Time, joiner: &mut Joiner) {
         self.change_until(until);
         let (to, clock, tap) = (&self.to, &self.clock, &self.tap);
@@ -206,7 +207,7 @@ impl Way {
         let late = &mut counts.late;
         self.direction.deliver(until, |Out { bytes, ecn, due, corrupt, .. }| {
             if let Some(random_key) = corrupt {
-                // The receiver's kernel is to notice: the checksum is that of what was sent.
+                // The checksum must be that of the undamaged packet, so that the receiver's kernel detects the damage.
                 checksum::complete(bytes);
                 damage(bytes.get_mut(HEADER..).unwrap_or_default(), random_key);
             }
@@ -237,7 +238,7 @@ impl Way {
         } else {
             wait_readable(self.from.as_fd(), waker, now, due)
         };
-        // A system that does not let us wait must not make us spin.
+        // If the system refuses to wait, sleep rather than spin.
         if waited.is_err() {
             std::thread::sleep(std::time::Duration::from_nanos(
                 Duration::from_millis(1).as_nanos(),
@@ -246,7 +247,7 @@ impl Way {
     }
 }
 
-/// Tells whoever watches, with the checksums that the kernel left undone.
+/// Reports a packet to the observer, if any, with completed checksums.
 fn tell(tap: &Option<Arc<dyn LinkTap>>, at: Time, end: End, entered: bool, frame: &[u8]) {
     let Some(tap) = tap else { return };
     let mut whole = frame.to_vec();

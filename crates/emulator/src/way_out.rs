@@ -1,9 +1,8 @@
-//! The way out of a namespace: the far end of its link is in the namespace of the caller, which forwards what comes and
-//! translates its addresses.
+//! A namespace with access to other networks through a link. The link's far end is in the caller's namespace, which
+//! forwards packets and translates their addresses.
 //!
-//! What is touched there: an nftables table `narrowsN` for IPv4 and one for IPv6, `forwarding` of each
-//! interface where it is off, and the settings of the link's own interface. All of it is undone when the last link
-//! that needs it ends.
+//! Changes there: an nftables table `narrowsN` for IPv4 and one for IPv6, `forwarding` of each interface where it is
+//! off, and the settings of the link's own interface. All of it is undone when the last link that needs it ends.
 
 use crate::error::Error;
 use crate::link::{EmulatedLink, LinkOptions};
@@ -16,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 const RESOLVER_FILE: &str = "/etc/resolv.conf";
-/// Which of a link's addresses stands for the host's own resolver.
+/// Index of the link's IPv4 address that stands for the host's own resolver.
 const RESOLVER: u32 = 3;
 
 /// A namespace behind a link.
@@ -30,8 +29,8 @@ pub struct Behind {
 }
 
 impl Behind {
-    /// Makes a namespace (A) whose way to all other networks is the link; the calling thread's namespace is at the
-    /// other end (B). *There* is the way out.
+    /// Creates a namespace (A) that reaches all other networks through the link. The calling thread's namespace is at
+    /// the other end (B), so the forward direction leads out.
     ///
     /// # Errors
     /// As [`EmulatedLink::between`]; a kernel without nftables.
@@ -42,7 +41,7 @@ impl Behind {
         let (inner, outer) = (link.a().clone(), link.b().clone());
         let mut redirect = Vec::new();
         let host = link.slot().ipv4(2);
-        // Servers that listen on the loopback address only are reached at the far end's.
+        // Servers that listen only on the loopback address are reached at the far end's address.
         redirect.push((host, Ipv4Addr::LOCALHOST));
         let mut files = Vec::new();
         if let Some((resolver, text)) = own_resolver(link.slot().ipv4(RESOLVER)) {
@@ -51,7 +50,7 @@ impl Behind {
             files.push((PathBuf::from(RESOLVER_FILE), file));
         }
         let tables = Tables::create(&link.slot().name(), &inner.addresses, &redirect)?;
-        // The link's own interface: the setting is gone with it.
+        // This setting of the link's own interface disappears with the interface.
         let setting = format!("/proc/sys/net/ipv4/conf/{}/route_localnet", outer.interface);
         fs::write(&setting, "1")
             .map_err(|e| Error::system(format_args!("cannot write {setting}"), &e))?;
@@ -63,7 +62,7 @@ impl Behind {
             namespace,
             files,
         };
-        // Where IPv6 leads nowhere, programs are not to try it first.
+        // If the host has no IPv6 route, programs should not try IPv6 first.
         let six = forwarding::has_ipv6();
         behind.namespace.enter(|| {
             for address in inner.addresses.iter().filter(|a| a.is_ipv4() || six) {
@@ -78,17 +77,17 @@ impl Behind {
         Ok(behind)
     }
 
-    /// Where commands run.
+    /// The namespace for commands.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
-    /// Files that commands see in place of the machine's.
+    /// Pairs of files; commands see the second in place of the first.
     pub fn files(&self) -> &[(PathBuf, PathBuf)] {
         &self.files
     }
 
-    /// The link, while it is there: always, but for its owner.
+    /// The running link; `None` only while this is being dropped.
     pub fn link(&self) -> Option<&EmulatedLink> {
         self.link.as_ref()
     }
@@ -97,7 +96,7 @@ impl Behind {
 impl Drop for Behind {
     fn drop(&mut self) {
         self.tables = None;
-        // The slot goes with the link; forwarding counts the slots that are left.
+        // The slot is released with the link; forwarding counts the remaining slots.
         self.link = None;
         if let Some(forwarding) = self.forwarding.take() {
             forwarding.turn_off();
@@ -105,7 +104,7 @@ impl Drop for Behind {
     }
 }
 
-/// If the host's resolver listens on a loopback address: that address, and a file that names `instead`.
+/// If the host's resolver has a loopback address: that address, and a `resolv.conf` with `instead` in its place.
 fn own_resolver(instead: Ipv4Addr) -> Option<(Ipv4Addr, String)> {
     let text = fs::read_to_string(RESOLVER_FILE).ok()?;
     translated(&text, instead)
@@ -120,7 +119,7 @@ fn translated(text: &str, instead: Ipv4Addr) -> Option<(Ipv4Addr, String)> {
     Some((own, replaced(text, instead)))
 }
 
-/// The file with `instead` for every server on a loopback address.
+/// The text with `instead` in place of every name server with a loopback address.
 fn replaced(text: &str, instead: Ipv4Addr) -> String {
     let mut out = String::new();
     let mut named = false;

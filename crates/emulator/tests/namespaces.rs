@@ -1,4 +1,4 @@
-//! Links between namespaces that the tests make themselves: the kernel's own TCP over them. Needs root.
+//! Links between namespaces that the tests create: the kernel's own TCP over them. Needs root.
 #![cfg(target_os = "linux")]
 
 use narrows_base::{Duration, Rate, Time};
@@ -7,7 +7,7 @@ use narrows_link::{Change, LinkConfig, LossSpec};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 
-/// Two namespaces, or the reason why there are none.
+/// Two namespaces; `None` if the system does not permit them.
 fn two() -> Option<[Namespace; 2]> {
     match Namespace::create("a").and_then(|a| Ok([a, Namespace::create("b")?])) {
         Ok(both) => Some(both),
@@ -22,7 +22,7 @@ fn config(mbps: u64, ms: u64) -> LinkConfig {
     LinkConfig::plain(Rate::from_bps(mbps * 1_000_000), Duration::from_millis(ms))
 }
 
-/// Sends so many bytes by TCP from A to B and returns what arrived.
+/// Sends `bytes` bytes by TCP from A to B and returns the received bytes.
 fn transfer(a: &Namespace, b: &Namespace, to: IpAddr, bytes: usize) -> Vec<u8> {
     let listener = b.enter(|| TcpListener::bind(SocketAddr::new(to, 0)).unwrap()).unwrap();
     let to = listener.local_addr().unwrap();
@@ -54,7 +54,7 @@ fn the_kernels_tcp_crosses_a_link_that_loses_and_splits() {
     }
     let stats = link.stop();
     let there = stats.there.packets;
-    // Payloads of 1,448 and 1,428 bytes: what is on the link are packets, not super-frames.
+    // Payloads of 1,448 and 1,428 bytes: the link carries packets, not super-frames.
     assert!(there.offered_packets > 4_100, "{there:?}");
     assert!(there.offered_bytes <= there.offered_packets * 1500, "{there:?}");
     assert!(there.lost > 10, "{there:?}");

@@ -129,6 +129,7 @@ impl KnownServers {
         let before = self.text()?;
         let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
         let line = format!("{gap}{server} {}\n", key::text(found));
+        // Links are followed: this folder is the user's configuration, which several machines may share.
         let mut file =
             std::fs::OpenOptions::new().append(true).create(true).open(&self.0).map_err(told)?;
         file.write_all(line.as_bytes()).map_err(told)

@@ -81,7 +81,11 @@ fn transport_error(e: narrows_net::Error, ours: &PublicKey) -> Error {
     use narrows_net::Error as E;
     let kind = match &e {
         E::Refused { .. } => return crate::service::refused(ours),
-        E::NoAnswer { .. } | E::Address { .. } | E::Bind { .. } => Kind::Unreachable,
+        E::NoAnswer { .. }
+        | E::NoListener { .. }
+        | E::SmallPath { .. }
+        | E::Address { .. }
+        | E::Bind { .. } => Kind::Unreachable,
         E::Busy { .. } => Kind::Busy,
         E::WrongKey { address, found, .. } => {
             let found = crate::key::text(found);

@@ -9,9 +9,10 @@ mod outage;
 mod single;
 
 use crate::LinkPacket;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::list::{List, Listed};
 use narrows_base::units::{self, Unit};
-use narrows_base::{Descriptor, RandomKey, Settings, Spec, SpecError, Time};
+use narrows_base::{Descriptor, Param, RandomKey, Settings, Spec, SpecError, Time};
 
 /// Decides for each packet whether it is lost. Packets come in the order in which their
 /// transmission ends.
@@ -46,6 +47,21 @@ impl LossEntry {
 impl Listed for LossEntry {
     fn name(&self) -> &'static str {
         self.descriptor.name
+    }
+}
+
+/// A parameter from 0 to 1.
+const fn probability(
+    name: &'static str,
+    help: &'static str,
+    default: f64,
+    origin: &'static str,
+) -> Param {
+    Param {
+        name,
+        help,
+        kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default },
+        origin,
     }
 }
 

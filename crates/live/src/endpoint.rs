@@ -178,6 +178,7 @@ fn told(why: &Closed) -> String {
         Closed::TimedOut => "Nothing came from the peer within the idle timeout.".into(),
         Closed::Fault { why, .. } => format!("The peer broke the protocol: {why}."),
         Closed::GaveWay => "It was idle, and gave way to another client.".into(),
+        Closed::SmallPath { .. } => "Large packets do not pass between both ends.".into(),
         Closed::Panicked { controller, .. } => {
             format!("The controller failed: {}.", narrows_base::text::shown(controller))
         }

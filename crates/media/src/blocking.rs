@@ -1,4 +1,4 @@
-//! Both ends for programs without a runtime: each makes one, and returns when it is stopped.
+//! Blocking functions for programs without an async runtime: each creates a runtime and returns when it is stopped.
 
 use crate::connection;
 use crate::dial::Peer;
@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
-/// How often it is looked whether the user has stopped it.
+/// Interval at which the stop flag is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
 fn runtime() -> Result<Runtime, Error> {
@@ -35,10 +35,10 @@ async fn stopped(stop: &AtomicBool) {
     }
 }
 
-/// Receives from senders that connect until it is stopped. `ready` is told where it listens.
+/// Receives from senders that connect, until `stop` is set. Calls `ready` with the address on which it listens.
 ///
 /// # Errors
-/// What keeps it from listening.
+/// It cannot listen.
 pub fn receive(
     address: SocketAddr,
     outs: Outs,
@@ -57,11 +57,11 @@ pub fn receive(
     done
 }
 
-/// Receives from a sender, connected again whenever the connection is lost, until it is stopped. `ready` is told when it
+/// Connects to a sender and receives, until `stop` is set. After a lost connection it reconnects. Calls `ready` when it
 /// begins.
 ///
 /// # Errors
-/// What another attempt to connect would not change.
+/// A failure that another attempt would not cure.
 pub fn view(
     outs: Outs,
     sender: Peer,
@@ -74,34 +74,34 @@ pub fn view(
         ready()?;
         viewing.run(stopped(stop)).await
     });
-    // A lookup that hangs keeps nobody.
+    // Do not wait for a name lookup that hangs.
     runtime.shutdown_background();
     done
 }
 
-/// Whom a sender sends to.
+/// Destination of a sender.
 pub enum Receiver {
-    /// One that it connects to.
+    /// A receiver to connect to.
     At(Peer),
-    /// One that connects to this address.
+    /// A receiver that connects to this address.
     Comes(SocketAddr, Offer),
 }
 
-/// Where a sender is, once it is ready.
+/// Local addresses of a sender that is ready.
 pub struct Ready<'a> {
-    /// Where it takes media from, one for each layer.
+    /// Where it takes media from, one address for each layer.
     pub from: &'a [SocketAddr],
-    /// Where the rate is said over HTTP.
+    /// Where it serves the encoder's rate over HTTP.
     pub rate: Option<SocketAddr>,
     /// Where it listens for receivers.
     pub listens: Option<SocketAddr>,
 }
 
-/// Sends what comes to these addresses, one for each layer, until it is stopped, and returns what was known at the end.
-/// The rate is said over HTTP, if it is to be said at `http`, a port of loopback.
+/// Sends the datagrams that arrive at these addresses, one for each layer, until `stop` is set. Returns the final
+/// state. If `http` is set, the encoder's rate is served over HTTP at this port of the loopback address.
 ///
 /// # Errors
-/// A port is taken; or what another attempt to connect would not change.
+/// A port is in use, or a failure that another attempt would not cure.
 pub fn send(
     from: &[SocketAddr],
     http: Option<u16>,
@@ -143,12 +143,12 @@ pub fn send(
         sender.leave();
         ended.map(|()| sender.state())
     });
-    // A lookup that hangs keeps nobody.
+    // Do not wait for a name lookup that hangs.
     runtime.shutdown_background();
     done
 }
 
-/// Either of the two.
+/// A sender that connects, or one that listens.
 #[derive(Clone)]
 enum Sender {
     Connects(Arc<Sending>),
@@ -185,7 +185,8 @@ impl Sender {
     }
 }
 
-/// Sends to groups until it is stopped, and returns what was sent. `ready` is told where it takes media from.
+/// Sends to multicast groups until `stop` is set, and returns its counters. Calls `ready` with the addresses where it
+/// takes media from.
 ///
 /// # Errors
 /// As of [`group_run::send`].
@@ -197,8 +198,8 @@ pub fn send_to_groups(
     runtime()?.block_on(group_run::send(options, ready, stopped(stop)))
 }
 
-/// Receives from groups until it is stopped; the measures, if something came. `tell` is told what happens, `observer` what
-/// is known meanwhile.
+/// Receives from multicast groups until `stop` is set. Returns the measures, if any packet arrived. Calls `tell` with
+/// log lines, and `observer` with the state while media arrive.
 ///
 /// # Errors
 /// As of [`group_run::receive`].

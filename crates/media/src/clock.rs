@@ -1,46 +1,46 @@
-//! The sender's clock as the receiver sees it: how long packets take beyond the shortest time that the path takes.
+//! The sender's clock as the receiver sees it: packet delays relative to the path's shortest delay.
 //!
-//! The clocks of both ends begin anywhere. What a packet took, as its arrival by one clock minus its stamp by the other,
-//! is known but for a constant; the least of the last 20 to 40 seconds is taken for a packet that met no queue. The
-//! reference follows clocks that drift and paths that change by at most 5 ms a second, so that play-out does not jump.
+//! The clocks of both ends have unrelated origins. Arrival by one clock minus stamp by the other is therefore the
+//! one-way delay plus a constant. The minimum of the last 20 to 40 seconds is taken for a packet without queueing. The
+//! reference follows clock drift and path changes by at most 5 ms per second, so that play-out does not jump.
 
 use narrows_base::{Duration, Time};
 
 const WINDOW: Duration = Duration::from_secs(20);
-/// Nanoseconds for each nanosecond by which the reference may move.
+/// Limit on the reference's movement, in nanoseconds per nanosecond.
 const SLEW: f64 = 0.005;
-/// What differs more from the reference than this is no delay of a path.
+/// A larger difference from the reference, in ns, cannot be a path's delay.
 const STRANGE: i64 = 10_000_000_000;
-/// So many strange stamps in succession, and the sender's clock has been set anew.
+/// Consecutive invalid stamps after which the sender's clock is assumed to have been set anew.
 const RESET: u32 = 100;
 
-/// What a stamp said.
+/// Interpretation of a packet's stamp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stamped {
-    /// The packet took so long beyond the shortest time.
+    /// The packet's delay beyond the path's shortest delay.
     After(Duration),
-    /// No delay of a path: the packet is to be ignored.
+    /// The stamp implies an impossible delay: ignore the packet.
     Strange,
-    /// The sender's clock has been set anew: this is the first packet of another time.
+    /// The sender's clock has been set anew; this packet is the first by the new clock.
     Reset,
 }
 
-/// The reference.
+/// The estimate of the path's shortest delay plus the offset between both clocks.
 #[derive(Debug, Default)]
 pub struct PathClock {
-    /// Arrival minus stamp of a packet that met no queue, in ns.
+    /// Arrival minus stamp of a packet without queueing, in ns.
     base: Option<i64>,
-    /// The least of this window and of the one before.
+    /// Minimum of the current window and of the one before, in ns.
     least: [i64; 2],
     began: Time,
     moved: Time,
-    /// Whether something has been released by it, so that it must not jump.
+    /// Whether play-out has begun, so that the reference must not jump.
     is_in_use: bool,
     strange: u32,
 }
 
 impl PathClock {
-    /// A packet arrived that was stamped so.
+    /// Updates the reference by a packet with this stamp.
     pub fn on_packet(&mut self, arrival: Time, stamp: Time) -> Stamped {
         let took = nanos(arrival).saturating_sub(nanos(stamp));
         let Some(base) = self.base else {
@@ -81,13 +81,13 @@ impl PathClock {
         };
     }
 
-    /// When what was stamped then is to be released, where `latency` is allowed.
+    /// The play-out time of a datagram with this stamp.
     pub fn release(&self, stamp: Time, latency: Duration) -> Time {
         let at = nanos(stamp).saturating_add(self.base.unwrap_or_default());
         Time::from_nanos(at.max(0) as u64) + latency
     }
 
-    /// Something is released by it: from now on it does not jump.
+    /// Call this when play-out begins: from now on the reference moves slowly.
     pub fn use_it(&mut self) {
         self.is_in_use = true;
     }

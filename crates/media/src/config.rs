@@ -1,4 +1,4 @@
-//! What the flags of the command say, in a TOML file.
+//! TOML files with the settings of the command's flags.
 
 use narrows_files::error::shown;
 use narrows_files::{Error, Kind, text_file};
@@ -6,63 +6,63 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
-/// The receiving end.
+/// Settings of the receiving end.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReceiveFile {
     /// The sender's URL, if this end connects.
     pub sender: Option<String>,
-    /// `--listen`
+    /// Address and port to listen on (`--listen`).
     pub listen: Option<String>,
-    /// `--clients`
+    /// File of the keys that may connect (`--clients`).
     pub clients: Option<PathBuf>,
-    /// `--to`; several between commas
+    /// Destination ports (`--to`), separated by commas.
     pub to: Option<String>,
-    /// `--latency`
+    /// Allowed latency (`--latency`), such as `300ms`.
     pub latency: Option<String>,
 }
 
-/// The sending end.
+/// Settings of the sending end.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct SendFile {
     /// The receiver's URL, if this end connects.
     pub receiver: Option<String>,
-    /// `--listen`
+    /// Address and port to listen on (`--listen`).
     pub listen: Option<String>,
-    /// `--clients`
+    /// File of the keys that may connect (`--clients`).
     pub clients: Option<PathBuf>,
-    /// `--from`
+    /// Local port of the media (`--from`).
     pub from: Option<String>,
-    /// `--layer`; several between commas
+    /// Ports and rates of the layers (`--layer`), separated by commas.
     pub layers: Option<String>,
-    /// `--latency`
+    /// Allowed latency (`--latency`), such as `300ms`.
     pub latency: Option<String>,
-    /// `--min-rate`
+    /// Minimum encoder rate (`--min-rate`).
     pub min_rate: Option<String>,
-    /// `--max-rate`
+    /// Maximum encoder rate (`--max-rate`).
     pub max_rate: Option<String>,
 }
 
-/// One of these files.
+/// A file of settings.
 pub trait File: DeserializeOwned {}
 impl File for ReceiveFile {}
 impl File for SendFile {}
 
-/// Reads such a file.
+/// Loads a file of settings.
 ///
 /// # Errors
-/// It cannot be read; or what is wrong in it, and in which line.
+/// It cannot be read, or is invalid; the error names the line.
 pub fn load<T: File>(path: &Path) -> Result<T, Error> {
     let what = shown(&path.display().to_string());
     let text = text_file::read(path, text_file::SHORT).map_err(|e| Error::file(&what, &e))?;
     read(&text).map_err(|e| e.at(&what))
 }
 
-/// From such a file's text.
+/// Parses the text of a file of settings.
 ///
 /// # Errors
-/// What is wrong in it, and in which line.
+/// It is invalid; the error names the line.
 pub fn read<T: File>(text: &str) -> Result<T, Error> {
     toml::from_str(text).map_err(|e| {
         let at = e.span().map_or(0, |span| span.start);

@@ -1,4 +1,4 @@
-//! How the connections of both ends behave, and the local sockets beside them.
+//! Settings of the connections of both ends, and the local sockets.
 
 use narrows_base::{Duration, Time};
 use narrows_files::{Error, Kind};
@@ -10,29 +10,29 @@ use std::net::SocketAddr;
 use std::task::Poll;
 use tokio::net::UdpSocket;
 
-/// A peer that says nothing for so long has vanished.
+/// Idle timeout of a connection.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 const KEEP_ALIVE: Duration = Duration::from_secs(4);
-/// Messages that wait to be read; a busy machine reads late.
+/// Messages that may wait to be read; large, since a busy machine reads late.
 const MESSAGES_HELD: usize = 4096;
-/// Bytes that wait in a local socket while this process waits for the processor.
+/// Receive buffer of a local socket in bytes, for times in which this process does not run.
 const RECEIVE_BUFFER: usize = 4 << 20;
-/// Longest datagram of a program.
+/// Maximum size of a program's datagram, in bytes.
 pub const MAX_DATAGRAM: usize = 65_535;
-/// The code of connections whose end was stopped.
+/// Close code: the end was stopped.
 pub const STOPPED: u64 = 256;
-/// The code of those that are closed for a newer one of the same peer.
+/// Close code: the same peer has opened a newer connection.
 pub const REPLACED: u64 = 257;
-/// The code of those whose end says nothing that a sender of media says.
+/// Close code: the peer did not send a valid hello.
 pub const REFUSED: u64 = 258;
-/// The code of receivers' connections that are closed since another receives.
+/// Close code for a receiver's connection: another receiver is being served.
 pub const BUSY: u64 = 259;
 
-/// A connection with media, of [`PUSH`](crate::hello::PUSH) or [`PULL`](crate::hello::PULL): its peers send messages and one
-/// small stream.
+/// Settings for media with [`PUSH`](crate::hello::PUSH) or [`PULL`](crate::hello::PULL): peers may send messages and
+/// one small stream.
 ///
 /// # Errors
-/// If the name of the application protocol were none.
+/// `application` is not a valid name of an application protocol.
 pub fn for_media(config: ConnectionConfig, application: &str) -> Result<ConnectionConfig, Error> {
     let applications = ApplicationProtocols::new([application])
         .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
@@ -48,7 +48,7 @@ pub fn for_media(config: ConnectionConfig, application: &str) -> Result<Connecti
     })
 }
 
-/// The next message, and when its packet arrived.
+/// The next message, with its packet's arrival time.
 ///
 /// # Errors
 /// The connection is over.
@@ -57,32 +57,32 @@ pub async fn message(connection: &Connection) -> Result<(Time, Vec<u8>), narrows
     Ok((message.at, message.bytes))
 }
 
-/// Sleeps until then by a connection's clock; for `Time::NEVER`, for ever.
+/// Sleeps until `time` of the connection's clock; for ever if it is `Time::NEVER`.
 pub async fn until(connection: &Connection, time: Time) {
     if time.is_never() {
         return std::future::pending().await;
     }
     let left = time.since(connection.now()).as_nanos();
-    // Timers are exact to a millisecond, and late rather than early.
+    // Timers have a resolution of a millisecond, and fire late rather than early.
     if left > 0 {
         tokio::time::sleep(std::time::Duration::from_nanos(left)).await;
     }
 }
 
-/// Until one of these sockets has something to read.
+/// Waits until one of these sockets is readable.
 pub async fn readable(sockets: &[UdpSocket]) {
     poll_fn(|context| {
-        // All are asked, so that each wakes this task.
+        // Poll all of them, so that each can wake this task.
         let ready = sockets.iter().filter(|s| s.poll_recv_ready(context).is_ready()).count();
         if ready > 0 { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
 }
 
-/// A local UDP socket of this flag.
+/// Binds a local UDP socket; `flag` names the option in errors.
 ///
 /// # Errors
-/// The port is in use, or not ours.
+/// The port is in use, or the address is not one of this machine's.
 pub async fn bind(flag: &str, address: SocketAddr) -> Result<UdpSocket, Error> {
     let socket = UdpSocket::bind(address).await.map_err(|e| {
         let why = match e.kind() {
@@ -95,7 +95,7 @@ pub async fn bind(flag: &str, address: SocketAddr) -> Result<UdpSocket, Error> {
         };
         Error::new(Kind::Local, format!("{flag} {address}: {why}"))
     })?;
-    // Where the system permits less, it takes what it permits.
+    // If the system's limit is lower, it applies that limit.
     let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER);
     Ok(socket)
 }

@@ -1,4 +1,4 @@
-//! The end that connects: which peer it connects to, and that it does so again whenever the connection is lost.
+//! The end that connects: connects to a peer, and reconnects whenever the connection is lost.
 
 use crate::connection::for_media;
 use narrows_base::Duration;
@@ -9,14 +9,17 @@ use narrows_files::dial::{Dial, Words, may_pass, unspecified};
 use narrows_net::{Connection, Endpoint};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration as Wait;
+use std::time::{Duration as Wait, Instant};
 use tokio::net::lookup_host;
 use tokio::time::{sleep, timeout};
 
-/// The next attempt to connect follows after a pause that doubles.
+/// Pause before the next attempt to connect; it doubles with each failure.
 const MIN_PAUSE: Wait = Wait::from_millis(500);
 const MAX_PAUSE: Wait = Wait::from_secs(15);
-/// A connection that lasted so long was none that is refused at once.
+/// An attempt that fails within this time was refused, for example because the program has not started yet. The next
+/// pause is at most this long.
+const REFUSED: Wait = Wait::from_secs(2);
+/// After a connection of this length, the pause begins again at its minimum.
 const LASTED: Duration = Duration::from_secs(10);
 const WORDS: Words = Words {
     stranger: "the other end does not know this one",
@@ -26,50 +29,52 @@ const WORDS: Words = Words {
     ),
 };
 
-/// Why a connection was of no use.
+/// How an attempt or a connection ended.
 pub enum Ended {
-    /// Another attempt may succeed; the reason.
+    /// Another attempt may succeed. Contains the reason.
     Lost(String),
-    /// None would.
+    /// Another attempt would fail, too.
     Final(Error),
 }
 
-/// What connections are for.
+/// The use that is made of connections.
 pub trait Use {
-    /// Goes on with `until`, while there is no connection.
+    /// Runs `until` while there is no connection.
     fn meanwhile<T: Send>(
         &self,
         until: impl Future<Output = T> + Send,
     ) -> impl Future<Output = T> + Send;
     /// Uses a connection until it ends.
     fn over(&self, connection: &Connection) -> impl Future<Output = Ended> + Send;
-    /// People are told a line.
+    /// Reports a line to the user.
     fn tell(&self, line: &str);
 }
 
-/// Keeps a connection to a peer.
+/// Keeps a connection to one peer.
 pub struct Dialler {
     dial: Dial,
     application: &'static str,
-    /// Of the present connection.
+    /// Endpoint of the current connection.
     endpoint: Mutex<Option<Endpoint>>,
     is_leaving: AtomicBool,
 }
 
 impl Dialler {
-    /// For this application protocol.
+    /// A dialler for this peer and application protocol.
     pub fn new(peer: Peer, application: &'static str) -> Dialler {
         let (endpoint, is_leaving) = (Mutex::default(), AtomicBool::new(false));
         Dialler { dial: Dial::new(peer, WORDS), application, endpoint, is_leaving }
     }
 
-    /// Connects, and does so again whenever the connection is lost, until this end [leaves](Dialler::leave).
+    /// Connects, and reconnects whenever the connection is lost, until this end [leaves](Dialler::leave).
     ///
     /// # Errors
-    /// What another attempt would not change: the peer has another key, refuses this one, or speaks another version.
+    /// A failure that another attempt would not cure: the peer has another key, refuses this one, or uses another
+    /// version.
     pub async fn keep(&self, purpose: &(impl Use + Sync)) -> Result<(), Error> {
         let (mut pause, mut told) = (MIN_PAUSE, String::new());
         loop {
+            let begun = Instant::now();
             let ended = match purpose.meanwhile(self.connect()).await {
                 Ok((connection, endpoint)) => {
                     *self.endpoint() = Some(endpoint);
@@ -95,12 +100,17 @@ impl Dialler {
                         (other, _) => other,
                     }
                 }
-                Err(e) if may_pass(&e) => Ended::Lost(e.line),
+                Err(e) if may_pass(&e) => {
+                    if begun.elapsed() < REFUSED {
+                        pause = pause.min(REFUSED);
+                    }
+                    Ended::Lost(e.line)
+                }
                 Err(e) => Ended::Final(e),
             };
             match ended {
                 Ended::Final(e) => return Err(e),
-                // Once for each cause, not for each attempt.
+                // Report each cause once, not each attempt.
                 Ended::Lost(why) if told != why => {
                     purpose.tell(&format!("{why}; connecting again"));
                     told = why;
@@ -112,7 +122,7 @@ impl Dialler {
         }
     }
 
-    /// Why the other end refused a connection that this one took for open: whoever is fast learns it only then.
+    /// The reason if the peer refused the connection after this end's handshake had completed.
     async fn refusal(&self, connection: &Connection) -> Option<Error> {
         let closed = timeout(Wait::ZERO, connection.closed()).await.ok()?;
         self.dial.refusal(&closed)
@@ -122,7 +132,7 @@ impl Dialler {
         self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the other end that this one goes; whether there was a connection.
+    /// Closes the connection, if any, and stops reconnecting. Returns whether there was a connection.
     pub fn leave(&self) -> bool {
         self.is_leaving.store(true, Ordering::SeqCst);
         let endpoint = self.endpoint().take();

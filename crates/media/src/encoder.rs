@@ -1,70 +1,71 @@
-//! The rate that an encoder is told: what the controller permits, less what repeats and headers need, steady enough for
-//! an encoder to follow.
+//! The rate target for the encoder: the controller's rate minus repeats and headers, smoothed so that an encoder can
+//! follow.
 
 use narrows_base::{Duration, Rate, Time};
 
-/// The part of the permitted rate that an encoder gets: encoders overshoot for a moment.
+/// Share of the controller's rate that is given to the encoder, since encoders overshoot briefly.
 const SHARE: f64 = 0.92;
-/// Headers: IP, UDP, rrtp's and ours, of a packet with 1316 bytes of media.
+/// Share of media in a packet with 1316 bytes of media; the rest is IP, UDP, rrtp and media headers.
 const HEADERS: f64 = 1316.0 / (1316.0 + 28.0 + 54.0 + 18.0);
-/// A rate rises by so much a second, three times as fast where twice as much is permitted, and falls at once.
+/// Maximum rise per second as a share of the rate. It is three times that if the controller permits twice the rate. The
+/// rate falls at once.
 const RISE: f64 = 0.15;
-/// A rate of which less is used does not rise.
+/// The rate does not rise while the encoder uses less than this share.
 const USED: f64 = 0.5;
-/// Where what waits has waited for this share of the time that it may, the rate falls by so much a second: a queue that
-/// stands, and one that threatens to be dropped.
+/// Shares of the longest wait above which the rate falls, and the fall per second: slow for a standing queue, fast if
+/// packets are about to be dropped.
 const QUEUE: f64 = 0.25;
 const SLOW_FALL: f64 = 0.1;
 const LONG_QUEUE: f64 = 0.5;
 const FAST_FALL: f64 = 0.5;
-/// What differs by less is no change: upwards, downwards.
+/// Minimum changes, as factors, that are reported to the encoder: upwards, downwards.
 const UP: f64 = 1.04;
 const DOWN: f64 = 0.97;
-/// Changes upwards are so far apart.
+/// Minimum interval between upward changes.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The mean of what is permitted: controllers that keep a sawtooth mean its average.
+/// Time constant, in seconds, of the mean of the permitted rate: of a controller with a sawtooth, the average counts.
 const SMOOTHING: f64 = 0.25;
 
-/// What the encoder may be told.
+/// Limits of the encoder's rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Range {
-    /// Never less,
+    /// Minimum rate.
     pub least: Rate,
-    /// never more.
+    /// Maximum rate.
     pub most: Rate,
 }
 
-/// What is known now.
+/// Inputs of an update.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// What the controller permits on the link, IP and UDP headers included; `None` if it limits nothing.
+    /// The controller's rate on the link, including IP and UDP headers; `None` if it is unlimited.
     pub permitted: Option<Rate>,
-    /// What the encoder sends, lately.
+    /// The encoder's recent rate.
     pub sent: Rate,
-    /// Parts repeated for each part sent, lately.
+    /// Recent number of repeats and repair packets per part sent.
     pub repeats: f64,
-    /// How long the oldest part has waited to leave.
+    /// Time that the oldest unsent part has waited.
     pub waited: Duration,
-    /// How long one may wait.
+    /// Longest wait before a part is dropped.
     pub longest_wait: Duration,
 }
 
-/// The rate of an encoder.
+/// Computes the rate target of an encoder.
 #[derive(Debug)]
 pub struct EncoderRate {
     range: Range,
     rate: f64,
     permitted: Option<f64>,
-    /// What media may have, whatever the encoder uses of it.
+    /// Rate available for media in bit/s, whether the encoder uses it or not.
     room: f64,
     updated: Option<Time>,
     changed: Time,
-    /// What was said last.
+    /// The target that was reported last.
     said: Option<Rate>,
 }
 
 impl EncoderRate {
-    /// Within this range, from its lower third on.
+    /// Begins at a third of this range.
     pub fn new(range: Range) -> EncoderRate {
         let (least, most) = (range.least.as_bps() as f64, range.most.as_bps() as f64);
         let rate = (least + (most - least) / 3.0).max(least).min(most.max(least));
@@ -72,24 +73,24 @@ impl EncoderRate {
         EncoderRate { range, rate, permitted: None, room: 0.0, updated: None, changed, said: None }
     }
 
-    /// What all media of the connection may have now, in bit/s: what is permitted, less headers and repeats; zero before the
-    /// first update.
+    /// The rate available for all media of the connection, in bit/s: the controller's rate minus headers and repeats.
+    /// Zero before the first update.
     pub fn room(&self) -> f64 {
         self.room
     }
 
-    /// What the encoder was told last, or is to begin with.
+    /// The current target, or the initial one before the first update.
     pub fn rate(&self) -> Rate {
         self.said.unwrap_or(Rate::from_bps_f64(self.rate))
     }
 
-    /// To be called some times a second; the rate, if it has changed.
+    /// Call this several times a second. Returns the target if it has changed.
     pub fn update(&mut self, now: Time, known: &Known) -> Option<Rate> {
         let gone = self.updated.map_or(Duration::ZERO, |at| now.since(at)).as_secs_f64().min(1.0);
         self.updated = Some(now);
         if let Some(permitted) = known.permitted {
             let permitted = permitted.as_bps() as f64;
-            // Downwards within a second, so that what is permitted for a moment is not held against the encoder.
+            // A mean over a fraction of a second, so that short dips of the controller's rate do not count.
             let share = (gone / SMOOTHING).min(1.0);
             let mean = self.permitted.map_or(permitted, |mean| mean + share * (permitted - mean));
             self.permitted = Some(mean);
@@ -99,7 +100,7 @@ impl EncoderRate {
             permitted * SHARE * HEADERS / (1.0 + known.repeats.clamp(0.0, 0.5))
         });
         self.room = room;
-        // A queue before the controller: the encoder sends more than is permitted.
+        // A queue before the controller: the encoder sends more than the controller permits.
         let waited = known.waited.as_secs_f64() / known.longest_wait.as_secs_f64().max(1e-3);
         let fall = if waited > LONG_QUEUE {
             FAST_FALL
@@ -109,9 +110,9 @@ impl EncoderRate {
             0.0
         };
         let room = if fall > 0.0 { room.min(self.rate * (1.0 - fall * gone)) } else { room };
-        // What an encoder does not use shows nothing of the path: it is not told more (RFC 7661).
+        // A rate that the encoder does not use is not validated by the path, so it is not raised (RFC 7661).
         let is_used = known.sent.as_bps() as f64 > USED * self.rate;
-        // Faster where there is much room.
+        // Rise faster if much of the available rate is unused.
         let much = (room / self.rate - 1.0).clamp(0.0, 1.0);
         let rise = RISE * (1.0 + 2.0 * much) * gone;
         let rising = self.rate * if is_used { 1.0 + rise } else { 1.0 };
@@ -140,7 +141,7 @@ mod tests {
     fn told(seconds: u64, permitted: impl Fn(u64) -> f64, waited: Duration) -> Vec<(u64, f64)> {
         told_to(0.9, seconds, permitted, waited)
     }
-    /// To an encoder that uses this share of its rate.
+    /// Targets reported to an encoder that uses this share of its rate.
     fn told_to(
         used: f64,
         seconds: u64,
@@ -200,7 +201,7 @@ mod tests {
     fn a_queue_before_the_controller_takes_the_rate_down() {
         let all = told(20, |_| 5.0, Duration::from_millis(150));
         assert_eq!(all.last().unwrap().1, 0.5);
-        // One that only stands does so slowly.
+        // A standing queue, which is not yet about to be dropped, lowers the rate slowly.
         let all = told(5, |_| 5.0, Duration::from_millis(60));
         assert!((1.6..2.1).contains(&all.last().unwrap().1), "{all:?}");
     }

@@ -1,4 +1,4 @@
-//! The media of one connection: from the local socket into the connection, as fast as the controller permits.
+//! The media of one connection: from the local sockets into the connection, as fast as the controller permits.
 
 use crate::connection::{MAX_DATAGRAM, message, readable, until};
 use crate::encoder::{EncoderRate, Known, Range};
@@ -13,102 +13,104 @@ use narrows_transport::layers::LayerChange;
 use serde::Serialize;
 use tokio::net::UdpSocket;
 
-/// How often the encoder's rate is computed.
+/// Interval of updates of the encoder's rate.
 const RATE_EVERY: Duration = Duration::from_millis(50);
-/// While something waits to leave, it is looked so often whether there is room: as often as timers can.
+/// Interval at which the connection is checked for room while parts wait: the resolution of timers.
 const LOOK: Duration = Duration::from_millis(1);
-/// What waits in the connection is to leave within about so long: what waits here can still be overtaken by repeats.
+/// Target time in seconds that packets spend in the connection's queue. It is short because repeats can overtake only
+/// packets that still wait here.
 const IN_CONNECTION: f64 = 0.006;
-/// The share of lost packets is a mean over so many seconds.
+/// Gain of the loss rate's moving average, which is updated once a second.
 const LOSS_GAIN: f64 = 1.0 / 4.0;
-/// IP and UDP headers of a packet.
+/// IP and UDP headers of a packet, in bytes.
 const HEADERS: f64 = 28.0;
-/// After so many datagrams in several packets each people are told: by then the path's packet size is known.
+/// Number of split datagrams after which the user is informed; by then path MTU discovery has finished.
 const SPLIT_TOLD: u64 = 250;
-/// People are told of dropped packets so often.
+/// Minimum interval between reports of dropped packets.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
-/// What programs may ask.
+/// State of the sending end, for programs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct State {
-    /// What the encoder is to send, in bit/s.
+    /// The encoder's target rate in bit/s.
     pub bits_per_second: u64,
-    /// What the controller permits on the link, in bit/s; 0 if that is not known.
+    /// The controller's rate on the link, in bit/s; 0 if it is not known.
     pub permitted: u64,
-    /// What the program sent lately, in bit/s.
+    /// The program's recent rate, in bit/s.
     pub sent: u64,
     /// Whether there is a connection.
     pub connected: bool,
-    /// How long the oldest packet waits to leave, in ms.
+    /// Time that the oldest unsent packet has waited, in ms.
     pub waiting_ms: f64,
-    /// How long one may wait before it is dropped, in ms.
+    /// Longest wait before a packet is dropped, in ms.
     pub longest_wait_ms: f64,
-    /// Round-trip time, in ms.
+    /// Smoothed round-trip time, in ms.
     pub rtt_ms: f64,
-    /// Packets that left.
+    /// Packets sent, without repeats.
     pub packets: u64,
-    /// Packets that left again.
+    /// Repeats sent.
     pub repeated: u64,
-    /// Packets of repair.
+    /// Repair packets sent.
     pub repairs: u64,
-    /// Packets that waited too long here, and were dropped.
+    /// Packets dropped because they waited too long at this end.
     pub dropped: u64,
-    /// The same by the main cause of their waiting.
+    /// The same packets, by the main cause of their waiting.
     pub dropped_by: Dropped,
-    /// Messages (packets, repeats among them) that waited too long in the connection.
+    /// Messages, including repeats, that waited too long in the connection.
     pub expired: u64,
-    /// Packets that were not there in time, as the receiver says.
+    /// Packets that did not arrive in time, as the receiver reports.
     pub late: u64,
-    /// Layers that are sent.
+    /// Number of layers that are sent.
     pub layers: usize,
-    /// How often a layer was added or dropped.
+    /// Number of times that a layer was added or dropped.
     pub quality_switches: u64,
-    /// Datagrams that came for layers that were not sent.
+    /// Datagrams received for layers that are not sent.
     pub left_out: u64,
 }
 
-/// Told what is known.
+/// Callback for the state.
 pub type OnState = Box<dyn Fn(&State) + Send + Sync>;
 
-/// What a flow goes through, and who is told of it.
+/// Sockets, connection and callbacks of a flow.
 pub struct Through<'a> {
-    /// Where programs send the media of each layer to, the base layer first.
+    /// Local sockets for the media of each layer, the base layer first.
     pub sockets: &'a [UdpSocket],
-    /// To the receiver.
+    /// Connection to the receiver.
     pub connection: &'a Connection,
-    /// Told each rate for the encoder.
+    /// Called with each new target rate for the encoder.
     pub on_rate: &'a (dyn Fn(Rate) + Send + Sync),
-    /// Told a line when something happens that people should know.
+    /// Called with log lines for the user.
     pub tell: &'a (dyn Fn(&str) + Send + Sync),
-    /// Told what is known, some times a second.
+    /// Called with the state 20 times a second.
     pub on_state: &'a (dyn Fn(State) + Send + Sync),
 }
 
-/// The media of one connection.
+/// The sending side of one connection.
 pub struct Flow<'a> {
     through: Through<'a>,
     sender: Layered,
     encoder: EncoderRate,
     next_rate: Time,
     watch: Watch,
-    /// The longest message, and datagrams that took several packets since it has been that; `None` once people know.
+    /// The current maximum message size, and the number of datagrams split since it last changed; `None` once the user
+    /// is informed.
     longest: usize,
     split: Option<u64>,
-    /// At the last report of dropped packets.
+    /// Time of the last report of dropped packets.
     told: Time,
     dropped: Dropped,
-    /// Counters a second ago, and the shares since.
+    /// Time and counters of the last update of the statistics below, about a second ago.
     second: (Time, Sent),
-    /// Repeats and repairs for each part.
+    /// Repeats and repair packets per part.
     repeats: f64,
     sent: f64,
-    /// Packets that the connection had sent, and found lost; and the share of lost ones lately.
+    /// Packets that the connection had sent and lost at that time; below, the recent loss rate.
     packets: (u64, u64),
     loss: f64,
 }
 
 impl<'a> Flow<'a> {
-    /// With nothing sent.
+    /// A flow that has not sent anything.
     pub fn new(
         through: Through<'a>,
         latency: Duration,
@@ -135,7 +137,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Sends until the connection is over; returns why it is.
+    /// Sends until the connection ends; returns the reason.
     pub async fn run(&mut self) -> NetError {
         let mut buffer = vec![0; MAX_DATAGRAM];
         loop {
@@ -176,12 +178,12 @@ impl<'a> Flow<'a> {
         let longest = self.through.connection.max_message_len();
         let now = self.through.connection.now();
         for (layer, socket) in self.through.sockets.iter().enumerate() {
-            // What is there, but no more than so many, since something may have to leave. An error is the ICMP error of
-            // an earlier peer of that port, say.
+            // Read a limited number of datagrams, so that due packets can leave. An error may be an ICMP error that
+            // concerns an earlier peer of the port.
             for _ in 0..64 {
                 let Ok(length) = socket.try_recv(buffer) else { break };
                 let datagram = buffer.get(..length).unwrap_or_default();
-                // A connection that is over says so to the next that asks it.
+                // If the connection is over, its next call returns the error.
                 if let Ok(longest) = longest {
                     self.sender.on_datagram(now, layer, datagram, longest);
                     self.on_length(length, longest);
@@ -190,10 +192,10 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Tells people once if datagrams take several packets each.
+    /// Informs the user once if datagrams are split into several packets.
     fn on_length(&mut self, length: usize, longest: usize) {
         let room = longest.saturating_sub(HEAD);
-        // Packets become longer while the path is found to take them.
+        // The maximum size grows during path MTU discovery.
         let is_new = std::mem::replace(&mut self.longest, longest) != longest;
         let Some(split) = &mut self.split else { return };
         *split = if is_new { 0 } else { *split + u64::from(length > room) };
@@ -203,7 +205,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Hands to the connection what can leave soon.
+    /// Hands packets to the connection until its queue lasts for [`IN_CONNECTION`].
     fn hand_over(&mut self, now: Time, stats: &Stats) -> Result<(), NetError> {
         let path = self.path(stats);
         let rate = permitted(stats).map_or(f64::INFINITY, |rate| rate.as_bps() as f64);
@@ -213,7 +215,8 @@ impl<'a> Flow<'a> {
             let Some(leaving) = self.sender.next(now, path) else { break };
             match self.through.connection.send_message(&leaving.message, leaving.expiry) {
                 Ok(()) => {}
-                // The path takes shorter ones now: it is asked for, if there is time, and lost otherwise.
+                // The path's MTU has become smaller. The packet counts as lost; the receiver requests it if there is
+                // time.
                 Err(NetError::MessageTooLong { .. } | NetError::MessageTooLongNow { .. }) => {}
                 Err(NetError::MessagesFull) => break,
                 Err(e) => return Err(e),
@@ -226,7 +229,7 @@ impl<'a> Flow<'a> {
         Path { srtt: stats.srtt, min_rtt: stats.min_rtt, loss: self.loss }
     }
 
-    /// Once a second: packets that the connection has sent, and found lost.
+    /// Call this once a second with the connection's counts of packets sent and lost.
     fn on_losses(&mut self, sent: u64, lost: u64) {
         let before = std::mem::replace(&mut self.packets, (sent, lost));
         let (sent, lost) = (sent.saturating_sub(before.0), lost.saturating_sub(before.1));
@@ -291,9 +294,9 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Datagrams that are too long for a packet each.
+/// A line for the user about datagrams that do not fit into one packet each.
 fn split_line(length: usize, room: usize) -> String {
-    // Whole packets of MPEG-TS, which have 188 bytes, and for other media not much less than there could be.
+    // For MPEG-TS, a multiple of its 188 bytes; for other media that is only slightly less than the maximum.
     let most = if room < 188 { room } else { room / 188 * 188 };
     format!(
         "datagrams of {length} bytes take {} packets each; with at most {most} bytes they take one (ffmpeg: \
@@ -313,7 +316,7 @@ impl Flow<'_> {
         format!("a layer is {what}: {} of {all} now, {mbit:.2} Mbit/s", quality.active())
     }
 
-    /// What has been dropped since the last report, and why.
+    /// A line about the packets dropped since the last report, with the cause.
     fn dropped_line(&self, dropped: &Dropped) -> String {
         let count = dropped.all() - self.dropped.all();
         let stood =
@@ -333,7 +336,7 @@ impl Flow<'_> {
     }
 }
 
-/// What the controller permits on the link: its pacing rate, and its window in a round trip.
+/// The controller's rate on the link: the lower of its pacing rate and its window per round trip.
 fn permitted(stats: &Stats) -> Option<Rate> {
     let rtt = stats.srtt.as_secs_f64();
     let by_window = stats.window * (f64::from(stats.datagram) + HEADERS) * 8.0 / rtt;

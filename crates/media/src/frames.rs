@@ -1,32 +1,32 @@
-//! Where frames begin, as far as a program's datagrams show it: in RTP (`rtp.rs`), in MPEG-TS
-//! (`transport_stream.rs`), also within RTP (RFC 2250). Of anything else each datagram is taken for a frame.
+//! Detects where frames begin in a program's datagrams: in RTP (`rtp.rs`), in MPEG-TS (`transport_stream.rs`), also
+//! within RTP (RFC 2250). In any other format each datagram counts as a frame.
 
 use crate::rtp;
-use crate::transport_stream::{TransportStream, is_ts};
+use crate::transport_stream::{TransportStream, is_ts, is_whole_ts};
 
-/// What a program sends.
+/// Format of a program's datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
-    /// RTP.
+    /// RTP packets (RFC 3550).
     Rtp,
     /// MPEG transport stream packets.
     Ts,
-    /// Anything in datagrams.
+    /// Any other datagrams.
     Datagrams,
 }
 
 impl Format {
-    /// What a datagram looks like.
+    /// The format that a datagram appears to have.
     pub fn of(datagram: &[u8]) -> Format {
         match rtp::read(datagram) {
-            Some(packet) if is_ts(packet.payload) => Format::Ts,
+            Some(packet) if is_whole_ts(packet.payload) => Format::Ts,
+            _ if is_ts(datagram) => Format::Ts,
             Some(_) => Format::Rtp,
-            None if is_ts(datagram) => Format::Ts,
             None => Format::Datagrams,
         }
     }
 
-    /// Its name for people.
+    /// Name of the format for display.
     pub fn name(self) -> &'static str {
         match self {
             Format::Rtp => "RTP",
@@ -36,22 +36,24 @@ impl Format {
     }
 }
 
-/// Counts frames over the datagrams of a program.
+/// Counts frames in the datagrams of a program.
 #[derive(Debug, Default)]
 pub struct Frames {
     format: Option<Format>,
     frame: u32,
     rtp: rtp::Streams,
     ts: TransportStream,
+    /// Whether RTP packets carry the MPEG-TS packets.
+    is_ts_in_rtp: bool,
 }
 
 impl Frames {
-    /// What the datagrams look like.
+    /// The format of the datagrams; `None` before the first one.
     pub fn format(&self) -> Option<Format> {
         self.format
     }
 
-    /// The frame of the next datagram, and whether it begins there.
+    /// The number of the next datagram's frame, and whether it begins there.
     pub fn on_datagram(&mut self, datagram: &[u8]) -> (u32, bool) {
         let begins = self.begins(datagram);
         self.frame = self.frame.wrapping_add(u32::from(begins));
@@ -61,12 +63,14 @@ impl Frames {
     fn begins(&mut self, datagram: &[u8]) -> bool {
         let packet = rtp::read(datagram);
         if self.format == Some(Format::Ts) {
-            let carried = packet.map_or(datagram, |packet| packet.payload);
-            if let Some(begins) = self.ts.on_datagram(carried) {
+            // A datagram that begins within an MPEG-TS packet may look like RTP.
+            let in_rtp = packet.as_ref().map(|packet| packet.payload);
+            let carried = if self.is_ts_in_rtp { in_rtp } else { Some(datagram) };
+            if let Some(begins) = carried.and_then(|carried| self.ts.on_datagram(carried)) {
                 return begins;
             }
         }
-        // Another program may send now. What looks like nothing is RTCP, say, on the port of the media.
+        // The program may have changed. An unrecognised datagram is ignored, as it may be RTCP on the media's port.
         let format = match (Format::of(datagram), self.format) {
             (Format::Datagrams, Some(known)) => known,
             (found, _) => found,
@@ -77,8 +81,9 @@ impl Frames {
             (Format::Rtp, Some(packet)) => self.rtp.on_packet(&packet),
             (Format::Rtp, None) => false,
             (Format::Ts, _) => {
-                let carried = packet.map_or(datagram, |packet| packet.payload);
-                self.ts.on_datagram(carried).unwrap_or(false)
+                let in_rtp = packet.map(|packet| packet.payload).filter(|p| is_whole_ts(p));
+                self.is_ts_in_rtp = in_rtp.is_some();
+                self.ts.on_datagram(in_rtp.unwrap_or(datagram)).unwrap_or(false)
             }
         }
     }
@@ -113,7 +118,7 @@ mod tests {
             ts(65, true, Some(7), &VIDEO),
             ts(65, false, None, &VIDEO),
             ts(66, true, None, &[0, 0, 1, 0xc0]),
-            // A second video does not count: frames are those of one.
+            // A second video does not count: frames of only one video are counted.
             ts(70, true, None, &VIDEO),
             [ts(65, false, None, &[]), ts(65, true, None, &VIDEO)].concat(),
         ];
@@ -122,7 +127,7 @@ mod tests {
         assert_eq!((found, frames.format()), (expected, Some(Format::Ts)));
     }
 
-    /// `rtp_mpegts` of ffmpeg gives each packet a timestamp of its own.
+    /// ffmpeg's `rtp_mpegts` gives each packet a timestamp of its own.
     #[test]
     fn pictures_of_a_transport_stream_in_rtp_are_counted() {
         let mut frames = Frames::default();
@@ -133,6 +138,21 @@ mod tests {
             frames.on_datagram(&datagram);
         }
         assert_eq!((frames.frame, frames.format()), (30, Some(Format::Ts)));
+    }
+
+    /// M2TS timestamps and bytes within packets may look like the start of an RTP header.
+    #[test]
+    fn a_transport_stream_that_looks_like_rtp_stays_one() {
+        let picture = [ts(65, true, None, &VIDEO), ts(65, false, None, &[])];
+        let picture = picture.map(|packet| [vec![0x80; 4], packet].concat()).concat();
+        assert!(rtp::read(&picture).is_some());
+        let mut frames = Frames::default();
+        // Only the first datagram has enough packets for detection.
+        frames.on_datagram(&picture.repeat(4));
+        for n in 2..30 {
+            assert_eq!(frames.on_datagram(&picture), (n, true));
+        }
+        assert_eq!(frames.format(), Some(Format::Ts));
     }
 
     #[test]

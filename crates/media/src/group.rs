@@ -1,4 +1,4 @@
-//! Addresses of groups, and sockets for them.
+//! Addresses and sockets of multicast groups.
 
 use narrows_files::{Error, Kind};
 use narrows_transport::layers::MAX_LAYERS;
@@ -7,25 +7,25 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::UdpSocket;
 
-/// Bytes that wait in a receiver's socket while this process waits for the processor.
+/// Receive buffer in bytes, for times in which this process does not run.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// Of which interface a group is.
+/// Network interface of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Interface {
-    /// The one that the system takes.
+    /// The system's default.
     #[default]
     Any,
-    /// That with this address, for groups of IPv4.
+    /// The interface with this address, for IPv4 groups.
     Address(Ipv4Addr),
-    /// That with this number, for groups of IPv6.
+    /// The interface with this index, for IPv6 groups.
     Number(u32),
 }
 
-/// A layer's group: the base layer's address, and each further layer's one higher.
+/// Address of a layer's group: the base layer's address plus the layer's number.
 ///
 /// # Errors
-/// The base layer's address is no group, or one of the others is none.
+/// The base layer's or the resulting address is not a multicast address.
 pub fn group(base: SocketAddr, layer: usize) -> Result<SocketAddr, String> {
     let bad =
         || format!("{base}: no address of a group, as 239.255.78.87:47480 or [ff15::4e57]:47480");
@@ -50,10 +50,10 @@ fn socket(of: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// A socket that sends to groups, no further than so many routers and this one.
+/// A socket that sends to groups, over at most `ttl` hops.
 ///
 /// # Errors
-/// The system refuses, or has no such interface.
+/// An error of the system, or no such interface.
 pub fn sending(base: SocketAddr, interface: Interface, ttl: u8) -> Result<UdpSocket, Error> {
     let made = || {
         let socket = socket(base)?;
@@ -73,14 +73,14 @@ pub fn sending(base: SocketAddr, interface: Interface, ttl: u8) -> Result<UdpSoc
     made().map_err(|e| failed("cannot send there", base, &e))
 }
 
-/// A socket that hears the groups that it joins, and no other program's.
+/// A socket that receives only the groups that it joins.
 ///
 /// # Errors
-/// The system refuses.
+/// An error of the system.
 pub fn hearing(base: SocketAddr) -> Result<UdpSocket, Error> {
     let made = || {
         let socket = socket(base)?;
-        // Several receivers may be on one machine.
+        // Several receivers may run on one machine.
         socket.set_reuse_address(true)?;
         let any: IpAddr = match base {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -93,7 +93,7 @@ pub fn hearing(base: SocketAddr) -> Result<UdpSocket, Error> {
             socket.set_only_v6(true)?;
             socket.set_multicast_all_v6(false)?;
         }
-        // Where the system permits less, it takes what it permits.
+        // If the system's limit is lower, it applies that limit.
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
         socket.bind(&SockAddr::from(SocketAddr::new(any, base.port())))?;
         UdpSocket::from_std(socket.into())
@@ -101,10 +101,10 @@ pub fn hearing(base: SocketAddr) -> Result<UdpSocket, Error> {
     made().map_err(|e| failed("cannot listen there", base, &e))
 }
 
-/// Joins a group, or leaves it.
+/// Joins or leaves a group.
 ///
 /// # Errors
-/// The system refuses, or has no such interface.
+/// An error of the system, or no such interface.
 pub fn set_member(
     socket: &UdpSocket,
     group: SocketAddr,

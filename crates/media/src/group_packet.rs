@@ -1,12 +1,12 @@
-//! The packets of a stream in layers that is sent to groups.
+//! Packets of a layered stream that is sent to multicast groups.
 //!
 //! ```text
 //! | "NWM" (3) | 1 (1) | session (8) | layers (1) | rates, kbit/s (4 each) | data message |
 //! ```
 //!
-//! The data message is that of [`crate::packet`], with its layer. Packets of the base layer say the rates of all layers, others
-//! none (0 layers). The session is random for each start of a sender. Nothing is sealed: whoever is in the network can read
-//! and write such packets.
+//! The data message is that of [`crate::packet`], marked with its layer. Packets of the base layer contain the rates of
+//! all layers; other packets contain no rates (0 layers). The session is random for each start of a sender. Packets are
+//! not sealed: any host in the network can read and forge them.
 
 use crate::packet::{Data, Message, read, take_layer};
 use narrows_transport::layers::MAX_LAYERS;
@@ -14,23 +14,23 @@ use narrows_transport::layers::MAX_LAYERS;
 const MAGIC: [u8; 4] = *b"NWM\x01";
 /// Bytes before the rates.
 const HEAD: usize = 13;
-/// Bytes before a message of the base layer of so many layers.
+/// Bytes before the message in a packet of the base layer, for this number of layers.
 pub const fn head(layers: usize) -> usize {
     HEAD + 4 * layers
 }
 
-/// What a packet says before its data.
+/// Header of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Head {
-    /// Which start of a sender.
+    /// Random number of the sender's start.
     pub session: u64,
-    /// Its layer.
+    /// The packet's layer, 0 for the base layer.
     pub layer: usize,
-    /// The rates of all layers in kbit/s; empty if it is not of the base layer.
+    /// The rates of all layers in kbit/s; empty unless the packet is of the base layer.
     pub rates: Vec<u32>,
 }
 
-/// As it is sent; `message` is a data message without its layer.
+/// Encodes a packet; `message` is a data message without a layer mark.
 pub fn write(head: &Head, message: Vec<u8>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(self::head(head.rates.len()) + message.len());
     bytes.extend(MAGIC);
@@ -41,7 +41,7 @@ pub fn write(head: &Head, message: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Reads a packet, whose layer's mark is taken off; `None` for what is none. The message behind its head is a data message.
+/// Reads a packet and removes its layer mark; `None` if it is invalid. The returned message is a data message.
 pub fn read_packet(bytes: &mut [u8]) -> Option<(Head, &[u8])> {
     let (begin, rest) = bytes.split_first_chunk_mut::<HEAD>()?;
     let [m0, m1, m2, m3, session @ .., count] = *begin;
@@ -53,14 +53,14 @@ pub fn read_packet(bytes: &mut [u8]) -> Option<(Head, &[u8])> {
     let rates = rates.chunks(4).map(|rate| rate.iter().fold(0, |sum, b| sum << 8 | u32::from(*b)));
     let rates: Vec<u32> = rates.collect();
     let layer = take_layer(message)?;
-    // The base layer's packets say all rates, and all of them are some.
+    // Only packets of the base layer contain rates, and all of them are positive.
     let is_possible = (layer == 0) == (count > 0) && rates.iter().all(|rate| *rate > 0);
     let head = Head { session: u64::from_be_bytes(session), layer, rates };
     let is_data = matches!(read(message), Some(Message::Data(_)));
     (is_possible && is_data).then_some((head, &*message))
 }
 
-/// The data of a packet's message.
+/// Reads the data message of a packet.
 pub fn data(message: &[u8]) -> Option<Data<'_>> {
     match read(message)? {
         Message::Data(data) => Some(data),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes is read without a panic, and what is read is written the same.
+        /// Reading arbitrary bytes does not panic, and each packet read is written identically.
         #[test]
         fn packets_are_read_as_they_are_written(rest: Vec<u8>, count in 0u8..10, kind in 0u8..64) {
             let mut bytes = [&MAGIC[..], &[7; 8], &[count], &rest].concat();

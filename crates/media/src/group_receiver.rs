@@ -1,5 +1,5 @@
-//! The receiving end of a stream that is sent to groups, without a socket: which groups it is in, by TEAR's rate, with the rules
-//! of `narrows_transport::multicast` (S4 sections 2.3, 3.1 and 3.2), and a jitter buffer without repeats.
+//! The receiving end of a multicast stream, without a socket. It chooses its groups by TEAR's rate with the rules of
+//! `narrows_transport::multicast` (Jayaram 2001, sections 2.3, 3.1 and 3.2), and has a jitter buffer without repeats.
 
 use crate::group_packet::{Head, data, read_packet};
 use crate::packet::{HEAD, extended, of_layer};
@@ -13,25 +13,25 @@ use narrows_transport::multicast::Receiver as Session;
 use narrows_transport::{Preset, Protocol};
 use std::net::IpAddr;
 
-/// A sender of which nothing has come for so long is gone, and another may be heard.
+/// Silence after which a sender counts as gone and another one is accepted.
 const GONE: Duration = Duration::from_secs(5);
-/// A sender that has been started again is heard if its former self has said nothing for so long.
+/// Silence of a sender's former session after which its new session is accepted.
 const RESTART: Duration = Duration::from_millis(500);
-/// Numbers may be ahead by so many; more are another stream's.
+/// Maximum distance of a packet's number from the highest number; others are invalid.
 const MAX_AHEAD: u64 = 4096;
-/// So many such packets in succession, and the sender has begun anew.
+/// Consecutive invalid packets after which the sender is assumed to have restarted.
 const STRANGE: u32 = 100;
-/// IP and UDP headers of a packet.
+/// IP and UDP headers of a packet, in bytes.
 const HEADERS: usize = 28;
 
-/// A change of what is received.
+/// A change of the received stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// A sender is heard, which sends layers of these rates in kbit/s.
+    /// A sender was found. Contains the rates of its layers in kbit/s.
     Heard(Vec<u32>),
-    /// So many layers are received now, and TEAR's rate in bit/s is this.
+    /// Number of layers to receive from now on, and TEAR's rate in bit/s.
     Level(usize, u64),
-    /// Nothing more is heard of the sender.
+    /// The sender has been silent for too long.
     Gone,
 }
 
@@ -40,13 +40,13 @@ struct Heard {
     session: u64,
     rates: Vec<u32>,
     tear: Session,
-    /// The highest number of each layer.
+    /// The highest number received in each layer.
     highest: [Option<u64>; MAX_LAYERS],
     strange: u32,
     last: Time,
 }
 
-/// The receiving end.
+/// The receiving end of a multicast stream.
 pub struct GroupReceiver {
     latency: Duration,
     rtt: Duration,
@@ -55,7 +55,7 @@ pub struct GroupReceiver {
     refused: u64,
 }
 
-/// TEAR's receiver side over layers of these rates in bit/s.
+/// A TEAR receiver over layers of these rates in bit/s.
 fn tear(rates: &[f64], rtt: Duration) -> Option<Session> {
     let protocol = Protocol::read(&Spec::named("tear"), Preset::Rfc, 1500).ok()?;
     let key = RandomKey::from_seed(0);
@@ -64,22 +64,22 @@ fn tear(rates: &[f64], rtt: Duration) -> Option<Session> {
 }
 
 impl GroupReceiver {
-    /// Releases what was stamped so long ago, beyond what the path takes at least; TEAR takes `rtt` for the round trip of
-    /// an empty path.
+    /// Datagrams are released at the path's shortest delay plus `latency`. `rtt` is the round-trip time that TEAR
+    /// assumes for a path without queueing.
     pub fn new(latency: Duration, rtt: Duration) -> GroupReceiver {
         let layers = Layers::new(1, latency);
         GroupReceiver { latency, rtt, heard: None, layers, refused: 0 }
     }
 
-    /// Layers that are received: the base layer, before a sender is heard.
+    /// Number of layers to receive; 1 before a sender is found.
     pub fn level(&self) -> usize {
         self.heard.as_ref().map_or(1, |heard| heard.tear.level())
     }
-    /// The layers, and what came of them.
+    /// The jitter buffers of the layers, with their counters.
     pub fn layers(&self) -> &Layers {
         &self.layers
     }
-    /// What observers are told now, if a sender is heard.
+    /// State for an observer; `None` if there is no sender.
     pub fn look(&mut self, looks: &mut Looks, now: Time) -> Option<Playing> {
         let heard = self.heard.as_ref()?;
         looks.of(heard.session);
@@ -87,12 +87,12 @@ impl GroupReceiver {
         let tear = Some(Rate::from_bps_f64(heard.tear.rate()));
         Some(Playing { tear, ..playing })
     }
-    /// Packets that were none, of another sender, or of strange numbers.
+    /// Packets that were invalid, of another sender, or out of range.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// A packet arrived.
+    /// Handles an arriving packet.
     pub fn on_packet(&mut self, now: Time, from: IpAddr, bytes: &mut [u8]) -> Option<Change> {
         let length = bytes.len();
         let Some((head, message)) = read_packet(bytes) else {
@@ -106,7 +106,7 @@ impl GroupReceiver {
                 self.refused += 1;
                 return None;
             }
-            // The same machine has begun anew, or nobody was heard.
+            // A restarted sender, or the first one.
             _ => Some(self.begin(now, from, &head)?),
         };
         let level = self.on_data(now, length, &head, message);
@@ -114,7 +114,7 @@ impl GroupReceiver {
     }
 
     fn begin(&mut self, now: Time, from: IpAddr, head: &Head) -> Option<Change> {
-        // Another layer's packet does not say what there is.
+        // Only packets of the base layer contain the rates.
         let rates: Vec<f64> = head.rates.iter().map(|rate| 1e3 * f64::from(*rate)).collect();
         if rates.is_empty() {
             self.refused += 1;
@@ -151,7 +151,7 @@ impl GroupReceiver {
         heard.strange = 0;
         heard.last = now;
         let before = heard.tear.level();
-        // On the way when its layer was left: the next number of it begins anew.
+        // The packet was under way when its layer was left. The layer's numbers begin anew when it is joined again.
         if head.layer >= before {
             return None;
         }
@@ -181,7 +181,7 @@ impl GroupReceiver {
         self.changed(change)
     }
 
-    /// The time of [`next_timeout`](GroupReceiver::next_timeout) has come.
+    /// Call this at the time of [`next_timeout`](GroupReceiver::next_timeout).
     pub fn on_timeout(&mut self, now: Time) -> Option<Change> {
         self.layers.look(now);
         let heard = self.heard.as_mut()?;
@@ -198,7 +198,7 @@ impl GroupReceiver {
         self.changed(change)
     }
 
-    /// What is not received is not missing.
+    /// Pauses the layers that are no longer received, so that their packets do not count as missing.
     fn changed(&mut self, change: Option<Change>) -> Option<Change> {
         if let Some(Change::Level(level, _)) = &change {
             self.layers.pause_from(*level);
@@ -206,12 +206,12 @@ impl GroupReceiver {
         change
     }
 
-    /// When something is to be released, or TEAR's timer fires.
+    /// Time of the next release or of TEAR's timer.
     pub fn next_timeout(&self) -> Time {
         let timer = self.heard.as_ref().map_or(Time::NEVER, |heard| heard.tear.next_timeout());
         self.layers.due().min(timer)
     }
-    /// A datagram that is due, and its layer; to be called until there is none.
+    /// The next due datagram and its layer. Call it until it returns `None`.
     pub fn release(&mut self, now: Time) -> Option<(usize, Vec<u8>)> {
         self.layers.release(now)
     }
@@ -246,8 +246,8 @@ mod tests {
         write(&Head { session, layer, rates }, data.bytes())
     }
 
-    /// Layers as they are sent for a minute, over a link of this rate with a queue of 30 kB; what is not joined does not come.
-    /// Returns the level at each second.
+    /// Sends all layers for a minute over a link of this rate with a queue of 30 kB. Only joined layers arrive. Returns
+    /// the level at each second.
     fn minute(link: f64) -> (Vec<usize>, GroupReceiver) {
         let (mut receiver, mut levels) = (receiver(), Vec::new());
         let (mut free, mut numbers, mut owed) = (0.0f64, [0u32; 3], [0.0f64; 3]);
@@ -291,7 +291,7 @@ mod tests {
             assert!(mean <= most, "{link}: {levels:?}");
             let received = receiver.layers().received();
             assert!(receiver.refused() == 0 && received.parts > 1000);
-            // What was not joined is not missing.
+            // Packets of layers that are not joined do not count as missing.
             assert!(received.missed < received.parts / 10, "{link}: {received:?}");
             means.push(mean);
         }
@@ -303,7 +303,7 @@ mod tests {
         let mut receiver = receiver();
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
         let other = IpAddr::from([10, 0, 0, 9]);
-        // An upper layer's packet does not say what there is.
+        // A packet of an upper layer does not contain the rates.
         assert_eq!(receiver.on_packet(at(0), FROM, &mut packet(1, 1, 0, at(0))), None);
         let heard = Some(Change::Heard(RATES.to_vec()));
         assert_eq!(receiver.on_packet(at(0), FROM, &mut packet(1, 0, 0, at(0))), heard);
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(receiver.refused(), 2);
         assert_eq!(receiver.on_timeout(at(5000)), Some(Change::Gone));
         assert_eq!(receiver.on_packet(at(5001), other, &mut packet(2, 0, 0, at(1))), heard);
-        // The same machine, which has been started again.
+        // The same sender after a restart.
         assert_eq!(receiver.on_packet(at(5400), other, &mut packet(3, 0, 0, at(2))), None);
         assert_eq!(receiver.on_packet(at(5501), other, &mut packet(3, 0, 0, at(2))), heard);
     }

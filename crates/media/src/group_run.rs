@@ -1,4 +1,4 @@
-//! Both ends of a stream that is sent to groups, over sockets.
+//! Both ends of a multicast stream, over sockets.
 
 use crate::connection::{self, MAX_DATAGRAM, readable};
 use crate::group::{Interface, group, hearing, sending, set_member};
@@ -15,36 +15,36 @@ use std::time::Duration as Wait;
 use tokio::net::UdpSocket;
 use tokio::time::sleep;
 
-/// Without anything to do, it is looked so often which layers there are.
+/// Longest wait before the layers' state is updated.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What is sent to groups.
+/// Settings of a multicast sender.
 #[derive(Clone, Debug)]
 pub struct GroupSend {
     /// The base layer's group.
     pub base: SocketAddr,
-    /// Through which interface.
+    /// Outgoing network interface.
     pub interface: Interface,
-    /// Routers that it passes, and one.
+    /// Hop limit; 1 stays in the local network.
     pub ttl: u8,
-    /// Where each layer's media come from, and its rate; the base layer first.
+    /// Local address and rate of each layer's media, the base layer first.
     pub layers: Vec<(SocketAddr, Rate)>,
-    /// All layers together have so much at most, headers included.
+    /// Maximum rate of all layers together, including headers.
     pub total: Rate,
 }
 
-/// What is received from groups.
+/// Settings of a multicast receiver.
 #[derive(Clone, Debug)]
 pub struct GroupReceive {
     /// The base layer's group.
     pub base: SocketAddr,
-    /// Of which interface.
+    /// Network interface on which the groups are joined.
     pub interface: Interface,
-    /// Where the media of each layer go, the base layer first.
+    /// Destinations of the media of each layer, the base layer first.
     pub to: Vec<SocketAddr>,
-    /// How long after a packet was sent it leaves here, beyond the shortest time of the path.
+    /// Time from sending to release, beyond the path's shortest delay.
     pub latency: Duration,
-    /// The round trip that TEAR assumes while no queue has formed.
+    /// Round-trip time that TEAR assumes while no queue has formed.
     pub rtt: Duration,
 }
 
@@ -52,10 +52,10 @@ fn wait(now: Time, until: Time) -> Wait {
     Wait::from_nanos(until.since(now).as_nanos().min(LOOK.as_nanos()))
 }
 
-/// Sends until `stop` is ready; `ready` is told where it takes media from.
+/// Sends until `stop` is ready. Calls `ready` with the addresses where it takes media from.
 ///
 /// # Errors
-/// A port is taken, or the system cannot send to these groups.
+/// A port is in use, or the system cannot send to these groups.
 pub async fn send(
     options: &GroupSend,
     ready: impl FnOnce(&[SocketAddr]) -> Result<(), Error>,
@@ -87,7 +87,7 @@ pub async fn send(
             }
             while let Some((layer, packet)) = sender.next(now) {
                 if let Some(to) = groups.get(layer) {
-                    // No route, or a full queue: as if it were lost on the way.
+                    // A missing route or a full queue counts as a loss on the path.
                     let _ = out.try_send_to(&packet, *to);
                 }
             }
@@ -104,13 +104,14 @@ pub async fn send(
     Ok(sender.sent())
 }
 
-/// Tells two starts of a sender apart.
+/// A random number that identifies this start of the sender.
 fn session() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// Receives until `stop` is ready; the measures, if something came. `observer` is told what is known meanwhile.
+/// Receives until `stop` is ready. Returns the measures, if any packet arrived. Calls `observer` with the state while
+/// media arrive.
 ///
 /// # Errors
 /// The system cannot join these groups.
@@ -159,7 +160,7 @@ struct Listening<'a> {
     socket: UdpSocket,
     outs: Vec<UdpSocket>,
     receiver: GroupReceiver,
-    /// Groups of which it is a member.
+    /// Number of groups that are joined.
     joined: usize,
     clock: Clock,
     first: Option<Time>,
@@ -186,7 +187,7 @@ impl Listening<'_> {
             self.on_change(change, &tell);
             while let Some((layer, datagram)) = self.receiver.release(now) {
                 if let Some(out) = self.outs.get(layer) {
-                    // A full socket, or a player that is not there yet: the datagram is lost.
+                    // If the socket is full, or the player has not started yet, the datagram is lost.
                     let _ = out.try_send(&datagram);
                 }
             }

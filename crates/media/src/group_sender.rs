@@ -1,30 +1,30 @@
-//! The sending end of a stream that is sent to groups, without a socket: every layer, whatever becomes of it, and no more than
-//! a total rate, the base layer first.
+//! The sending end of a multicast stream, without a socket. It sends every layer regardless of losses, up to a total
+//! rate, with the base layer first.
 
 use crate::group_packet::{Head, head, write};
 use crate::sender::{Path, Sender, Sent};
 use narrows_base::{Duration, Rate, Time};
 
-/// What has waited longer is dropped.
+/// Packets that have waited longer are dropped.
 const LONGEST: Duration = Duration::from_millis(500);
-/// IPv6 and UDP headers, the longer ones.
+/// IPv6 and UDP headers in bytes; those of IPv4 are shorter.
 const HEADERS: usize = 48;
 /// UDP payload that fits into an Ethernet frame.
 const MAX_PACKET: usize = 1452;
 
-/// All layers of a stream.
+/// All layers of a multicast stream.
 #[derive(Debug)]
 pub struct GroupSender {
     session: u64,
     rates: Vec<u32>,
     layers: Vec<Sender>,
     total: Rate,
-    /// When the next packet may leave.
+    /// Earliest departure of the next packet.
     due: Time,
 }
 
 impl GroupSender {
-    /// Layers of these rates, the base layer first, which together have `total` at most, headers included.
+    /// Layers of these rates, the base layer first; together they are limited to `total`, including headers.
     pub fn new(session: u64, rates: &[Rate], total: Rate) -> GroupSender {
         let kbit = |rate: &Rate| (rate.as_bps() / 1000).clamp(1, u64::from(u32::MAX)) as u32;
         GroupSender {
@@ -36,19 +36,19 @@ impl GroupSender {
         }
     }
 
-    /// Counters over all layers.
+    /// Sum of the counters of all layers.
     pub fn sent(&self) -> Sent {
         self.layers.iter().fold(Sent::default(), |sum, layer| sum.and(&layer.sent()))
     }
 
-    /// A datagram has come for this layer.
+    /// Handles a datagram of this layer.
     pub fn on_datagram(&mut self, now: Time, layer: usize, datagram: &[u8]) {
         if let Some(sender) = self.layers.get_mut(layer) {
             sender.on_datagram(now, datagram, MAX_PACKET - head(self.rates.len()));
         }
     }
 
-    /// The layer and the packet that leave now.
+    /// The next packet that may leave now, with its layer.
     pub fn next(&mut self, now: Time) -> Option<(usize, Vec<u8>)> {
         if now < self.due {
             return None;
@@ -59,13 +59,13 @@ impl GroupSender {
         let rates = if layer == 0 { self.rates.clone() } else { Vec::new() };
         let packet = write(&Head { session: self.session, layer, rates }, message);
         let seconds = ((packet.len() + HEADERS) * 8) as f64 / self.total.as_bps().max(1) as f64;
-        // A late timer may catch up a little.
+        // After a late timer, allow a burst of at most 5 ms.
         let since = self.due.max(Time::ZERO + now.since(Time::ZERO + Duration::from_millis(5)));
         self.due = since + Duration::from_secs_f64(seconds);
         Some((layer, packet))
     }
 
-    /// When something may leave; never, if nothing waits.
+    /// Time at which the next packet may leave; `Time::NEVER` if no packet waits.
     pub fn next_timeout(&self) -> Time {
         if self.layers.iter().any(Sender::is_waiting) { self.due } else { Time::NEVER }
     }

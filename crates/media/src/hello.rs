@@ -1,4 +1,4 @@
-//! What the two ends say on a stream before and beside the media.
+//! Control messages that the two ends exchange on a stream before and during the media.
 //!
 //! ```text
 //! sender:   | version (1) | layers beyond the base (1) | 0 (2) | latency, ms (4) |     first
@@ -10,32 +10,32 @@ use crate::receiver::Received;
 use narrows_base::Duration;
 use narrows_transport::layers::MAX_LAYERS;
 
-/// The application protocol where the sender connects, and
+/// Name of the application protocol if the sender connects.
 pub const PUSH: &str = "narrows-media/1";
-/// where the receiver does. The two ends say the same to each other, whoever has connected.
+/// Name of the application protocol if the receiver connects. The messages of both protocols are the same.
 pub const PULL: &str = "narrows-media-pull/1";
-/// Bytes of the first words.
+/// Length of the sender's hello in bytes.
 pub const HELLO: usize = 8;
-/// Bytes of a status.
+/// Length of a status message in bytes.
 pub const STATUS: usize = 48;
 const VERSION: u8 = 1;
-/// The shortest and the longest latency.
+/// Permitted latencies.
 pub const LATENCIES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(10)..=Duration::from_secs(30);
 
-/// A receiver's answer.
+/// A receiver's answer to a hello.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// Media may come.
+    /// The sender may send media.
     Come,
-    /// Another sends.
+    /// The receiver is busy with another sender.
     Busy,
-    /// What was said could not be understood, or is not possible.
+    /// The hello was invalid.
     Bad,
 }
 
 impl Answer {
-    /// As it is sent.
+    /// Code on the wire.
     pub fn code(self) -> u8 {
         match self {
             Answer::Come => 0,
@@ -43,7 +43,7 @@ impl Answer {
             Answer::Bad => 2,
         }
     }
-    /// As it was sent.
+    /// Decodes a code; an unknown code means [`Answer::Bad`].
     pub fn from_code(code: u8) -> Answer {
         match code {
             0 => Answer::Come,
@@ -53,7 +53,7 @@ impl Answer {
     }
 }
 
-/// A sender's first words.
+/// Encodes a sender's hello.
 pub fn hello(latency: Duration, layers: usize) -> [u8; HELLO] {
     let ms = u32::try_from(latency.as_nanos() / 1_000_000).unwrap_or(u32::MAX).to_be_bytes();
     let [a, b, c, d] = ms;
@@ -61,7 +61,7 @@ pub fn hello(latency: Duration, layers: usize) -> [u8; HELLO] {
     [VERSION, more as u8, 0, 0, a, b, c, d]
 }
 
-/// Latency and number of layers of a sender's first words; `None` if they are of another version, or not possible.
+/// Latency and number of layers in a sender's hello; `None` if its version is unknown or a value is out of range.
 pub fn read_hello(bytes: [u8; HELLO]) -> Option<(Duration, usize)> {
     let [VERSION, more, _, _, a, b, c, d] = bytes else { return None };
     let latency = Duration::from_millis(u32::from_be_bytes([a, b, c, d]).into());
@@ -69,13 +69,13 @@ pub fn read_hello(bytes: [u8; HELLO]) -> Option<(Duration, usize)> {
     (LATENCIES.contains(&latency) && layers <= MAX_LAYERS).then_some((latency, layers))
 }
 
-/// What a receiver says of what came.
+/// Encodes a receiver's status message.
 pub fn status(received: &Received) -> Vec<u8> {
     let Received { parts, missed, came_late, repaired, datagrams, bytes, .. } = *received;
     [parts, missed, came_late, repaired, datagrams, bytes].map(u64::to_be_bytes).concat()
 }
 
-/// The same as it was sent.
+/// Decodes a status message.
 pub fn read_status(bytes: &[u8; STATUS]) -> Received {
     let mut numbers = bytes.chunks(8).map(|b| b.iter().fold(0, |sum, b| sum << 8 | u64::from(*b)));
     let mut next = || numbers.next().unwrap_or_default();

@@ -1,13 +1,13 @@
-//! Percentiles of delays in bounded memory, within one part in 64.
+//! Percentiles of delays in bounded memory, with a relative error of at most 1/64.
 
 use narrows_base::Duration;
 
-/// Buckets for each power of two.
+/// Buckets per power of two.
 const EACH: u64 = 64;
-/// Powers of two of microseconds: the longest delay is more than an hour.
+/// Powers of two of microseconds; the longest delay is more than an hour.
 const POWERS: u64 = 27;
 
-/// Counts of delays.
+/// A histogram of delays.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -23,13 +23,13 @@ impl Default for Histogram {
 /// The bucket of a number of microseconds.
 fn bucket(micros: u64) -> usize {
     let power = (micros / EACH + 1).ilog2() as u64;
-    // Within the power the buckets are equally wide; below 64 us each is a microsecond.
+    // Within a power of two all buckets have the same width; below 64 µs each is one microsecond wide.
     let low = EACH * ((1 << power) - 1);
     let index = EACH * power + (micros - low) / (1 << power);
     index.min(EACH * POWERS - 1) as usize
 }
 
-/// The least number of microseconds in a bucket.
+/// The lower bound of a bucket, in microseconds.
 fn least(index: u64) -> u64 {
     let power = index / EACH;
     EACH * ((1 << power) - 1) + (index % EACH) * (1 << power)
@@ -44,7 +44,7 @@ impl Histogram {
         }
     }
 
-    /// The delay that this share of all does not exceed; `None` of nothing.
+    /// The delay below which this share of all delays lies; `None` if there are no delays.
     pub fn percentile(&self, share: f64) -> Option<Duration> {
         let wanted = (self.total as f64 * share).ceil().max(1.0) as u64;
         let mut sum = 0;

@@ -1,4 +1,5 @@
-//! What is received, whichever end has connected: the media of one connection, and the sockets where they are handed out.
+//! The receiving side of one connection, independent of the end that connected, and the sockets to which media are
+//! released.
 
 use crate::connection::{self, message, until};
 use crate::hello::{Answer, HELLO, read_hello, status};
@@ -14,51 +15,51 @@ use std::time::Duration as Wait;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-/// A sender has so long to say what it sends.
+/// Time that a sender has for its hello.
 const ASKING: Wait = Wait::from_secs(10);
-/// How often the sender is told what came.
+/// Interval of the status messages to the sender.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 
-/// What is to be told to people.
+/// An event for the user.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
-    /// A line for the log; whether something broke, and whom it is about.
+    /// A line for the log.
     Line {
-        /// Whether something was refused or broke.
+        /// Whether it is a refusal or a failure.
         is_warning: bool,
-        /// Whom it is about.
+        /// The sender that it concerns.
         sender: String,
-        /// What happened.
+        /// Text of the line.
         line: String,
     },
-    /// A stream is over.
+    /// A stream has ended. Contains its measures.
     Over(Box<Measures>),
 }
 
-/// Where media go, and who is told of them.
+/// Destinations of the media, and callbacks.
 pub struct Outs {
-    /// Where the media of each layer go, the base layer first.
+    /// Destination of each layer, the base layer first.
     pub to: Vec<SocketAddr>,
-    /// At least this latency, whatever a sender says.
+    /// Minimum latency; a sender may request more.
     pub latency: Option<Duration>,
-    /// Told what happens.
+    /// Called with events.
     pub tell: Box<dyn Fn(&Event) + Send + Sync>,
-    /// Told what is known while a stream comes.
+    /// Called with the state while a stream is received.
     pub observer: Option<Observer>,
 }
 
-/// From connections to programs.
+/// Receives media from connections and passes them to local programs.
 pub struct Inlet {
-    /// One for each layer that is handed out.
+    /// One socket for each layer that is passed on.
     outs: Vec<UdpSocket>,
     latency: Option<Duration>,
     tell: Box<dyn Fn(&Event) + Send + Sync>,
     observer: Option<Observer>,
-    /// Streams so far.
+    /// Number of streams so far.
     streams: AtomicU64,
 }
 
-/// What a sender has said.
+/// A sender's hello, and the stream on which it came.
 pub struct Said {
     send: SendStream,
     receive: ReceiveStream,
@@ -67,10 +68,10 @@ pub struct Said {
 }
 
 impl Inlet {
-    /// With sockets to these places.
+    /// Opens the sockets to these destinations.
     ///
     /// # Errors
-    /// The system has none for them.
+    /// The system cannot open them.
     pub async fn new(outs: Outs) -> Result<Inlet, Error> {
         let Outs { to, latency, tell, observer } = outs;
         let mut outs = Vec::new();
@@ -88,17 +89,17 @@ impl Inlet {
         Ok(Inlet { outs, latency, tell, observer, streams: AtomicU64::new(0) })
     }
 
-    /// People are told.
+    /// Reports an event.
     pub fn event(&self, event: &Event) {
         (self.tell)(event);
     }
-    /// They are told a line about this sender.
+    /// Reports a line about this sender.
     pub fn line(&self, is_warning: bool, sender: &str, line: &str) {
         let line = format!("{sender}: {line}");
         self.event(&Event::Line { is_warning, sender: sender.into(), line });
     }
 
-    /// What the sender says first; `None` if it says nothing that a sender of media says.
+    /// Waits for the sender's hello; `None` if there is no valid one in time.
     pub async fn asked(&self, sender: &str, connection: &Connection) -> Option<Said> {
         let said = timeout(ASKING, first_words(connection)).await.ok().flatten();
         if said.is_none() {
@@ -107,7 +108,7 @@ impl Inlet {
         said
     }
 
-    /// Receives what a sender has said until the connection is over.
+    /// Receives the announced media until the connection ends.
     pub async fn stream(&self, sender: &str, connection: &Connection, said: Said) {
         let Said { mut send, receive, latency, layers } = said;
         let latency = self.latency.map_or(latency, |least| latency.max(least));
@@ -131,13 +132,13 @@ impl Inlet {
 }
 
 impl Said {
-    /// Another sends: it is told so.
+    /// Informs the sender that another sender is active.
     pub async fn busy(mut self) {
         let _ = self.send.send_last(&[Answer::Busy.code()]).await;
     }
 }
 
-/// What a sender says first, on its stream.
+/// Reads the sender's hello from its first stream.
 async fn first_words(connection: &Connection) -> Option<Said> {
     let (mut send, mut receive) = connection.accept_bi().await.ok()?;
     let (mut words, mut filled) = ([0; HELLO], 0);
@@ -152,15 +153,15 @@ async fn first_words(connection: &Connection) -> Option<Said> {
     Some(Said { send, receive, latency, layers })
 }
 
-/// A stream that comes.
+/// A stream that is being received.
 struct Stream<'a> {
     inlet: &'a Inlet,
     connection: &'a Connection,
     latency: Duration,
     layers: Layers,
-    /// If somebody observes it.
+    /// Present if there is an observer.
     looks: Option<Looks>,
-    /// When the first media came, and the last.
+    /// Arrival of the first media, and of the last.
     first: Option<Time>,
     last: Time,
 }
@@ -183,7 +184,7 @@ impl<'a> Stream<'a> {
         Some(Measures::of(&self.layers, self.latency, self.last.since(first)))
     }
 
-    /// Until the connection is over, or the sender ends its stream.
+    /// Runs until the connection is over or the sender ends its stream.
     async fn run(&mut self, mut send: SendStream, mut receive: ReceiveStream) {
         let mut next_status = self.connection.now() + STATUS_EVERY;
         let mut byte = [0];
@@ -193,7 +194,7 @@ impl<'a> Stream<'a> {
             if next_status <= now {
                 next_status = now + STATUS_EVERY;
                 self.layers.look(now);
-                // Few bytes into a window that nobody fills: it does not wait.
+                // A status is small and the stream's window stays nearly empty, so this does not block.
                 if send.send_all(&status(&self.layers.received())).await.is_err() {
                     break;
                 }
@@ -211,7 +212,7 @@ impl<'a> Stream<'a> {
                     }
                     Err(_) => break,
                 },
-                // The sender says nothing more on it.
+                // After its hello the sender sends no further data on this stream, so the stream has ended.
                 _ = receive.receive(&mut byte) => break,
                 () = until(self.connection, wake) => {}
             }
@@ -220,7 +221,7 @@ impl<'a> Stream<'a> {
         let _ = send.finish();
     }
 
-    /// Tells the observer, if it is time; when the next look is due.
+    /// Calls the observer if a look is due. Returns the time of the next look.
     fn look(&mut self, now: Time) -> Time {
         let (Some(looks), Some(tell)) = (&mut self.looks, &self.inlet.observer) else {
             return Time::NEVER;
@@ -236,7 +237,7 @@ impl<'a> Stream<'a> {
         self.release(now);
         let rtt = self.connection.stats().srtt;
         while let Some(request) = self.layers.ask(now, rtt) {
-            // Of no use once it could have been repeated twice; what waits longer is asked for again.
+            // The message expires after the latency. A request that waits longer is renewed anyway.
             let _ = self.connection.send_message(&request, self.latency);
         }
     }
@@ -244,13 +245,13 @@ impl<'a> Stream<'a> {
     fn release(&mut self, now: Time) {
         while let Some((layer, datagram)) = self.layers.release(now) {
             if let Some(out) = self.inlet.outs.get(layer) {
-                // A full socket, or a player that is not there yet: the datagram is lost.
+                // If the socket is full, or the player has not started yet, the datagram is lost.
                 let _ = out.try_send(&datagram);
             }
         }
     }
 
-    /// What is held is handed out at its time, though nothing more comes.
+    /// Releases the buffered datagrams at their times after the connection has ended.
     async fn drain(&mut self) {
         let end = self.connection.now() + self.latency + Duration::from_secs(1);
         loop {

@@ -1,4 +1,4 @@
-//! A stream in two layers over loopback, through a relay whose rate changes.
+//! A stream in two layers over loopback, through a relay with a varying rate.
 
 use crate::media_tests::{Lines, far};
 use narrows_base::{Duration, Rate, Time};
@@ -22,7 +22,7 @@ impl RelayTap for Observer {
     fn missed(&self, _: &MissedDatagram) {}
 }
 
-/// 0.5 and 2 Mbit/s, in datagrams of 1000 bytes that say their layer.
+/// 0.5 and 2 Mbit/s, in datagrams of 1000 bytes that contain the number of their layer.
 async fn encode(to: Vec<SocketAddr>) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     loop {
@@ -47,8 +47,8 @@ async fn comes(player: &UdpSocket, layer: u8) {
     assert_eq!((player.recv(&mut datagram).await.unwrap(), datagram[0]), (1000, layer));
 }
 
-/// A link that falls to less than both layers need costs the upper one, and it comes back with the rate; each comes out at
-/// its own port.
+/// If the link's rate falls below the need of both layers, the upper one is dropped; it is added again when the rate
+/// returns. Each layer is released at its own port.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_layer_is_dropped_with_the_links_rate_and_added_again() {
     let far = far().await;
@@ -67,7 +67,7 @@ async fn a_layer_is_dropped_with_the_links_rate_and_added_again() {
     until_told(&told, "added: 2 of 2", 1).await;
     comes(&far.player, 0).await;
     comes(&far.second, 1).await;
-    // A layer that is dropped sooner was a failed experiment, after which the next comes later.
+    // If the layer were dropped earlier, it would count as a failed trial and be added again later.
     sleep(Wait::from_secs(10)).await;
     change(Rate::from_bps(1_000_000));
     until_told(&told, "dropped: 1 of 2", 1).await;

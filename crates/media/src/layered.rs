@@ -1,4 +1,4 @@
-//! The sending end of a stream in layers, without a socket: a [`Sender`] for each layer, of which the base layer goes first.
+//! The sending end of a layered stream, without a socket: a [`Sender`] for each layer, with the base layer first.
 
 use crate::packet::{of_layer, take_layer};
 use crate::quality::{Quality, Seen};
@@ -7,20 +7,20 @@ use crate::waiting::Cause;
 use narrows_base::{Duration, Time};
 use narrows_transport::layers::LayerChange;
 
-/// All layers of a stream; of one that has none, it is the base layer.
+/// All layers of a stream. A stream without layers has only the base layer.
 #[derive(Debug)]
 pub struct Layered {
     layers: Vec<Sender>,
     quality: Quality,
-    /// Parts of the highest layer that had been dropped for the controller's limits at the last look: that a path, or an end,
-    /// stood still says nothing of what it carries.
+    /// Parts of the highest layer that had been dropped for the controller's limits at the last update. Drops after an
+    /// outage of the path or of an end are not counted, since they are no sign of a lack of capacity.
     dropped: u64,
     /// Datagrams of layers that are not sent.
     left_out: u64,
 }
 
 impl Layered {
-    /// Of layers with these rates in bit/s, from the base upwards, at most
+    /// Layers with these rates in bit/s, from the base upwards; at most
     /// [`MAX_LAYERS`](narrows_transport::layers::MAX_LAYERS) of them.
     pub fn new(rates: &[f64], latency: Duration) -> Layered {
         let quality = Quality::new(rates, latency);
@@ -29,44 +29,44 @@ impl Layered {
         Layered { layers, quality, dropped: 0, left_out: 0 }
     }
 
-    /// How many layers are sent, and how often that has changed.
+    /// The number of layers that are sent, and of its changes.
     pub fn quality(&self) -> &Quality {
         &self.quality
     }
-    /// Datagrams that came for layers that were not sent.
+    /// Datagrams received for layers that are not sent.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
-    /// Counters over all layers.
+    /// Sum of the counters of all layers.
     pub fn sent(&self) -> Sent {
         self.layers.iter().fold(Sent::default(), |sum, layer| sum.and(&layer.sent()))
     }
-    /// Whether something waits to leave.
+    /// Whether any packet waits to leave.
     pub fn is_waiting(&self) -> bool {
         self.layers.iter().any(Sender::is_waiting)
     }
-    /// When a block of parts that are repaired together is to end, if one has begun.
+    /// Time at which the first open block of parts must be closed; `Time::NEVER` if no block is open.
     pub fn block_ends(&self) -> Time {
         self.layers.iter().map(Sender::block_ends).min().unwrap_or(Time::NEVER)
     }
-    /// That time has come, perhaps.
+    /// Closes the blocks whose time has come.
     pub fn end_blocks(&mut self, now: Time, path: Path) {
         self.layers.iter_mut().for_each(|layer| layer.end_block(now, path));
     }
-    /// How long the oldest has waited that has not left.
+    /// Longest time that an unsent part has waited.
     pub fn oldest_wait(&self, now: Time) -> Duration {
         self.layers.iter().map(|layer| layer.oldest_wait(now)).max().unwrap_or_default()
     }
-    /// How long something may wait to leave.
+    /// Longest wait before a part is dropped.
     pub fn longest_wait(&self, path: Path) -> Duration {
         self.layers.first().map_or(Duration::ZERO, |base| base.longest_wait(path))
     }
-    /// What waits has waited so long for this cause.
+    /// Adds to the time that waiting parts have waited for this cause.
     pub fn on_waited(&mut self, cause: Cause, lasted: Duration) {
         self.layers.iter_mut().for_each(|layer| layer.on_waited(cause, lasted));
     }
 
-    /// A datagram has come for this layer; messages may be so long now.
+    /// Handles a datagram of this layer; `max_message` is the current maximum message size.
     pub fn on_datagram(&mut self, now: Time, layer: usize, datagram: &[u8], max_message: usize) {
         match self.layers.get_mut(layer) {
             Some(sender) if layer < self.quality.active() => {
@@ -76,14 +76,14 @@ impl Layered {
         }
     }
 
-    /// A message of the receiver.
+    /// Handles a message of the receiver.
     pub fn on_message(&mut self, message: &mut [u8]) {
         if let Some(sender) = take_layer(message).and_then(|layer| self.layers.get_mut(layer)) {
             sender.on_message(message);
         }
     }
 
-    /// What leaves next: whatever the base layer has, then the next.
+    /// The next message to leave: of the lowest layer that has one.
     pub fn next(&mut self, now: Time, path: Path) -> Option<Leaving> {
         self.layers.iter_mut().enumerate().find_map(|(layer, sender)| {
             let leaving = sender.next(now, path)?;
@@ -91,7 +91,7 @@ impl Layered {
         })
     }
 
-    /// Adds or drops layers, where media may have `rate` bit/s in packets of so many bits.
+    /// Adds or drops a layer. `rate` is the rate available for media in bit/s, `packet` the size of a packet in bits.
     pub fn adapt(
         &mut self,
         now: Time,
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!((all.left_out(), all.sent().parts), (1, 1));
         all.layers[1].on_datagram(at(3030), b"next", 100);
         let next = all.next(at(3030), PATH).unwrap();
-        // Its number follows the one that was sent.
+        // Numbers of a layer stay consecutive, although packets of it were discarded.
         assert_eq!(next.message.get(4..8), Some(&[0, 0, 0, 1][..]));
     }
 }

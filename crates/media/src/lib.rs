@@ -1,31 +1,31 @@
-//! Live media over `rrtp`: what ffmpeg, GStreamer or OBS send to a local UDP port comes out of another machine's within a
-//! latency budget.
+//! Live media over `rrtp`: datagrams that ffmpeg, GStreamer or OBS send to a local UDP port leave another machine's
+//! port within a latency budget.
 //!
 //! | to | see |
 //! |---|---|
-//! | decide what leaves, what is repeated and what is dropped | [`sender`] |
+//! | choose packets to send, repeat and drop | [`sender`] |
 //! | send several inputs as layers | [`layered`], [`quality`] |
 //! | receive them | [`shown`] |
-//! | know why packets waited, and were dropped | [`waiting`] |
-//! | hold packets until their time, and ask for what is missing | [`receiver`], [`missing`], [`clock`] |
-//! | know delays, late frames and stalls | [`meter`], [`histogram`], [`frames`] |
-//! | restore what is lost where a repeat would come too late | [`repair`] |
-//! | tell an encoder its rate | [`encoder`] |
+//! | find the causes of waits and drops | [`waiting`] |
+//! | buffer packets until their time, and request missing ones | [`receiver`], [`missing`], [`clock`] |
+//! | measure delays, late frames and stalls | [`meter`], [`histogram`], [`frames`] |
+//! | restore lost packets if a repeat would be too late | [`repair`] |
+//! | compute the encoder's rate | [`encoder`] |
 //! | read the format | [`packet`], [`hello`] |
 //!
 //! These have no clock and no socket. The rest drives them with connections of `narrows_net`:
 //!
 //! | to | see |
 //! |---|---|
-//! | connect, and connect again | [`dial`] |
-//! | send | [`send`], [`outlet`], [`flow`], with [`rate_http`] for encoders that ask |
+//! | connect and reconnect | [`dial`] |
+//! | send | [`send`], [`outlet`], [`flow`], with [`rate_http`] for encoders |
 //! | receive | [`receive`], [`inlet`] |
-//! | send to and receive from groups | [`group_run`], [`group`], with [`group_sender`], [`group_receiver`] and [`group_packet`], which have no clock |
+//! | send to and receive from groups | [`group_run`], [`group`], with [`group_sender`], [`group_receiver`] and [`group_packet`] (no clock) |
 //! | read flags from a file | [`config`] |
 //! | print measures | [`measures`] |
-//! | observe a stream while it goes on | [`playing`], [`flow::State`] |
+//! | observe a running stream | [`playing`], [`flow::State`] |
 //!
-//! `docs/media.md` says what the command does with it.
+//! `docs/media.md` describes the command.
 
 pub mod blocking;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! What a receiver says of a stream at its end.
+//! A receiver's report at the end of a stream.
 
 use crate::meter::Meter;
 use crate::receiver::Receiver;
@@ -6,69 +6,71 @@ use crate::shown::Layers;
 use narrows_base::Duration;
 use serde::Serialize;
 
-/// Measures of a stream. Delays are in ms beyond the path's shortest time, of what came in time.
+/// Measures of a stream. Delays are in ms beyond the path's shortest delay, for the packets and frames that were
+/// released.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Measures {
-    /// Seconds from the first media to the last.
+    /// Seconds from the first media packet to the last.
     pub seconds: f64,
-    /// The latency that was allowed, in ms.
+    /// The allowed latency in ms.
     pub latency_ms: f64,
-    /// Datagrams handed out.
+    /// Datagrams released.
     pub datagrams: u64,
-    /// Their bytes.
+    /// Bytes released.
     pub bytes: u64,
-    /// Mean rate in Mbit/s of what was handed out.
+    /// Mean rate of released datagrams in Mbit/s.
     pub mbit_per_s: f64,
-    /// Packets that were due: those that were there, and those that were not.
+    /// Packets that were due, including late ones.
     pub packets: u64,
-    /// Packets that were not there in time.
+    /// Packets that did not arrive in time.
     pub late_packets: u64,
-    /// ... of them those that came afterwards.
+    /// Late packets that arrived afterwards.
     pub came_afterwards: u64,
-    /// Packets that were handed out after their time, since all before them came as late: the path stood still.
+    /// Packets that were released after their time because all packets before them came equally late: the path stood
+    /// still.
     pub delayed_packets: u64,
-    /// Packets that were lost, asked for, and there in time.
+    /// Packets that were lost, requested, and received in time.
     pub repaired_packets: u64,
-    /// Packets that were lost and restored from packets of repair.
+    /// Packets that were lost and restored from repair packets.
     pub restored_packets: u64,
-    /// Half of the packets took at most so long.
+    /// Median packet delay in ms.
     pub packet_delay_p50_ms: Option<f64>,
-    /// 95 of 100 did.
+    /// 95th percentile of the packet delay in ms.
     pub packet_delay_p95_ms: Option<f64>,
-    /// 999 of 1000 did.
+    /// 99.9th percentile of the packet delay in ms.
     pub packet_delay_p999_ms: Option<f64>,
-    /// Frames (datagrams, if it is neither RTP nor MPEG-TS).
+    /// Number of frames; of datagrams, unless the format is RTP or MPEG-TS.
     pub frames: u64,
-    /// Frames of which something was not there in time.
+    /// Frames with a part that did not arrive in time.
     pub late_frames: u64,
-    /// From a frame's first packet at the sender until all of it was there, half of the frames.
+    /// Median delay in ms from a frame's first packet at the sender to the frame's completion.
     pub frame_delay_p50_ms: Option<f64>,
-    /// 95 of 100.
+    /// 95th percentile of the frame delay in ms.
     pub frame_delay_p95_ms: Option<f64>,
-    /// How often the picture stood.
+    /// Number of stalls of the picture.
     pub stalls: u64,
-    /// The same for each minute.
+    /// Number of stalls per minute of media.
     pub stalls_per_minute: f64,
-    /// How long it stood, in seconds.
+    /// Total duration of stalls in seconds.
     pub frozen_s: f64,
-    /// Mean number of layers that were there; 1 for a stream without layers.
+    /// Mean number of layers present; 1 for a stream without layers.
     pub mean_layers: f64,
-    /// How often the number of layers changed that were there.
+    /// Number of changes of the number of layers present.
     pub quality_switches: u64,
-    /// Of each layer, the base layer first.
+    /// Measures of each layer, the base layer first.
     pub layers: Vec<LayerMeasures>,
 }
 
 /// Measures of one layer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LayerMeasures {
-    /// Datagrams handed out.
+    /// Datagrams released.
     pub datagrams: u64,
-    /// Mean rate in Mbit/s of what was handed out.
+    /// Mean rate of released datagrams in Mbit/s.
     pub mbit_per_s: f64,
-    /// Packets that were due.
+    /// Packets that were due, including late ones.
     pub packets: u64,
-    /// Packets that were not there in time.
+    /// Packets that did not arrive in time.
     pub late_packets: u64,
 }
 
@@ -77,7 +79,7 @@ fn ms(delay: Option<Duration>) -> Option<f64> {
 }
 
 impl Measures {
-    /// Of what these layers have released within so long; delays and frames are the base layer's.
+    /// Measures of these layers after a time of `lasted`; delays and frames are the base layer's.
     pub fn of(layers: &Layers, latency: Duration, lasted: Duration) -> Measures {
         let received = layers.received();
         let empty = Meter::default();
@@ -135,7 +137,7 @@ impl Measures {
         )
     }
 
-    /// For people: a few lines.
+    /// A summary of a few lines for display.
     pub fn text(&self) -> String {
         let share = |n: u64, of: u64| 100.0 * n as f64 / (of.max(1)) as f64;
         let ms = |ms: Option<f64>| ms.map_or("-".into(), |ms| format!("{ms:.1}"));

@@ -31,13 +31,13 @@ pub(super) fn config() -> ConnectionConfig {
 pub(super) type Lines = Arc<Mutex<Vec<String>>>;
 const LATENCY: Duration = Duration::from_millis(100);
 
-/// A receiver for one client, with a player behind it.
+/// A receiver for one client, with a player's socket.
 pub(super) struct Far {
     pub at: SocketAddr,
     server: Identity,
     pub client: Identity,
     pub player: UdpSocket,
-    /// Behind the second layer.
+    /// Socket of the second layer's player.
     pub second: UdpSocket,
     log: Lines,
     pub stop: Arc<tokio::sync::Notify>,
@@ -83,7 +83,7 @@ impl Far {
         }
     }
 
-    /// A sender that follows no rule but the transport's.
+    /// A connection whose client follows only the transport's rules.
     async fn connect(&self) -> (Endpoint, Connection) {
         let key = StaticKey::new(*self.client.private()).unwrap();
         let config = for_media(config(), PUSH).unwrap();
@@ -94,13 +94,13 @@ impl Far {
         (endpoint, connection)
     }
 
-    /// A true sender from a port of its own, and what it tells its user.
+    /// A regular sender from a port of its own, and its log lines.
     async fn sender(&self, identity: &Identity) -> (Arc<Sending>, SocketAddr, Lines) {
         let (sending, at, told) = self.layered(self.at, identity, &[8_000_000]).await;
         (sending, at[0], told)
     }
 
-    /// One of layers with these rates in bit/s, through `at`.
+    /// A sender of layers with these rates in bit/s, through `at`.
     pub async fn layered(
         &self,
         through: SocketAddr,
@@ -120,7 +120,7 @@ impl Far {
     }
 }
 
-/// Layers with these rates; what people are told goes into `lines`.
+/// Media of layers with these rates; log lines go into `lines`.
 pub(super) fn media(layers: &[u64], lines: Lines) -> Media {
     Media {
         latency: LATENCY,
@@ -132,7 +132,7 @@ pub(super) fn media(layers: &[u64], lines: Lines) -> Media {
     }
 }
 
-/// The other end, which has this key and is there.
+/// The other end as a peer at `at` with a known key.
 pub(super) fn peer(at: SocketAddr, its: &Identity, identity: &Identity) -> Peer {
     Peer {
         host: at.ip().to_string(),
@@ -186,7 +186,7 @@ async fn garbage_and_stamps_from_the_far_future_do_not_hold_media_up() {
             ask(&[]),
             data(number.wrapping_add(1 << 30), far_future),
         ] {
-            // Where the queue is full a message is lost, as anywhere.
+            // If the queue is full, a message is lost as on a path.
             let _ = connection.send_message(&message, Duration::ZERO);
         }
         number += 1;
@@ -219,7 +219,7 @@ async fn a_receiver_that_goes_is_named_once_and_a_sender_that_connects_again_tak
     while !first.state().connected {
         sleep(Wait::from_millis(5)).await;
     }
-    // The same key from elsewhere: the sender has been started again, say.
+    // The same key from another address: for example, the sender has been restarted.
     let (second, at, told_second) = far.sender(&far.client).await;
     let kept = second.clone();
     first_task.abort();
@@ -245,7 +245,7 @@ async fn a_receiver_that_goes_is_named_once_and_a_sender_that_connects_again_tak
     assert!(told.lock().unwrap()[0].contains("connected to"), "{told:?}");
 }
 
-/// ffmpeg's datagrams have 1,472 bytes unless it is told otherwise.
+/// By default ffmpeg's datagrams have 1,472 bytes.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_length_that_takes_one_packet_is_told_once() {
     let far = far().await;
@@ -269,7 +269,7 @@ async fn the_length_that_takes_one_packet_is_told_once() {
     let lines = about();
     assert_eq!(lines.len(), 1, "{lines:?}");
     let size = lines[0].split("pkt_size=").nth(1).unwrap().trim_end_matches(')');
-    // MPEG-TS in packets of an Ethernet has seven of its own in each.
+    // MPEG-TS: seven of its packets fit into an Ethernet packet.
     assert_eq!(size.parse(), Ok(1316), "{lines:?}");
     running.abort();
 }

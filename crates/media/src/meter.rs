@@ -1,39 +1,40 @@
-//! What people know of media: how long packets and frames took, which frames were late, how often the picture stood.
+//! Measures of media quality: delays of packets and frames, late frames, stalls.
 
 use crate::histogram::Histogram;
 use narrows_base::{Duration, Time};
 
-/// Wholly lost frames between two that came, at most; more is another stream.
+/// Maximum number of completely lost frames between two received ones; a larger gap is another stream.
 const MAX_LOST_FRAMES: u32 = 1000;
-/// A stall is longer than three intervals of frames, and than one and this much (as `freezeCount` of W3C's webrtc-stats).
+/// A stall is longer than three frame intervals, and than one interval plus this time (as `freezeCount` of W3C's
+/// webrtc-stats).
 const STALL: Duration = Duration::from_millis(150);
 
-/// Counts what is released.
+/// Measures the released parts.
 #[derive(Debug, Default)]
 pub struct Meter {
     packets: Histogram,
     frames: Histogram,
     current: Option<Frame>,
     counts: Counts,
-    /// Stamp of the last frame that was whole, and whether all since were.
+    /// Stamp of the last complete frame; below, whether an incomplete one has followed.
     last_whole: Option<Time>,
     broken_since: bool,
-    /// Mean interval of whole frames.
+    /// Mean interval of complete frames.
     interval: Option<Duration>,
-    /// The longest delay of whole frames since it was asked for.
+    /// The longest delay of complete frames since the last call of [`Meter::take_longest_frame`].
     longest: Option<Duration>,
 }
 
 /// Counters of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Frames that are over.
+    /// Frames that have ended.
     pub frames: u64,
-    /// Frames of them of which a part was not there in time.
+    /// Ended frames with a part that did not arrive in time.
     pub late_frames: u64,
-    /// How often the picture stood.
+    /// Number of stalls.
     pub stalls: u64,
-    /// How long it did, in all.
+    /// Total duration of stalls.
     pub frozen: Duration,
 }
 
@@ -42,27 +43,27 @@ struct Frame {
     number: u32,
     stamp: Time,
     is_whole: bool,
-    /// From its first stamp until all of it was there, beyond the path's shortest time.
+    /// From the frame's first stamp to its completion, beyond the path's shortest delay.
     took: Duration,
 }
 
-/// A part that is released.
+/// A released part.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Whether something before it is missing.
+    /// Whether parts before it are missing.
     pub is_behind_gap: bool,
-    /// Its frame.
+    /// Number of its frame; 0 before the first frame begins.
     pub frame: u32,
-    /// Whether that begins in its datagram.
+    /// Whether that frame begins in its datagram.
     pub begins_frame: bool,
-    /// When the program sent it.
+    /// Time at which the program sent it.
     pub stamp: Time,
-    /// How long it took beyond the path's shortest time.
+    /// Its delay beyond the path's shortest delay.
     pub took: Duration,
 }
 
 impl Meter {
-    /// A part is released.
+    /// Handles a released part.
     pub fn on_part(&mut self, part: &Part) {
         self.packets.add(part.took);
         if let Some(current) = self.current.as_mut().filter(|_| part.is_behind_gap) {
@@ -77,7 +78,7 @@ impl Meter {
                 self.counts.late_frames += u64::from(lost);
                 self.broken_since = true;
             }
-            // Frame 0 is what comes before the first begins.
+            // Frame 0 stands for the parts before the first frame begins.
             let is_frame = part.frame != 0 && (part.begins_frame || part.is_behind_gap);
             self.current = Some(Frame {
                 number: part.frame,
@@ -121,15 +122,15 @@ impl Meter {
     pub fn counts(&self) -> Counts {
         self.counts
     }
-    /// The delay that this share of the packets that came in time did not exceed.
+    /// A percentile of the delay of released packets; `share` is from 0 to 1.
     pub fn packet_delay(&self, share: f64) -> Option<Duration> {
         self.packets.percentile(share)
     }
-    /// The same of whole frames.
+    /// A percentile of the delay of complete frames; `share` is from 0 to 1.
     pub fn frame_delay(&self, share: f64) -> Option<Duration> {
         self.frames.percentile(share)
     }
-    /// The longest delay of frames that became whole since the last call.
+    /// The longest delay of frames that were completed since the last call.
     pub fn take_longest_frame(&mut self) -> Option<Duration> {
         self.longest.take()
     }
@@ -142,7 +143,7 @@ mod tests {
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
     }
-    /// Frames of three packets, 40 ms apart; `lost` says which packets are not there.
+    /// Frames of three packets, 40 ms apart; `lost` selects the packets that are missing.
     fn metered(frames: u32, lost: impl Fn(u32, u32) -> bool) -> Meter {
         let (mut meter, mut is_behind_gap) = (Meter::default(), false);
         for frame in 1..=frames {
@@ -172,11 +173,11 @@ mod tests {
 
     #[test]
     fn a_frame_of_which_a_packet_is_missing_is_late_and_only_a_long_row_of_them_is_a_stall() {
-        // The middle of one, the end of one, and the beginning of one.
+        // The middle of one frame, the end of another, and the beginning of a third.
         let meter =
             metered(101, |frame, packet| matches!((frame, packet), (10, 1) | (20, 2) | (30, 0)));
         let counts = meter.counts();
-        // That a beginning was lost does not show whether the frame before it was whole.
+        // If a beginning is lost, the end of the frame before it cannot be checked.
         assert_eq!((counts.frames, counts.late_frames, counts.stalls), (100, 4, 0));
         let counts = metered(101, |frame, _| (50..58).contains(&frame)).counts();
         assert_eq!((counts.frames, counts.late_frames, counts.stalls), (100, 9, 1));

@@ -1,41 +1,41 @@
-//! Which packets are missing, and when the receiver asks for them again, while the deadline allows.
+//! The missing packets, and the times at which the receiver requests them, as long as they can be in time.
 
 use crate::packet::{Asked, MAX_RUNS};
 use narrows_base::{Duration, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Numbers that can be missing at the same time; a longer gap is another stream.
+/// Maximum number of packets missing at a time; a longer gap means another stream.
 pub const MAX_MISSING: u64 = 4096;
-/// A packet may be this late by reordering alone before it is asked for, at first.
+/// Initial time that reordering alone may delay a packet; it is requested afterwards.
 const FIRST_REORDERING: Duration = Duration::from_millis(1);
-/// A request is said again after so long, since it may be lost, too.
+/// Pause before a request is repeated, since it may be lost, too.
 const AGAIN: Duration = Duration::from_millis(6);
-/// What a repeat takes beyond the estimate before it counts as lost.
+/// Time added to the estimate before a repeat counts as lost.
 const SLACK: Duration = Duration::from_millis(4);
-/// Where nothing is known of the path.
+/// Round-trip time assumed before the first measurement.
 const UNKNOWN_RTT: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 struct Gap {
     noticed: Time,
-    /// The stamp of the packet that showed it: its own is not later.
+    /// Stamp of the packet that revealed the gap; the missing packet's own stamp is not later.
     stamp: Time,
     asked: Option<Time>,
     attempt: u8,
-    /// Whether the request of this attempt has been said again.
+    /// Whether this attempt's request has been repeated.
     is_said_again: bool,
     next: Time,
 }
 
-/// The missing packets.
+/// The set of missing packets.
 #[derive(Debug)]
 pub struct Missing {
     gaps: BTreeMap<u64, Gap>,
     reordering: Duration,
-    /// From a request to the repeat: mean and deviation (RFC 6298).
+    /// Time from a request to the repeat's arrival: mean and deviation (RFC 6298).
     repeat: Option<(Duration, Duration)>,
     soonest: Time,
-    /// The latest numbers that were given up.
+    /// The most recent numbers that were given up.
     given_up: BTreeSet<u64>,
 }
 
@@ -51,21 +51,21 @@ impl Default for Missing {
     }
 }
 
-/// How a packet had been missing.
+/// The state of a packet before its arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Was {
-    /// It was not.
+    /// Not missing.
     There,
-    /// It was overtaken by others.
+    /// Missing because of reordering.
     Overtaken,
-    /// It had been asked for.
+    /// Missing and requested.
     Asked,
-    /// It had been given up.
+    /// Missing, and not waited for any more.
     GivenUp,
 }
 
 impl Missing {
-    /// Numbers are missing below a packet with this stamp.
+    /// Adds missing numbers below a packet with this stamp.
     pub fn on_gap(&mut self, now: Time, numbers: std::ops::Range<u64>, stamp: Time) {
         let next = now + self.reordering;
         for number in numbers {
@@ -76,13 +76,13 @@ impl Missing {
         self.soonest = self.soonest.min(next);
     }
 
-    /// A packet has come.
+    /// Removes an arriving packet from the set.
     pub fn on_arrival(&mut self, now: Time, number: u64) -> Was {
         let Some(gap) = self.gaps.remove(&number) else {
             return if self.given_up.remove(&number) { Was::GivenUp } else { Was::There };
         };
         let Some(asked) = gap.asked else {
-            // So late by itself: the others wait a little longer.
+            // It came without a request, by reordering: from now on, later requests wait for this long.
             let late = now.since(gap.noticed).mul_f64(1.25).min(Duration::from_millis(30));
             self.reordering = self.reordering.max(late);
             return Was::Overtaken;
@@ -101,12 +101,12 @@ impl Missing {
         Was::Asked
     }
 
-    /// A packet was restored from others, which says nothing of how long packets and repeats take; whether it was missing.
+    /// Removes a packet that was restored from repair packets; its time is no sample. Returns whether it was missing.
     pub fn on_restored(&mut self, number: u64) -> bool {
         self.gaps.remove(&number).is_some()
     }
 
-    /// Nothing below this number is waited for any more; returns how many were.
+    /// Gives up all missing packets below this number. Returns their count.
     pub fn give_up(&mut self, below: u64) -> u64 {
         let rest = self.gaps.split_off(&below);
         let gone = std::mem::replace(&mut self.gaps, rest);
@@ -117,13 +117,13 @@ impl Missing {
         gone.len() as u64
     }
 
-    /// Nothing is waited for.
+    /// Empties the set.
     pub fn clear(&mut self) {
         self.gaps.clear();
         self.soonest = Time::NEVER;
     }
 
-    /// How long a repeat takes, where a round trip takes `rtt` (zero: not known), before it counts as lost.
+    /// Time after which a repeat counts as lost; `rtt` is zero if it is not known.
     fn timeout(&self, rtt: Duration) -> Duration {
         let rtt = if rtt == Duration::ZERO { UNKNOWN_RTT } else { rtt };
         let estimate = match self.repeat {
@@ -133,13 +133,13 @@ impl Missing {
         estimate.max(rtt.mul_f64(0.5)) + SLACK
     }
 
-    /// When the next request is due.
+    /// Time of the next request.
     pub fn next(&self) -> Time {
         self.soonest
     }
 
-    /// What is to be asked for now. `release` says when what has a stamp is played out: what could not come by then is
-    /// not asked for.
+    /// The numbers to request now. `release` maps a stamp to its play-out time; packets that cannot arrive by then are
+    /// not requested.
     pub fn ask(&mut self, now: Time, rtt: Duration, release: impl Fn(Time) -> Time) -> Vec<Asked> {
         if self.soonest > now {
             return Vec::new();
@@ -151,7 +151,7 @@ impl Missing {
         self.soonest = Time::NEVER;
         for (number, gap) in &mut self.gaps {
             if gap.next <= now {
-                // A repeat takes a round trip at least; half of one may have been a queue.
+                // A repeat takes at least a round trip without queueing, which may be half of the present one.
                 let is_useful = now + rtt.mul_f64(0.5) < release(gap.stamp);
                 let is_new = gap.is_said_again;
                 if !is_useful || gap.attempt >= u8::MAX - 1 {
@@ -169,7 +169,7 @@ impl Missing {
                         runs.push(Asked { first: *number as u32, more: 0, attempt });
                     }
                     _ => {
-                        // The rest in the next request.
+                        // The rest is requested in the next message.
                         self.soonest = now;
                         break;
                     }

@@ -1,4 +1,5 @@
-//! What is sent, whichever end has connected: the programs' sockets, and the media of one connection after the other.
+//! The sending side, independent of the end that connects: the programs' sockets, and the media of successive
+//! connections.
 
 use crate::connection::readable;
 use crate::dial::Ended;
@@ -14,26 +15,26 @@ use std::time::Duration as Wait;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-/// A receiver has so long to answer.
+/// Time that a receiver has for its answer.
 const ANSWERING: Wait = Wait::from_secs(10);
 
-/// What is sent, and who is told of it.
+/// Settings of the media, and callbacks.
 pub struct Media {
-    /// The latency that is allowed beyond the path's shortest time.
+    /// Latency allowed beyond the path's shortest delay.
     pub latency: Duration,
-    /// The rates that the encoder can have.
+    /// Limits of the encoder's rate.
     pub encoder: Range,
-    /// The rate of each layer, the base layer first; one, if the stream has no layers.
+    /// The rate of each layer, the base layer first; one rate if the stream has no layers.
     pub layers: Vec<Rate>,
-    /// Told each rate for the encoder.
+    /// Called with each new target rate for the encoder.
     pub on_rate: Box<dyn Fn(Rate) + Send + Sync>,
-    /// Told a line when something happens that people should know.
+    /// Called with log lines for the user.
     pub tell: Box<dyn Fn(&str) + Send + Sync>,
-    /// Told what is known 20 times a second, while there is a connection, and when it is lost.
+    /// Called with the state 20 times a second during a connection, and when it is lost.
     pub on_state: Option<OnState>,
 }
 
-/// From programs' sockets into connections.
+/// Takes media from programs' sockets and sends them over connections.
 pub struct Outlet {
     media: Media,
     sockets: Vec<UdpSocket>,
@@ -41,18 +42,18 @@ pub struct Outlet {
 }
 
 impl Outlet {
-    /// From these sockets, one for each layer.
+    /// An outlet for these sockets, one for each layer.
     pub fn new(sockets: Vec<UdpSocket>, media: Media) -> Outlet {
         let rate = EncoderRate::new(media.encoder).rate();
         let state = State { bits_per_second: rate.as_bps(), ..State::default() };
         Outlet { media, sockets, state: Mutex::new(state) }
     }
 
-    /// What is known now.
+    /// The current state.
     pub fn state(&self) -> State {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
-    /// People are told a line.
+    /// Reports a line to the user.
     pub fn tell(&self, line: &str) {
         (self.media.tell)(line);
     }
@@ -64,7 +65,7 @@ impl Outlet {
         }
     }
 
-    /// Throws away what comes meanwhile: it would be too late.
+    /// Discards datagrams until `until` is ready; they would be too late for the next connection.
     pub async fn discarding<T>(&self, until: impl Future<Output = T>) -> T {
         let discard = async {
             let mut byte = [0];
@@ -88,14 +89,14 @@ impl Outlet {
         ended
     }
 
-    /// There is no connection.
+    /// Reports the state without a connection.
     pub fn idle(&self) {
         self.change(|state| state.connected = false);
     }
 
     async fn send(&self, connection: &Connection) -> Ended {
         let asked = timeout(ANSWERING, self.discarding(greet(connection, &self.media)));
-        // The stream that says what is sent stays open for as long as media come.
+        // The stream with the hello stays open for the connection's lifetime.
         let (_send, mut receive) = match asked.await {
             Ok(Ok((Answer::Come, send, receive))) => (send, receive),
             Ok(Ok((Answer::Busy, ..))) => {
@@ -142,7 +143,7 @@ async fn greet(
     Ok((Answer::from_code(code), send, receive))
 }
 
-/// What the receiver says every second, until its stream ends or breaks.
+/// Reads the receiver's status messages until its stream ends or fails.
 async fn statuses(receive: &mut ReceiveStream, on: impl Fn(Received)) -> Option<NetError> {
     loop {
         let (mut bytes, mut filled) = ([0; STATUS], 0);

@@ -5,25 +5,26 @@
 //! ask:  | 2 (1) | count (1) | count × ( first number (4) | numbers beyond it (1) | attempt (1) ) |
 //! ```
 //!
-//! Of a stream in layers, the upper four bits of the first byte say which layer a message is of: each has numbers of its own.
+//! In a layered stream, the upper four bits of the first byte contain the message's layer; each layer has numbers of
+//! its own.
 //!
-//! A datagram that is longer than a message may be is sent as parts, which share a stamp. Numbers count parts, and begin
-//! anew after 2^32. The stamp is the sender's clock when the datagram came from the program. Flag 1: a frame begins in
-//! this datagram.
+//! A datagram that exceeds the maximum message size is sent as parts, which share a stamp. Numbers count parts and wrap
+//! at 2^32. The stamp is the sender's clock when the datagram came from the program. Flag 1: a frame begins in this
+//! datagram.
 
 use narrows_base::{Duration, Time};
 use narrows_transport::layers::MAX_LAYERS;
 
 /// Bytes before the payload.
 pub const HEAD: usize = 18;
-/// Parts of one datagram at most.
+/// Maximum number of parts of a datagram.
 pub const MAX_PARTS: usize = 64;
-/// Runs in one request at most.
+/// Maximum number of runs in a request.
 pub const MAX_RUNS: usize = 40;
 const DATA: u8 = 1;
 const ASK: u8 = 2;
 const RUN: usize = 6;
-/// Where the first byte says the layer.
+/// Position of the layer in the first byte.
 const LAYER_SHIFT: u32 = 4;
 const BEGINS_FRAME: u8 = 1;
 /// Stamps have 48 bits.
@@ -32,45 +33,44 @@ const MAX_STAMP: u64 = (1 << 48) - 1;
 /// A part of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Data<'m> {
-    /// Its number, as far as it is sent: the lower 32 bits.
+    /// The lower 32 bits of its number.
     pub number: u32,
-    /// Which part of its datagram.
+    /// Index of the part in its datagram.
     pub part: u8,
-    /// The number of the datagram's last part: 0 for a datagram in one part.
+    /// Index of the datagram's last part: 0 for a datagram in one part.
     pub last_part: u8,
-    /// When the datagram came, by the sender's clock; exact to a microsecond.
+    /// Arrival of the datagram by the sender's clock, in whole microseconds.
     pub stamp: Time,
-    /// The frame that it belongs to; of several, the last that begins in it.
+    /// The datagram's frame; if several frames begin in it, the last.
     pub frame: u32,
     /// Whether that frame begins in it.
     pub begins_frame: bool,
-    /// What it carries.
+    /// The datagram's bytes in this part.
     pub payload: &'m [u8],
 }
 
-/// Numbers that are asked for again.
+/// A run of requested numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asked {
-    /// The first number, its lower 32 bits.
+    /// The lower 32 bits of the first number.
     pub first: u32,
-    /// So many behind it, too.
+    /// Number of further numbers in the run.
     pub more: u8,
-    /// How often the receiver has asked for them, this time included. What is asked for twice with the same attempt is
-    /// sent once.
+    /// Number of this attempt, from 1. If a request with the same attempt arrives twice, the numbers are repeated once.
     pub attempt: u8,
 }
 
-/// A message.
+/// A decoded message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message<'m> {
-    /// From sender to receiver.
+    /// A part of a datagram, from sender to receiver.
     Data(Data<'m>),
-    /// From receiver to sender.
+    /// A request for repeats, from receiver to sender.
     Ask(Vec<Asked>),
 }
 
 impl Data<'_> {
-    /// As it is sent.
+    /// Encodes the message.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEAD + self.payload.len());
         bytes.extend([DATA, u8::from(self.begins_frame) * BEGINS_FRAME, self.part, self.last_part]);
@@ -83,7 +83,7 @@ impl Data<'_> {
     }
 }
 
-/// A request as it is sent; runs beyond [`MAX_RUNS`] are left out.
+/// Encodes a request; runs beyond [`MAX_RUNS`] are left out.
 pub fn ask(runs: &[Asked]) -> Vec<u8> {
     let runs = runs.get(..runs.len().min(MAX_RUNS)).unwrap_or_default();
     let mut bytes = Vec::with_capacity(2 + RUN * runs.len());
@@ -95,7 +95,7 @@ pub fn ask(runs: &[Asked]) -> Vec<u8> {
     bytes
 }
 
-/// The message, marked as one of this layer.
+/// Marks a message with its layer.
 pub fn of_layer(layer: usize, mut message: Vec<u8>) -> Vec<u8> {
     if let Some(first) = message.first_mut() {
         *first |= (layer as u8) << LAYER_SHIFT;
@@ -103,7 +103,7 @@ pub fn of_layer(layer: usize, mut message: Vec<u8>) -> Vec<u8> {
     message
 }
 
-/// The layer of a message, whose mark is taken off; `None` if it is of no layer that there can be.
+/// Reads and removes a message's layer mark; `None` if the layer is out of range.
 pub fn take_layer(message: &mut [u8]) -> Option<usize> {
     let first = message.first_mut()?;
     let layer = usize::from(*first >> LAYER_SHIFT);
@@ -111,7 +111,7 @@ pub fn take_layer(message: &mut [u8]) -> Option<usize> {
     (layer < MAX_LAYERS).then_some(layer)
 }
 
-/// Reads a message; `None` for what is none.
+/// Reads a message; `None` if it is invalid.
 pub fn read(bytes: &[u8]) -> Option<Message<'_>> {
     match *bytes.first()? {
         DATA => data(bytes).map(Message::Data),
@@ -149,7 +149,7 @@ fn asked(bytes: &[u8]) -> Option<Vec<Asked>> {
     is_possible.then(|| runs.chunks(RUN).filter_map(run).collect())
 }
 
-/// The number whose lower 32 bits these are, nearest to `near`.
+/// Extends the lower 32 bits of a number to the value nearest to `near`.
 pub fn extended(low: u32, near: u64) -> u64 {
     let ahead = low.wrapping_sub(near as u32) as i32;
     near.checked_add_signed(i64::from(ahead)).unwrap_or(u64::from(low))
@@ -161,7 +161,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever comes is read without a panic, and what is read is written the same.
+        /// Reading arbitrary bytes does not panic, and each message read is written identically.
         #[test]
         fn messages_are_read_as_they_are_written(mut bytes: Vec<u8>, kind in 0u8..4) {
             if let Some(first) = bytes.first_mut() {
@@ -202,7 +202,7 @@ mod tests {
         };
         let bytes = data.bytes();
         assert_eq!((bytes.len(), read(&bytes)), (HEAD + 3, Some(Message::Data(data))));
-        // A part beyond the last, a flag that is none, and a request that is cut off.
+        // A part beyond the last, an unknown flag, and a truncated request.
         assert_eq!(read(&Data { part: 3, ..data }.bytes()), None);
         assert_eq!(read(&[&[1, 2], &bytes[2..]].concat()), None);
         assert_eq!(read(&[2, 2, 0, 0, 0, 1, 0, 1]), None);

@@ -1,75 +1,75 @@
-//! What observers are told of a stream that is received while it goes on: figures alone, no byte of what is carried.
+//! Statistics of a received stream for observers. They contain figures only, no payload.
 
 use crate::meter::Counts;
 use crate::receiver::{Received, Receiver};
 use crate::shown::Layers;
 use narrows_base::{Duration, Rate, Time};
 
-/// Observers are told so often: 20 times a second.
+/// Interval of the observer's calls: 20 times a second.
 pub const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Told what is known.
+/// Callback for the statistics.
 pub type Observer = Box<dyn Fn(&Playing) + Send + Sync>;
 
-/// What is known of a stream.
+/// Current statistics of a stream.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Playing {
-    /// Which stream: counters begin anew with each.
+    /// Number of the stream; counters begin anew with each.
     pub stream: u64,
-    /// The latency that it has.
+    /// The stream's latency.
     pub latency: Duration,
-    /// Counters over all layers.
+    /// Sum of the counters of all layers.
     pub received: Received,
     /// Counters of the base layer's frames.
     pub counts: Counts,
-    /// The longest delay of its frames that became whole since the last look, beyond the path's shortest time.
+    /// The longest delay of base layer frames completed since the last look, beyond the path's shortest delay.
     pub frame_delay: Option<Duration>,
     /// The longest time without a packet since the last look.
     pub quiet: Duration,
     /// Smoothed round-trip time; zero if it is not known.
     pub rtt: Duration,
-    /// Layers that there are, and
+    /// Number of layers present now.
     pub layers: usize,
-    /// that the sender has.
+    /// Number of the sender's layers.
     pub of: usize,
-    /// The rate by which groups of IP multicast are joined and left.
+    /// TEAR's rate, by which multicast groups are joined and left; absent for unicast.
     pub tear: Option<Rate>,
 }
 
-/// Looks at a stream for an observer.
+/// Collects statistics between two looks at a stream.
 #[derive(Debug)]
 pub struct Looks {
     stream: u64,
     next: Time,
-    /// The last packet, and the longest pause between two since the last look.
+    /// Arrival of the last packet; below, the longest pause between two packets since the last look.
     last: Option<Time>,
     quiet: Duration,
 }
 
 impl Looks {
-    /// Of this stream, from now on.
+    /// Begins to observe this stream.
     pub fn new(stream: u64, now: Time) -> Looks {
         Looks { stream, next: now + LOOK_EVERY, last: None, quiet: Duration::ZERO }
     }
 
-    /// From now on it is of this stream.
+    /// Continues with this stream.
     pub fn of(&mut self, stream: u64) {
         self.stream = stream;
     }
 
-    /// When the next look is due.
+    /// Time of the next look.
     pub fn next(&self) -> Time {
         self.next
     }
 
-    /// A packet arrived.
+    /// Records the arrival of a packet.
     pub fn on_packet(&mut self, arrival: Time) {
         let since = self.last.map_or(Duration::ZERO, |last| arrival.since(last));
         self.quiet = self.quiet.max(since);
         self.last = self.last.max(Some(arrival));
     }
 
-    /// Whether a look is due; the next one is later then.
+    /// Whether a look is due. If so, schedules the next one.
     pub fn is_due(&mut self, now: Time) -> bool {
         let is_due = self.next <= now;
         if is_due {
@@ -78,7 +78,7 @@ impl Looks {
         is_due
     }
 
-    /// What is known now, of a stream with this latency, where a round trip takes `rtt`.
+    /// The current statistics of a stream with this latency and round-trip time.
     pub fn look(
         &mut self,
         now: Time,
@@ -128,7 +128,7 @@ mod tests {
         let mut all = Vec::new();
         for ms in 0..500 {
             let number = (ms / 10) as u32;
-            // 5 ms each, but for one that takes 60.
+            // Each packet takes 5 ms, except one that takes 60 ms.
             let arrives = if number == 20 { 260 } else { 10 * (ms / 10) + 5 };
             if ms == arrives && number != 20 || ms == 260 {
                 let number = if ms == 260 { 20 } else { number };

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// A sender for these clients, and what its people are told.
+/// A sender for these clients, and its log lines.
 struct Near {
     at: SocketAddr,
     identity: Identity,
@@ -51,7 +51,7 @@ async fn wait_for(lines: &Lines, part: &str) {
     }
 }
 
-/// A receiver that connects, with a player behind it.
+/// A receiver that connects, with a player's socket.
 struct View {
     player: UdpSocket,
     log: Lines,
@@ -80,7 +80,7 @@ async fn view(near: &Near, identity: &Identity) -> View {
     View { player, log, stop, task }
 }
 
-/// Sends until something has come out.
+/// Sends until the player receives a datagram.
 async fn played(near: &Near, player: &UdpSocket) {
     let (encoder, mut byte) = (UdpSocket::bind("127.0.0.1:0").await.unwrap(), [0; 100]);
     loop {
@@ -103,7 +103,7 @@ async fn a_receiver_that_connects_gets_the_media_and_another_when_it_is_gone() {
     wait_for(&two.log, "another receives").await;
     wait_for(&near.log, "refused, since another receives").await;
     assert!(two.player.try_recv(&mut [0; 9]).is_err());
-    // It hands out what it holds, and says what it measured.
+    // It releases its buffered datagrams and reports its measures.
     one.stop.notify_one();
     one.task.await.unwrap().unwrap();
     assert!(is_told(&one.log, "datagrams"), "{:?}", one.log);
@@ -141,8 +141,8 @@ async fn a_sender_that_connects_to_a_sender_is_told_what_belongs_together() {
     assert!(e.kind == Kind::Version && e.line.contains("`media send --listen`"), "{e}");
 }
 
-/// One on the list that answers nothing, or nonsense, holds the place for as long as an answer may take, and no longer than its
-/// connection.
+/// A listed client that answers with invalid data, or not at all, keeps its place for the time allowed for an answer,
+/// and at most as long as its connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_talks_nonsense_gives_its_place_to_the_next() {
     let (hostile, client) = (Identity::generate().unwrap(), Identity::generate().unwrap());

@@ -1,62 +1,68 @@
-//! Which layers of a stream are sent: the rules of `narrows_transport::layers` (S4 section 7.3; Rejaie, Handley and Estrin,
-//! SIGCOMM 1999) for a live stream, whose receiver buffers no more than the latency.
+//! Selects the layers that are sent: the rules of `narrows_transport::layers` (Jayaram 2001, section 7.3; Rejaie,
+//! Handley and Estrin, SIGCOMM 1999) for a live stream, with a receiver buffer limited to the latency.
 //!
-//! A layer *is ahead* by the latency, less what it has waited here and less a round trip, in which what is lost can be
-//! repeated. Ours, since a transport that was not used to its limit does not know it: a layer is added once the rate has
-//! sufficed for a second; one that had to be dropped within ten seconds was a failed experiment, and the next try waits twice
-//! as long, from 20 s to a minute (as in `narrows_transport::multicast::join`); and a highest layer that waits too long to
-//! be in time is dropped, whatever the rate is said to be. A controller permits little more than is used (RFC 7661), and a
-//! layer may need more than that: where nothing has waited for 5 s, the next layer is tried, and for its first seconds
-//! judged by what waits alone. The base layer goes first, so it does not pay for that.
+//! A layer's buffer is the latency minus its wait at the sender and minus a round trip, in which lost packets can be
+//! repeated. Additional rules, since a transport that is not used to its limit cannot measure the limit:
+//!
+//! - A layer is added once the rate has sufficed for a second.
+//! - If a layer must be dropped within ten seconds, the trial has failed. The pause before the next trial doubles, from
+//!   20 s to a minute (as in `narrows_transport::multicast::join`).
+//! - The highest layer is dropped if its packets wait too long, whatever the controller's rate is.
+//! - A controller permits little more than is used (RFC 7661), and a layer may need more than that. If no packet has
+//!   waited for 5 s, the next layer is tried; for its first seconds only waiting packets count, not the rate.
+//!
+//! The base layer is sent first, so a failed trial does not delay it.
 
 use narrows_base::{Duration, Time};
 use narrows_transport::layers::{Buffers, LayerChange, MAX_LAYERS, Outlook, QualityAdaptation};
 
-/// Reductions of the rate that the buffers must survive before a layer is added: a live stream's are small.
+/// Number of back-offs that the buffers must survive before a layer is added; a live stream's buffers are small.
 const BACKOFFS: u32 = 1;
-/// What a reduction leaves of the rate, and at least so long until it has come back (S4 section 7.3: a few seconds).
+/// Share of the rate that a back-off keeps; below, the minimum time until the rate has recovered, in seconds (Jayaram
+/// 2001, section 7.3: a few seconds).
 const KEEP: f64 = 0.5;
 const RECOVERY: f64 = 4.0;
-/// Frames that are sent evenly are under way for so long beside the round trip.
+/// Time in flight beyond the round trip of frames that are sent evenly.
 const UNDER_WAY: Duration = Duration::from_millis(20);
-/// The rate suffices for so long before a layer is added, and before anything else changes after a change.
+/// Time for which the rate must suffice before a layer is added; also the minimum time between changes.
 const STEADY: Duration = Duration::from_secs(1);
 const EXPERIMENT: Duration = Duration::from_secs(10);
 const SHORTEST_WAIT: Duration = Duration::from_secs(5);
-/// After one that failed the next comes no sooner: each changes the picture twice.
+/// Minimum pause after a failed trial, since each trial changes the picture twice.
 const FAILED_WAIT: Duration = Duration::from_secs(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// Nothing waits longer than this share of the latency for so long, and the next layer is tried; so long by what waits.
+/// If all waits stay below this share of the latency for [`IDLE`], the next layer is tried. For [`TRIAL`] it is then
+/// checked by waits alone.
 const IDLE_SHARE: f64 = 0.1;
 const IDLE: Duration = Duration::from_secs(5);
 const TRIAL: Duration = Duration::from_secs(3);
 
-/// What is known now.
+/// Inputs of an update.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// What media may have, in bit/s.
+    /// Rate available for media, in bit/s.
     pub rate: f64,
     /// Smoothed round-trip time.
     pub srtt: Duration,
-    /// Bits of a packet.
+    /// Size of a packet in bits.
     pub packet: f64,
-    /// How long the oldest part of each layer has waited to leave.
+    /// Time that the oldest unsent part of each layer has waited.
     pub waited: &'a [Duration],
-    /// Whether parts of the highest layer were dropped since the last look.
+    /// Whether parts of the highest layer were dropped since the last update.
     pub was_dropped: bool,
 }
 
-/// How many layers are sent.
+/// Controls the number of layers that are sent.
 #[derive(Debug)]
 pub struct Quality {
     rules: QualityAdaptation,
     count: usize,
     latency: Duration,
-    /// Since when the rate has sufficed for the next layer.
+    /// Time since which the rate has sufficed for the next layer.
     suffices: Option<Time>,
-    /// Since when nothing has waited.
+    /// Time since which waits have been short.
     idle: Option<Time>,
-    /// When a layer was tried for which the rate did not suffice.
+    /// Time of the last trial of a layer that the rate did not cover.
     tried: Option<Time>,
     changed: Option<Time>,
     added: Option<Time>,
@@ -66,7 +72,7 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Begins with the base layer; rates in bit/s, from the base upwards, at most [`MAX_LAYERS`] of them.
+    /// Begins with the base layer. Rates are in bit/s, from the base upwards, at most [`MAX_LAYERS`] of them.
     pub fn new(rates: &[f64], latency: Duration) -> Quality {
         Quality {
             rules: QualityAdaptation::new(rates, BACKOFFS, KEEP),
@@ -83,20 +89,20 @@ impl Quality {
         }
     }
 
-    /// Layers that are sent, at least 1.
+    /// Number of layers that are sent, at least 1.
     pub fn active(&self) -> usize {
         self.rules.active()
     }
-    /// What they have in all, in bit/s.
+    /// Sum of their rates, in bit/s.
     pub fn consumption(&self) -> f64 {
         self.rules.consumption(self.active())
     }
-    /// How often a layer was added or dropped.
+    /// Number of times that a layer was added or dropped.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// To be called some times a second.
+    /// Call this several times a second. Returns the change that it has made.
     pub fn update(&mut self, now: Time, seen: &Seen<'_>) -> Option<LayerChange> {
         let margin = (seen.srtt + UNDER_WAY).min(self.latency.mul_f64(0.5)).as_secs_f64();
         let limit_s = self.latency.as_secs_f64() - margin;
@@ -118,7 +124,7 @@ impl Quality {
             && self.active() < self.count
             && seen.rate >= self.consumption()
             && self.idle.is_some_and(|since| now.since(since) >= IDLE);
-        // Rules that see no more than what is consumed add nothing.
+        // Limit the rate to the consumption, so that the rules add no layer.
         let on_trial = self.tried.is_some_and(|at| now.since(at) <= TRIAL);
         let rate = match () {
             () if is_trial => next,
@@ -126,7 +132,7 @@ impl Quality {
             () if on_trial => self.consumption(),
             () => seen.rate.min(self.consumption()),
         };
-        // A layer that came too late is one that the rate does not carry, whatever it is said to be.
+        // If packets of the highest layer were dropped, the path does not carry it, whatever the controller's rate is.
         let is_behind = seen.was_dropped && is_settled && self.active() > 1;
         let below = self.rules.consumption(self.active() - 1);
         let (rate, bits) = if is_behind { (below, [0.0; MAX_LAYERS]) } else { (rate, bits) };
@@ -159,7 +165,7 @@ mod tests {
 
     const RATES: [f64; 3] = [500e3, 1000e3, 2000e3];
 
-    /// The layers each 50 ms at this rate, where the highest layer's parts wait and are dropped as `behind` says.
+    /// The layers every 50 ms at this rate; `behind` decides whether parts of the highest layer wait and are dropped.
     fn played(
         seconds: u64,
         rate: impl Fn(f64) -> f64,
@@ -186,7 +192,7 @@ mod tests {
         assert_eq!((all[19 * 20], all[30 * 20], all[59 * 20]), (3, 1, 3));
         // Dropped within half a second.
         assert_eq!(all[20 * 20 + 10], 1);
-        // Two up, two down, two up, and trials that fail.
+        // Two up, two down, two up, and failed trials.
         assert!(changes <= 10, "{changes}");
     }
 
@@ -198,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_layer_that_comes_too_late_is_tried_more_and_more_rarely() {
-        // One change in ten seconds at most, the first minute included.
+        // At most one change in ten seconds, including the first minute.
         let (_, changes) = played(60, |_| 50e6, |active| active == 3);
         assert!(changes <= 6, "{changes}");
         let (all, changes) = played(300, |_| 50e6, |active| active == 3);
@@ -206,7 +212,7 @@ mod tests {
         assert!(all.iter().filter(|active| **active == 2).count() > all.len() * 9 / 10);
     }
 
-    /// A controller that permits no more than twice what was used, on a path that carries all.
+    /// A controller that permits at most twice the used rate, on a path without a limit.
     #[test]
     fn a_layer_for_which_the_controller_does_not_know_the_rate_is_tried() {
         let mut quality = Quality::new(&RATES, Duration::from_millis(300));

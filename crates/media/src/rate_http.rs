@@ -1,7 +1,7 @@
-//! The encoder's rate over HTTP, for programs of this machine: `GET /` answers with JSON.
+//! The encoder's rate over HTTP, for programs of this machine: `GET /` returns JSON.
 //!
-//! It listens on loopback alone, and answers only requests whose Host is a loopback address, so that a page from elsewhere
-//! cannot read it under a name of its own (DNS rebinding); a browser that says that another site asks is refused.
+//! It listens on loopback only, and accepts only requests with a loopback address as Host. A web page therefore cannot
+//! read it under a name of its own (DNS rebinding). Requests that a browser marks as cross-site are refused.
 
 use narrows_net::openings::Openings;
 use std::net::{IpAddr, SocketAddr};
@@ -11,15 +11,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Bytes of a request's head, and its fields.
+/// Maximum size of a request's head in bytes; below, the maximum number of its fields.
 const MAX_HEAD: usize = 8 << 10;
 const MAX_FIELDS: usize = 64;
-/// Requests at the same time; the oldest gives way to a newcomer.
+/// Maximum number of concurrent requests; a new one replaces the oldest.
 const MAX_REQUESTS: usize = 16;
-/// A request takes so long at most.
+/// Time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The status for a request's head; `None` if more bytes are needed.
+/// The HTTP status for a request's head; `None` if more bytes are needed.
 pub fn judge(head: &[u8]) -> Option<u16> {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut request = httparse::Request::new(&mut fields);
@@ -32,7 +32,7 @@ pub fn judge(head: &[u8]) -> Option<u16> {
         request.headers.iter().filter(|f| f.name.eq_ignore_ascii_case("host")).collect();
     let is_local = match &hosts[..] {
         [host] => std::str::from_utf8(host.value).is_ok_and(is_loopback),
-        // HTTP/1.0 has none.
+        // Host is optional in HTTP/1.0.
         _ => hosts.is_empty(),
     };
     let is_foreign = |f: &httparse::Header<'_>| {
@@ -55,13 +55,13 @@ fn is_loopback(host: &str) -> bool {
     address.is_some_and(|ip| ip.is_loopback()) || name.eq_ignore_ascii_case("localhost")
 }
 
-/// Answers requests with what `state` says then, for ever.
+/// Answers requests with the text that `state` returns; does not return.
 pub async fn serve(listener: TcpListener, state: impl Fn() -> String) {
     let openings = Openings::new(MAX_REQUESTS);
     let mut requests = JoinSet::new();
     loop {
         let Ok((tcp, from)) = listener.accept().await else {
-            // Out of descriptors, say: others will end.
+            // Probably no descriptor is free; wait until other requests end.
             sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// The last silent connections are still open when a later client has its answer: it did not wait for a deadline.
+    /// Connections that send no request do not delay a later client, since they are replaced before their deadline.
     #[tokio::test]
     async fn silent_connections_delay_no_request() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,4 @@
-//! The receiving end: lets senders on a list come, one at a time, or connects to a sender, and hands out what comes to local
+//! The receiving end: accepts listed senders, one at a time, or connects to a sender, and releases the media to local
 //! UDP ports.
 
 use crate::connection::{REFUSED, REPLACED, STOPPED, for_media};
@@ -21,24 +21,24 @@ use std::time::Duration as Wait;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// A sender that is refused has so long to go by itself.
+/// Time in which a refused sender can close its connection by itself.
 const GOING: Wait = Wait::from_secs(2);
-/// Connections at the same time.
+/// Maximum number of concurrent connections.
 const MAX_CONNECTIONS: usize = 64;
-/// Streams have so long to hand out what they hold: the longest latency, and a little.
+/// Time for streams to release their buffered datagrams: the maximum latency and a margin.
 const DRAINING: Wait = Wait::from_secs(32);
 
-/// How a receiver is made that senders connect to.
+/// Options of a receiver that accepts connections.
 pub struct ReceiveOptions {
-    /// Its key.
+    /// The receiver's own key.
     pub identity: Identity,
-    /// Who may send.
+    /// Keys that may send.
     pub clients: AllowList,
-    /// How connections behave.
+    /// Configuration of connections.
     pub config: ConnectionConfig,
-    /// Which of the senders' protocols are answered with.
+    /// Controllers that the receiver accepts from senders.
     pub permit: Permit,
-    /// What observes the endpoint.
+    /// Observer of the endpoint.
     pub tap: Option<Arc<dyn Tap>>,
 }
 
@@ -50,15 +50,15 @@ pub struct Server {
 
 struct Shared {
     inlet: Inlet,
-    /// Who sends.
+    /// The current sender.
     current: Mutex<Option<(PublicKey, Connection)>>,
 }
 
 impl Server {
-    /// Listens; within a tokio runtime, which drives it.
+    /// Listens. Call it within a tokio runtime, which drives it.
     ///
     /// # Errors
-    /// Nobody may come; or the address is not ours, taken, or not permitted.
+    /// The list of clients is empty, or the address is unavailable, in use, or not permitted.
     pub async fn bind(
         address: SocketAddr,
         outs: Outs,
@@ -80,12 +80,13 @@ impl Server {
         Ok(Server { endpoint, shared: Arc::new(Shared { inlet, current: Mutex::default() }) })
     }
 
-    /// Where it listens.
+    /// Address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.endpoint.local_addr()
     }
 
-    /// Receives until the endpoint is closed or `stop` is ready; the measures of streams that go on are told then, too.
+    /// Receives until the endpoint is closed or `stop` is ready. Measures of streams that are still active are then
+    /// reported, too.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let mut streams = JoinSet::new();
         let accept = async {
@@ -99,14 +100,14 @@ impl Server {
             () = stop => {}
         }
         self.endpoint.leave(STOPPED, "the receiver was stopped");
-        // They notice that their connections are over, and hand out what they hold.
+        // The streams detect that their connections are over, and release their buffered datagrams.
         let all = async { while streams.join_next().await.is_some() {} };
         let _ = timeout(DRAINING, all).await;
     }
 }
 
 impl Shared {
-    /// Whether this sender may send: nobody does, or the same one did, which has connected again.
+    /// Whether this sender may send: there is no current sender, or it is the same one with a new connection.
     fn take_place(&self, key: PublicKey, connection: &Connection) -> bool {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, before)) = current.as_ref().filter(|(_, before)| !before.is_closed()) {
@@ -124,7 +125,7 @@ async fn serve(shared: Arc<Shared>, connection: Connection) {
     let Some(key) = connection.peer_key() else { return };
     let (inlet, sender) = (&shared.inlet, named(&connection));
     let Some(said) = inlet.asked(&sender, &connection).await else {
-        // It reads the answer, and goes.
+        // The sender reads the answer and closes the connection.
         let _ = timeout(GOING, connection.closed()).await;
         return connection.close(REFUSED, "no sender of media");
     };
@@ -138,23 +139,23 @@ async fn serve(shared: Arc<Shared>, connection: Connection) {
     inlet.line(false, &sender, &format!("gone: {}", shown(&why.to_string())));
 }
 
-/// Receives from a sender that it connects to.
+/// A receiver that connects to a sender.
 pub struct Viewing {
     inlet: Inlet,
     dialler: Dialler,
 }
 
 impl Viewing {
-    /// With sockets to where the media go.
+    /// Opens the sockets to the media's destinations.
     ///
     /// # Errors
-    /// The system has none for them.
+    /// The system cannot open them.
     pub async fn new(outs: Outs, sender: Peer) -> Result<Viewing, Error> {
         Ok(Viewing { inlet: Inlet::new(outs).await?, dialler: Dialler::new(sender, PULL) })
     }
 
-    /// Connects and receives, and does so again whenever the connection is lost, until `stop` is ready; what is held then
-    /// is handed out.
+    /// Connects and receives until `stop` is ready, and reconnects after a lost connection. Finally it releases the
+    /// buffered datagrams.
     ///
     /// # Errors
     /// As of [`Dialler::keep`].
@@ -165,7 +166,7 @@ impl Viewing {
             () = stop => {}
         }
         if self.dialler.leave() {
-            // It notices that its connection is over.
+            // The stream detects that its connection is over.
             let _ = timeout(DRAINING, kept).await;
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! The receiving end without a socket: a jitter buffer that releases each datagram when its stamp and the latency say,
-//! and asks for what is missing until then.
+//! The receiving end without a socket: a jitter buffer that releases each datagram at its stamp plus the latency, and
+//! requests missing packets until then.
 
 use crate::clock::{PathClock, Stamped};
 use crate::meter::{Meter, Part};
@@ -9,39 +9,39 @@ use crate::repair::{self, Restorer};
 use narrows_base::{Duration, Time};
 use std::collections::BTreeMap;
 
-/// What is held at most: parts and their bytes.
+/// Maximum number of buffered parts; below, of their bytes.
 const MAX_HELD: usize = 1 << 15;
 const MAX_BYTES: usize = 32 << 20;
-/// Whatever its stamp says, a part is released so long after its arrival, beyond the latency.
+/// A part is released at most this long after its arrival plus the latency, whatever its stamp is.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Counters since the beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Received {
-    /// Parts that were released.
+    /// Parts released.
     pub parts: u64,
-    /// Parts that were not there in time.
+    /// Parts that did not arrive in time.
     pub missed: u64,
-    /// Of them parts that came afterwards.
+    /// Missed parts that arrived afterwards.
     pub came_late: u64,
-    /// Parts that were released after their time: what was before them came as late.
+    /// Parts that were released after their time, because all parts before them came equally late.
     pub delayed: u64,
-    /// Parts that were asked for and came in time.
+    /// Parts that were requested and arrived in time.
     pub repaired: u64,
-    /// Parts that were restored from packets of repair.
+    /// Parts restored from repair packets.
     pub restored: u64,
-    /// Parts that came twice.
+    /// Parts received more than once.
     pub duplicates: u64,
-    /// Messages that were none, parts with strange stamps, and those for which there was no room.
+    /// Invalid messages, parts with invalid stamps, and parts that did not fit into the buffer.
     pub refused: u64,
-    /// Datagrams handed out, and their bytes.
+    /// Datagrams released.
     pub datagrams: u64,
-    /// Their bytes.
+    /// Bytes released.
     pub bytes: u64,
 }
 
 impl Received {
-    /// Both.
+    /// Sum of two sets of counters.
     pub fn and(self, other: &Received) -> Received {
         Received {
             parts: self.parts + other.parts,
@@ -70,27 +70,27 @@ struct Held {
     payload: Vec<u8>,
 }
 
-/// The parts of a datagram that have been released.
+/// The released parts of an incomplete datagram.
 #[derive(Debug)]
 struct Whole {
     next_part: u8,
     bytes: Vec<u8>,
 }
 
-/// The receiving end.
+/// The receiving end of one layer.
 #[derive(Debug)]
 pub struct Receiver {
     latency: Duration,
-    /// Of how many layers this is one: they share what may be held.
+    /// Number of layers of the stream, which share the limits of buffered data.
     layers: usize,
     clock: PathClock,
     held: BTreeMap<u64, Held>,
     bytes: usize,
     missing: Missing,
     restorer: Restorer,
-    /// The number behind the highest that has come.
+    /// The highest received number plus one.
     ahead: Option<u64>,
-    /// The number behind the last that was released.
+    /// The last released number plus one.
     released: Option<u64>,
     whole: Option<Whole>,
     meter: Meter,
@@ -98,11 +98,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Releases what was stamped so long ago, beyond what the path takes at least.
+    /// A receiver that releases datagrams at the path's shortest delay plus `latency`.
     pub fn new(latency: Duration) -> Receiver {
         Receiver::one_of(1, latency)
     }
-    /// The same for one of so many layers.
+    /// A receiver of one of `layers` layers.
     pub fn one_of(layers: usize, latency: Duration) -> Receiver {
         Receiver {
             latency,
@@ -120,11 +120,11 @@ impl Receiver {
         }
     }
 
-    /// Counters.
+    /// Counters since the beginning.
     pub fn received(&self) -> Received {
         self.received
     }
-    /// Delays and frames.
+    /// Statistics of delays and frames.
     pub fn meter(&self) -> &Meter {
         &self.meter
     }
@@ -134,7 +134,7 @@ impl Receiver {
         self.meter.take_longest_frame()
     }
 
-    /// A message arrived then.
+    /// Handles a message.
     pub fn on_message(&mut self, arrival: Time, message: &[u8]) {
         let restored = match (read(message), repair::read(message), self.ahead) {
             (Some(Message::Data(data)), ..) => {
@@ -142,7 +142,7 @@ impl Receiver {
                 self.on_data(arrival, number, &data, false);
                 self.restorer.on_part(number, message)
             }
-            // Without any part there is nothing to restore from.
+            // Before the first part, a repair packet's number cannot be extended, and no part can be restored.
             (None, Some(repair), Some(ahead)) => {
                 self.restorer.on_repair(extended(repair.first, ahead), &repair)
             }
@@ -182,7 +182,7 @@ impl Receiver {
         };
         let ahead = self.ahead.unwrap_or(number);
         if is_restored {
-            // What was not missing any more has come, or was given up.
+            // If the part is not missing any more, it has arrived or was given up.
             if !self.missing.on_restored(number) && number < ahead {
                 return;
             }
@@ -197,7 +197,7 @@ impl Receiver {
         }
         if number >= ahead {
             if number - ahead > MAX_MISSING {
-                // Nobody could repeat so much: what is held is released, and the rest is given up.
+                // The gap is too long for requests: release the buffered parts and give up the rest.
                 self.missing.clear();
                 self.received.missed += 1;
             } else if number > ahead {
@@ -206,7 +206,7 @@ impl Receiver {
             self.ahead = Some(number + 1);
         } else if !is_restored {
             match self.missing.on_arrival(arrival, number) {
-                // The first packets may come in any order.
+                // Before the first release, packets may arrive in any order.
                 Was::There if self.released.is_none() && !self.held.contains_key(&number) => {}
                 Was::There | Was::GivenUp => {
                     self.received.duplicates += 1;
@@ -237,20 +237,20 @@ impl Receiver {
         );
     }
 
-    /// The sender's clock has been set anew, so what is held belongs to another time.
+    /// The sender's clock has been set anew: discard the buffered parts, whose stamps are by the old clock.
     fn begin_anew(&mut self) {
         self.held.clear();
         self.missing.clear();
         (self.bytes, self.ahead, self.released, self.whole) = (0, None, None, None);
     }
 
-    /// Nothing comes until further notice: the number that comes next is not behind a gap.
+    /// Pauses reception: the next number received does not count as preceded by a gap.
     pub fn pause(&mut self) {
         self.missing.clear();
         self.ahead = None;
     }
 
-    /// When the next part is due; never, if none is held.
+    /// Time at which the next part is due; `Time::NEVER` if no part is buffered.
     pub fn due(&self) -> Time {
         self.held.first_key_value().map_or(Time::NEVER, |(_, first)| {
             let by_stamp = self.clock.release(first.stamp, self.latency);
@@ -258,7 +258,7 @@ impl Receiver {
         })
     }
 
-    /// A datagram that is due; to be called until there is none.
+    /// The next due datagram. Call it until it returns `None`.
     pub fn release(&mut self, now: Time) -> Option<Vec<u8>> {
         while self.due() <= now {
             let (number, held) = self.held.pop_first()?;
@@ -286,7 +286,7 @@ impl Receiver {
         None
     }
 
-    /// The datagram that is whole with this part.
+    /// The datagram, if this part completes it.
     fn join(&mut self, held: Held, is_behind_gap: bool) -> Option<Vec<u8>> {
         let begun = self.whole.take();
         let bytes = match begun {
@@ -304,14 +304,14 @@ impl Receiver {
         None
     }
 
-    /// A request for what is missing, if one is due, where a round trip takes `rtt` (zero: not known).
+    /// A request for missing packets, if one is due; `rtt` is zero if it is not known.
     pub fn ask(&mut self, now: Time, rtt: Duration) -> Option<Vec<u8>> {
         let (clock, latency) = (&self.clock, self.latency);
         let runs = self.missing.ask(now, rtt, |stamp| clock.release(stamp, latency));
         (!runs.is_empty()).then(|| ask(&runs))
     }
 
-    /// When something is to be released or asked for.
+    /// Time of the next release or request.
     pub fn next_timeout(&self) -> Time {
         self.due().min(self.missing.next())
     }
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn a_datagram_leaves_at_its_stamp_and_the_latency_whatever_its_own_delay() {
         let mut receiver = Receiver::new(LATENCY);
-        // The path takes 30 ms, the second 50 more, and the third overtakes it.
+        // The path takes 30 ms; the second packet takes 50 ms more, and the third overtakes it.
         receiver.on_message(at(1030), &data(0, at(0), b"a"));
         receiver.on_message(at(1050), &data(2, at(20), b"c"));
         receiver.on_message(at(1090), &data(1, at(10), b"b"));
@@ -379,7 +379,7 @@ mod tests {
         let mut receiver = Receiver::new(LATENCY);
         receiver.on_message(at(30), &data(0, at(0), b"x"));
         receiver.on_message(at(31), &data(1, at(1 << 40), b"x"));
-        // Nearer, but far beyond what a path does.
+        // Nearer, but far beyond any path's delay.
         receiver.on_message(at(31), &data(1, at(9000), b"x"));
         receiver.on_message(at(32), &data(2, at(2), b"x"));
         let count = (0..1300).filter(|ms| receiver.release(at(*ms)).is_some()).count();
@@ -400,7 +400,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a sender says, each number is handed out once at most, and everything ends.
+        /// For arbitrary messages, each number is released at most once, and the loop ends.
         #[test]
         fn every_message_ends(all: Vec<(u32, u64, u8, u8, u16)>) {
             let mut receiver = Receiver::new(LATENCY);

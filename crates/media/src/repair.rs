@@ -1,54 +1,54 @@
-//! Packets of repair: where the latency has no time for a repeat, a block of parts is followed by some of an erasure code
-//! (Reed-Solomon). As many of them as parts were lost restore these.
+//! Repair packets. If the latency is too short for a repeat, a block of parts is followed by packets of an erasure code
+//! (Reed-Solomon). They restore as many lost parts as there are repair packets.
 //!
 //! ```text
 //! repair: | 3 (1) | which (1) | first number (4) | parts (1) | repairs (1) | a shard of the code |
 //! shard of a part: | length (2) | message with the part | zeros |
 //! ```
 //!
-//! The shards of a block are equally long: an even number of bytes, as the code asks.
+//! The shards of a block have the same length: an even number of bytes, as the code requires.
 
 use narrows_base::{Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Bytes before the shard.
 pub const REPAIR_HEAD: usize = 8;
-/// First byte of the message.
+/// First byte of a repair packet.
 pub const REPAIR: u8 = 3;
-/// Bytes of the length in a shard, and a last one that makes it even.
+/// Bytes of a shard's length field; a padding byte may follow the message to make the length even.
 const SHARD_HEAD: usize = 2;
-/// Parts of a block at most; and repairs for each part at most.
+/// Maximum number of parts in a block; below, of repair packets per part.
 pub const MAX_PARTS: usize = 16;
 const MOST: f64 = 1.0 / 3.0;
-/// A block may collect parts for this share of the latency.
+/// Share of the latency for which a block collects parts.
 const COLLECTS: f64 = 1.0 / 3.0;
-/// A repeat takes a round trip and about so long: until the loss is noticed, and asked for.
+/// Time that a repeat takes beyond a round trip: the loss must be detected and requested.
 const NOTICED: Duration = Duration::from_millis(10);
-/// Below this share of lost packets there is nothing to repair.
+/// Below this loss rate no repair packets are sent.
 const LEAST_LOSS: f64 = 5e-4;
-/// So many parts as a share of all may stay lost, if losses are independent.
+/// Target share of parts that remain lost, if losses are independent.
 const RESIDUAL: f64 = 2e-3;
-/// What a receiver keeps: parts that came, and blocks with repairs.
+/// Number of received parts that a receiver keeps; below, of blocks with repair packets.
 const KEPT_PARTS: usize = 256;
 const KEPT_BLOCKS: usize = 8;
-/// Longer messages are not protected.
+/// Maximum shard length in bytes; longer messages are not protected.
 const MAX_SHARD: usize = 2048;
 
-/// Whether repairs are worth their bytes: a repeat cannot be in time, and something is lost.
+/// Whether repair packets are worth their bytes: a repeat cannot be in time, and there is loss.
 pub fn pays(latency: Duration, srtt: Duration, loss: f64) -> bool {
     srtt > Duration::ZERO && latency < srtt + NOTICED && loss >= LEAST_LOSS
 }
 
-/// How many repairs a block of so many parts needs, where this share of packets is lost.
+/// The number of repair packets for a block of `parts` parts at this loss rate.
 fn wanted(parts: usize, loss: f64) -> usize {
     let most = ((parts as f64 * MOST).ceil() as usize).max(1);
     (1..most).find(|repairs| residual(parts, *repairs, loss) <= RESIDUAL).unwrap_or(most)
 }
 
-/// The share of parts that stay lost, where losses are independent.
+/// The share of parts that remain lost, if losses are independent.
 fn residual(parts: usize, repairs: usize, loss: f64) -> f64 {
     let all = parts + repairs;
-    // The probability that so many are lost, from none on.
+    // The binomial probability of exactly this many losses, beginning with zero.
     let (mut one, mut stays) = ((1.0 - loss).powi(all as i32), 0.0);
     for lost in 0..=all {
         if lost > repairs {
@@ -59,7 +59,7 @@ fn residual(parts: usize, repairs: usize, loss: f64) -> f64 {
     stays
 }
 
-/// A message in a shard of this length.
+/// The shard of this length for a message.
 fn shard(message: &[u8], length: usize) -> Vec<u8> {
     let mut shard = Vec::with_capacity(length);
     shard.extend((message.len() as u16).to_be_bytes());
@@ -68,7 +68,7 @@ fn shard(message: &[u8], length: usize) -> Vec<u8> {
     shard
 }
 
-/// The message in a shard; `None` if its length cannot be.
+/// The message in a shard; `None` if its length field is invalid.
 fn message(shard: &[u8]) -> Option<&[u8]> {
     let (length, rest) = shard.split_first_chunk::<SHARD_HEAD>()?;
     rest.get(..usize::from(u16::from_be_bytes(*length)))
@@ -78,7 +78,7 @@ fn shard_length(longest: usize) -> usize {
     (longest + SHARD_HEAD).next_multiple_of(2)
 }
 
-/// Collects the parts that leave, and makes repairs for them.
+/// Collects parts as they leave, and computes their repair packets.
 #[derive(Debug, Default)]
 pub struct Protector {
     first: u64,
@@ -87,12 +87,13 @@ pub struct Protector {
 }
 
 impl Protector {
-    /// When the block is to be closed, if one is open.
+    /// Time at which the open block must be closed; `Time::NEVER` if no block is open.
     pub fn closes(&self) -> Time {
         self.closes.unwrap_or(Time::NEVER)
     }
 
-    /// This part leaves for the first time, and came at `stamp`. Repairs of the block that is complete with it.
+    /// Adds a part that leaves for the first time; `stamp` is its arrival. Returns the repair packets of a block that
+    /// ends with it.
     pub fn on_part(
         &mut self,
         number: u64,
@@ -106,7 +107,7 @@ impl Protector {
             return repairs;
         }
         if self.first + self.messages.len() as u64 != number {
-            // Something between was dropped, and is no part of any block.
+            // The part does not continue the block, since parts between were dropped: close the block.
             repairs = self.close(loss);
         }
         if self.messages.is_empty() {
@@ -119,7 +120,7 @@ impl Protector {
         repairs
     }
 
-    /// The repairs of the open block; a new one begins.
+    /// Closes the open block and returns its repair packets.
     pub fn close(&mut self, loss: f64) -> Vec<Vec<u8>> {
         self.closes = None;
         let messages = std::mem::take(&mut self.messages);
@@ -127,7 +128,7 @@ impl Protector {
         let Some(longest) = messages.iter().map(Vec::len).max() else { return Vec::new() };
         let (length, repairs) = (shard_length(longest), wanted(parts, loss));
         let shards = messages.iter().map(|message| shard(message, length));
-        // It refuses numbers and lengths that are not ours.
+        // It fails only for counts and lengths that cannot occur here.
         let coded = reed_solomon_simd::encode(parts, repairs, shards).unwrap_or_default();
         let whole = |(which, shard): (usize, Vec<u8>)| {
             let mut bytes = Vec::with_capacity(REPAIR_HEAD + shard.len());
@@ -141,25 +142,25 @@ impl Protector {
     }
 }
 
-/// Bytes that a repair may have beyond the message of the longest part.
+/// Maximum length of a repair packet beyond the block's longest message.
 pub const OVERHEAD: usize = REPAIR_HEAD + SHARD_HEAD + 1;
 
-/// A packet of repair as it came.
+/// A decoded repair packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Repair<'m> {
-    /// Which of the repairs.
+    /// Index among the block's repair packets.
     pub which: u8,
-    /// The number of the block's first part, its lower 32 bits.
+    /// The lower 32 bits of the number of the block's first part.
     pub first: u32,
-    /// Parts of the block.
+    /// Number of parts in the block.
     pub parts: u8,
-    /// Repairs of it.
+    /// Number of the block's repair packets.
     pub repairs: u8,
-    /// The shard.
+    /// Shard of the code, of even length.
     pub shard: &'m [u8],
 }
 
-/// Reads one; `None` for what is none, or could not be.
+/// Reads a repair packet; `None` if it is invalid.
 pub fn read(bytes: &[u8]) -> Option<Repair<'_>> {
     let (head, shard) = bytes.split_first_chunk::<REPAIR_HEAD>()?;
     let [REPAIR, which, n0, n1, n2, n3, parts, repairs] = *head else { return None };
@@ -181,16 +182,16 @@ struct Block {
     came: BTreeMap<u8, Vec<u8>>,
 }
 
-/// Restores parts from repairs.
+/// Restores parts from repair packets.
 #[derive(Debug, Default)]
 pub struct Restorer {
-    /// Messages with parts that came, by their number; kept once a repair has come.
+    /// Received messages by number; they are kept once a repair packet has arrived.
     parts: BTreeMap<u64, Vec<u8>>,
     blocks: VecDeque<Block>,
 }
 
 impl Restorer {
-    /// A part came; what is restored with it.
+    /// Adds a received part. Returns the parts that can now be restored.
     pub fn on_part(&mut self, number: u64, message: &[u8]) -> Vec<(u64, Vec<u8>)> {
         if self.blocks.is_empty() || shard_length(message.len()) > MAX_SHARD {
             return Vec::new();
@@ -201,13 +202,13 @@ impl Restorer {
         found.map_or(Vec::new(), |first| self.restore(first))
     }
 
-    /// A repair came, of a block that begins with this number; what is restored with it.
+    /// Adds a repair packet of a block that begins with this number. Returns the parts that can now be restored.
     pub fn on_repair(&mut self, first: u64, repair: &Repair<'_>) -> Vec<(u64, Vec<u8>)> {
         let Repair { which, parts, repairs, shard, .. } = *repair;
         let known = self.blocks.iter_mut().find(|block| block.first == first);
         match known {
             Some(block) => {
-                // Others of the block than it said first are another's.
+                // A repair packet with other block parameters than the first one's is ignored.
                 if (block.parts, block.repairs, block.length) == (parts, repairs, shard.len()) {
                     block.came.insert(which, shard.to_vec());
                 }

@@ -1,4 +1,4 @@
-//! The erasure code, its bounds, and what hostile repairs do.
+//! The erasure code, its limits, and hostile repair packets.
 
 use super::*;
 use narrows_base::RandomKey;
@@ -9,7 +9,7 @@ fn at(ms: u64) -> Time {
 }
 const LATENCY: Duration = Duration::from_millis(90);
 
-/// Messages of different lengths, and their repairs at this loss.
+/// Messages of different lengths, and their repair packets at this loss rate.
 fn block(parts: usize, loss: f64) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let messages: Vec<Vec<u8>> =
         (0..parts).map(|n| vec![n as u8 + 1; 100 + 37 * n % 200]).collect();
@@ -38,7 +38,7 @@ fn as_many_as_there_are_repairs_are_restored_and_no_more() {
                 }
             }
             let mut found = Vec::new();
-            // The first repair makes it keep parts: as one of the block before.
+            // The restorer keeps parts once it has a repair packet, here of the block before.
             restorer.on_repair(0, &read(&block(1, 0.08).1[0]).unwrap());
             for (n, message) in messages.iter().enumerate().filter(|(n, _)| !gone.contains(n)) {
                 found.extend(restorer.on_part(7 + n as u64, message));
@@ -71,7 +71,7 @@ fn a_block_is_closed_by_its_size_its_age_and_a_gap() {
 #[test]
 fn as_few_repairs_as_suffice() {
     assert_eq!((wanted(16, 0.001), wanted(12, 0.01), wanted(12, 0.05)), (1, 1, 3));
-    // A third at most, however much is lost.
+    // At most a third, however high the loss rate is.
     assert_eq!((wanted(12, 0.3), wanted(1, 0.5)), (4, 1));
     let exact = 0.1f64.powi(2) * 1.0;
     assert!((residual(1, 1, 0.1) - exact).abs() < 1e-12);
@@ -100,7 +100,7 @@ fn longer_messages_are_left_out_and_memory_is_bounded() {
 }
 
 proptest! {
-    /// Whatever is said of a block, nothing breaks, and nothing comes out that is longer than what came.
+    /// Arbitrary repair packets do not cause a panic, and no restored message is longer than the received ones.
     #[test]
     fn any_repairs_are_taken(all: Vec<(u8, u8, u8, u8, Vec<u8>)>) {
         let mut restorer = Restorer::default();

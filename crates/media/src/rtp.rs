@@ -1,33 +1,34 @@
 //! Frames in RTP (RFC 3550 section 5.1): all packets of a video frame have one timestamp.
 //!
-//! A port may carry more than the video: sound, events, repeats and repair, with other sources or payload types.
+//! A port may carry more than the video: audio, events, repeats and repair packets, with other sources or payload
+//! types.
 
-/// Sources with their payload types that are remembered.
+/// Maximum number of remembered streams (source and payload type).
 const MAX_STREAMS: usize = 8;
-/// Timestamps of late packets, of repeats say, among the last so many begin no frame. Frames need not come in the order of
-/// their timestamps.
+/// Number of recent timestamps. Late packets with one of them, such as repeats, begin no frame. Frames need not come in
+/// the order of their timestamps.
 const MAX_RECENT: usize = 8;
-/// So many packets of others without one of the stream whose frames count: that is over, the program has begun anew.
+/// Packets of other streams since the last packet of the counted stream, after which that stream is over.
 const OVER: u64 = 250;
-/// A timestamp with several packets and more bytes is a picture's; the packets of one event (RFC 4733) are small.
+/// A timestamp with several packets and more bytes than this is a picture's; packets of an event (RFC 4733) are small.
 const PICTURE_BYTES: usize = 1000;
 
-/// An RTP packet, as far as frames need it.
+/// The fields of an RTP packet that frame detection needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet<'d> {
     source: u32,
     kind: u8,
     timestamp: u32,
-    /// Behind the header.
+    /// The bytes after the header.
     pub payload: &'d [u8],
 }
 
-/// Reads a packet; `None` for what is none.
+/// Reads a packet; `None` if it is not RTP.
 pub fn read(datagram: &[u8]) -> Option<Packet<'_>> {
     let (head, rest) = datagram.split_first_chunk::<12>()?;
     let [first, kind, _, _, t0, t1, t2, t3, s0, s1, s2, s3] = *head;
     let kind = kind & 0x7f;
-    // Version 2; kinds 72 to 76 would be RTCP's (RFC 5761 section 4).
+    // Version 2. Kinds 72 to 76 are RTCP (RFC 5761 section 4).
     if first >> 6 != 2 || (72..=76).contains(&kind) {
         return None;
     }
@@ -41,7 +42,7 @@ pub fn read(datagram: &[u8]) -> Option<Packet<'_>> {
     Some(Packet { source, kind, timestamp: u32::from_be_bytes([t0, t1, t2, t3]), payload })
 }
 
-/// What a stream is, as far as it is seen. Later ones go before.
+/// Apparent content of a stream. The later variants have precedence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Content {
     /// A payload type of RFC 3551 table 4.
@@ -58,10 +59,10 @@ struct Stream {
     kind: u8,
     content: Content,
     recent: Vec<u32>,
-    /// Of the last timestamp.
+    /// Packets and bytes of the last timestamp.
     packets: usize,
     bytes: usize,
-    /// The number of its last packet among all.
+    /// Index of its last packet among the port's packets.
     last: u64,
 }
 
@@ -76,7 +77,7 @@ impl Stream {
         Stream { source, kind, content, recent: Vec::new(), packets: 0, bytes: 0, last: 0 }
     }
 
-    /// Whether a frame begins with the packet.
+    /// Whether a frame begins with this packet.
     fn on_packet(&mut self, packet: &Packet<'_>) -> bool {
         if self.recent.last() != Some(&packet.timestamp) {
             (self.packets, self.bytes) = (0, 0);
@@ -97,17 +98,17 @@ impl Stream {
     }
 }
 
-/// The streams of a port, of which one has the frames that count.
+/// The streams of a port; the frames of one of them are counted.
 #[derive(Debug, Default)]
 pub struct Streams {
     all: Vec<Stream>,
-    /// Source and payload type of the one.
+    /// Source and payload type of the counted stream.
     counted: Option<(u32, u8)>,
     packets: u64,
 }
 
 impl Streams {
-    /// Whether a frame begins with the next packet.
+    /// Whether a frame of the counted stream begins with the next packet.
     pub fn on_packet(&mut self, packet: &Packet<'_>) -> bool {
         self.packets += 1;
         let key = (packet.source, packet.kind);
@@ -129,7 +130,7 @@ impl Streams {
         takes_its_place
     }
 
-    /// The packet's stream, in the place of the oldest if it is new.
+    /// The packet's stream. A new stream replaces the oldest if there are too many.
     fn stream(&mut self, packet: &Packet<'_>) -> Option<&mut Stream> {
         let is_it = |s: &Stream| (s.source, s.kind) == (packet.source, packet.kind);
         if !self.all.iter().any(is_it) {
@@ -149,7 +150,7 @@ impl Streams {
 pub mod tests {
     use super::*;
 
-    /// A packet of this payload type, source, timestamp, and bytes behind the header.
+    /// A packet with this payload type, source, timestamp, and number of bytes after the header.
     pub fn packet(kind: u8, source: u8, timestamp: u32, bytes: usize) -> Vec<u8> {
         let mut packet = vec![0x80, kind, 0, 1];
         packet.extend(timestamp.to_be_bytes());
@@ -162,7 +163,7 @@ pub mod tests {
         packets.iter().filter(|p| streams.on_packet(&read(p).unwrap())).count()
     }
 
-    /// A second of video with 25 frames of three packets, and what else the port carries between them.
+    /// A second of video with 25 frames of three packets, and the port's other packets between them.
     fn second(source: u8, others: impl Fn(u32) -> Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let frame = |n: u32| {
             let mut all = others(n);
@@ -175,7 +176,8 @@ pub mod tests {
     #[test]
     fn a_frame_is_one_timestamp_of_the_video() {
         let none = |_| Vec::new();
-        // PCMA and Opus, comfort noise and events of the same source, repair and late repeats of the video's own.
+        // PCMA and Opus, comfort noise and events of the same source; repair packets and late repeats of the video
+        // itself.
         let sound =
             |n: u32| vec![packet(8, 9, 160 * 2 * n, 160), packet(8, 9, 160 * (2 * n + 1), 160)];
         let opus =
@@ -185,7 +187,7 @@ pub mod tests {
         for all in [second(1, none), second(1, repeat)] {
             assert_eq!(counted(&mut Streams::default(), &all), 25);
         }
-        // What comes before the first packets of a picture might be all that there is.
+        // Packets before the first complete picture may be counted as frames, since they may be the only stream.
         for all in [second(1, sound), second(1, opus), second(1, repair)] {
             let found = counted(&mut Streams::default(), &all);
             assert!((25..=27).contains(&found), "{found}");

@@ -1,4 +1,4 @@
-//! The sending end: it connects to a receiver, or lets receivers on a list connect to it, one at a time.
+//! The sending end: connects to a receiver, or accepts listed receivers, one at a time.
 
 use crate::connection::{BUSY, REPLACED, STOPPED, for_media};
 use crate::dial::{Dialler, Ended, Peer, Use};
@@ -18,28 +18,28 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::UdpSocket;
 
-/// Connections at the same time: the receiver's, and such as are refused.
+/// Maximum number of concurrent connections: the receiver's, and those about to be refused.
 const MAX_CONNECTIONS: usize = 16;
 
-/// Sends to a receiver that it connects to.
+/// A sender that connects to a receiver.
 pub struct Sending {
     outlet: Outlet,
     dialler: Dialler,
 }
 
 impl Sending {
-    /// From these sockets, one for each layer.
+    /// A sender of media from these sockets, one for each layer.
     pub fn new(sockets: Vec<UdpSocket>, media: Media, receiver: Peer) -> Arc<Sending> {
         let (outlet, dialler) = (Outlet::new(sockets, media), Dialler::new(receiver, PUSH));
         Arc::new(Sending { outlet, dialler })
     }
 
-    /// What is known now.
+    /// The current state.
     pub fn state(&self) -> State {
         self.outlet.state()
     }
 
-    /// Connects and sends, and does so again whenever the connection is lost.
+    /// Connects and sends, and reconnects whenever the connection is lost.
     ///
     /// # Errors
     /// As of [`Dialler::keep`].
@@ -47,7 +47,7 @@ impl Sending {
         self.dialler.keep(&self.outlet).await
     }
 
-    /// Tells the receiver that this end goes.
+    /// Closes the connection to the receiver.
     pub fn leave(&self) {
         self.dialler.leave();
     }
@@ -65,29 +65,29 @@ impl Use for Outlet {
     }
 }
 
-/// How a sender is made that receivers connect to.
+/// Options of a sender that accepts connections.
 pub struct Offer {
-    /// Its key.
+    /// The sender's own key.
     pub identity: Identity,
-    /// Who may receive.
+    /// Keys that may receive.
     pub clients: AllowList,
-    /// How connections behave.
+    /// Configuration of connections.
     pub config: ConnectionConfig,
-    /// What observes the endpoint.
+    /// Observer of the endpoint.
     pub tap: Option<Arc<dyn Tap>>,
 }
 
-/// Sends to receivers that connect to it, one at a time.
+/// A sender that accepts receivers, one at a time.
 pub struct Offering {
     outlet: Outlet,
     endpoint: Endpoint,
 }
 
 impl Offering {
-    /// Listens; within a tokio runtime, which drives it.
+    /// Listens. Call it within a tokio runtime, which drives it.
     ///
     /// # Errors
-    /// Nobody may come; or the address is not ours, taken, or not permitted.
+    /// The list of clients is empty, or the address is unavailable, in use, or not permitted.
     pub fn bind(
         address: SocketAddr,
         sockets: Vec<UdpSocket>,
@@ -102,7 +102,7 @@ impl Offering {
         let key = StaticKey::new(*identity.private()).map_err(|e| local(e.to_string()))?;
         let listed = Clients::Listed(clients.keys().copied().collect());
         let mut options = Options::server(key, listed, for_media(config, PULL)?).tapped(tap);
-        // What paces the media is this end's to say.
+        // This end sends the media, so only its own choice of a controller counts.
         options.permit = Permit::Own;
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let endpoint =
@@ -110,16 +110,16 @@ impl Offering {
         Ok(Offering { outlet: Outlet::new(sockets, media), endpoint })
     }
 
-    /// Where it listens.
+    /// Address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.endpoint.local_addr()
     }
-    /// What is known now.
+    /// The current state.
     pub fn state(&self) -> State {
         self.outlet.state()
     }
 
-    /// Sends to whoever comes, until the endpoint is closed.
+    /// Sends to each accepted receiver until the endpoint is closed.
     pub async fn run(&self) {
         let mut next = None;
         loop {
@@ -151,7 +151,7 @@ impl Offering {
         }
     }
 
-    /// The next connection of the receiver that is served; those of others are refused until then.
+    /// The next connection of the receiver that is being served; other receivers are refused until then.
     async fn another(&self, served: &Connection) -> Option<Connection> {
         loop {
             let connection = self.endpoint.accept().await.ok()?;
@@ -163,13 +163,13 @@ impl Offering {
         }
     }
 
-    /// Tells the receiver that this end goes.
+    /// Closes the connection to the receiver.
     pub fn leave(&self) {
         self.endpoint.leave(STOPPED, "the sender was stopped");
     }
 }
 
-/// A client for people: the beginning of its key, and its address.
+/// A client for display: the beginning of its key, and its address.
 pub fn named(connection: &Connection) -> String {
     let key = connection.peer_key().map(|key: PublicKey| key::text(&key)).unwrap_or_default();
     let short: String = key.chars().take(12).collect();

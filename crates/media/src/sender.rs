@@ -1,5 +1,5 @@
-//! The sending end without a socket: keeps what a program sends for as long as it can be of use, and decides what leaves
-//! next. What the receiver asks for again goes first, since it is due first.
+//! The sending end without a socket. It keeps a program's datagrams as long as they can be in time, and chooses the
+//! next packet to leave. Requested repeats go first, since they are due first.
 
 use crate::frames::{Format, Frames};
 use crate::packet::{Asked, Data, HEAD, MAX_PARTS, Message, extended, read};
@@ -8,52 +8,53 @@ use crate::waiting::{Cause, Dropped, Waits};
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 
-/// What is kept at most: parts and their bytes.
+/// Maximum number of parts that are kept; below, of their bytes.
 const MAX_KEPT: usize = 1 << 15;
 const MAX_BYTES: usize = 32 << 20;
-/// Repeated bytes for each byte sent, in the long run, and at once: a receiver that asks for everything costs no more.
+/// Bytes of repeats per byte sent in the long run; below, the maximum burst. This bounds the cost of a receiver that
+/// requests all packets.
 const REPEATS: f64 = 0.5;
 const REPEATS_AT_ONCE: f64 = 512.0 * 1024.0;
 const REPEATS_AT_FIRST: f64 = 64.0 * 1024.0;
-/// A repeat that is lost is asked for again after about so many round trips: one that leaves less time is the last.
+/// Round trips until a lost repeat is requested again. If less time is left, this repeat is the last.
 const ANOTHER_ATTEMPT: f64 = 1.25;
-/// The last repeat leaves twice, so far apart, since losses come in rows.
+/// The last repeat is sent twice, with this pause between, since losses come in bursts.
 const LAST_APART: Duration = Duration::from_millis(6);
-/// What waited because nothing was heard of the other end still leaves so long after its time, and no longer than the latency.
+/// Extra wait for packets that waited because the other end was silent; limited to the latency.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// What the connection knows of the path.
+/// The connection's measurements of the path.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Path {
     /// Smoothed round-trip time; zero if it is not known.
     pub srtt: Duration,
-    /// The shortest.
+    /// Minimum round-trip time.
     pub min_rtt: Duration,
-    /// The share of packets that are lost, lately.
+    /// Recent loss rate, as a share of packets.
     pub loss: f64,
 }
 
 /// Counters since the beginning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sent {
-    /// Datagrams that came from the program, and their bytes.
+    /// Datagrams that came from the program.
     pub datagrams: u64,
-    /// Their bytes.
+    /// Bytes of these datagrams.
     pub bytes: u64,
-    /// Parts that left for the first time.
+    /// Parts sent, without repeats.
     pub parts: u64,
-    /// Parts that left again.
+    /// Repeats sent.
     pub repeats: u64,
-    /// Packets of repair.
+    /// Repair packets sent.
     pub repairs: u64,
-    /// Parts that waited too long, so that they were dropped before they left.
+    /// Parts that were dropped before they left because they waited too long.
     pub dropped: Dropped,
     /// Datagrams that were empty or too long.
     pub refused: u64,
 }
 
 impl Sent {
-    /// Both.
+    /// Sum of two sets of counters.
     pub fn and(self, other: &Sent) -> Sent {
         Sent {
             datagrams: self.datagrams + other.datagrams,
@@ -67,12 +68,12 @@ impl Sent {
     }
 }
 
-/// A message that leaves.
+/// A message that leaves now.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Leaving {
-    /// The message.
+    /// Encoded bytes, without a layer mark.
     pub message: Vec<u8>,
-    /// It is of no use if it has not left after so long; never zero.
+    /// Time after which the connection should drop the message; never zero.
     pub expiry: Duration,
 }
 
@@ -84,45 +85,45 @@ struct Kept {
     stamp: Time,
     frame: u32,
     begins_frame: bool,
-    /// Empty once it is dropped.
+    /// Empty after the part is dropped.
     payload: Vec<u8>,
     has_left: bool,
-    /// The attempt for which it was last repeated.
+    /// The attempt of the request that caused the last repeat.
     attempt: u8,
-    /// Whether it waits to be repeated.
+    /// Whether a repeat of it is queued.
     is_queued: bool,
-    /// Whether its last repeat has been said again.
+    /// Whether its last repeat has been scheduled a second time.
     is_doubled: bool,
-    /// How long parts had waited before it came.
+    /// The accumulated waiting times at its arrival.
     before: Waits,
 }
 
-/// The sending end.
+/// The sending end of one layer.
 #[derive(Debug)]
 pub struct Sender {
     latency: Duration,
     frames: Frames,
-    /// In order of their numbers, without gaps.
+    /// Ordered by number, without gaps.
     kept: VecDeque<Kept>,
     bytes: usize,
     next_number: u64,
-    /// The first number that has not left.
+    /// The lowest number that has not left.
     unsent: u64,
     repeats: VecDeque<u64>,
-    /// What is repeated once more then.
+    /// Times of the second copies of last repeats.
     again: VecDeque<(Time, u64)>,
     credit: f64,
     protector: Protector,
-    /// Packets of repair that wait to leave, and when they became complete.
+    /// Repair packets that wait to leave, with the times at which they were computed.
     repairs: VecDeque<(Time, Vec<u8>)>,
-    /// Messages may be so long.
+    /// Current maximum message size in bytes.
     max_message: usize,
     waits: Waits,
     sent: Sent,
 }
 
 impl Sender {
-    /// What a program sends is to arrive within this latency, beyond what the path takes at least.
+    /// A sender for datagrams that should arrive within this latency, beyond the path's shortest delay.
     pub fn new(latency: Duration) -> Sender {
         Sender {
             latency,
@@ -142,26 +143,26 @@ impl Sender {
         }
     }
 
-    /// Counters.
+    /// Counters since the beginning.
     pub fn sent(&self) -> Sent {
         self.sent
     }
-    /// What the program sends, once something has come.
+    /// Format of the program's datagrams; `None` before the first one.
     pub fn format(&self) -> Option<Format> {
         self.frames.format()
     }
-    /// Whether something waits to leave.
+    /// Whether any packet waits to leave.
     pub fn is_waiting(&self) -> bool {
         self.unsent < self.next_number
             || !self.repeats.is_empty()
             || !self.again.is_empty()
             || !self.repairs.is_empty()
     }
-    /// When a block of parts that are repaired together is to end, if one has begun.
+    /// Time at which the open block of parts must be closed; `Time::NEVER` if no block is open.
     pub fn block_ends(&self) -> Time {
         self.protector.closes()
     }
-    /// That time has come, perhaps.
+    /// Closes the block if its time has come.
     pub fn end_block(&mut self, now: Time, path: Path) {
         if self.protector.closes() <= now {
             let repairs = self.protector.close(path.loss);
@@ -171,15 +172,15 @@ impl Sender {
     fn queue_repairs(&mut self, now: Time, repairs: Vec<Vec<u8>>) {
         self.repairs.extend(repairs.into_iter().map(|repair| (now, repair)));
     }
-    /// What waits has waited so long for this cause.
+    /// Adds to the time that waiting parts have waited for this cause.
     pub fn on_waited(&mut self, cause: Cause, lasted: Duration) {
         self.waits.add(cause, lasted);
     }
-    /// How long the oldest has waited that has not left.
+    /// Time that the oldest unsent part has waited.
     pub fn oldest_wait(&self, now: Time) -> Duration {
         self.at(self.unsent).map_or(Duration::ZERO, |kept| now.since(kept.stamp))
     }
-    /// How long something may wait to leave: what remains suffices to repeat it once, if that is at most half.
+    /// Longest wait before a part is dropped. It leaves time for one repeat, but for no more than half of the latency.
     pub fn longest_wait(&self, path: Path) -> Duration {
         let repeat = path.srtt.mul_f64(1.25).min(self.latency.mul_f64(0.5));
         Duration::from_nanos(self.latency.as_nanos().saturating_sub(repeat.as_nanos()))
@@ -194,7 +195,7 @@ impl Sender {
         self.kept.get_mut(usize::try_from(number.checked_sub(first)?).ok()?)
     }
 
-    /// A datagram has come from the program; messages may be so long now.
+    /// Handles a datagram of the program; `max_message` is the current maximum message size.
     pub fn on_datagram(&mut self, now: Time, datagram: &[u8], max_message: usize) {
         self.forget(now);
         self.max_message = max_message;
@@ -232,7 +233,7 @@ impl Sender {
         }
     }
 
-    /// Whatever is beyond its deadline is of no use any more.
+    /// Removes the parts that are beyond their deadline.
     fn forget(&mut self, now: Time) {
         let longest = self.latency + GRACE.min(self.latency);
         while self.kept.front().is_some_and(|kept| now.since(kept.stamp) > longest) {
@@ -248,7 +249,7 @@ impl Sender {
         }
     }
 
-    /// What has not left is not to be sent; as if it had never come.
+    /// Removes all unsent parts, as if they had never arrived.
     pub fn discard_waiting(&mut self) {
         while let Some(kept) = self.kept.pop_back() {
             if kept.number < self.unsent {
@@ -260,7 +261,7 @@ impl Sender {
         }
     }
 
-    /// A message of the receiver; anything else than a request is ignored.
+    /// Handles a message of the receiver; messages other than requests are ignored.
     pub fn on_message(&mut self, message: &[u8]) {
         if let Some(Message::Ask(runs)) = read(message) {
             runs.iter().for_each(|run| self.on_asked(run));
@@ -278,7 +279,7 @@ impl Sender {
         }
     }
 
-    /// What leaves next, if anything waits.
+    /// The next message to leave, if any.
     pub fn next(&mut self, now: Time, path: Path) -> Option<Leaving> {
         self.forget(now);
         let queueing =
@@ -341,7 +342,7 @@ impl Sender {
         None
     }
 
-    /// Where a repeat would come too late, packets of repair follow.
+    /// Adds a part to a block of repair packets, if a repeat would be too late.
     fn protect(&mut self, now: Time, number: u64, message: &[u8], stamp: Time, path: Path) {
         let fits = message.len() + repair::OVERHEAD <= self.max_message;
         if !fits || !repair::pays(self.latency, path.srtt, path.loss) {
@@ -359,7 +360,7 @@ impl Sender {
     }
 }
 
-/// What is left of a time; never zero, which would mean for ever.
+/// The remaining time; at least 1 ns, since zero would mean no limit.
 fn left(of: Duration, gone: Duration) -> Duration {
     Duration::from_nanos(of.as_nanos().saturating_sub(gone.as_nanos()).max(1))
 }

@@ -1,4 +1,4 @@
-//! What leaves, what is repeated, what is dropped and when.
+//! The sender's choice of new parts, repeats and drops.
 
 use super::*;
 use crate::packet::ask;
@@ -13,7 +13,7 @@ fn at(ms: u64) -> Time {
 fn asked(first: u32, attempt: u8) -> Vec<u8> {
     ask(&[Asked { first, more: 0, attempt }])
 }
-/// The numbers that leave now.
+/// The numbers of the parts that leave now.
 fn leaving(sender: &mut Sender, now: Time) -> Vec<u32> {
     let all = std::iter::from_fn(|| sender.next(now, PATH));
     all.map(|leaving| match read(&leaving.message) {
@@ -31,7 +31,7 @@ fn what_is_asked_for_goes_first_and_once_for_each_attempt() {
     sender.on_datagram(at(50), b"datagram", 100);
     sender.on_message(&asked(1, 1));
     sender.on_message(&asked(1, 1));
-    // What has not left yet, and what never was, cannot be repeated.
+    // Numbers that have not left yet, or do not exist, cannot be repeated.
     sender.on_message(&asked(3, 1));
     sender.on_message(&asked(4000, 1));
     assert_eq!(leaving(&mut sender, at(50)), [1, 3]);
@@ -58,7 +58,7 @@ fn nothing_is_repeated_that_would_come_too_late() {
 fn the_oldest_is_dropped_before_its_deadline_so_that_the_rest_can_be_repeated() {
     let mut sender = Sender::new(LATENCY);
     (0..10).for_each(|n| sender.on_datagram(at(20 * n), b"datagram", 100));
-    // Of 200 ms, 50 are left for a repeat: what is older than 150 ms goes.
+    // Of 200 ms, 50 are left for a repeat: parts older than 150 ms are dropped.
     assert_eq!(sender.longest_wait(PATH), Duration::from_millis(150));
     assert_eq!(leaving(&mut sender, at(200)), [3, 4, 5, 6, 7, 8, 9]);
     assert_eq!(sender.sent().dropped.all(), 3);
@@ -80,7 +80,7 @@ fn a_long_datagram_is_sent_in_parts_and_one_that_is_too_long_not_at_all() {
     assert_eq!((found, sender.sent().refused), (vec![(0, 2, 67), (1, 2, 67), (2, 2, 66)], 1));
 }
 
-/// A receiver that asks for everything, ever again, costs half as much again in the long run.
+/// A receiver that requests all parts again and again causes only half as many bytes in addition, in the long run.
 #[test]
 fn repeats_are_bounded_whatever_is_asked_for() {
     let mut sender = Sender::new(Duration::from_secs(10));
@@ -104,7 +104,7 @@ fn memory_is_bounded_if_nothing_leaves() {
     assert!(sender.sent().dropped.all() > 60_000);
 }
 
-/// One packet each 5 ms, none leaves for 150 ms, then all do that still may; with the cause of their waiting.
+/// One packet every 5 ms. No packet can leave for 150 ms because of `cause`; then all that are not too old leave.
 fn after_a_pause(cause: Cause) -> (u64, Dropped) {
     let mut sender = Sender::new(Duration::from_millis(100));
     let path =

@@ -1,46 +1,47 @@
-//! The receiving end of a stream in layers, without a socket: a [`Receiver`] for each, and which layers there were.
+//! The receiving end of a layered stream, without a socket: a [`Receiver`] for each layer, and the number of layers
+//! present.
 
 use crate::packet::{of_layer, take_layer};
 use crate::receiver::{Received, Receiver};
 use narrows_base::{Duration, Time};
 use narrows_transport::layers::MAX_LAYERS;
 
-/// A layer of which nothing has come for so long is not there.
+/// Silence after which a layer counts as absent.
 const GONE: Duration = Duration::from_secs(1);
 
-/// All layers of a stream; of one that has none, it is the base layer.
+/// All layers of a stream. A stream without layers has only the base layer.
 #[derive(Debug)]
 pub struct Layers {
     receivers: Vec<Receiver>,
-    /// When something of each layer came last.
+    /// Last arrival of each layer.
     last: [Option<Time>; MAX_LAYERS],
-    /// Messages of layers that there are not.
+    /// Messages of layers that do not exist.
     refused: u64,
     shown: Shown,
     looked: Option<Time>,
 }
 
-/// Which layers there were.
+/// Statistics of the layers present.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Shown {
-    /// Layers that are there: all up to the highest of which something came in the last second.
+    /// Number of layers present: all up to the highest that received a packet in the last second.
     pub layers: usize,
-    /// How often that changed.
+    /// Number of times that this changed.
     pub switches: u64,
-    /// Seconds with each layer there, summed over layers.
+    /// Presence of all layers, in layer-seconds.
     layer_seconds: f64,
     seconds: f64,
 }
 
 impl Shown {
-    /// Mean number of layers over time.
+    /// Time-average of the number of layers.
     pub fn mean(&self) -> f64 {
         if self.seconds > 0.0 { self.layer_seconds / self.seconds } else { 0.0 }
     }
 }
 
 impl Layers {
-    /// So many layers, at least one, which release what was stamped so long ago, beyond what the path takes at least.
+    /// `layers` layers, at least one, which release datagrams at the path's shortest delay plus `latency`.
     pub fn new(layers: usize, latency: Duration) -> Layers {
         let layers = layers.clamp(1, MAX_LAYERS);
         Layers {
@@ -56,11 +57,11 @@ impl Layers {
     pub fn receivers(&self) -> &[Receiver] {
         &self.receivers
     }
-    /// Which layers there were.
+    /// Statistics of the layers present.
     pub fn shown(&self) -> Shown {
         self.shown
     }
-    /// Counters over all layers.
+    /// Sum of the counters of all layers.
     pub fn received(&self) -> Received {
         let first = Received { refused: self.refused, ..Received::default() };
         self.receivers.iter().fold(first, |sum, one| sum.and(&one.received()))
@@ -71,7 +72,7 @@ impl Layers {
         self.receivers.first_mut()?.take_longest_frame()
     }
 
-    /// A message arrived then.
+    /// Handles a message, which has a layer mark.
     pub fn on_message(&mut self, arrival: Time, message: &mut [u8]) {
         let layer = take_layer(message).filter(|layer| *layer < self.receivers.len());
         let one = layer
@@ -84,12 +85,12 @@ impl Layers {
         *last = Some(last.map_or(arrival, |last| last.max(arrival)));
     }
 
-    /// Nothing comes of this layer and those above it until further notice.
+    /// Pauses this layer and those above it, as their reception ends.
     pub fn pause_from(&mut self, layer: usize) {
         self.receivers.iter_mut().skip(layer).for_each(Receiver::pause);
     }
 
-    /// Counts which layers are there; to be called some times a second.
+    /// Updates the statistics of the layers present. Call it several times a second.
     pub fn look(&mut self, now: Time) {
         let is_there = |last: &Option<Time>| last.is_some_and(|last| now.since(last) <= GONE);
         let layers = self.last.iter().rposition(is_there).map_or(0, |highest| highest + 1);
@@ -102,20 +103,20 @@ impl Layers {
         }
     }
 
-    /// When something is to be released.
+    /// Time of the next release.
     pub fn due(&self) -> Time {
         self.receivers.iter().map(Receiver::due).min().unwrap_or(Time::NEVER)
     }
-    /// When something is to be released or asked for.
+    /// Time of the next release or request.
     pub fn next_timeout(&self) -> Time {
         self.receivers.iter().map(Receiver::next_timeout).min().unwrap_or(Time::NEVER)
     }
-    /// A datagram that is due, and its layer; to be called until there is none.
+    /// The next due datagram and its layer. Call it until it returns `None`.
     pub fn release(&mut self, now: Time) -> Option<(usize, Vec<u8>)> {
         let mut all = self.receivers.iter_mut().enumerate();
         all.find_map(|(layer, one)| Some((layer, one.release(now)?)))
     }
-    /// A request for what is missing, the base layer's first, where a round trip takes `rtt` (zero: not known).
+    /// A request for missing packets, the base layer's first; `rtt` is zero if it is not known.
     pub fn ask(&mut self, now: Time, rtt: Duration) -> Option<Vec<u8>> {
         let mut all = self.receivers.iter_mut().enumerate();
         all.find_map(|(layer, one)| Some(of_layer(layer, one.ask(now, rtt)?)))
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!(asked, [0, 1]);
         let all: Vec<_> = std::iter::from_fn(|| layers.release(at(130))).collect();
         assert_eq!(all, [(0, vec![0]), (0, vec![0]), (1, vec![1]), (1, vec![1])]);
-        // The third layer was not announced.
+        // A third layer was not announced.
         assert_eq!(layers.received().refused, 1);
     }
 

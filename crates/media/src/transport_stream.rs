@@ -1,48 +1,52 @@
-//! Pictures in an MPEG transport stream (ISO/IEC 13818-1 section 2.4.3), whose packets need not begin where datagrams do:
-//! ffmpeg's datagrams have 1,472 bytes unless it is given `pkt_size`.
+//! Pictures in an MPEG transport stream (ISO/IEC 13818-1 section 2.4.3). Its packets need not begin at the start of a
+//! datagram: ffmpeg's datagrams have 1,472 bytes unless `pkt_size` is set.
 
-/// Bytes of a packet of MPEG-TS, and its first byte.
+/// Size of an MPEG-TS packet in bytes; below, its first byte.
 const PACKET: usize = 188;
 const SYNC: u8 = 0x47;
-/// From one packet to the next: plain, with the four bytes of a time before each (M2TS, of Blu-ray and AVCHD), and with 16
-/// bytes of parity behind each (DVB, EN 300 429).
+/// Distances between packets: plain, with a four-byte time before each (M2TS, of Blu-ray and AVCHD), and with 16 parity
+/// bytes after each (DVB, EN 300 429).
 const STRIDES: [usize; 3] = [PACKET, 192, 204];
-/// As many first bytes in a row are no coincidence: one of 2^24 datagrams of random bytes has three at a given place.
+/// Sync bytes in a row that count as proof: of 2^24 datagrams of random bytes, one has three at a given place.
 const CERTAIN: usize = 3;
-/// So many pictures of another video without one of the first: that one is over, and the program has begun anew.
+/// Pictures of another video since the last one of the counted video, after which that video is over.
 const OVER: u32 = 25;
 
-/// Where packets are in datagrams.
+/// Positions of packets in a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Places {
     stride: usize,
-    /// Of the first packet that begins in the datagram.
+    /// Offset of the first packet that begins in the datagram.
     first: usize,
 }
 
-/// Places that the datagram itself shows.
+/// The positions found in a single datagram.
 fn places(datagram: &[u8]) -> Option<Places> {
-    let is_plain = !datagram.is_empty() && datagram.len().is_multiple_of(PACKET);
-    let plain = Places { stride: PACKET, first: 0 };
-    if is_plain && fits(datagram, plain).is_some() {
-        return Some(plain);
+    if is_whole_ts(datagram) {
+        return Some(Places { stride: PACKET, first: 0 });
     }
     let all = STRIDES.into_iter().flat_map(|s| (0..s).map(move |f| Places { stride: s, first: f }));
     all.into_iter().find(|places| fits(datagram, *places).is_some_and(|count| count >= CERTAIN))
 }
 
-/// How many packets begin in the datagram, if all begin as they must.
+/// The number of packets that begin in the datagram, if all have a sync byte.
 fn fits(datagram: &[u8], places: Places) -> Option<usize> {
     let mut firsts = datagram.iter().skip(places.first).step_by(places.stride);
     firsts.try_fold(0, |count, first| (*first == SYNC).then_some(count + 1))
 }
 
-/// Whether a datagram has packets of MPEG-TS.
+/// Whether a datagram contains MPEG-TS packets.
 pub fn is_ts(datagram: &[u8]) -> bool {
     places(datagram).is_some()
 }
 
-/// The bytes of a packet of MPEG-TS that are needed to see a picture begin: all, or the first of them.
+/// Whether the payload is a whole number of MPEG-TS packets, as RTP requires (RFC 2250 section 2).
+pub fn is_whole_ts(payload: &[u8]) -> bool {
+    payload.len().is_multiple_of(PACKET)
+        && fits(payload, Places { stride: PACKET, first: 0 }).is_some_and(|count| count > 0)
+}
+
+/// The PID, if a picture begins in this packet; the first bytes of the packet suffice.
 fn begins_picture(packet: &[u8]) -> Option<u16> {
     let (head, rest) = packet.split_first_chunk::<4>()?;
     let [SYNC, high, low, control] = *head else { return None };
@@ -55,23 +59,23 @@ fn begins_picture(packet: &[u8]) -> Option<u16> {
     (high & 0x40 != 0 && is_video).then_some(u16::from_be_bytes([high & 0x1f, low]))
 }
 
-/// Finds pictures in a program's datagrams.
+/// Detects pictures in a program's datagrams.
 #[derive(Debug, Default)]
 pub struct TransportStream {
-    /// Where the next datagram has packets.
+    /// Positions of packets in the next datagram.
     places: Option<Places>,
-    /// The beginning of a packet that goes on in the next datagram.
+    /// The beginning of a packet that continues in the next datagram.
     rest: Vec<u8>,
-    /// The PID of the video whose pictures count, and pictures of others since its last.
+    /// PID of the counted video; below, pictures of other videos since its last.
     video: Option<u16>,
     others: u32,
 }
 
 impl TransportStream {
-    /// Whether a picture begins in the next datagram; `None` if no packets are found in it.
+    /// Whether a picture begins in the next datagram; `None` if it contains no packets.
     pub fn on_datagram(&mut self, datagram: &[u8]) -> Option<bool> {
         let expected = self.places.filter(|places| fits(datagram, *places).is_some());
-        // Otherwise a datagram is missing, or the program has begun anew.
+        // Otherwise a datagram is missing, or the program has restarted.
         let at = match expected {
             Some(at) => at,
             None => {
@@ -105,7 +109,7 @@ impl TransportStream {
         Some(begins)
     }
 
-    /// A picture of this PID begins: whether it counts. Frames are those of one video.
+    /// Whether a picture of this PID counts; pictures of only one video are counted.
     fn counts(&mut self, pid: u16) -> bool {
         let is_own = *self.video.get_or_insert(pid) == pid;
         self.others = if is_own { 0 } else { self.others + 1 };
@@ -123,7 +127,8 @@ pub mod tests {
 
     const VIDEO: [u8; 6] = [0, 0, 1, 0xe0, 0, 0];
 
-    /// A packet with a payload that begins like this; behind an adaptation field where that has a length.
+    /// A packet with these bytes at the start of its payload. `adaptation` is the length of an adaptation field before
+    /// it.
     pub fn packet(pid: u8, starts: bool, adaptation: Option<u8>, payload: &[u8]) -> Vec<u8> {
         let control = if adaptation.is_some() { 0x30 } else { 0x10 };
         let mut packet = vec![SYNC, u8::from(starts) << 6, pid, control];
@@ -136,8 +141,8 @@ pub mod tests {
         packet
     }
 
-    /// So many pictures of a PID, each in several packets, with sound between them; before and behind each packet are
-    /// so many other bytes.
+    /// `pictures` pictures of a PID, each in several packets, with audio between them. Each packet is preceded by
+    /// `before` and followed by `behind` other bytes.
     fn stream(pid: u8, pictures: u8, before: usize, behind: usize) -> Vec<u8> {
         let mut packets = vec![packet(0, true, None, &[0])];
         for n in 0..pictures {
@@ -157,18 +162,18 @@ pub mod tests {
     fn pictures_are_counted_wherever_datagrams_are_cut() {
         for (before, behind) in [(0, 0), (4, 0), (0, 16)] {
             let bytes = stream(65, 120, before, behind);
-            // 1,316 and 1,472 are what ffmpeg sends with and without pkt_size.
+            // 1,316 and 1,472 are ffmpeg's sizes with and without pkt_size.
             for datagram in [1316, 1472, 1344, 1428, 1000, 700, 1536, 1450] {
                 let mut ts = TransportStream::default();
                 let first = bytes.chunks(datagram).next().unwrap();
                 assert!(is_ts(first), "{before} {behind} {datagram}");
                 let found = counted(&mut ts, &bytes, datagram);
-                // Several may begin in one datagram, which counts once; the second at most begins anew.
+                // Pictures that begin in the same datagram count once.
                 let several = bytes.chunks(datagram).count().min(120);
                 assert!(found <= 120 && found * 10 >= several * 8, "{found} of {several}");
             }
         }
-        // No datagram holds two pictures: all are found.
+        // No datagram contains two pictures, so all are counted.
         for (before, behind) in [(0, 0), (4, 0), (0, 16)] {
             let stride = PACKET + before + behind;
             let mut bytes = Vec::new();
@@ -192,7 +197,7 @@ pub mod tests {
         let left = bytes.chunks(1472).enumerate().filter(|(n, _)| n % 10 != 5);
         let found = left.filter(|(_, datagram)| some.on_datagram(datagram) == Some(true)).count();
         assert!(found * 100 >= whole * 85 && found < whole, "{found} of {whole}");
-        // The program begins anew, with another PID for its video.
+        // The program restarts with another PID for its video.
         let again = counted(&mut some, &stream(70, 90, 0, 0), 1472);
         assert!(again + OVER as usize + 3 >= whole, "{again} of {whole}");
     }

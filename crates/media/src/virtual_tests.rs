@@ -1,4 +1,4 @@
-//! Sender and receiver in virtual time, with a network between them that delays, loses and queues.
+//! Sender and receiver in virtual time, with a network between them that delays, loses and queues packets.
 
 use crate::receiver::{Received, Receiver};
 use crate::sender::{Path, Sender};
@@ -7,23 +7,23 @@ use std::collections::BTreeMap;
 
 const RTT: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_micros(500);
-/// As ffmpeg sends MPEG-TS.
+/// ffmpeg's size of datagrams with MPEG-TS.
 const DATAGRAM: usize = 1316;
 
 struct Network {
     loss: f64,
-    /// Losses come in rows of so many on average.
+    /// Mean length of loss bursts, in packets.
     row: f64,
     is_losing: bool,
     jitter: Duration,
     rate: Rate,
     free: Time,
-    /// Both ways: to the receiver (true), or back.
+    /// Packets in flight in both directions; true: to the receiver.
     flying: BTreeMap<(Time, u64), (bool, Vec<u8>)>,
     order: u64,
     random: RandomStream,
     sent: usize,
-    /// The share of losses that the sender knows of.
+    /// The loss rate that the sender has measured.
     known_loss: f64,
 }
 
@@ -66,16 +66,16 @@ impl Network {
 
 struct Outcome {
     received: Received,
-    /// Bytes sent for each byte of media, without headers below ours.
+    /// Bytes sent per byte of media, without the headers of lower layers.
     sent: f64,
     repeats: u64,
     dropped: u64,
     late_frames: u64,
-    /// Greatest and smallest difference between release and sending.
+    /// Largest and smallest time from sending to release.
     delays: (Duration, Duration),
 }
 
-/// A minute of `rate` by an encoder that sends 25 frames a second, each at once.
+/// A minute of media at `rate` from an encoder with 25 frames a second; each frame is sent at once.
 fn minute(mut network: Network, latency: Duration, rate: f64) -> Outcome {
     let (mut sender, mut receiver) = (Sender::new(latency), Receiver::new(latency));
     let path = Path { srtt: RTT, min_rtt: RTT, loss: network.known_loss };
@@ -97,7 +97,7 @@ fn minute(mut network: Network, latency: Duration, rate: f64) -> Outcome {
             number += 1;
         }
         sender.end_block(now, path);
-        // As much at once as a connection takes.
+        // As many packets at once as a connection accepts.
         while network.free <= now + Duration::from_millis(5) {
             let Some(leaving) = sender.next(now, path) else { break };
             network.send(now, true, leaving.message);
@@ -122,7 +122,7 @@ fn minute(mut network: Network, latency: Duration, rate: f64) -> Outcome {
     }
     let (received, counts) = (receiver.received(), receiver.meter().counts());
     let sent = sender.sent();
-    // Whatever was sent was released or missed; what was dropped at the end nobody knows of.
+    // Each part sent was released or missed. The receiver cannot count parts dropped at the very end.
     let (known, all) = (received.parts + received.missed, sent.parts + sent.dropped.all());
     assert!(known <= all && known + 20 > all, "{known} of {all}");
     Outcome {
@@ -149,7 +149,7 @@ fn losses_are_repaired_within_the_latency_and_packets_leave_evenly() {
         let late = missed as f64 / (parts + missed) as f64;
         println!("{loss} {row}: late {missed} of {}, bytes {:.3}", parts + missed, outcome.sent);
         assert!(late <= most_late && repaired > 0, "{loss} {row}: {late}, {repaired} repaired");
-        // Each loss costs about one repeat, and few repeats are for nothing.
+        // Each loss costs about one repeat, and few repeats are superfluous.
         let repeats = outcome.repeats as f64 / parts as f64;
         assert!(repeats < 1.25 * loss / (1.0 - loss) + 0.004, "{loss} {row}: {repeats}");
         let (most, least) = outcome.delays;
@@ -167,14 +167,14 @@ fn nothing_is_repeated_where_packets_only_overtake_each_other() {
     assert!(share < 0.002, "{share}");
 }
 
-/// The encoder ignores its rate: what leaves is in time, though the path is full.
+/// The encoder ignores its rate: packets that leave are in time, although the path is saturated.
 #[test]
 fn an_encoder_that_sends_too_much_loses_packets_before_the_path_and_not_their_time() {
     let outcome = minute(Network::new(0.01, 1.0, Rate::from_bps(3_000_000), 1), LATENCY, 6e6);
     let Received { parts, missed, .. } = outcome.received;
     assert!(outcome.dropped > parts / 2, "{} of {parts}", outcome.dropped);
     assert!(missed <= outcome.dropped + parts / 100, "{missed}, {} dropped", outcome.dropped);
-    // Three quarters of the path's rate at least were handed out.
+    // At least three quarters of the path's rate were released.
     let rate = (parts * DATAGRAM as u64) as f64 * 8.0 / 60.0;
     assert!(rate > 0.75 * 3e6, "{rate}");
 }
@@ -189,8 +189,8 @@ fn an_outage_costs_no_more_than_itself() {
     assert!((missed as f64) < 0.02 * parts as f64, "{missed} of {parts}");
 }
 
-/// Where a round trip takes longer than the latency no repeat is in time: packets of repair take the late packets down, most
-/// where losses are single.
+/// If a round trip takes longer than the latency, no repeat is in time. Repair packets then reduce the number of late
+/// packets, most of all for single losses.
 #[test]
 fn repairs_restore_what_no_repeat_could() {
     let budget = Duration::from_millis(45);
@@ -211,7 +211,7 @@ fn repairs_restore_what_no_repeat_could() {
     }
 }
 
-/// With time for a repeat nothing is spent on them.
+/// If there is time for a repeat, no repair packets are sent.
 #[test]
 fn there_are_no_repairs_where_a_repeat_is_in_time() {
     let network = Network { known_loss: 0.05, ..Network::new(0.05, 1.0, FAST, 1) };

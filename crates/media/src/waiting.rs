@@ -1,34 +1,34 @@
-//! Why packets wait to leave: what was dropped is counted by it, and what waited only because nothing was heard of the
-//! other end still leaves.
+//! Causes of packets' waiting. Drops are counted by cause. Packets that waited only because the other end was silent
+//! are still sent.
 //!
-//! An encoder that sends too much makes a queue that stands: its oldest packets are dropped, so that the others come in
-//! time. Where the path or the other end stands still for a moment (a radio that fades, a machine that is busy), the
-//! window fills, and what waits can leave as soon as that is over: it comes after its time, but complete, where dropping
-//! it would break a picture until the next key frame.
+//! An encoder that sends too much builds a standing queue: its oldest packets are dropped, so that the others arrive in
+//! time. If the path or the other end stands still for a moment (a radio fade, a busy machine), the window fills, and
+//! the waiting packets can leave as soon as that ends. They arrive late but complete; dropping them would break the
+//! picture until the next key frame.
 
 use narrows_base::{Duration, Time};
 use serde::Serialize;
 
-/// This end looks every millisecond while something waits: so long without a look, and it did not run.
+/// While packets wait, this end looks every millisecond. After a longer pause between looks, it was suspended.
 const SUSPENDED: Duration = Duration::from_millis(20);
-/// Nothing is heard, although packets are in flight, for at least so long, and for so many round trips.
+/// Minimum silence of the other end, with packets in flight, that counts as an outage; below, in round trips.
 const SILENT: Duration = Duration::from_millis(40);
 const SILENT_ROUND_TRIPS: f64 = 1.25;
 
-/// Why packets wait.
+/// Cause of packets' waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// The controller's pacing rate is lower than the media's.
     Rate,
-    /// As much is in flight as the controller's window permits.
+    /// The controller's window is full.
     Window,
-    /// The same, but nothing has come from the other end for longer than a round trip.
+    /// Silence of the other end for longer than a round trip, with packets in flight.
     Silence,
-    /// This end did not run.
+    /// This process was not running.
     Suspended,
 }
 
-/// How long something has waited for each cause, since the beginning.
+/// Accumulated waiting time for each cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Waits {
     rate: Duration,
@@ -38,7 +38,7 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// Something has waited so long.
+    /// Adds waiting time.
     pub fn add(&mut self, cause: Cause, lasted: Duration) {
         *match cause {
             Cause::Rate => &mut self.rate,
@@ -48,12 +48,12 @@ impl Waits {
         } += lasted;
     }
 
-    /// How long it was for neither rate nor window.
+    /// Waiting time that neither the rate nor the window caused.
     pub fn stood_still(&self) -> Duration {
         self.silence + self.suspended
     }
 
-    /// The cause of most of it since then.
+    /// The cause of most of the waiting time since `since`.
     pub fn main_cause(&self, since: &Waits) -> Cause {
         let gone = |now: Duration, then: Duration| now.as_nanos().saturating_sub(then.as_nanos());
         let causes = [
@@ -70,18 +70,18 @@ impl Waits {
 /// Packets that were dropped, by the main cause of their waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Dropped {
-    /// The controller's pacing rate did not suffice.
+    /// The pacing rate was too low.
     pub rate: u64,
-    /// The controller's window did not.
+    /// The window was full.
     pub window: u64,
-    /// Nothing came from the other end.
+    /// The other end was silent.
     pub silence: u64,
-    /// This end did not run.
+    /// This process was not running.
     pub suspended: u64,
 }
 
 impl Dropped {
-    /// One more.
+    /// Counts one packet.
     pub fn add(&mut self, cause: Cause) {
         *match cause {
             Cause::Rate => &mut self.rate,
@@ -91,7 +91,7 @@ impl Dropped {
         } += 1;
     }
 
-    /// Both.
+    /// Sum of two sets of counters.
     pub fn and(self, other: &Dropped) -> Dropped {
         Dropped {
             rate: self.rate + other.rate,
@@ -101,21 +101,21 @@ impl Dropped {
         }
     }
 
-    /// Those for which the controller did not permit enough, where nothing stood still.
+    /// Packets dropped because of the controller's rate or window.
     pub fn by_limits(&self) -> u64 {
         self.rate + self.window
     }
 
-    /// All.
+    /// Total number of dropped packets.
     pub fn all(&self) -> u64 {
         self.rate + self.window + self.silence + self.suspended
     }
 }
 
-/// What a look at the connection shows.
+/// State of the connection at a look.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    /// Bytes that have come from the other end since the beginning.
+    /// Bytes received since the beginning.
     pub heard: u64,
     /// Packets in flight.
     pub flight: u64,
@@ -125,7 +125,7 @@ pub struct Look {
     pub srtt: Duration,
 }
 
-/// Tells from one look to the next why something waited.
+/// Determines the cause of waiting between two looks.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
     last: Time,
@@ -135,12 +135,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Nothing waits yet.
+    /// A watch without waiting packets.
     pub fn new(now: Time) -> Watch {
         Watch { last: now, was_waiting: false, heard: (0, now), is_silent: false }
     }
 
-    /// At a look, when something waits or not; what the time since the last one was spent on, if something waited.
+    /// Call this at each look. If packets waited since the last look, returns the cause and its duration.
     pub fn on_look(
         &mut self,
         now: Time,
@@ -150,7 +150,7 @@ impl Watch {
         let gone = now.since(self.last);
         self.last = now;
         let is_suspended = self.was_waiting && gone >= SUSPENDED;
-        // What this end did not hear while it did not run says nothing of the other end.
+        // Silence during this end's own suspension is not the other end's.
         if look.heard != self.heard.0 || look.flight == 0 || is_suspended {
             self.heard = (look.heard, now);
         }
@@ -162,7 +162,7 @@ impl Watch {
         }
         Some(match look.window <= look.flight as f64 {
             _ if is_suspended => (Cause::Suspended, gone),
-            // What went before it was noticed is a part of it.
+            // When silence is detected, the time before the detection counts, too.
             _ if self.is_silent => (Cause::Silence, if was_silent { gone } else { quiet }),
             true => (Cause::Window, gone),
             false => (Cause::Rate, gone),
@@ -183,7 +183,7 @@ mod tests {
         let (mut watch, mut waits) = (Watch::new(Time::ZERO), Waits::default());
         let mut look = Look { heard: 1, flight: 10, window: 10.0, srtt: ms(10) };
         for at in 0..300 {
-            // Acknowledgements come every 5 ms, but for 150.
+            // Acknowledgements arrive every 5 ms, except for 150 ms.
             look.heard += u64::from(at % 5 == 0 && !(100..250).contains(&at));
             if let Some((cause, lasted)) = watch.on_look(Time::ZERO + ms(at), &look, true) {
                 waits.add(cause, lasted);

@@ -11,6 +11,8 @@ use std::net::SocketAddr;
 /// CLOSE codes of a server that refuses a client, or is busy (docs/rrtp.md).
 const REFUSED: u64 = 4;
 const BUSY: u64 = 8;
+/// CLOSE code for a path that drops full packets (docs/rrtp.md).
+const SMALL_PATH: u64 = 11;
 /// CLOSE code without a common application protocol (docs/rrtp.md).
 const NO_COMMON_PROTOCOL: u64 = 10;
 
@@ -47,6 +49,11 @@ pub enum Error {
     EndpointClosed,
     /// The handshake was not answered.
     NoAnswer {
+        /// Address of the server.
+        address: SocketAddr,
+    },
+    /// No socket receives at the server's address: a report of this machine, or an ICMP message.
+    NoListener {
         /// Address of the server.
         address: SocketAddr,
     },
@@ -108,6 +115,11 @@ pub enum Error {
     PeerRestarted,
     /// No packet arrived from the peer within the idle timeout.
     TimedOut,
+    /// The path carries small packets but drops full ones of 1,200 bytes.
+    SmallPath {
+        /// Address of the peer.
+        address: SocketAddr,
+    },
     /// The peer violated the protocol.
     Fault {
         /// Code of the CLOSE.
@@ -125,7 +137,7 @@ pub enum Error {
     StreamUnknown,
     /// The message is longer than the peer accepts, or than any packet to it can carry.
     MessageTooLong {
-        /// Most bytes of a message; 0 if the peer accepts none.
+        /// Maximum bytes of a message; 0 if the peer accepts no messages.
         most: usize,
     },
     /// The message is longer than the path's validated packet size permits at present.
@@ -165,6 +177,9 @@ impl Error {
             | Closed::NoCommonProtocol { reason } => {
                 Error::NoCommonProtocol { reason: reason.clone() }
             }
+            Closed::ByPeer { code: SMALL_PATH, .. } | Closed::SmallPath { .. } => {
+                Error::SmallPath { address }
+            }
             Closed::ByPeer { code, reason } => {
                 Error::ClosedByPeer { code: *code, reason: reason.clone() }
             }
@@ -172,6 +187,7 @@ impl Error {
             Closed::TimedOut => Error::TimedOut,
             Closed::Fault { code, why } => Error::Fault { code: *code, why },
             Closed::NoAnswer => Error::NoAnswer { address },
+            Closed::NoListener => Error::NoListener { address },
             Closed::WrongKey { found } => {
                 let wanted = match wanted {
                     ServerKey::Is(key) => Some(key),
@@ -194,8 +210,8 @@ impl Error {
             Error::System(_) | Error::TooMany => K::OutOfMemory,
             Error::NoRuntime => K::Unsupported,
             Error::EndpointClosed | Error::Closed | Error::StreamFinished => K::NotConnected,
-            Error::NoAnswer { .. } | Error::TimedOut => K::TimedOut,
-            Error::Busy { .. } => K::ConnectionRefused,
+            Error::NoAnswer { .. } | Error::TimedOut | Error::SmallPath { .. } => K::TimedOut,
+            Error::Busy { .. } | Error::NoListener { .. } => K::ConnectionRefused,
             Error::GaveWay => K::ConnectionAborted,
             Error::Panicked { .. } => K::Other,
             Error::WrongKey { .. } | Error::Refused { .. } => K::PermissionDenied,
@@ -294,6 +310,9 @@ impl fmt::Display for Error {
             Error::NoAnswer { address } => {
                 write!(f, "no answer from {address}: is a server there, and does UDP pass?")
             }
+            Error::NoListener { address } => {
+                write!(f, "connection refused: no server listens at {address}")
+            }
             Error::Busy { address } => write!(f, "{address} is busy: try again later"),
             Error::GaveWay => {
                 f.write_str("the idle connection was closed to make room for another client")
@@ -328,6 +347,11 @@ impl fmt::Display for Error {
                 f.write_str("the peer does not know this connection any more: it was restarted")
             }
             Error::TimedOut => f.write_str("the peer has fallen silent"),
+            Error::SmallPath { address } => write!(
+                f,
+                "large packets do not pass between this machine and {address}: the path must carry UDP datagrams of \
+                 1,200 bytes"
+            ),
             Error::Fault { code, why } => {
                 write!(f, "the peer broke the protocol: {why} (code {code})")
             }

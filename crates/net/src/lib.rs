@@ -55,6 +55,7 @@ pub mod error;
 pub mod openings;
 pub mod probe;
 mod reachable;
+mod refusals;
 pub mod relay;
 pub mod socket;
 pub mod tap;

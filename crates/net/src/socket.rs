@@ -1,6 +1,7 @@
 //! A UDP socket that does not block, with segmentation offload, coalesced receiving and ECN.
 
 use crate::clock::{self, Clock};
+use crate::refusals::Refusals;
 use narrows_base::Time;
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket as Raw, Type};
@@ -24,6 +25,7 @@ pub struct Socket {
     state: UdpSocketState,
     local: SocketAddr,
     errors: AtomicU64,
+    refusals: Refusals,
 }
 
 /// The result of a send.
@@ -62,7 +64,7 @@ impl Socket {
         let state = UdpSocketState::new(UdpSockRef::from(&io))?;
         without_destination(&io);
         let local = io.local_addr()?;
-        Ok(Socket { io, state, local, errors: AtomicU64::new(0) })
+        Ok(Socket { io, state, local, errors: AtomicU64::new(0), refusals: Refusals::default() })
     }
 
     /// Local address.
@@ -132,7 +134,18 @@ impl Socket {
         }
     }
 
-    /// Receives what is available, at most a batch; returns the number of filled buffers of
+    /// Enables or disables reports that no socket receives at an address. Only Linux has them. While they are enabled,
+    /// the caller must [read](Socket::refused) them after each wait.
+    pub fn watch_refusals(&self, is_wanted: bool) {
+        self.refusals.watch(&self.io, is_wanted);
+    }
+
+    /// Destinations of refused datagrams, one for each report since the last call.
+    pub fn refused(&self) -> Vec<SocketAddr> {
+        self.refusals.read(&self.io).into_iter().map(plain).collect()
+    }
+
+    /// Receives the available datagrams, at most a batch; returns the number of filled buffers of
     /// `batch`.
     pub fn receive(&self, batch: &mut Batch) -> usize {
         batch.filled = 0;

@@ -208,6 +208,8 @@ impl<W: Write> Events<W> {
             Closed::NoCommonProtocol { reason } => coded("local", 10, reason),
             Closed::UnknownProtocol { .. } => by("local", "unspecified"),
             Closed::NoAnswer
+            | Closed::NoListener
+            | Closed::SmallPath { .. }
             | Closed::WrongKey { .. }
             | Closed::Busy
             | Closed::GaveWay

@@ -4,6 +4,7 @@
 
 use crate::link::Link;
 use crate::links::LINKS;
+use crate::output_file;
 use crate::text_file;
 use narrows_base::SpecError;
 use std::collections::BTreeMap;
@@ -101,9 +102,7 @@ pub fn save(file: &Path, name: &str, link: &str) -> Result<(), SpecError> {
         std::fs::create_dir_all(folder).map_err(|e| at(&e))?;
     }
     let new = file.with_extension(format!("{}.new", std::process::id()));
-    // An existing file of this name could be another user's link, so it is removed first.
-    let _ = std::fs::remove_file(&new);
-    let written = std::fs::File::create_new(&new)
+    let written = output_file::create(&new)
         .and_then(|mut new| new.write_all(text.as_bytes()))
         .and_then(|()| std::fs::rename(&new, file));
     written.map_err(|e| {

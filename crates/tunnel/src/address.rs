@@ -1,18 +1,18 @@
-//! Which addresses are public, and what the others are for.
+//! Public addresses, and the purposes of all others.
 //!
-//! A tunnel's far side opens connections for others from inside of its own network. What only that network should
-//! reach is in the registries of special-purpose addresses (RFC 6890 and those that update it), beside the addresses
-//! under which clouds answer with a machine's credentials.
+//! A tunnel's far side opens connections from inside its own network on behalf of clients. Addresses for internal use
+//! are listed in the registries of special-purpose addresses (RFC 6890 and its updates). The addresses of cloud
+//! metadata services, which return a machine's credentials, are added here.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Addresses that are not public.
+/// A block of addresses that are not public.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block {
-    /// Which.
+    /// The block's network.
     pub network: IpNet,
-    /// What they are for.
+    /// Purpose, as a phrase with an article for messages.
     pub name: &'static str,
 }
 
@@ -28,7 +28,7 @@ const fn v6(groups: [u16; 3], last: u16, length: u8, name: &'static str) -> Bloc
 
 const METADATA: &str = "a cloud's metadata address";
 
-/// Those with one purpose; of two that hold an address the longer prefix counts.
+/// All special blocks. If two contain an address, the longer prefix counts.
 const BLOCKS: &[Block] = &[
     v4(0, 0, 0, 0, 8, "an unspecified address"),
     v4(10, 0, 0, 0, 8, "a private address"),
@@ -50,7 +50,7 @@ const BLOCKS: &[Block] = &[
     v4(224, 0, 0, 0, 4, "a multicast address"),
     v4(240, 0, 0, 0, 4, "a reserved address"),
     v4(255, 255, 255, 255, 32, "the broadcast address"),
-    // Of IPv6 only 2000::/3 is public.
+    // In IPv6 only 2000::/3 is public.
     v6([0, 0, 0], 0, 3, "a reserved address"),
     v6([0, 0, 0], 0, 128, "the unspecified address"),
     v6([0, 0, 0], 1, 128, "a loopback address"),
@@ -68,8 +68,8 @@ const BLOCKS: &[Block] = &[
     v6([0x3fff, 0, 0], 0, 20, "an address for documentation"),
 ];
 
-/// The address that is meant: of IPv4 in IPv6 (`::ffff:0:0/96`, and NAT64's `64:ff9b::/96`) the IPv4 address. What a
-/// host could hide in 6to4 or Teredo addresses needs no decoding: these are not public at all.
+/// The address that is effectively reached: for IPv4 in IPv6 (`::ffff:0:0/96`, and NAT64's `64:ff9b::/96`) the IPv4
+/// address. IPv4 addresses within 6to4 or Teredo addresses need no decoding, since those blocks are not public at all.
 pub fn meant(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address else { return address };
     let [a, b, c, d, e, f, ..] = v6.segments();
@@ -82,7 +82,7 @@ pub fn meant(address: IpAddr) -> IpAddr {
     }
 }
 
-/// What an address that is not public is for; `None` for a public one.
+/// The special block of an address; `None` if the address is public.
 pub fn special(address: IpAddr) -> Option<&'static Block> {
     let address = meant(address);
     let holding = BLOCKS.iter().filter(|block| block.network.contains(&address));

@@ -5,7 +5,7 @@ fn is_public(text: &str) -> bool {
     special(text.parse().unwrap()).is_none()
 }
 
-/// A sample of each class that must never be taken for public, in every notation.
+/// A sample of each class that must never count as public, in every notation.
 #[test]
 fn what_is_not_public_is_known_in_every_notation() {
     for text in [
@@ -84,7 +84,8 @@ fn what_is_public_stays_reachable_over_nat64_too() {
     }
 }
 
-/// The metadata address is told from the link-local ones around it, so that listing these does not list it.
+/// The metadata address has a block of its own within the link-local one, so that permitting link-local addresses does
+/// not permit it.
 #[test]
 fn the_longest_prefix_names_an_address() {
     assert_eq!(special("169.254.169.254".parse().unwrap()).unwrap().name, METADATA);
@@ -95,8 +96,8 @@ fn the_longest_prefix_names_an_address() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// The standard library's own predicates are a second opinion: what it calls private, loopback, link-local,
-    /// multicast, broadcast or unspecified is never public here, plain, mapped or behind NAT64.
+    /// Compares with the standard library: addresses that it classifies as private, loopback, link-local, multicast,
+    /// broadcast or unspecified are never public here, plain, mapped or behind NAT64.
     #[test]
     fn nothing_that_std_calls_special_is_public(bits: u32, last in prop::sample::select(vec![10u8, 100, 127, 169, 172, 192, 198, 224, 255, 0, 8])) {
         for address in [Ipv4Addr::from(bits), Ipv4Addr::from((bits & 0x00ff_ffff) | u32::from(last) << 24)] {
@@ -115,7 +116,7 @@ proptest! {
         }
     }
 
-    /// Of IPv6 nothing outside of 2000::/3 is public, but for IPv4 addresses that are.
+    /// Outside of 2000::/3 no IPv6 address is public, except those that contain a public IPv4 address.
     #[test]
     fn only_global_unicast_is_public(bits: u128, first: u16) {
         let address = Ipv6Addr::from((bits >> 16) | u128::from(first) << 112);

@@ -8,9 +8,9 @@
 //! | `10.0.0.0/8:22`, `10.1.2.3:22`, `[fd00::/8]:22` | these addresses, and names that lead to them |
 //! | `example.org:*` | every port |
 //!
-//! A name alone never permits an address that is not public: who runs the name's zone could make it lead to the
-//! server's own machine. Such an address is permitted only if it is listed itself, by a network that lies wholly
-//! within its block: neither `*:22` nor `0.0.0.0/0:22` permits 127.0.0.1.
+//! A name alone never permits an address that is not public: the owner of the name's zone could point it to the
+//! server's own machine. Such an address is permitted only if it is listed itself, by a network that lies entirely
+//! within its block. Neither `*:22` nor `0.0.0.0/0:22` permits 127.0.0.1.
 
 use crate::address::{meant, special};
 use ipnet::IpNet;
@@ -18,40 +18,40 @@ use narrows_base::text::shown;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Bytes of a host's name at most (RFC 1035 section 2.3.4).
+/// Maximum length of a host name in bytes (RFC 1035 section 2.3.4).
 pub const MAX_NAME: usize = 253;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Host {
     Any,
     Name(String),
-    /// Everything below this name, not the name itself.
+    /// All names below this name, but not the name itself.
     Below(String),
     Network(IpNet),
 }
 
-/// One permission.
+/// One entry of `--allow`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     host: Host,
-    /// `None` for all.
+    /// `None` for all ports.
     port: Option<u16>,
 }
 
-/// Why an address is not permitted.
+/// Reason why an address is not permitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Denied {
-    /// Nothing permits it.
+    /// No entry permits it.
     NotListed,
-    /// The name is permitted, but leads to an address that is not public and not listed; what it is.
+    /// The name is permitted, but its address is neither public nor listed. Contains the address's purpose.
     NotPublic(&'static str),
-    /// It is the address of no host or of many, which no list permits; what it is.
+    /// A broadcast, multicast or unspecified address, which is never permitted. Contains its kind.
     NoHost(&'static str),
-    /// The system does not say whether it is one of the server's own.
+    /// The system cannot tell whether it is one of the server's own addresses.
     Unchecked,
 }
 
-/// Of an address that is no host's: what it is. A subnet's broadcast address is one, too, but does not look like one.
+/// The kind of a broadcast, multicast or unspecified address. Broadcast addresses of subnets cannot be detected.
 fn no_host(address: IpAddr) -> Option<&'static str> {
     let is_broadcast = address == IpAddr::from([255; 4]);
     let block = special(address)
@@ -59,7 +59,7 @@ fn no_host(address: IpAddr) -> Option<&'static str> {
     block.map(|block| block.name)
 }
 
-/// A name as names are compared; `None` if it cannot be one.
+/// A name in its form for comparison; `None` if it is not a valid name.
 pub fn name(text: &str) -> Option<String> {
     let text = text.strip_suffix('.').unwrap_or(text);
     let is_label = |label: &str| {
@@ -133,7 +133,7 @@ impl Target {
     fn permits_port(&self, port: u16) -> bool {
         self.port.is_none_or(|own| own == port)
     }
-    /// Whether it permits this name, as far as it leads to public addresses.
+    /// Whether it permits this name, provided that the address is public.
     fn permits_name(&self, name: &str) -> bool {
         match &self.host {
             Host::Any => true,
@@ -144,7 +144,7 @@ impl Target {
             Host::Network(_) => false,
         }
     }
-    /// Whether it lists this address, which is not what [`meant`] would change.
+    /// Whether it lists this address; [`meant`] must have been applied.
     fn lists(&self, address: IpAddr) -> bool {
         let Host::Network(network) = &self.host else { return false };
         let block = special(address).map(|block| block.network);
@@ -152,20 +152,20 @@ impl Target {
     }
 }
 
-/// All that is permitted.
+/// The list of all entries.
 #[derive(Clone, Debug, Default)]
 pub struct Targets(Vec<Target>);
 
 impl Targets {
-    /// These.
+    /// A list of these entries.
     pub fn new(targets: Vec<Target>) -> Targets {
         Targets(targets)
     }
-    /// Whether nothing is permitted.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// Names that are permitted by themselves, for a look at where they lead.
+    /// Names that are listed in full, with their ports, for a check of their addresses at the start.
     pub fn names(&self) -> impl Iterator<Item = (&str, Option<u16>)> {
         self.0.iter().filter_map(|target| match &target.host {
             Host::Name(name) => Some((name.as_str(), target.port)),
@@ -175,15 +175,16 @@ impl Targets {
     fn of_port(&self, port: u16) -> impl Iterator<Item = &Target> {
         self.0.iter().filter(move |target| target.permits_port(port))
     }
-    /// Whether it is worth asking where a name leads: it is permitted, or some addresses with this port are.
+    /// Whether a lookup of this name can lead to a permitted address: the name is listed, or any network with this port
+    /// is.
     pub fn may_permit(&self, name: &str, port: u16) -> bool {
         self.of_port(port).any(|t| t.permits_name(name) || matches!(t.host, Host::Network(_)))
     }
-    /// Whether this address is permitted to whoever asked for it or for a name that leads to it. `is_own` says that it is
-    /// one of the server's own addresses: these must be listed, too.
+    /// Checks an address that was requested directly (`asked` is `None`) or by a name. `is_own` marks the server's own
+    /// addresses, which must be listed, too.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it is not permitted.
     pub fn judge(
         &self,
         asked: Option<&str>,
@@ -196,7 +197,7 @@ impl Targets {
             return Err(Denied::NoHost(what));
         }
         let is_listed = self.of_port(port).any(|t| match &t.host {
-            // Listing half of the Internet lists no machine of one's own.
+            // A prefix shorter than half of the address does not list the server's own public addresses.
             Host::Network(n) if is_own && n.prefix_len() < n.max_prefix_len() / 2 => {
                 special(address).is_some() && t.lists(address)
             }
@@ -205,7 +206,7 @@ impl Targets {
         if is_listed {
             return Ok(());
         }
-        // Without a name only `*` permits an address that is not listed.
+        // An address requested without a name is permitted only by `*`, unless it is listed.
         let is_permitted = self.of_port(port).any(|t| match asked {
             Some(name) => t.permits_name(name),
             None => t.host == Host::Any,

@@ -111,7 +111,7 @@ fn what_is_no_target_is_said_in_one_line() {
 }
 
 proptest! {
-    /// Any text is a target or an error, and what has no address entry permits no special address.
+    /// Any text is a target or an error, and a target without a network permits no special address.
     #[test]
     fn no_name_permits_what_is_special(text in "[*a-z0-9.:/\\[\\]-]{0,20}", name in "[a-z.]{1,8}", bits: u32) {
         let address: IpAddr = std::net::Ipv4Addr::from(bits & 0x00ff_ffff | 0x7f00_0000).into();

@@ -1,4 +1,4 @@
-//! Both ends for programs without a runtime: each makes one, and returns when it is stopped.
+//! Blocking functions for programs without an async runtime: each creates a runtime and returns when it is stopped.
 
 use crate::client::{ClientOptions, Tunnel};
 use crate::datagrams;
@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
-/// How often it is looked whether the user has stopped it.
+/// Interval at which the stop flag is checked.
 const LOOK: Duration = Duration::from_millis(100);
-/// The code of connections whose server was stopped.
+/// Close code: the server was stopped.
 const STOPPED: u64 = 256;
 
 fn runtime() -> Result<Runtime, Error> {
     narrows_net::has_threads_for_runtime().map_err(|e| Error::no_thread(&e))?;
-    // Each connection of a program takes one, and usual limits are for interactive shells.
+    // Each connection of a program needs a descriptor, and default limits are for interactive shells.
     descriptors::raise();
     let made = Builder::new_multi_thread().enable_all().build();
     made.map_err(|e| Error::new(Kind::Local, format!("the system refuses: {e}")))
@@ -36,11 +36,11 @@ async fn stopped(stop: &AtomicBool) {
     }
 }
 
-/// Serves until it is stopped. `ready` is told where it listens, and which interface packets have;
-/// `warn` which listed names lead nowhere.
+/// Serves until `stop` is set. Calls `ready` with the listening address and the interface for packets, and `warn` for
+/// each listed name that leads only to addresses that are not permitted.
 ///
 /// # Errors
-/// What keeps it from listening.
+/// It cannot listen.
 pub fn serve(
     address: SocketAddr,
     options: ServerOptions,
@@ -63,39 +63,39 @@ pub fn serve(
         server.endpoint().leave(STOPPED, "the server was stopped");
         ended
     });
-    // A lookup that hangs keeps nobody.
+    // Do not wait for a name lookup that hangs.
     runtime.shutdown_background();
     done
 }
 
-/// What leads into a tunnel.
+/// Local entrances of a tunnel.
 #[derive(Clone, Default, Debug)]
 pub struct Entrances {
     /// TCP ports, each to one target.
     pub tcp: Vec<Forward>,
     /// UDP ports, each to one target.
     pub udp: Vec<Forward>,
-    /// A SOCKS 5 proxy.
+    /// Address of a SOCKS proxy.
     pub socks: Option<SocketAddr>,
-    /// An HTTP proxy.
+    /// Address of an HTTP proxy.
     pub http: Option<SocketAddr>,
-    /// An interface whose packets are carried, with routes beside that to the server's own address.
+    /// Routes into a TUN interface, in addition to that to the server's own address; `None` without an interface.
     pub tun: Option<Vec<Route>>,
 }
 
 impl Entrances {
-    /// Whether nothing leads into the tunnel.
+    /// Whether there is no entrance.
     pub fn is_empty(&self) -> bool {
         let Entrances { tcp, udp, socks, http, tun } = self;
         tcp.is_empty() && udp.is_empty() && socks.is_none() && http.is_none() && tun.is_none()
     }
 }
 
-/// Connects, and stays so until it is stopped. `ready` is told all that listens, and where it leads, before there is a
-/// connection.
+/// Connects, and reconnects until `stop` is set. Calls `ready` with all listening addresses and their targets before
+/// there is a connection.
 ///
 /// # Errors
-/// A port is taken; or what another attempt to connect would not change.
+/// A port is in use, or a failure that another attempt would not cure.
 pub fn connect(
     mut options: ClientOptions,
     entrances: Entrances,
@@ -107,7 +107,8 @@ pub fn connect(
         let tun = match &entrances.tun {
             Some(routes) => {
                 if !routes.is_empty() {
-                    // The name's server, or its way there, may be behind the routes.
+                    // Resolve the name now, since the name server may later be reached only by routes through the
+                    // tunnel.
                     options.peer.host = looked_up(&options.peer).await?;
                 }
                 Some(NearTun::create(routes)?)
@@ -162,7 +163,7 @@ pub fn connect(
     done
 }
 
-/// The server's address as it is now.
+/// The server's current address as text.
 async fn looked_up(peer: &Peer) -> Result<String, Error> {
     let Peer { host, port, .. } = peer;
     let found = tokio::net::lookup_host((host.as_str(), *port)).await.ok();

@@ -37,8 +37,8 @@ pub(crate) struct Far {
     pub endpoint: Endpoint,
 }
 
-/// How a near side connects: where to, how long it waits over UDP, how long it bears silence, what it tells and learns
-/// of the path.
+/// Options of a near side: the server, the timeout over UDP, the permitted silence, hints for the server, learned
+/// paths.
 pub(crate) struct Near {
     pub at: SocketAddr,
     pub patience: Duration,
@@ -82,7 +82,7 @@ pub(crate) fn far_learning(
     far_made(at, keys, (allow, &[]), limits, lookup, learned)
 }
 
-/// One that carries packets, too, of these networks.
+/// A far side that also carries packets of these networks.
 pub(crate) fn far_of_packets(allow: &[&str], tun: &[&str]) -> Far {
     let at = "127.0.0.1:0".parse().unwrap();
     let keys = (Identity::generate().unwrap(), Identity::generate().unwrap());
@@ -123,12 +123,12 @@ pub(crate) fn far(allow: &[&str]) -> Far {
 }
 
 impl Far {
-    /// A near side, and what it tells its user.
+    /// A near side, and its log lines.
     pub(crate) fn near(&self) -> (Arc<Tunnel>, Lines) {
         self.near_as(Near::at(self.at))
     }
 
-    /// One that connects like this.
+    /// A near side with these options.
     pub(crate) fn near_as(&self, near: Near) -> (Arc<Tunnel>, Lines) {
         let told = Lines::default();
         let lines = told.clone();
@@ -153,13 +153,13 @@ impl Far {
         (tunnel, told)
     }
 
-    /// A client that follows no rule but the transport's.
+    /// A client that follows only the transport's rules.
     pub(crate) async fn hostile(&self, streams: usize) -> Connection {
         let config = crate::connection::for_tunnel(config(), streams).unwrap();
         self.hostile_as(config).await.unwrap()
     }
 
-    /// One that wants this of its connection.
+    /// A client that follows only the transport's rules, with this configuration.
     pub(crate) async fn hostile_as(&self, config: ConnectionConfig) -> Result<Connection, Error> {
         let applications = crate::connection::for_tunnel(config.clone(), 0).unwrap().applications;
         let config = ConnectionConfig { applications, ..config };
@@ -175,7 +175,7 @@ impl Far {
     }
 }
 
-/// A server on loopback that handles each connection so.
+/// A server on loopback that passes each connection to `handle`.
 pub(crate) async fn target<F>(handle: impl Fn(TcpStream) -> F + Send + 'static) -> SocketAddr
 where
     F: Future<Output = ()> + Send + 'static,
@@ -190,7 +190,7 @@ where
     at
 }
 
-/// Answers only after the client's end, with what it sent twice.
+/// Reads to the client's end, then sends the received bytes twice.
 pub(crate) async fn twice(mut tcp: TcpStream) {
     let mut all = Vec::new();
     tcp.read_to_end(&mut all).await.unwrap();
@@ -212,13 +212,13 @@ pub(crate) async fn port(tunnel: &Arc<Tunnel>, host: &str, port: u16) -> SocketA
     listen
 }
 
-/// A connection there is reset, perhaps before its program knows that there is one.
+/// A connection to this port is reset, perhaps before its program detects that it is open.
 pub(crate) async fn assert_reset(port: SocketAddr) {
     let read = async { TcpStream::connect(port).await?.read(&mut [0; 9]).await };
     assert_eq!(read.await.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
 }
 
-/// A UDP target on loopback that answers each datagram with itself twice, but nothing to `quiet`.
+/// A UDP target on loopback that sends each datagram back twice, but does not answer datagrams from `quiet`.
 pub(crate) async fn udp_target() -> SocketAddr {
     let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let at = socket.local_addr().unwrap();

@@ -22,32 +22,32 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-/// Whoever connects to the near side waits so long for a connection that answers: as long as UDP is tried, and then TCP.
+/// Time that a program's connection waits for a connection to the server: enough for an attempt over UDP and then TCP.
 const PATIENCE: Wait = Wait::from_secs(15);
 
 const WORDS: Words =
     Words { stranger: "the server does not know this client", other_protocol: None };
 
-/// How a near side connects.
+/// Options of a near side.
 pub struct ClientOptions {
-    /// The server. An attempt over UDP is given up after its patience.
+    /// The server, and the timeout of an attempt over UDP.
     pub peer: Peer,
-    /// What the far side is told of the path by which it sends.
+    /// Hints for the far side about its sending path.
     pub receiving: PathHints,
-    /// After so long without a packet of the far side's, and with probes unanswered, another connection is tried.
+    /// Another connection is tried after this time without a packet, if probes are unanswered.
     pub silence: Duration,
-    /// Where it is kept what the path there is like, and under which name.
+    /// File of learned paths, and the name of this path in it.
     pub learned: Option<(Arc<Learned>, String)>,
-    /// Told a line when something happens that people should know.
+    /// Called with log lines for the user.
     pub tell: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-/// Why nothing was opened through the tunnel.
+/// Reason why a stream could not be opened through the tunnel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotOpened {
-    /// The far side refuses.
+    /// The far side refused.
     Refused(Refusal),
-    /// There is no connection to the far side, or it was lost meanwhile.
+    /// There is no connection to the far side, or it was lost.
     NoTunnel,
 }
 
@@ -60,11 +60,11 @@ impl fmt::Display for NotOpened {
     }
 }
 
-/// A connection to the far side, while there is one.
+/// A connection to the far side.
 pub struct Link {
     connection: Connection,
     endpoint: Endpoint,
-    /// The UDP flows on it, and where what comes on them goes.
+    /// UDP flows on the connection, with the destinations of their datagrams.
     pub flows: Arc<Flows<Back>>,
     pub(crate) carrier: Option<Carrier>,
     is_over_tcp: bool,
@@ -75,10 +75,10 @@ pub struct Link {
 /// Both halves of a stream.
 pub type Stream = (SendStream, ReceiveStream);
 
-/// What carries datagrams over TCP; dropped, it ends.
+/// Tasks that carry datagrams over TCP; they end when this is dropped.
 pub(crate) type Carrier = JoinSet<std::io::Result<()>>;
 
-/// The code of connections whose TCP connection is lost.
+/// Close code: the TCP connection below was lost.
 pub(crate) const CARRIER_LOST: u64 = 258;
 
 impl Link {
@@ -91,57 +91,57 @@ impl Link {
         Link { connection, endpoint, flows, carrier, is_over_tcp, server, lesson }
     }
 
-    /// The server's address, also where a TCP connection leads there.
+    /// The server's address, also if it is reached over TCP.
     pub fn server(&self) -> IpAddr {
         self.server
     }
 
-    /// Whether its packets travel within a TCP connection.
+    /// Whether its packets are carried over TCP.
     pub fn is_over_tcp(&self) -> bool {
         self.is_over_tcp
     }
 
-    /// To be called about once a second: how much was delivered.
+    /// Call this about once a second to record the bytes delivered for `--learn`.
     pub(crate) fn measure(&self) {
         if let Some(lesson) = &self.lesson {
             lesson.measure();
         }
     }
 
-    /// Keeps what was learned of the path, where that is wanted.
+    /// Stores the learned path, if `--learn` is set.
     pub(crate) fn keep_learned(&self) {
         if let Some(lesson) = &self.lesson {
             lesson.keep();
         }
     }
 
-    /// Tells the far side of the path, if there is something to tell. The answer is not waited for.
+    /// Sends hints about the path to the far side, if there are any. Does not wait for the answer.
     async fn tell_path(&self, hints: &PathHints) {
         if *hints != PathHints::default()
             && let Ok((mut send, _)) = self.connection.open_bi().await
         {
-            // A connection that is over is noticed elsewhere.
+            // If the connection is over, other calls detect it.
             let _ = send.send_last(&hints::bytes(hints)).await;
         }
     }
 
-    /// The connection.
+    /// The rrtp connection below.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// Asks for something at the far side, and says `more` with it, in the same packet if that has room. The first byte
-    /// that comes is the [answer](Refusal::from_code).
+    /// Sends a request and `more` bytes after it, in the same packet if they fit. The first byte received is the
+    /// [answer](Refusal::from_code).
     ///
     /// # Errors
-    /// Why nothing could be asked.
+    /// The stream cannot be opened.
     pub async fn ask(&self, request: &Request, more: &[u8]) -> Result<Stream, NotOpened> {
         let mut asked = request.bytes().ok_or(NotOpened::Refused(Refusal::NoSuchName))?;
         asked.extend(more);
         self.say(&asked).await
     }
 
-    /// Opens a stream and says this first.
+    /// Opens a stream that begins with these bytes.
     pub(crate) async fn say(&self, asked: &[u8]) -> Result<Stream, NotOpened> {
         let opened = self.connection.open_bi().await;
         let (mut send, receive) = opened.map_err(|_| NotOpened::NoTunnel)?;
@@ -168,8 +168,8 @@ async fn opened(link: &Link, request: &Request) -> Result<Stream, NotOpened> {
     Ok((send, receive))
 }
 
-/// The connections on which a program's request is tried: the current one, and if that turns out to be lost, as it is
-/// after a restart of the server, the next one.
+/// The connections on which a program's request is tried: the current one and, if that turns out to be lost (for
+/// example after a restart of the server), the next one.
 pub(crate) struct Links<'t> {
     tunnel: &'t Tunnel,
     deadline: Instant,
@@ -177,10 +177,10 @@ pub(crate) struct Links<'t> {
 }
 
 impl Links<'_> {
-    /// The current connection, once there is one that was not tried.
+    /// The current connection, unless it is known to be lost; otherwise waits for the next one.
     ///
     /// # Errors
-    /// There is none in time.
+    /// The deadline has passed.
     pub async fn next(&mut self) -> Result<Arc<Link>, NotOpened> {
         let mut current = self.tunnel.current.subscribe();
         let is_new =
@@ -190,7 +190,7 @@ impl Links<'_> {
         there.map_err(|_| NotOpened::NoTunnel)?.clone().ok_or(NotOpened::NoTunnel)
     }
 
-    /// Whether the request failed because this connection is lost.
+    /// Whether the request failed because this connection is lost. If so, [`next`](Links::next) skips it.
     pub fn is_lost<T>(&mut self, link: &Arc<Link>, opened: &Result<T, NotOpened>) -> bool {
         let is_lost = matches!(opened, Err(NotOpened::NoTunnel)) && link.connection.is_closed();
         if is_lost {
@@ -211,19 +211,19 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// Without a connection: [`keep`](Tunnel::keep) makes one.
+    /// A tunnel without a connection; [`keep`](Tunnel::keep) connects.
     pub fn new(options: ClientOptions) -> Arc<Tunnel> {
         let ClientOptions { peer, receiving, silence, learned, tell } = options;
         let (dial, current) = (Dial::new(peer, WORDS), watch::Sender::new(None));
         Arc::new(Tunnel { dial, receiving, silence, learned, tell, current })
     }
 
-    /// Tells the user.
+    /// Reports a line to the user.
     pub fn tell(&self, line: &str) {
         (self.tell)(line);
     }
 
-    /// A new connection, to which the far side is told what is known of the path.
+    /// Opens a new connection and sends hints about the path.
     pub(crate) async fn connect(&self) -> Result<Link, Error> {
         let mut link = self.connect_somehow().await?;
         if let Some((learned, place)) = &self.learned {
@@ -235,7 +235,7 @@ impl Tunnel {
         Ok(link)
     }
 
-    /// Over UDP, and if that is not answered over TCP.
+    /// Connects over UDP or, if the server does not answer, over TCP.
     async fn connect_somehow(&self) -> Result<Link, Error> {
         let Peer { host, port, config, .. } = &self.dial.peer;
         let unknown = || self.dial.no_such_host();
@@ -266,7 +266,7 @@ impl Tunnel {
         Ok(Link::new((connection, endpoint), Some(carrier), address.ip()))
     }
 
-    /// The connection, once there is one.
+    /// Waits for a connection.
     ///
     /// # Errors
     /// There is none within fifteen seconds.
@@ -274,10 +274,10 @@ impl Tunnel {
         self.links().next().await
     }
 
-    /// Opens something at the far side, and waits for the answer. The connection is to be held for as long as the stream.
+    /// Opens a stream for a request and waits for the answer. Keep the connection for as long as the stream.
     ///
     /// # Errors
-    /// Why not.
+    /// The far side refuses, or there is no connection.
     pub async fn open(&self, request: &Request) -> Result<(Arc<Link>, Stream), NotOpened> {
         let mut links = self.links();
         loop {
@@ -289,12 +289,12 @@ impl Tunnel {
         }
     }
 
-    /// The connections on which something can be opened, one after the other.
+    /// The successive connections on which a request can be tried.
     pub(crate) fn links(&self) -> Links<'_> {
         Links { tunnel: self, deadline: Instant::now() + PATIENCE, lost: None }
     }
 
-    /// Tells the server that this end goes.
+    /// Stores the learned path and closes the connection.
     pub fn leave(&self) {
         if let Some(link) = self.current.send_replace(None) {
             link.keep_learned();

@@ -1,4 +1,4 @@
-//! What the flags of a command say, in a TOML file: for tunnels with many ports or targets.
+//! TOML files with the settings of a command's flags, for tunnels with many ports or targets.
 
 use narrows_files::error::shown;
 use narrows_files::{Error, Kind, text_file};
@@ -6,52 +6,52 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
-/// The far side.
+/// Settings of the far side.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServeFile {
-    /// `--listen`
+    /// Address and port to listen on (`--listen`).
     pub listen: Option<String>,
-    /// `--clients`
+    /// File of the keys that may connect (`--clients`).
     pub clients: Option<PathBuf>,
-    /// `--allow`, each
+    /// Permitted targets (`--allow`).
     pub allow: Vec<String>,
-    /// `--tun`, each
+    /// Networks of clients' packets (`--tun`).
     pub tun: Vec<String>,
 }
 
-/// The near side.
+/// Settings of the near side.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct ConnectFile {
     /// The server's URL.
     pub server: Option<String>,
-    /// `--tcp`, each
+    /// Forwarded TCP ports (`--tcp`).
     pub tcp: Vec<String>,
-    /// `--udp`, each
+    /// Forwarded UDP ports (`--udp`).
     pub udp: Vec<String>,
-    /// `--socks`
+    /// Port of the SOCKS proxy (`--socks`).
     pub socks: Option<Port>,
-    /// `--http-proxy`
+    /// Port of the HTTP proxy (`--http-proxy`).
     pub http_proxy: Option<Port>,
-    /// `--tun`
+    /// Whether to carry packets of an interface (`--tun`).
     pub tun: bool,
-    /// `--route`, each
+    /// Routes into the interface (`--route`).
     pub route: Vec<String>,
 }
 
-/// A port, or an address with one.
+/// A local port, with or without an address.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Port {
-    /// A number.
+    /// A port of loopback.
     Number(u16),
-    /// As on the command line.
+    /// `[ADDRESS:]PORT`, as on the command line.
     Text(String),
 }
 
 impl Port {
-    /// As on the command line.
+    /// The text as on the command line.
     pub fn text(&self) -> String {
         match self {
             Port::Number(number) => number.to_string(),
@@ -60,25 +60,25 @@ impl Port {
     }
 }
 
-/// One of these files.
+/// A file of settings.
 pub trait File: DeserializeOwned {}
 impl File for ServeFile {}
 impl File for ConnectFile {}
 
-/// Reads such a file.
+/// Loads a file of settings.
 ///
 /// # Errors
-/// It cannot be read; or what is wrong in it, and in which line.
+/// It cannot be read, or is invalid; the error names the line.
 pub fn load<T: File>(path: &Path) -> Result<T, Error> {
     let what = shown(&path.display().to_string());
     let text = text_file::read(path, text_file::LIST).map_err(|e| Error::file(&what, &e))?;
     read(&text).map_err(|e| e.at(&what))
 }
 
-/// From such a file's text.
+/// Parses the text of a file of settings.
 ///
 /// # Errors
-/// What is wrong in it, and in which line.
+/// It is invalid; the error names the line.
 pub fn read<T: File>(text: &str) -> Result<T, Error> {
     toml::from_str(text).map_err(|e| {
         let at = e.span().map_or(0, |span| span.start);

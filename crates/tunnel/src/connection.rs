@@ -1,4 +1,4 @@
-//! How the connections of both ends behave.
+//! Settings of the connections of both ends.
 
 use crate::request::APPLICATION;
 use narrows_base::Duration;
@@ -7,21 +7,20 @@ use narrows_net::ApplicationProtocols;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::streams::Limits;
 
-/// A connection outlives an outage of ten minutes.
+/// Idle timeout: a connection outlives an outage of ten minutes.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(11 * 60);
-/// What a connection may hold that its application has not read: all streams, and one of them. A few whose readers are
-/// slow leave room for the others.
+/// Receive windows in bytes: of all streams, and of one. Streams with slow readers leave room for others.
 const WINDOW: u64 = 64 << 20;
 const STREAM_WINDOW: u64 = 6 << 20;
 
-/// Most answers are shorter. If several that wait take turns packet by packet, all are whole at last and at once, and so
-/// are the requests that follow: then the link has nothing to do for a round trip.
+/// Bytes that a stream sends before the next stream's turn; most answers are shorter. With a turn per packet,
+/// concurrent answers would all end at the same time, and the link would idle for a round trip until the next requests.
 const TURN_BYTES: u64 = 32 << 10;
 
-/// A connection of a tunnel's end: it outlives outages, and says in its handshake what it is.
+/// Configuration of a tunnel's connections: long idle timeout, and the tunnel's application protocol in the handshake.
 ///
 /// # Errors
-/// If the name of the application protocol were none.
+/// The name of the application protocol is invalid.
 pub fn for_tunnel(config: ConnectionConfig, streams: usize) -> Result<ConnectionConfig, Error> {
     let applications = ApplicationProtocols::new([APPLICATION])
         .map_err(|e| Error::new(Kind::Local, e.to_string()))?;

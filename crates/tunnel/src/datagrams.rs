@@ -13,15 +13,15 @@ use std::sync::Arc;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Flows of one socket at most; a datagram that would begin another one is dropped.
+/// Maximum number of flows per socket; a datagram of a further flow is dropped.
 const MAX_FLOWS: usize = 256;
-/// Datagrams that wait while a flow is opened, or its task is busy.
+/// Datagrams that may wait while a flow is being opened or its task is busy.
 const WAITING: usize = 64;
 
-/// Listens for datagrams.
+/// Binds a UDP socket; `flag` names the option in errors.
 ///
 /// # Errors
-/// The port is in use, or not ours.
+/// The port is in use, or the address is not one of this machine's.
 pub async fn listen(flag: &str, address: SocketAddr) -> Result<UdpSocket, Error> {
     UdpSocket::bind(address).await.map_err(|e| {
         let taken = e.kind() == std::io::ErrorKind::AddrInUse;
@@ -30,7 +30,7 @@ pub async fn listen(flag: &str, address: SocketAddr) -> Result<UdpSocket, Error>
     })
 }
 
-/// What one socket's programs send, by program and target.
+/// The flows of one socket, by program and target.
 pub struct Programs {
     tunnel: Arc<Tunnel>,
     socket: Arc<UdpSocket>,
@@ -38,18 +38,18 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Of this socket.
+    /// Flows of this socket; there are none yet.
     pub fn new(tunnel: Arc<Tunnel>, socket: Arc<UdpSocket>) -> Programs {
         Programs { tunnel, socket, flows: HashMap::new() }
     }
 
-    /// A program sends a datagram to a target; answers come back to it with `head` before each.
+    /// Handles a program's datagram for a target. Answers are sent to the program with `head` before each.
     pub fn sent(&mut self, from: SocketAddr, to: &Request, datagram: &[u8], head: &[u8]) {
         let key = (from, to.clone());
         if let Some(flow) = self.flows.get(&key)
             && !flow.is_closed()
         {
-            // Full: it is lost, as on any link.
+            // If the queue is full, the datagram is lost, as on any link.
             let _ = flow.try_send(datagram.to_vec());
             return;
         }
@@ -69,7 +69,7 @@ impl Programs {
     }
 }
 
-/// Opens a flow with its first datagram, and sends what follows until it is idle, or over.
+/// Opens a flow with its first datagram, and sends the following ones until the flow is idle or closed.
 async fn carry(
     tunnel: &Tunnel,
     request: &Request,
@@ -89,7 +89,7 @@ async fn carry(
         }
     };
     let Some(flow) = flow else { return Ok(()) };
-    // With the stream the flow ends at the far side, and with the programs' socket here.
+    // The flow ends when the far side ends the stream, or when the programs' socket is closed here.
     let mut over = [0];
     loop {
         let left = flow.left();
@@ -121,14 +121,14 @@ async fn open(
     Ok((send, receive, flow))
 }
 
-/// Takes all datagrams of a port to its target.
+/// Forwards all datagrams of a port to its target.
 pub async fn run(tunnel: Arc<Tunnel>, socket: UdpSocket, forward: Forward) {
     let request = Request::udp(&forward.host, forward.port);
     let socket = Arc::new(socket);
     let mut programs = Programs::new(tunnel, socket.clone());
     let mut datagram = vec![0; MAX_DATAGRAM];
     loop {
-        // An error is of a program that is gone.
+        // The error concerns an earlier datagram to a program that has ended.
         let Ok((length, from)) = socket.recv_from(&mut datagram).await else { continue };
         programs.sent(from, &request, datagram.get(..length).unwrap_or_default(), &[]);
     }

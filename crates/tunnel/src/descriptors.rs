@@ -1,28 +1,29 @@
-//! How many files this process may have open, and how clients share them.
+//! The process's limit on open files, and its division among clients.
 //!
-//! A client may take a descriptor while it has fewer than are free (dynamic thresholds: Choudhury and Hahne 1998). So one
-//! client alone gets half of them, *n* greedy clients get one part of *n* + 1 each, and a newcomer always finds some.
+//! A client may take a descriptor while it has fewer than are free (dynamic thresholds: Choudhury and Hahne 1998). So a
+//! single client gets at most half of them, *n* greedy clients get a share of 1/(*n* + 1) each, and a new client always
+//! gets some.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where the system has no such limit.
+/// Assumed limit on systems without one.
 #[cfg(not(unix))]
 const UNLIMITED: usize = 1 << 16;
-/// Connections that have not said yet what they want: at most so many.
+/// Maximum number of connections without a request.
 const MAX_OPENINGS: usize = 128;
 
-/// Raises the limit of this process as far as it may without privilege. Programs that it starts inherit that.
+/// Raises the process's limit as far as possible without privileges. Child processes inherit the limit.
 pub fn raise() {
     #[cfg(unix)]
     {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let now = getrlimit(Resource::Nofile);
-        // If the system refuses, clients share what there is.
+        // If the system refuses, the present limit is divided among the clients.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
     }
 }
 
-/// Descriptors that this process may have open.
+/// Current limit on open descriptors.
 fn limit() -> usize {
     #[cfg(unix)]
     {
@@ -34,12 +35,12 @@ fn limit() -> usize {
     UNLIMITED
 }
 
-/// Connections that may wait without having said what they want: each takes up to two descriptors.
+/// Maximum number of connections that may wait without a request; each takes up to two descriptors.
 pub(crate) fn openings() -> usize {
     (limit() / 16).clamp(8, MAX_OPENINGS)
 }
 
-/// Descriptors for what clients open. A quarter of all is for the rest of the process.
+/// Counts the descriptors of clients. A quarter of the limit is reserved for the rest of the process.
 #[derive(Debug)]
 pub struct Descriptors {
     all: usize,
@@ -54,12 +55,13 @@ impl Default for Descriptors {
 }
 
 impl Descriptors {
-    /// So many.
+    /// A pool of `all` descriptors.
     pub fn new(all: usize) -> Descriptors {
         Descriptors { all, taken: AtomicUsize::new(0) }
     }
 
-    /// Takes one for a client that has `own` already, and says whether it may: if not, it is to be given back, too.
+    /// Takes one for a client that has `own` already. False if it exceeds the client's share; it must be given back in
+    /// either case.
     pub(crate) fn take(&self, own: usize) -> bool {
         let taken = self.taken.fetch_add(1, Ordering::Relaxed);
         own < self.all.saturating_sub(taken)

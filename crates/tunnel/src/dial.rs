@@ -1,7 +1,7 @@
-//! From a name to addresses, each of them judged, and from these to a connection.
+//! Resolves a name, checks each of its addresses, and connects.
 //!
-//! A name is looked up once, and what is connected to is one of the addresses that were judged: a name that changes
-//! its answer afterwards gains nothing.
+//! A name is looked up once, and only addresses that were checked are connected to. A later change of the name's
+//! addresses (DNS rebinding) therefore has no effect.
 
 use crate::allow::{Denied, Targets, name};
 use crate::request::Refusal;
@@ -14,14 +14,14 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-/// A lookup is given up after so long, and a connection that nobody answers.
+/// Timeout of a lookup, and of an attempt to connect.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The next address is tried beside the one before after so long (RFC 8305 section 5).
+/// Delay until the next address is tried in parallel (RFC 8305 section 5).
 const STAGGER: Duration = Duration::from_millis(250);
-/// Addresses of a name that are tried.
+/// Maximum number of a name's addresses that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// Where names lead, as the system says it; may block.
+/// A name lookup; it may block.
 pub type Lookup = Arc<dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync>;
 
 /// The system's resolver.
@@ -29,11 +29,11 @@ pub fn system() -> Lookup {
     Arc::new(|name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
 }
 
-/// The addresses that somebody may connect to who asks for this host and port. Lookups take a place each of
-/// `lookups`, until the resolver returns.
+/// The permitted addresses of a requested host and port. Each lookup takes a permit of `lookups` until the resolver
+/// returns.
 ///
 /// # Errors
-/// There is none, and why.
+/// No address is permitted; contains the reason.
 pub async fn resolve(
     targets: &Targets,
     lookup: &Lookup,
@@ -67,7 +67,7 @@ fn judged(
 ) -> Result<Vec<SocketAddr>, Refusal> {
     let (mut permitted, mut why) = (Vec::new(), None);
     for address in found {
-        // Of IPv4 in IPv6 the kernel would connect to the IPv4 address.
+        // For an IPv4-mapped address the kernel would connect to the IPv4 address.
         let address = address.to_canonical();
         match judge(targets, asked, address, port) {
             Ok(()) if permitted.len() < MAX_ADDRESSES => permitted.push((address, port).into()),
@@ -84,10 +84,10 @@ fn judged(
     }
 }
 
-/// Whether an address is permitted to who asked for it, or for this name; see [`Targets::judge`].
+/// Checks an address that was requested directly or by this name; see [`Targets::judge`].
 ///
 /// # Errors
-/// Why not. An address that cannot be checked is not permitted.
+/// The reason why it is not permitted. An address that cannot be checked is not permitted.
 pub fn judge(
     targets: &Targets,
     asked: Option<&str>,
@@ -95,17 +95,17 @@ pub fn judge(
     port: u16,
 ) -> Result<(), Denied> {
     let address = address.to_canonical();
-    // A list that permits it neither way needs no check.
+    // If no entry permits it, skip the system calls.
     targets.judge(asked, address, port, false)?;
     let is_own = is_own(address).map_err(|_| Denied::Unchecked)?;
     targets.judge(asked, address, port, is_own)
 }
 
-/// Whether this machine takes packets for that address itself. Nothing is sent. A socket can be bound to such addresses
-/// only, also to those that the kernel would not choose as a source.
+/// Whether this machine itself receives packets for that address. No packet is sent. A socket can be bound only to such
+/// addresses, including those that the kernel would not choose as a source.
 ///
 /// # Errors
-/// The system does not say; or it is a broadcast address, to which a socket may not connect.
+/// The system does not answer, or it is a broadcast address, to which a socket may not connect.
 fn is_own(address: IpAddr) -> io::Result<bool> {
     match UdpSocket::bind((address, 0)) {
         Ok(_) => {}
@@ -113,7 +113,7 @@ fn is_own(address: IpAddr) -> io::Result<bool> {
         Err(e) => return Err(e),
     }
     let source = source(address)?;
-    // With `ip_nonlocal_bind` a socket can be bound to any address, such as those for documentation.
+    // With `ip_nonlocal_bind` a socket can be bound to any address, including those for documentation.
     let foreign: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 1).into(),
         IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
@@ -125,7 +125,7 @@ fn is_own(address: IpAddr) -> io::Result<bool> {
     }
 }
 
-/// Whether it is the anycast address of a subnet of this machine (RFC 4291 section 2.6.1), here a /64.
+/// Whether it is the subnet-router anycast address of a subnet of this machine (RFC 4291 section 2.6.1), here a /64.
 fn is_anycast(address: IpAddr) -> io::Result<bool> {
     let IpAddr::V6(v6) = address else { return Ok(false) };
     let [subnet @ .., 0, 0, 0, 0] = v6.segments() else { return Ok(false) };
@@ -133,7 +133,7 @@ fn is_anycast(address: IpAddr) -> io::Result<bool> {
     Ok(own.is_some_and(|own| matches!(own, IpAddr::V6(own) if own.segments().starts_with(&subnet))))
 }
 
-/// The address from which packets there would leave; `None` if no route leads there.
+/// The source address of packets to this address; `None` if no route leads there.
 fn source(address: IpAddr) -> io::Result<Option<IpAddr>> {
     let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any)?;
@@ -146,11 +146,11 @@ fn source(address: IpAddr) -> io::Result<Option<IpAddr>> {
     }
 }
 
-/// Connects to the first of these addresses that answers. Each attempt beside the first takes a place of `more`, and is
-/// left out if there is none.
+/// Connects to the first of these addresses that answers. Each attempt after the first takes a permit from `more`, and
+/// is skipped if there is none.
 ///
 /// # Errors
-/// None does.
+/// No address answers.
 pub async fn tcp<P>(
     addresses: &[SocketAddr],
     more: impl Fn() -> Option<P>,
@@ -181,7 +181,7 @@ pub async fn tcp<P>(
     timeout(PATIENCE, any).await.unwrap_or(Err(Refusal::TimedOut))
 }
 
-/// Why the system could not connect.
+/// The reason for a failed attempt to connect.
 pub fn cause(e: &io::Error) -> Refusal {
     match e.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Refusal::Refused,
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn own_addresses_are_found_and_others_are_not() {
         assert!(is_own([127, 0, 0, 1].into()).unwrap());
-        // The kernel chooses 127.0.0.1 as the source to it, and takes its packets all the same.
+        // The kernel chooses 127.0.0.1 as the source to it, but receives packets for it nevertheless.
         assert!(is_own([127, 9, 9, 9].into()).unwrap());
         assert!(!is_own([192, 0, 2, 7].into()).unwrap());
         #[cfg(target_os = "linux")]

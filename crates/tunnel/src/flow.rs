@@ -4,8 +4,8 @@
 //! message: | flow (4) | datagram |        flow: the number of its stream among those of the near side
 //! ```
 //!
-//! A message that waits too long is dropped, as IP would. A datagram that is longer than a message goes in parts; see
-//! `parts.rs`.
+//! A message that waits too long is dropped, as IP would do. A datagram that is longer than a message is sent in parts;
+//! see `parts.rs`.
 
 use crate::parts::{MAX_DATAGRAM, Parts, split};
 use narrows_base::Duration;
@@ -18,41 +18,41 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration as Wait, Instant};
 use tokio::net::UdpSocket;
 
-/// A datagram waits so long to be sent.
+/// Longest wait of a datagram before it is sent.
 const EXPIRY: Duration = Duration::from_millis(500);
-/// A flow without datagrams in either direction ends after so long (RFC 4787 section 4.3 asks for two minutes).
+/// A flow without datagrams in either direction ends after this time (RFC 4787 section 4.3 requires two minutes).
 pub const IDLE: Wait = Wait::from_secs(120);
-/// Bytes of a flow's number.
+/// Length of a flow's number in bytes.
 pub(crate) const HEAD: usize = 4;
-/// The bit of a flow's number that says that a part of a datagram follows.
+/// Bit of a flow's number that marks a part of a datagram.
 const PART: u32 = 1 << 31;
 
-/// What takes packets of [`tun`](crate::tun).
+/// Callback for packets of [`tun`](crate::tun).
 pub type Sink = Box<dyn Fn(&[u8]) + Send + Sync>;
 
-/// Where what comes on a flow goes at the far side.
+/// Destination of a flow's datagrams at the far side.
 pub enum Goal {
-    /// To a target.
+    /// A socket that is connected to the target.
     Target(Arc<UdpSocket>),
-    /// To the kernel.
+    /// The kernel, through an interface.
     Packets(Sink),
 }
 
-/// Where what comes on a flow goes at the near side.
+/// Destination of a flow's datagrams at the near side.
 pub enum Back {
-    /// To a program.
+    /// The program that opened the flow.
     Program(Program),
-    /// To the kernel.
+    /// The kernel, through an interface.
     Packets(Sink),
 }
 
 /// A program of the near side.
 pub struct Program {
-    /// From this socket,
+    /// Socket that sends the datagrams.
     pub socket: Arc<UdpSocket>,
-    /// to this program,
+    /// The program's address.
     pub to: SocketAddr,
-    /// with this before each datagram.
+    /// Bytes before each datagram, for SOCKS.
     pub head: Vec<u8>,
 }
 
@@ -73,21 +73,21 @@ impl<T> Default for Flows<T> {
     }
 }
 
-/// A flow; it ends when this is dropped.
+/// A flow. It ends when this is dropped.
 pub struct Flow<T> {
     flows: Arc<Flows<T>>,
     number: u32,
-    /// The number of the next datagram that goes in parts.
+    /// Number of the next datagram that is sent in parts.
     next: AtomicU16,
 }
 
 impl<T> Flows<T> {
-    /// Begins the flow of this stream.
+    /// Adds the flow of this stream. `None` if the stream's number is too large.
     pub fn add(flows: &Arc<Flows<T>>, stream: u64, what: T) -> Option<Flow<T>> {
         Flows::add_shared(flows, stream, Arc::new(what))
     }
 
-    /// The same for what other flows may share.
+    /// Adds the flow of this stream, with a shared destination.
     pub(crate) fn add_shared(flows: &Arc<Flows<T>>, stream: u64, what: Arc<T>) -> Option<Flow<T>> {
         let number = u32::try_from(stream / 4).ok().filter(|number| number & PART == 0)?;
         let entry = Entry { what, used: Instant::now() };
@@ -95,8 +95,8 @@ impl<T> Flows<T> {
         Some(Flow { flows: flows.clone(), number, next: AtomicU16::new(0) })
     }
 
-    /// The flow of a message, which counts as used now, and its datagram. `None` for a flow that is over, or never was,
-    /// and while parts are missing.
+    /// The flow's destination and the datagram of a message; marks the flow as used. `None` if there is no such flow,
+    /// or while parts are missing.
     fn of<'m>(&self, message: &'m [u8]) -> Option<(Arc<T>, Cow<'m, [u8]>)> {
         let (number, datagram) = message.split_first_chunk::<HEAD>()?;
         let number = u32::from_be_bytes(*number);
@@ -116,7 +116,7 @@ impl<T> Flows<T> {
 }
 
 impl<T> Flow<T> {
-    /// Sends a datagram on it; what cannot be sent is lost.
+    /// Sends a datagram; if it cannot be sent, it is lost.
     pub fn send(&self, connection: &Connection, datagram: &[u8]) {
         self.send_within(connection, datagram, EXPIRY);
         let mut flows = self.flows.flows.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,13 +125,13 @@ impl<T> Flow<T> {
         }
     }
 
-    /// Sends one that waits no longer than this to be sent; in parts if it is longer than a message.
+    /// Sends a datagram that expires after this time; in parts if it is longer than a message.
     pub(crate) fn send_within(&self, connection: &Connection, datagram: &[u8], expiry: Duration) {
         let send = |number: u32, bytes: &[u8]| {
             let message = [&number.to_be_bytes(), bytes].concat();
             connection.send_message(&message, expiry)
         };
-        // That a message is too long makes the connection look for a larger datagram, too.
+        // The attempt with a message that is too long also makes the connection probe for a larger datagram size.
         let most = match send(self.number, datagram) {
             Err(Error::MessageTooLong { most } | Error::MessageTooLongNow { most }) => most,
             _ => return,
@@ -139,14 +139,14 @@ impl<T> Flow<T> {
         let most = connection.max_message_len().unwrap_or(most).min(most);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         for part in split(datagram, number, most.saturating_sub(HEAD)) {
-            // Without one part the others are of no use.
+            // If one part is lost, the others are of no use.
             if send(self.number | PART, &part).is_err() {
                 return;
             }
         }
     }
 
-    /// How long it may still be without datagrams.
+    /// Time until the flow counts as idle.
     pub fn left(&self) -> Wait {
         let flows = self.flows.flows.lock().unwrap_or_else(PoisonError::into_inner);
         flows.get(&self.number).map_or(Wait::ZERO, |e| IDLE.saturating_sub(e.used.elapsed()))
@@ -160,7 +160,7 @@ impl<T> Drop for Flow<T> {
     }
 }
 
-/// Hands what comes from the near side to the flows' targets, until the connection ends. Where a socket is full a
+/// Passes datagrams from the near side to the flows' targets until the connection ends. If a socket is full, the
 /// datagram is lost.
 pub async fn to_targets(connection: Connection, flows: Arc<Flows<Goal>>) {
     while let Ok(message) = connection.receive_message().await {
@@ -173,7 +173,7 @@ pub async fn to_targets(connection: Connection, flows: Arc<Flows<Goal>>) {
     }
 }
 
-/// Hands what comes from the far side to the programs, until the connection ends.
+/// Passes datagrams from the far side to the programs until the connection ends.
 pub async fn to_programs(connection: Connection, flows: Arc<Flows<Back>>) {
     while let Ok(message) = connection.receive_message().await {
         if let Some((back, datagram)) = flows.of(&message) {
@@ -193,7 +193,7 @@ pub async fn to_programs(connection: Connection, flows: Arc<Flows<Back>>) {
     }
 }
 
-/// Hands what a target answers to the near side, until the flow has been idle too long.
+/// Passes a target's datagrams to the near side until the flow is idle.
 pub async fn from_target<T>(connection: &Connection, flow: &Flow<T>, socket: &UdpSocket) {
     let mut datagram = Vec::new();
     loop {
@@ -203,7 +203,7 @@ pub async fn from_target<T>(connection: &Connection, flow: &Flow<T>, socket: &Ud
             Ok(_) => {}
         }
         datagram.reserve(MAX_DATAGRAM);
-        // An error is a port that nobody listens at yet, say; the next datagram may find somebody.
+        // An error may be an ICMP error, for example while no program listens at the port; later datagrams may succeed.
         while socket.try_recv_buf(&mut datagram).is_ok() {
             flow.send(connection, &datagram);
             datagram.clear();

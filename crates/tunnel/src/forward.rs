@@ -1,4 +1,4 @@
-//! Ports of the near side that lead to one target each.
+//! Ports of the near side, each with one target.
 
 use crate::client::{Link, NotOpened, Stream, Tunnel, answered};
 use crate::listen::accept;
@@ -11,28 +11,28 @@ use std::sync::Arc;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Bytes of a program that leave before the far side has answered.
+/// Maximum number of a program's bytes that are sent before the far side has answered.
 const MAX_EARLY: usize = 64 << 10;
 
-/// `[ADDRESS:]PORT:HOST:PORT`: where to listen, and where that leads.
+/// `[ADDRESS:]PORT:HOST:PORT`: the listening address and the target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Forward {
-    /// Here; loopback unless another address is given.
+    /// Listening address; loopback unless another address is given.
     pub listen: SocketAddr,
-    /// A name or an address at the far side.
+    /// Name or address of the target, as seen from the far side.
     pub host: String,
-    /// Its port.
+    /// Port of the target.
     pub port: u16,
 }
 
 impl Forward {
-    /// What is asked for at the far side.
+    /// The request for a TCP connection to the target.
     pub fn request(&self) -> Request {
         Request::tcp(&self.host, self.port)
     }
 }
 
-/// Splits at colons that are not within brackets; brackets are left out.
+/// Splits at colons outside of brackets; brackets are removed.
 fn fields(text: &str) -> Option<Vec<String>> {
     let (mut fields, mut inside) = (vec![String::new()], false);
     for c in text.chars() {
@@ -75,17 +75,17 @@ impl FromStr for Forward {
     }
 }
 
-/// Takes all connections of a port to its target.
+/// Forwards all connections of a port to its target.
 pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener, forward: Forward) {
     let request = forward.request();
     loop {
-        let tcp = accept(&listener).await;
+        let (tcp, _) = accept(&listener).await;
         let (tunnel, request) = (tunnel.clone(), request.clone());
         tokio::spawn(async move { carry(&tunnel, tcp, &request).await });
     }
 }
 
-/// Carries one connection to a target; why not, the user is told, and the connection is reset.
+/// Forwards one connection. If it fails, reports the reason to the user and resets the connection.
 async fn carry(tunnel: &Tunnel, mut tcp: TcpStream, request: &Request) {
     pipe::prepare(&tcp);
     let mut early = Vec::new();
@@ -101,14 +101,14 @@ async fn carry(tunnel: &Tunnel, mut tcp: TcpStream, request: &Request) {
         }
     };
     match opened {
-        // The link is held until the stream is over.
+        // Keep the link until the stream is over.
         Ok((_link, stream)) => drop(pipe::run(tcp, stream).await),
         Err(why) => tunnel.tell(&format!("{}: {why}", request.shown())),
     }
 }
 
-/// Sends what the program says while the far side's answer is outstanding, and keeps it: if the server was restarted, it
-/// is said again.
+/// Sends the program's first bytes while the far side's answer is outstanding, and keeps a copy. If the server was
+/// restarted, they are sent again.
 async fn begin(
     link: &Link,
     request: &Request,
@@ -116,7 +116,7 @@ async fn begin(
     early: &mut Vec<u8>,
 ) -> Result<Stream, NotOpened> {
     let (mut send, mut receive) = link.ask(request, early).await?;
-    // A connection that is over is noticed below.
+    // If the connection is over, the calls below detect it.
     let _ = send.set_priority(pipe::FIRST);
     let mut answer = Box::pin(answered(&mut receive));
     let mut is_reading = true;
@@ -129,7 +129,7 @@ async fn begin(
                 answer?;
                 break;
             }
-            // An end or an error is found again when the answer is there.
+            // An end or an error is detected again after the answer.
             read = some.read_buf(early), if is_reading && room > 0 => is_reading = matches!(read, Ok(1..)),
         }
         let new = early.get(had..).unwrap_or_default();

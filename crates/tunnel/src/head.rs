@@ -1,4 +1,4 @@
-//! Reads what a program says first, of which the length is not known before.
+//! Reads a program's first message, which has no fixed length.
 
 use std::io::{Error, ErrorKind, Result as IoResult};
 use std::time::Duration;
@@ -6,14 +6,14 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// A program has so long to say it.
+/// Time that a program has for its message.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Reads until `parse` finds something in `bytes`, and leaves there what comes behind it. `parse` returns the length of
-/// what it found, or `None` if it needs more; it gets `most` bytes at most.
+/// Reads until `parse` returns a value, and leaves the bytes after it in `bytes`. `parse` returns the value and its
+/// length, or `None` if it needs more bytes; it gets at most `most` bytes.
 ///
 /// # Errors
-/// The connection ended before, took too long, or said more than that. Inside, those of `parse`.
+/// The connection ended early, timed out, or exceeded `most` bytes. The inner result has the errors of `parse`.
 pub async fn read<T, E>(
     tcp: &mut TcpStream,
     bytes: &mut Vec<u8>,

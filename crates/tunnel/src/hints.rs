@@ -1,4 +1,4 @@
-//! What the near side's user knows of the path by which the far side sends.
+//! Hints from the near side about the path by which the far side sends.
 //!
 //! ```text
 //! near: | 3 (1) | 0 (2) | 24 (1) | rate, bit/s (8) | RTT, ns (8) | loss, 10^-9 (8) |    all ones: not known
@@ -9,12 +9,12 @@ use crate::request::HEAD;
 use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;
 
-/// The head of such a request.
+/// The head of a request with hints.
 pub const MARK: [u8; HEAD] = [3, 0, 0, LENGTH as u8];
-/// Bytes behind the head.
+/// Bytes after the head.
 pub const LENGTH: usize = 24;
 
-/// As it is sent, with its head.
+/// Encodes the hints, with the head.
 pub fn bytes(hints: &PathHints) -> Vec<u8> {
     let PathHints { rate, rtt, loss } = hints;
     let loss = loss.map(|share| (share * 1e9).round() as u64);
@@ -25,7 +25,7 @@ pub fn bytes(hints: &PathHints) -> Vec<u8> {
     bytes
 }
 
-/// What stands behind the head. Of numbers that no path has nothing is known.
+/// Reads the bytes after the head. Values outside of the possible range count as unknown.
 pub fn read(bytes: [u8; LENGTH]) -> PathHints {
     let number = |at: usize, least: u64, most: u64| {
         let bytes = bytes.get(at..at + 8).and_then(|b| b.try_into().ok())?;
@@ -44,7 +44,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever comes, what is known of it is what a path can be, and it is written and read the same.
+        /// For arbitrary bytes the hints are in the possible range, and survive encoding.
         #[test]
         fn hints_are_possible_and_arrive(bytes: [u8; LENGTH], small in 0u64..2_000_000_000) {
             let mut bytes = bytes;

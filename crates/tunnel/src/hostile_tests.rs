@@ -1,4 +1,4 @@
-//! Peers, programs and targets that do what they should not: they harm nobody else, and take what is bounded.
+//! Misbehaving peers, programs and targets: they do not affect others, and their use of resources is bounded.
 
 use crate::both_ends::*;
 use crate::dial;
@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Ten thousand requests of a client that reads no answer: as many are open as may be, and another client is served.
+/// Ten thousand requests of a client that reads no answer: the limit of open streams holds, and another client is
+/// served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_opens_without_end_has_what_it_may() {
     let open = Arc::new(Mutex::new((0usize, 0usize)));
@@ -54,7 +55,7 @@ async fn a_client_that_opens_without_end_has_what_it_may() {
         kept.push((connection, streams));
     }
     assert!(open.lock().unwrap().1 <= 20);
-    // Beyond four connections of one key the oldest goes.
+    // If a key has more than four connections, the oldest is closed.
     let mut more = Vec::new();
     for _ in 0..3 {
         more.push(far.hostile(0).await);
@@ -63,7 +64,7 @@ async fn a_client_that_opens_without_end_has_what_it_may() {
     assert!(!kept[1].0.is_closed());
 }
 
-/// Requests that are none, or never end, are answered or wait; nothing else falls over.
+/// Requests that are invalid, or never end, are answered or wait; other streams are not affected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nonsense_on_a_stream_is_answered_and_harms_no_other() {
     let target = target(echo).await;
@@ -90,8 +91,7 @@ async fn nonsense_on_a_stream_is_answered_and_harms_no_other() {
     assert_eq!(receive.receive_all(100).await.unwrap(), b"still here");
 }
 
-/// A server that answers nonsense: whatever it says, a program sees a reset or an answer of SOCKS, and the next one is
-/// served.
+/// A server that sends invalid answers: a program gets a reset or an answer of SOCKS, and the next program is served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_answers_nonsense_ends_one_connection_at_a_time() {
     let (server, client) = (Identity::generate().unwrap(), Identity::generate().unwrap());
@@ -131,7 +131,7 @@ async fn a_server_that_answers_nonsense_ends_one_connection_at_a_time() {
     assert!(read.is_ok() && fine == "fine", "{read:?} {told:?}");
 }
 
-/// What comes over TCP and is no datagram ends that connection, and no other.
+/// Invalid bytes over TCP end only that connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nonsense_over_tcp_ends_that_connection() {
     let target = target(echo).await;
@@ -141,7 +141,7 @@ async fn nonsense_over_tcp_ends_that_connection() {
         tcp.write_all(bytes).await.unwrap();
         assert!(!matches!(tcp.read(&mut [0; 9]).await, Ok(1..)), "{bytes:?}");
     }
-    // One that says nothing stays for a while; sixteen of an address, not more.
+    // A silent connection stays for a while; at most sixteen of an address may be open.
     let mut silent = Vec::new();
     for _ in 0..16 {
         silent.push(TcpStream::connect(far.at).await.unwrap());
@@ -152,7 +152,7 @@ async fn nonsense_over_tcp_ends_that_connection() {
     assert!(tunnel.open(&Request::tcp("127.0.0.1", target.port())).await.is_ok());
 }
 
-/// Counts what passes until nothing does any more, while another stream goes on.
+/// Counts the passed bytes until they stop, while another stream continues.
 async fn until_it_stops(count: &AtomicUsize, other: &mut TcpStream) -> usize {
     let mut still = 0;
     let mut last = count.load(Ordering::SeqCst);
@@ -166,7 +166,7 @@ async fn until_it_stops(count: &AtomicUsize, other: &mut TcpStream) -> usize {
     last
 }
 
-/// What two ends, their windows and the sockets beside them may hold of one stream.
+/// Upper bound for the bytes of one stream in both ends, their windows and the sockets.
 const HELD: usize = 40 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -222,7 +222,7 @@ async fn a_program_that_never_reads_holds_up_its_target_and_nobody_else() {
     assert!(sent < 3 * HELD, "{sent}");
 }
 
-/// Streams without a request keep their places for a while, and give them back.
+/// Streams without a request keep their places for a while, then release them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_never_says_what_it_wants_loses_its_streams() {
     let echoing = target(echo).await;
@@ -276,7 +276,7 @@ async fn targets_that_trickle_hold_up_nobody() {
     }
 }
 
-/// A target whose queue of connections is full answers nothing: that is said after a while, and not waited for longer.
+/// A target with a full accept queue does not answer: the attempt times out with an error.
 #[tokio::test(start_paused = true)]
 async fn a_target_that_never_accepts_is_given_up() {
     let full = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();

@@ -1,10 +1,10 @@
 //! An HTTP proxy (RFC 9110 and RFC 9112): CONNECT, and requests that name their server. hyper reads and writes messages.
 //!
-//! Each request goes by a stream of its own to the server that it names, whatever came before it on the program's
-//! connection. Fields for one hop stay here, and the Host field is that of the request's target.
+//! Each request has a stream of its own to its server, even if it shares the program's connection with others.
+//! Hop-by-hop fields stay here, and the Host field is that of the request's target.
 
 use crate::client::{Link, NotOpened, Stream, Tunnel};
-use crate::listen::{Openings, accept, gave_way};
+use crate::listen::accept;
 use crate::pipe;
 use crate::request::{Refusal, Request};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
@@ -14,7 +14,7 @@ use hyper::header::{
 use hyper::service::service_fn;
 use hyper::{Method, Response, StatusCode, Uri, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use narrows_files::requests::Slot;
+use narrows_net::openings::{Opening, Openings};
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -24,12 +24,12 @@ use std::time::Duration;
 use tokio::io::{AsyncWriteExt as _, Join, join};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Bytes of a head, and its fields.
+/// Maximum size of a head in bytes; below, the maximum number of its fields.
 const MAX_HEAD: usize = 64 << 10;
 const MAX_FIELDS: usize = 128;
-/// A request's head must be complete within this time, counted from the end of the answer before it.
+/// Time for a request's head to be complete, counted from the end of the answer before it.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Fields for one hop (RFC 9110 sections 7.6.1 and 11.7), beside those that the Connection field names.
+/// Hop-by-hop fields (RFC 9110 sections 7.6.1 and 11.7), in addition to those that the Connection field names.
 const ONE_HOP: [&str; 8] = [
     "connection",
     "keep-alive",
@@ -43,7 +43,7 @@ const ONE_HOP: [&str; 8] = [
 
 const EXPECTED: &str = "this is a proxy: CONNECT HOST:PORT, or a request for http://HOST/ or ws://HOST/ is expected; https needs CONNECT";
 
-/// The server that a request is for; `None` if it is no request for a proxy. The scheme `ws` is that of an upgrade.
+/// The server of a request; `None` if it is not a request for a proxy. The scheme `ws` is that of an upgrade.
 pub fn target(method: &Method, uri: &Uri) -> Option<Request> {
     let authority = uri.authority()?.as_str();
     if method == Method::CONNECT {
@@ -54,12 +54,12 @@ pub fn target(method: &Method, uri: &Uri) -> Option<Request> {
     host_and_port(without_user(authority), Some(80))
 }
 
-/// What stands before the host is not for the server.
+/// Removes the user information before the host; it is not sent to the server.
 fn without_user(authority: &str) -> &str {
     authority.rsplit('@').next().unwrap_or(authority)
 }
 
-/// `host:port`; the port may be left out where there is a default.
+/// Parses `host:port`; the port may be omitted if there is a default.
 fn host_and_port(text: &str, port: Option<u16>) -> Option<Request> {
     let (host, rest) = match text.strip_prefix('[') {
         Some(inside) => {
@@ -70,7 +70,7 @@ fn host_and_port(text: &str, port: Option<u16>) -> Option<Request> {
         None => text.split_at(text.find(':').unwrap_or(text.len())),
     };
     let port = match rest.strip_prefix(':') {
-        // RFC 3986 section 3.2.3: an empty port is the scheme's.
+        // RFC 3986 section 3.2.3: an empty port means the scheme's default.
         Some("") => port?,
         Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().ok()?,
         None if rest.is_empty() => port?,
@@ -80,7 +80,7 @@ fn host_and_port(text: &str, port: Option<u16>) -> Option<Request> {
     (is_host && port > 0).then(|| Request::tcp(host, port))
 }
 
-/// Takes out the fields for one hop. Returns the protocols to which the connection may be upgraded.
+/// Removes hop-by-hop fields. Returns the protocols to which the connection may be upgraded.
 fn strip(fields: &mut HeaderMap) -> Option<HeaderValue> {
     let named: Vec<HeaderName> = fields
         .get_all(CONNECTION)
@@ -99,10 +99,10 @@ fn strip(fields: &mut HeaderMap) -> Option<HeaderValue> {
     upgrade
 }
 
-/// Fields that say where a message ends, and for whom it is: no Connection field takes them out.
+/// Fields of framing and routing, which a Connection field may not remove.
 const FRAMING: [&str; 3] = ["content-length", "host", "transfer-encoding"];
 
-/// A request as its server gets it, and whether it asks for an upgrade; `None` if its parts make no request.
+/// The request for its server, and whether it asks for an upgrade; `None` if its parts are not a valid request.
 fn forwarded<B>(mut request: hyper::Request<B>) -> Option<(hyper::Request<B>, bool)> {
     let host = HeaderValue::from_str(without_user(request.uri().authority()?.as_str())).ok()?;
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
@@ -121,7 +121,7 @@ fn forwarded<B>(mut request: hyper::Request<B>) -> Option<(hyper::Request<B>, bo
     Some((request, is_upgrade))
 }
 
-/// The body of an answer: a line of this proxy's, or a server's body.
+/// The body of an answer: a line of this proxy, or a server's body.
 enum Answer {
     Line(Option<Bytes>),
     Passed(Incoming),
@@ -174,38 +174,35 @@ fn status(why: NotOpened) -> StatusCode {
     }
 }
 
-/// A program's connection that is no longer HTTP, and its stream.
+/// A program's connection after an upgrade or CONNECT, and its stream.
 struct Joined {
     link: Arc<Link>,
     stream: Stream,
-    /// Bytes that the server sent behind its answer.
+    /// Bytes that the server sent after its answer.
     begun: Bytes,
 }
 
-/// One program's connection.
+/// State of one program's connection.
 struct Program {
     tunnel: Arc<Tunnel>,
     joined: Mutex<Option<Joined>>,
-    /// Held until the first request.
-    slot: Mutex<Option<Slot>>,
+    /// Kept until the first request.
+    opening: Mutex<Option<Opening>>,
 }
 
 /// Serves all programs of a port.
 pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener) {
-    let openings = Openings::for_programs();
+    let openings = Openings::new(crate::descriptors::openings());
     loop {
-        let tcp = accept(&listener).await;
-        let Some(slot) = openings.admit(&tcp).await else { continue };
-        let tunnel = tunnel.clone();
-        tokio::spawn(serve(tunnel, tcp, slot));
+        let (tcp, from) = accept(&listener).await;
+        tokio::spawn(serve(tunnel.clone(), tcp, openings.admit(from)));
     }
 }
 
-async fn serve(tunnel: Arc<Tunnel>, tcp: TcpStream, slot: Slot) {
+async fn serve(tunnel: Arc<Tunnel>, tcp: TcpStream, opening: Opening) {
     let _ = tcp.set_nodelay(true);
-    let view = slot.view();
-    let (joined, slot) = (Mutex::default(), Mutex::new(Some(slot)));
-    let program = Arc::new(Program { tunnel, joined, slot });
+    let (joined, opening) = (Mutex::default(), Mutex::new(Some(opening)));
+    let program = Arc::new(Program { tunnel, joined, opening });
     let answering = program.clone();
     let service = service_fn(move |request| {
         let program = answering.clone();
@@ -222,17 +219,17 @@ async fn serve(tunnel: Arc<Tunnel>, tcp: TcpStream, slot: Slot) {
         .serve_connection(TokioIo::new(tcp), service);
     let done = tokio::select! {
         done = poll_fn(|cx| connection.poll_without_shutdown(cx)) => done,
-        () = gave_way(&view) => return,
+        () = poll_fn(|cx| program.poll_given_up(cx)) => return,
     };
     let parts = connection.into_parts();
     let mut tcp = parts.io.into_inner();
     let joined = program.joined.lock().unwrap_or_else(PoisonError::into_inner).take();
     match (done, joined) {
         (Ok(()), Some(joined)) => {
-            // Without an error there is no more to say about its end.
+            // Its end needs no further handling.
             let _ = joined.run(tcp, &parts.read_buf).await;
         }
-        // A body that was cut off does not look whole.
+        // Reset the connection, so that a truncated body does not look complete.
         (Err(e), _) if e.is_user() => pipe::prepare(&tcp),
         _ => drop(tcp.shutdown().await),
     }
@@ -246,15 +243,21 @@ impl Joined {
         if send.send_all(read).await.is_ok() {
             pipe::run(tcp, (send, receive)).await;
         }
-        // Held until here, so that its connection is not left.
+        // Keep the link until here, so that its connection is not closed.
         drop(link);
         Ok(())
     }
 }
 
 impl Program {
+    /// Ready if the place goes to another connection before the first request.
+    fn poll_given_up(&self, context: &Context<'_>) -> Poll<()> {
+        let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        opening.as_ref().map_or(Poll::Pending, |opening| opening.poll_given_up(context))
+    }
+
     async fn answer(&self, request: hyper::Request<Incoming>) -> Response<Answer> {
-        drop(self.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.opening.lock().unwrap_or_else(PoisonError::into_inner).take());
         let Some(target) = target(request.method(), request.uri()) else {
             return line(StatusCode::BAD_REQUEST, EXPECTED);
         };
@@ -282,12 +285,12 @@ impl Program {
         }
     }
 
-    /// What follows this answer goes there.
+    /// Connects the program with this stream after the answer.
     fn join(&self, joined: Joined) {
         *self.joined.lock().unwrap_or_else(PoisonError::into_inner) = Some(joined);
     }
 
-    /// Passes one request on, and its answer back.
+    /// Forwards one request, and its answer back.
     async fn pass(
         &self,
         link: Arc<Link>,
@@ -296,7 +299,7 @@ impl Program {
         is_upgrade: bool,
     ) -> hyper::Result<Response<Answer>> {
         if request.body().is_end_stream() {
-            // A connection that is over is noticed below.
+            // If the connection is over, the calls below detect it.
             let _ = send.set_priority(pipe::FIRST);
         }
         let io = TokioIo::new(join(receive, send));
@@ -308,7 +311,7 @@ impl Program {
             .await?;
         let held = link.clone();
         tokio::spawn(async move {
-            // An error is one of the answer or of its body, too.
+            // An error also shows in the answer or its body.
             let _ = connection.with_upgrades().await;
             drop(held);
         });
@@ -326,7 +329,7 @@ impl Program {
             self.join(Joined { link, stream: (send, receive), begun: parts.read_buf });
         }
         *response.version_mut() = Version::HTTP_11;
-        // How the program is told where the body ends depends on its version, which hyper has.
+        // hyper chooses the framing of the body by the program's version of HTTP.
         response.headers_mut().remove(TRANSFER_ENCODING);
         let upgrade = strip(response.headers_mut());
         if let Some(upgrade) = upgrade.filter(|_| is_upgrade) {

@@ -1,9 +1,9 @@
 //! Keeps the near side connected.
 //!
-//! A connection that is lost is made again. One that falls silent stays, with the streams on it, until it times out;
-//! meanwhile another one is tried beside it, over UDP and then over TCP. Programs that connect afterwards use what
-//! answers: UDP rather than TCP, the newest among equals. What was open stays on its connection, which is closed when
-//! nothing is open on it.
+//! A lost connection is replaced. A silent one is kept, with its streams, until it times out. Meanwhile another one is
+//! tried in parallel, over UDP and then over TCP. Programs that connect afterwards use the best connection that
+//! answers: UDP rather than TCP, then the newest. Open streams stay on their connection, which is closed when its last
+//! stream ends.
 
 use crate::client::{CARRIER_LOST, Carrier, Link, Tunnel};
 use crate::flow;
@@ -18,33 +18,36 @@ use std::sync::Arc;
 use std::time::{Duration as Wait, Instant};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-/// The next attempt to connect follows after a pause that doubles.
+/// Pause before the next attempt to connect; it doubles with each failure.
 const MIN_PAUSE: Wait = Wait::from_millis(500);
 const MAX_PAUSE: Wait = Wait::from_secs(30);
-/// Probe timeouts without an answer that a silence has.
+/// An attempt that fails within this time was refused, for example because the server restarts. The next pause is at
+/// most this long.
+const REFUSED: Wait = Wait::from_secs(2);
+/// Number of PTOs without an answer before a connection counts as silent.
 const UNANSWERED: u64 = 3;
-/// Looks within the silence after which another connection is tried.
+/// Number of checks within the permitted silence.
 const LOOKS: u64 = 12;
-/// What is said last has so long to leave over TCP.
+/// Time for the last packets to leave over TCP.
 const LINGER: Wait = Wait::from_secs(2);
-/// Connections that are kept: a server has room for four of a client's.
+/// Maximum number of open connections; a server keeps four for each client.
 const MAX_LIVING: usize = 3;
 
-/// A connection that is not over.
+/// An open connection.
 struct Living {
     number: u64,
     link: Arc<Link>,
-    /// Probe timeouts by the last look that found it answering.
+    /// Number of PTOs at the last check that found it answering.
     timeouts: u64,
     looked: Instant,
     answers: bool,
-    /// This end closes it.
+    /// Whether this end has closed it.
     is_left: bool,
 }
 
 impl Living {
-    /// Whether it answers: it does not if nothing came for `silence`, and probes were not answered. An idle connection
-    /// says nothing for longer.
+    /// Checks whether it answers. It does not if no packet arrived for `silence` and probes were unanswered; an idle
+    /// connection may be silent for longer.
     fn look(&mut self, silence: Duration) {
         let connection = self.link.connection();
         let Ok((quiet, _)) = connection.silence() else { return };
@@ -58,7 +61,7 @@ impl Living {
     }
 }
 
-/// What happens next.
+/// The next event.
 enum Next {
     Look,
     Made(Result<Link, Error>),
@@ -66,10 +69,11 @@ enum Next {
 }
 
 impl Tunnel {
-    /// Connects, and does so again whenever the connection is lost.
+    /// Connects, and reconnects whenever the connection is lost.
     ///
     /// # Errors
-    /// What another attempt would not change: the server has another key, refuses this one, or speaks another version.
+    /// A failure that another attempt would not cure: the server has another key, refuses this one, or uses another
+    /// version.
     pub async fn keep(&self) -> Result<(), Error> {
         let silence = self.silence;
         let mut looks =
@@ -77,6 +81,7 @@ impl Tunnel {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut living, mut ends) = (Vec::<Living>::new(), FuturesUnordered::new());
         let (mut pause, mut told, mut number) = (MIN_PAUSE, String::new(), 0);
+        let mut begun = Instant::now();
         let mut attempt: Option<BoxFuture<'_, _>> = Some(Box::pin(self.connect()));
         loop {
             let next = tokio::select! {
@@ -116,10 +121,13 @@ impl Tunnel {
                 }
                 Next::Made(Err(e)) => {
                     attempt = None;
+                    if begun.elapsed() < REFUSED {
+                        pause = pause.min(REFUSED);
+                    }
                     if !may_pass(&e) && living.is_empty() {
                         return Err(e);
                     }
-                    // Once for each cause, not for each attempt.
+                    // Report each cause once, not each attempt.
                     if told != e.line {
                         self.tell(&format!("{}; trying again until it answers", e.line));
                         told = e.line;
@@ -159,6 +167,7 @@ impl Tunnel {
                     );
                 }
                 let waits = pause;
+                begun = Instant::now() + waits;
                 attempt = Some(Box::pin(async move {
                     sleep(waits).await;
                     self.connect().await
@@ -168,7 +177,7 @@ impl Tunnel {
         }
     }
 
-    /// Gives programs the best connection that answers, and leaves those that nobody needs; whether one answers.
+    /// Selects the best connection that answers for programs, and closes unused ones. Returns whether one answers.
     fn choose(&self, living: &mut [Living]) -> bool {
         let best = living.iter().filter(|one| one.answers && !one.is_left);
         let best = best.max_by_key(|one| (!one.link.is_over_tcp(), one.number));
@@ -186,7 +195,7 @@ impl Tunnel {
         });
         if number.is_some() {
             for one in living.iter_mut().filter(|one| Some(one.number) != number && !one.is_left) {
-                // Who has something open on it holds it.
+                // Each open stream or flow holds a reference to its link.
                 if Arc::strong_count(&one.link) == 1 {
                     one.is_left = true;
                     one.link.connection().close(0, "");
@@ -204,7 +213,7 @@ async fn made(attempt: &mut Option<BoxFuture<'_, Result<Link, Error>>>) -> Resul
     }
 }
 
-/// Waits for the end of a TCP connection below; without one, for ever.
+/// Waits for the end of the TCP connection that carries this one; for ever without such a connection.
 async fn over(carrier: &mut Option<Carrier>) {
     match carrier {
         Some(carrier) => drop(carrier.join_next().await),
@@ -212,7 +221,7 @@ async fn over(carrier: &mut Option<Carrier>) {
     }
 }
 
-/// A TCP connection below has the last words to carry.
+/// Keeps the TCP connection below open until the last packets have left.
 fn linger(carrier: Option<Carrier>) {
     if let Some(carrier) = carrier {
         tokio::spawn(async move {

@@ -1,5 +1,5 @@
-//! `--learn`: what a path was like is kept, and the next connection over it begins with that. Each end learns the way
-//! by which it sends.
+//! `--learn`: the measured path is stored, and the next connection over it begins with these values. Each end learns
+//! the path by which it sends.
 
 use narrows_congestion::HintSource;
 use narrows_files::learned::{Delivered, Learned, MeasuredPath, client};
@@ -8,27 +8,27 @@ use narrows_wire::noise::PublicKey;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often it is looked how much was delivered.
+/// Interval of measurements of the delivered bytes.
 pub const LOOK: Duration = Duration::from_millis(250);
 
-/// What one connection learns.
+/// Measurements of one connection.
 pub struct Lesson {
     connection: Connection,
     learned: Arc<Learned>,
     place: String,
-    /// A client that moves is on another path than its place's.
+    /// The client, at a server. If a client's address has changed, its path is not stored.
     client: Option<PublicKey>,
     delivered: Mutex<Delivered>,
 }
 
 impl Lesson {
-    /// A connection begins with what is known of this place, if it may be on that path.
+    /// Begins a connection with the stored path of this place, if the path's RTT is plausible.
     pub fn begin(connection: &Connection, learned: Arc<Learned>, place: String) -> Lesson {
-        // A file that is broken was complained of at the start.
+        // An invalid file was reported at the start.
         if let Ok(Some(known)) = learned.get(&place)
             && known.may_be(connection.stats().srtt)
         {
-            // A connection that is over needs no hints.
+            // If the connection is over, the hints are of no use.
             let _ = connection.reconfigure(&known.path, HintSource::Stored);
         }
         let (connection, delivered) = (connection.clone(), Mutex::default());
@@ -37,7 +37,7 @@ impl Lesson {
         lesson
     }
 
-    /// The same at a server, of the path to this client.
+    /// At a server: begins a connection with the stored path to this client.
     pub fn of_client(
         connection: &Connection,
         learned: Arc<Learned>,
@@ -47,15 +47,15 @@ impl Lesson {
         Some(Lesson { client: Some(key), ..Lesson::begin(connection, learned, place) })
     }
 
-    /// To be called a few times a second.
+    /// Call this several times a second.
     pub fn measure(&self) {
         let arrived = self.connection.stats().bytes_arrived;
         let mut delivered = self.delivered.lock().unwrap_or_else(PoisonError::into_inner);
         delivered.seen(Instant::now(), arrived);
     }
 
-    /// Keeps what was learned, as far as what was delivered bears it out; waits for the disk. A disk that takes nothing
-    /// costs the next connection its head start, nothing else.
+    /// Stores the path, as far as the delivered bytes confirm it. Blocks on the disk. If writing fails, the next
+    /// connection begins without hints.
     pub fn keep(&self) {
         self.measure();
         let delivered = self.delivered.lock().unwrap_or_else(PoisonError::into_inner).clone();

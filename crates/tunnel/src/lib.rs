@@ -2,19 +2,19 @@
 //!
 //! | to | see |
 //! |---|---|
-//! | serve the far side | [`server`] |
+//! | run the far side | [`server`] |
 //! | connect to it, and stay connected | [`client`](client::Tunnel::keep) |
-//! | pass where UDP does not | [`over_tcp`] |
+//! | carry datagrams over TCP where UDP is blocked | [`over_tcp`] |
 //! | forward local ports | [`forward`], for datagrams [`datagrams`] |
 //! | carry the kernel's packets | [`tun`] |
-//! | be a proxy | [`socks`], [`http`] |
-//! | know what the far side permits | [`allow`], [`address`] |
-//! | know what clients may have open | [`limits`], [`descriptors`] |
+//! | run a proxy | [`socks`], [`http`] |
+//! | check targets at the far side | [`allow`], [`address`] |
+//! | limit clients' open connections | [`limits`], [`descriptors`] |
 //! | read the format | [`request`], [`flow`], [`parts`], [`hints`] |
 //! | read flags from a file | [`config`] |
-//! | do all this from a program without a runtime | [`blocking`] |
+//! | call these from a program without an async runtime | [`blocking`] |
 //!
-//! `docs/tunnel.md` says what the command does with it.
+//! `docs/tunnel.md` describes the command.
 
 pub mod address;
 pub mod allow;

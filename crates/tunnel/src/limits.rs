@@ -1,4 +1,4 @@
-//! What one client may have open, and how fast it may open more. A client is its key, whatever its connections.
+//! Limits on a client's open streams, and on the rate of new ones. A client is a key, with all of its connections.
 
 use crate::descriptors::Descriptors;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// Limits of a client.
+/// Limits for each client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClientLimits {
-    /// TCP connections and UDP flows at the same time.
+    /// Maximum number of concurrent TCP connections and UDP flows.
     pub streams: usize,
-    /// Of them UDP flows.
+    /// Maximum number of concurrent UDP flows.
     pub flows: usize,
-    /// New ones in a second, in the long run; ten times as many at once.
+    /// New connections and flows per second, in the long run; a burst may have ten times as many.
     pub openings: u32,
-    /// Bytes of each connection that wait to be sent to the client.
+    /// Maximum number of unsent bytes per connection to the client.
     pub unsent: usize,
-    /// How long it may take to say on a stream what it wants.
+    /// Time for a stream's request to arrive.
     pub asking: Duration,
 }
 
@@ -28,12 +28,12 @@ impl Default for ClientLimits {
     }
 }
 
-/// Seconds of openings that may come at once.
+/// Size of a burst of openings, in seconds of the permitted rate.
 const BURST: f64 = 10.0;
-/// Names that are looked up for a client at the same time.
+/// Maximum number of concurrent name lookups for a client.
 const MAX_LOOKUPS: usize = 16;
 
-/// A client, as far as it is counted.
+/// Counters of a client.
 #[derive(Debug)]
 pub struct Client {
     limits: ClientLimits,
@@ -41,12 +41,12 @@ pub struct Client {
     flows: AtomicUsize,
     openings: Mutex<(f64, Instant)>,
     descriptors: Arc<Descriptors>,
-    /// Places of lookups.
+    /// Permits for lookups.
     pub lookups: Arc<Semaphore>,
 }
 
 impl Client {
-    /// With nothing open. `descriptors` are shared with the other clients.
+    /// A client without open streams. All clients share `descriptors`.
     pub fn new(limits: ClientLimits, descriptors: Arc<Descriptors>) -> Client {
         let openings = Mutex::new((f64::from(limits.openings) * BURST, Instant::now()));
         let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
@@ -54,7 +54,7 @@ impl Client {
         Client { limits, open, flows, openings, descriptors, lookups }
     }
 
-    /// How long the next opening has to wait; it counts from now on.
+    /// Counts an opening, and returns the time for which it must wait.
     pub fn delay(&self, now: Instant) -> Duration {
         let rate = f64::from(self.limits.openings).max(1.0);
         let mut openings = self.openings.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +65,7 @@ impl Client {
         Duration::from_secs_f64((-left / rate).max(0.0))
     }
 
-    /// A place for something open, with one descriptor, if there is one.
+    /// Takes a place for a stream, with one descriptor; `None` if the limit is reached.
     pub fn place(self: &Arc<Client>) -> Option<Place> {
         let place = Place(self.clone(), Kind::Open);
         let own = self.open.fetch_add(1, Ordering::Relaxed);
@@ -73,13 +73,13 @@ impl Client {
         (may && own < self.limits.streams).then_some(place)
     }
 
-    /// A place for a UDP flow, beside that which it has as something open.
+    /// Takes a place for a UDP flow, in addition to its place as a stream.
     pub fn flow(self: &Arc<Client>) -> Option<Place> {
         let place = Place(self.clone(), Kind::Flow);
         (self.flows.fetch_add(1, Ordering::Relaxed) < self.limits.flows).then_some(place)
     }
 
-    /// A descriptor for another attempt to connect, beside that of something open.
+    /// Takes a descriptor for another attempt to connect, in addition to that of the stream.
     pub fn attempt(self: &Arc<Client>) -> Option<Place> {
         let place = Place(self.clone(), Kind::Attempt);
         self.descriptors.take(self.open.load(Ordering::Relaxed)).then_some(place)
@@ -93,7 +93,7 @@ enum Kind {
     Attempt,
 }
 
-/// One that is open; free again when it is dropped.
+/// A place; it is free again when this is dropped.
 #[derive(Debug)]
 pub struct Place(Arc<Client>, Kind);
 

@@ -1,23 +1,15 @@
-//! Listening sockets of TCP, and places for connections that have not said yet what they want.
+//! Listening TCP sockets.
 
-use narrows_files::requests::{Limits, Requests, Slot, Source, View};
 use narrows_files::{Error, Kind};
-use std::future::poll_fn;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::task::Poll;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
-/// Places that become free are looked for so often, and so many times.
-const LOOK: Duration = Duration::from_millis(10);
-const LOOKS: usize = 100;
-
-/// Listens for TCP.
+/// Listens for TCP connections; `flag` names the option in errors.
 ///
 /// # Errors
-/// The port is in use, or not ours.
+/// The port is in use, or the address is not one of this machine's.
 pub async fn tcp(flag: &str, address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|e| {
         let why = match e.kind() {
@@ -32,49 +24,13 @@ pub async fn tcp(flag: &str, address: SocketAddr) -> Result<TcpListener, Error> 
     })
 }
 
-/// The next connection of a listener.
-pub async fn accept(listener: &TcpListener) -> TcpStream {
+/// The next connection of a listener, and its peer's address.
+pub async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
     loop {
         match listener.accept().await {
-            Ok((tcp, _)) => return tcp,
-            // Out of descriptors, say: others will end.
+            Ok((tcp, from)) => return (tcp, from.ip()),
+            // Probably no descriptor is free; wait until other connections end.
             Err(_) => sleep(Duration::from_millis(50)).await,
         }
     }
-}
-
-/// Connections that have not said yet what they want, bounded as those of the file service over TCP: in all and by
-/// network. If all places are taken, the oldest of the network that holds most gives way.
-pub(crate) struct Openings(Arc<Requests>);
-
-impl Openings {
-    /// So many in all, three quarters of them of one network.
-    pub fn new(all: usize) -> Openings {
-        let network = all * 3 / 4;
-        let limits = Limits { key: network, network, all };
-        Openings(Requests::new(limits, limits, Duration::ZERO))
-    }
-
-    /// For the local programs of a proxy's port; fewer where few files may be open.
-    pub fn for_programs() -> Openings {
-        Openings::new(crate::descriptors::openings())
-    }
-
-    /// A place for this connection; `None` if none becomes free within a second.
-    pub async fn admit(&self, tcp: &TcpStream) -> Option<Slot> {
-        let from = tcp.peer_addr().ok()?.ip().to_canonical();
-        for _ in 0..LOOKS {
-            if let Ok(slot) = self.0.admit(Source::new(Some(from), None, false)) {
-                return Some(slot);
-            }
-            sleep(LOOK).await;
-        }
-        None
-    }
-}
-
-/// Waits until the place goes to another connection.
-pub(crate) async fn gave_way(view: &View) {
-    poll_fn(|cx| if view.poll(cx.waker()).is_some() { Poll::Ready(()) } else { Poll::Pending })
-        .await;
 }

@@ -1,4 +1,4 @@
-//! Paths that break, and servers that start again.
+//! Paths that fail, and servers that restart.
 
 use crate::both_ends::*;
 use crate::client::Tunnel;
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 const SHORT: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_secs(60);
 
-/// Bytes go there and back.
+/// Sends bytes and waits for their echo.
 async fn echoes(tcp: &mut TcpStream, text: &[u8; 4]) {
     tcp.write_all(text).await.unwrap();
     answered(tcp, text).await;
@@ -32,14 +32,14 @@ async fn opened(port: SocketAddr) -> TcpStream {
     tcp
 }
 
-/// Waits until it says so.
+/// Waits for a log line that contains `text`.
 async fn says(told: &Lines, text: &str) {
     while !told.lock().unwrap().iter().any(|line| line.contains(text)) {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
 }
 
-/// A near side behind a path, and its port that leads to a target that echoes.
+/// A near side behind a path, and its port that leads to an echo target.
 async fn behind(
     path: &Path,
     far: &Far,
@@ -53,7 +53,7 @@ async fn behind(
     (tunnel, told, port)
 }
 
-/// A test that hangs says what both ends said.
+/// If a test hangs, prints the log lines of both ends.
 fn watch(told: &Lines, log: &Lines) {
     let (told, log) = (told.clone(), log.clone());
     tokio::spawn(async move {
@@ -78,7 +78,7 @@ async fn streams_outlive_an_outage() {
     assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
 }
 
-/// Of both ends only the path knows.
+/// The change is visible only to the path, not to the two ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_outlive_a_change_of_address() {
     let target = target(echo).await;
@@ -93,7 +93,7 @@ async fn streams_outlive_a_change_of_address() {
     assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
 }
 
-/// An outage after which the old connection answers: what is open goes on, and what connected meanwhile as well.
+/// An outage after which the old connection answers: open streams continue, including those opened meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outage_that_was_taken_for_more_costs_nothing() {
     let target = target(echo).await;
@@ -112,7 +112,7 @@ async fn an_outage_that_was_taken_for_more_costs_nothing() {
     echoes(&mut tcp, b"more").await;
 }
 
-/// New connections go over TCP, old ones wait; when UDP passes again they go on, and new ones go over UDP.
+/// New connections use TCP, old ones wait. When UDP works again, the old ones continue, and new ones use UDP.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_udp_stops_passing_new_connections_take_tcp_and_old_ones_wait() {
     let target = target(echo).await;
@@ -131,11 +131,11 @@ async fn where_udp_stops_passing_new_connections_take_tcp_and_old_ones_wait() {
     while tunnel.link().await.unwrap().is_over_tcp() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    // What is open stays where it is.
+    // Open streams stay on their connection.
     for tcp in [&mut old, &mut new, &mut opened(port).await] {
         echoes(tcp, b"stay").await;
     }
-    // Then TCP is not needed any more.
+    // TCP is not needed any more.
     drop(new);
     while !far.logged("gone") {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -143,7 +143,7 @@ async fn where_udp_stops_passing_new_connections_take_tcp_and_old_ones_wait() {
     echoes(&mut old, b"last").await;
 }
 
-/// One that ends without a word, as machines do.
+/// The old server ends without closing its connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_vanished_is_found_again() {
     let target = target(echo).await;
@@ -162,7 +162,7 @@ async fn a_server_that_vanished_is_found_again() {
     }
     let _again = far_at(at, server, client, &allow, ClientLimits::default(), dial::system());
     path.cut(false);
-    // The near side has not noticed yet. What connects now, and what it says, waits for the next connection.
+    // The near side has not detected the loss yet. New connections and their first bytes wait for the next connection.
     opened(port).await;
     let error = tcp.read(&mut [0; 4]).await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);

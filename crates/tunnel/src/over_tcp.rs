@@ -1,15 +1,16 @@
-//! Where UDP does not pass: the same datagrams, sealed as they are, within a TCP connection.
+//! For paths that block UDP: the same sealed datagrams within a TCP connection.
 //!
 //! ```text
 //! either way: | length (2) | datagram | …
 //! ```
 //!
-//! The far side takes them out and hands them to its own UDP socket, so that everything else is as over UDP: keys,
-//! lists, streams, messages. A TCP connection lives as long as the rrtp connection that it carries. Until there is one its
-//! place is bounded, in time and in number, as that of an opening of the file service.
+//! The far side extracts the datagrams and passes them to its own UDP socket, so that the rest is as over UDP: keys,
+//! lists, streams, messages. A TCP connection lives as long as the rrtp connection that it carries. Before there is
+//! one, its place is limited in time and number, as in the file service.
 
-use crate::listen::{Openings, accept, gave_way};
+use crate::listen::accept;
 use narrows_net::Connection;
+use narrows_net::openings::Openings;
 use socket2::SockRef;
 use std::collections::HashMap;
 use std::io::{Error, ErrorKind, Result};
@@ -22,22 +23,22 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::oneshot::{Receiver, Sender, channel};
 use tokio::time::{sleep, timeout};
 
-/// Longest datagram of an endpoint.
+/// Maximum size of an endpoint's datagram.
 const MAX_DATAGRAM: usize = 2048;
-/// Bytes of datagrams that are written together.
+/// Maximum number of bytes that are written at once.
 const PIECE: usize = 32 << 10;
-/// Bytes that TCP takes and has not sent: more would be a queue that the sender cannot see the end of.
+/// Limit on unsent bytes in TCP's send buffer: a longer queue would add delay that rrtp's sender cannot control.
 const UNSENT: u32 = 64 << 10;
-/// A connection on which nothing comes is over; an idle tunnel says something every 15 s.
+/// A TCP connection without incoming bytes is closed after this time; an idle tunnel sends every 15 s.
 const SILENCE: Duration = Duration::from_secs(60);
-/// A client must be admitted by the endpoint within this time: it retries its handshake a few times.
+/// Time for the endpoint to admit the client, including a few retries of the handshake.
 const OPENING: Duration = Duration::from_secs(15);
-/// The end of an rrtp connection has this long to leave.
+/// Time for the last packets of an rrtp connection to leave.
 const LINGER: Duration = Duration::from_secs(2);
-/// A client gives up after so long.
+/// Timeout of a client's attempt to connect.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Carries datagrams until the connection ends.
+/// Carries datagrams in both directions until the TCP connection ends.
 pub async fn carry(mut tcp: TcpStream, udp: UdpSocket) -> Result<()> {
     let _ = tcp.set_nodelay(true);
     #[cfg(target_os = "linux")]
@@ -58,7 +59,7 @@ async fn unpack(tcp: ReadHalf<'_>, udp: &UdpSocket) -> Result<()> {
             Ok::<_, Error>(length)
         };
         let length = timeout(SILENCE, one).await.map_err(|_| ErrorKind::TimedOut)??;
-        // What the endpoint does not take is lost, as on any path.
+        // If the endpoint does not accept the datagram, it is lost, as on any path.
         let _ = udp.send(datagram.get(..length).unwrap_or_default()).await;
     }
 }
@@ -67,7 +68,7 @@ async fn pack(udp: &UdpSocket, mut tcp: WriteHalf<'_>) -> Result<()> {
     let mut piece = Vec::with_capacity(PIECE);
     let mut datagram = [0; MAX_DATAGRAM];
     loop {
-        // Behind a full TCP connection datagrams wait in the socket, which drops those that are too many.
+        // If the TCP connection is full, datagrams wait in the socket, which drops the excess.
         udp.readable().await?;
         piece.clear();
         while piece.len() + MAX_DATAGRAM + 2 <= PIECE {
@@ -79,7 +80,7 @@ async fn pack(udp: &UdpSocket, mut tcp: WriteHalf<'_>) -> Result<()> {
     }
 }
 
-/// A UDP socket at which an endpoint with this address can be reached from here.
+/// A local UDP socket from which the endpoint at this address is reachable.
 async fn beside(endpoint: SocketAddr) -> Result<UdpSocket> {
     let loopback: IpAddr = match endpoint.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -91,7 +92,7 @@ async fn beside(endpoint: SocketAddr) -> Result<UdpSocket> {
     Ok(udp)
 }
 
-/// TCP connections that carry no rrtp connection yet, by the UDP address that the endpoint sees.
+/// TCP connections that do not carry an rrtp connection yet, by the UDP address that the endpoint sees.
 #[derive(Default)]
 pub(crate) struct Carriers(Mutex<HashMap<SocketAddr, Sender<Connection>>>);
 
@@ -106,41 +107,40 @@ impl Carriers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&at)
     }
 
-    /// The endpoint has admitted this connection: if a TCP connection carries it, that stays as long.
+    /// Call this when the endpoint has admitted a connection: its TCP connection, if any, then stays open for as long.
     pub fn admitted(&self, connection: &Connection) {
         let at = connection.remote().map(|at| SocketAddr::new(at.ip().to_canonical(), at.port()));
         if let Some(sender) = at.and_then(|at| self.remove(at)) {
-            // Its TCP connection may have ended meanwhile.
+            // The TCP connection may have ended meanwhile.
             let _ = sender.send(connection.clone());
         }
     }
 }
 
-/// Takes what comes over TCP to the endpoint at this UDP address, for ever.
+/// Passes datagrams from TCP connections to the endpoint at this UDP address; does not return.
 pub(crate) async fn serve(listener: &TcpListener, endpoint: SocketAddr, carriers: &Arc<Carriers>) {
     let openings = Openings::new(crate::descriptors::openings());
     loop {
-        let tcp = accept(listener).await;
-        let Some(slot) = openings.admit(&tcp).await else { continue };
+        let (tcp, from) = accept(listener).await;
+        let opening = openings.admit(from);
         let carriers = carriers.clone();
         tokio::spawn(async move {
             let Ok(udp) = beside(endpoint).await else { return };
             let Ok(at) = udp.local_addr() else { return };
             let admitted = carriers.add(at);
-            let view = slot.view();
             let over = async {
                 let connection = tokio::select! {
                     connection = admitted => connection,
-                    () = gave_way(&view) => return,
+                    () = opening.given_up() => return,
                     () = sleep(OPENING) => return,
                 };
-                drop(slot);
+                drop(opening);
                 if let Ok(connection) = connection {
                     connection.closed().await;
                     sleep(LINGER).await;
                 }
             };
-            // However it ends, the client learns it from its own end.
+            // The client detects the end of the TCP connection by itself.
             tokio::select! {
                 _ = carry(tcp, udp) => {}
                 () = over => {}
@@ -150,10 +150,10 @@ pub(crate) async fn serve(listener: &TcpListener, endpoint: SocketAddr, carriers
     }
 }
 
-/// A connection to a server that takes datagrams over TCP, and a UDP socket beside which an endpoint can use it.
+/// Connects to a server over TCP, and binds the UDP socket through which a local endpoint uses the connection.
 ///
 /// # Errors
-/// Nobody answers there.
+/// The server does not answer.
 pub async fn connect(server: SocketAddr) -> Result<(TcpStream, UdpSocket)> {
     let tcp = timeout(PATIENCE, TcpStream::connect(server)).await;
     let tcp = tcp.unwrap_or(Err(ErrorKind::TimedOut.into()))?;

@@ -1,41 +1,42 @@
-//! A datagram that is longer than a message: in parts, each of them a message.
+//! Datagrams that are longer than a message: sent in parts, each of them a message.
 //!
 //! ```text
 //! message: | flow (4), its highest bit set | datagram's number (2) | part (1) | parts (1) | bytes |
 //! ```
 //!
-//! Parts count from 0. If one of them is lost, so is the datagram. The receiver keeps [`MAX_WAITING`] incomplete
-//! datagrams of a connection, [`MAX_BYTES`] of them in all, for [`LIFETIME`]; the oldest give way.
+//! Parts count from 0. If one of them is lost, so is the datagram. The receiver keeps at most [`MAX_WAITING`]
+//! incomplete datagrams of a connection, with at most [`MAX_BYTES`] in total, for [`LIFETIME`]; the oldest are dropped
+//! first.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Longest datagram, in bytes: UDP's length field.
+/// Maximum size of a datagram in bytes: UDP's length field.
 pub const MAX_DATAGRAM: usize = 65_535;
-/// Bytes behind the flow's number.
+/// Length of the header after the flow's number, in bytes.
 pub const HEAD: usize = 4;
-/// Incomplete datagrams of a connection.
+/// Maximum number of incomplete datagrams of a connection.
 pub const MAX_WAITING: usize = 64;
-/// Bytes of all incomplete datagrams of a connection: four of the longest.
+/// Maximum number of bytes in all incomplete datagrams of a connection: four of the longest.
 pub const MAX_BYTES: usize = 4 * (MAX_DATAGRAM + 255 * OVERHEAD);
-/// A part waits this long for the others: a sender's parts expire within half a second.
+/// Time that a part waits for the others; at the sender, parts expire within half a second.
 pub const LIFETIME: Duration = Duration::from_secs(2);
-/// Memory that a part takes beside its bytes: a place in a map.
+/// Memory overhead of a part in bytes: an entry of a map.
 const OVERHEAD: usize = 64;
 
-/// The parts of a datagram, as messages with room for so many bytes behind the flow's number. There is none if 255
-/// parts are too few.
+/// The parts of a datagram, as messages with at most `room` bytes after the flow's number. Empty if 255 parts do not
+/// suffice.
 pub fn split(datagram: &[u8], number: u16, room: usize) -> impl Iterator<Item = Vec<u8>> {
     let count = datagram.len().div_ceil(room.saturating_sub(HEAD).max(1)).max(1);
     let count = u8::try_from(count).ok().filter(|_| room > HEAD).unwrap_or(0);
     let pieces = datagram.chunks(datagram.len().div_ceil(usize::from(count).max(1)).max(1));
     let [high, low] = number.to_be_bytes();
-    // Pieces of equal length may be fewer.
+    // Chunks of equal length may be fewer than computed.
     let count = u8::try_from(pieces.len()).ok().filter(|_| count > 0).unwrap_or(0);
     (0..count).zip(pieces).map(move |(part, piece)| [&[high, low, part, count], piece].concat())
 }
 
-/// A datagram of which some parts have come.
+/// A datagram with missing parts.
 #[derive(Debug)]
 struct Incomplete {
     flow: u32,
@@ -46,7 +47,7 @@ struct Incomplete {
     bytes: usize,
 }
 
-/// Incomplete datagrams, the oldest first.
+/// Incomplete datagrams, ordered by age, the oldest first.
 #[derive(Debug, Default)]
 pub struct Parts {
     waiting: VecDeque<Incomplete>,
@@ -54,7 +55,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// A part has come: the datagram, if it is whole now. What is no part is dropped.
+    /// Adds a part. Returns the datagram if it is complete now; an invalid part is dropped.
     pub fn join(&mut self, now: Instant, flow: u32, message: &[u8]) -> Option<Vec<u8>> {
         let ([high, low, part, count], piece) = message.split_first_chunk::<HEAD>()?;
         let number = u16::from_be_bytes([*high, *low]);

@@ -1,4 +1,4 @@
-//! One client's connection: opens what it asks for on its streams, as far as that is permitted.
+//! One client's connection: handles the requests on its streams, as far as they are permitted.
 
 use crate::dial;
 use crate::flow::{self, Flows, Goal};
@@ -21,13 +21,13 @@ use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Somebody for whom something is opened.
+/// A connected client.
 struct Peer {
     shared: Arc<Shared>,
     client: Arc<Client>,
     connection: Connection,
     key: PublicKey,
-    /// The beginning of the key, enough for people.
+    /// The beginning of the key, for log lines.
     name: String,
     flows: Arc<Flows<Goal>>,
 }
@@ -53,7 +53,7 @@ pub(crate) async fn serve(
     let (at, for_peer) = (connection.clone(), flows.clone());
     let peer = Arc::new(Peer { shared, client, connection: at, key, name, flows: for_peer });
     peer.log(false, "connected");
-    // Dropped with the connection, and with it all that was opened for it: their targets see resets.
+    // When the connection ends, all its streams are dropped, and their targets see resets.
     let mut streams = JoinSet::new();
     streams.spawn(flow::to_targets(connection.clone(), flows));
     if let Some(lesson) = lesson.clone() {
@@ -66,7 +66,7 @@ pub(crate) async fn serve(
     }
     while let Ok((send, receive)) = connection.accept_bi().await {
         while streams.try_join_next().is_some() {}
-        // Those that follow wait at the client, since their number is limited.
+        // Further streams wait at the client, since the transport limits their number.
         sleep(peer.client.delay(Instant::now())).await;
         streams.spawn(stream(peer.clone(), send, receive));
     }
@@ -97,18 +97,18 @@ async fn stream(peer: Arc<Peer>, mut send: SendStream, mut receive: ReceiveStrea
     }
 }
 
-/// Answers why not; the request's stream is stopped as it is dropped.
+/// Sends the reason; the request's stream is stopped when it is dropped.
 async fn refuse(send: &mut SendStream, refusal: Refusal) {
-    // A client that is gone needs no answer.
+    // If the client is gone, the answer is of no use.
     let _ = send.send_last(&[refusal.code()]).await;
 }
 
-/// What a client wants on a stream.
+/// A client's request on a stream.
 enum Asked {
     Open(Request),
-    /// To tell what the path to it is like.
+    /// Hints about the path to the client.
     Know(PathHints),
-    /// To have an address, from which packets come and to which they go.
+    /// Assignment of an address for sending and receiving packets.
     Packets,
 }
 
@@ -128,9 +128,9 @@ async fn request(receive: &mut ReceiveStream) -> Result<Asked, Refusal> {
     Request::read(head, &host).map(Asked::Open)
 }
 
-/// Sends to this client as the path is said to be, as far as that is borne out.
+/// Applies the client's hints about the path to it; the transport verifies them.
 async fn know(peer: &Peer, hints: PathHints, mut send: SendStream) {
-    // A connection that is over has nothing to be told.
+    // If the connection is over, the hints are of no use.
     let _ = peer.connection.reconfigure(&hints, HintSource::Peer);
     let rate = hints.rate.map_or(0.0, |rate| rate.as_bps() as f64 * 1e-6);
     peer.log(false, &format!("says that the path to it carries {rate} Mbit/s (0: not said)"));
@@ -145,7 +145,7 @@ async fn fill(receive: &mut ReceiveStream, mut into: &mut [u8]) -> Result<(), Re
     Ok(())
 }
 
-/// The addresses behind a request, each of them permitted.
+/// The permitted addresses of a request.
 async fn resolve(peer: &Peer, request: &Request) -> Result<Vec<SocketAddr>, Refusal> {
     let Shared { targets, lookup, .. } = &*peer.shared;
     let host = (&*request.host, request.port);
@@ -193,7 +193,7 @@ async fn udp(peer: &Peer, request: &Request, mut send: SendStream, mut receive: 
     if send.send_all(&[0]).await.is_err() {
         return;
     }
-    // The near side ends the stream with the flow, and sends nothing more on it.
+    // The near side sends no further bytes on the stream, and ends it with the flow.
     let mut over = [0];
     tokio::select! {
         () = flow::from_target(&peer.connection, &flow, &socket) => {}
@@ -213,7 +213,7 @@ async fn packets(peer: &Arc<Peer>, mut send: SendStream, mut receive: ReceiveStr
     let (warned, stream) = (peer.clone(), send.id());
     let over = async {
         let mut over = [0];
-        // Nothing more is said on it.
+        // The client sends no further bytes on the stream, so this waits for its end.
         if send.send_all(&answer).await.is_ok() {
             let _ = receive.receive(&mut over).await;
         }
@@ -230,7 +230,7 @@ async fn packets(peer: &Arc<Peer>, mut send: SendStream, mut receive: ReceiveStr
     }
 }
 
-/// A socket that is connected to what was asked for, and has sent the first datagram there.
+/// A socket that is connected to the request's target; the first datagram has been sent.
 async fn open_flow(
     peer: &Peer,
     request: &Request,
@@ -245,7 +245,7 @@ async fn open_flow(
         let socket = UdpSocket::bind(any).await.map_err(|_| Refusal::Failed)?;
         match socket.connect(address).await {
             Ok(()) => {
-                // A datagram may be lost here, too.
+                // The datagram may be lost here, too.
                 let _ = socket.send(&first).await;
                 return Ok(Arc::new(socket));
             }

@@ -1,7 +1,6 @@
-//! Between a TCP connection and a stream: both ways, each with its own end, each waiting where the other side is full.
+//! Copies bytes between a TCP connection and a stream in both directions, with half-close and back-pressure.
 //!
-//! A TCP connection that breaks resets its stream, and a stream that breaks resets its TCP connection: what was cut
-//! off never looks whole.
+//! If a TCP connection breaks, its stream is reset, and vice versa, so that truncated data never looks complete.
 
 use crate::request::{RESET, Refusal};
 use narrows_net::{Error as NetError, ReceiveStream, SendStream};
@@ -12,16 +11,16 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
-/// Bytes that are taken from a TCP connection at once. An idle connection holds no buffer.
+/// Maximum number of bytes read from a TCP connection at once. An idle connection holds no buffer.
 const PIECE: usize = 32 << 10;
 
-/// A stream goes before others as long as it sends little: so much at once, and so much a second in the long run. A
-/// terminal or a request does not wait behind answers then, and these not behind an upload, of which others still get a
-/// turn.
+/// Priorities of streams that send little: token buckets with a burst in bytes and the rate [`RATE`]. A terminal or a
+/// request then does not wait behind answers, and answers do not wait behind an upload. Other streams still get a
+/// share.
 const KINDS: [Kind; 2] = [Kind { priority: FIRST, bytes: 4e3 }, Kind { priority: 1, bytes: 64e3 }];
-/// The priority of a stream that has sent nothing yet.
+/// The priority of a stream that has not sent any bytes.
 pub const FIRST: i32 = 2;
-/// Bytes a second.
+/// Rate of the token buckets in bytes per second.
 const RATE: f64 = 16e3;
 
 struct Kind {
@@ -29,9 +28,9 @@ struct Kind {
     bytes: f64,
 }
 
-/// What a stream may send before others.
+/// Token buckets of a stream's priority.
 struct Precedence {
-    /// Of each kind.
+    /// Tokens of each kind, in bytes; may be negative.
     left: [f64; 2],
     at: Instant,
     priority: i32,
@@ -42,7 +41,7 @@ impl Precedence {
         Precedence { left: KINDS.map(|kind| kind.bytes), at: now, priority: 0 }
     }
 
-    /// So many bytes are sent next: the stream's priority, if it changes.
+    /// Takes tokens for the next bytes. Returns the stream's priority if it changes.
     fn next(&mut self, now: Instant, bytes: usize) -> Option<i32> {
         let gone = now.saturating_duration_since(self.at).as_secs_f64();
         self.at = now;
@@ -59,19 +58,19 @@ impl Precedence {
     }
 }
 
-/// From now on the TCP connection ends with a reset, however it is dropped, and sends what it has at once.
+/// Makes the TCP connection send without delay, and end with a reset when it is dropped.
 pub fn prepare(tcp: &TcpStream) {
-    // Without these options it works less well, and no worse.
+    // If the system refuses the options, delay and the kind of end are less good.
     let _ = tcp.set_nodelay(true);
     let _ = SockRef::from(tcp).set_linger(Some(Duration::ZERO));
 }
 
-/// How both directions have ended.
+/// How the two directions have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// Each with its end.
+    /// Both directions ended regularly.
     InOrder,
-    /// One of the two connections broke.
+    /// The TCP connection or the stream broke.
     Broken,
 }
 
@@ -86,7 +85,7 @@ impl From<std::io::Error> for End {
     }
 }
 
-/// The far side's answer to a request: why not, if not.
+/// Reads the far side's answer to a request: the reason of a refusal, or `None` if the request was accepted.
 ///
 /// # Errors
 /// The stream broke or ended before.
@@ -98,7 +97,7 @@ pub async fn answer(receive: &mut ReceiveStream) -> Result<Option<Refusal>, End>
     }
 }
 
-/// Moves bytes until both directions have ended.
+/// Copies bytes until both directions have ended.
 pub async fn run(mut tcp: TcpStream, (mut send, mut receive): (SendStream, ReceiveStream)) -> End {
     let (read, write) = tcp.split();
     let up = upward(read, &mut send);
@@ -109,7 +108,7 @@ pub async fn run(mut tcp: TcpStream, (mut send, mut receive): (SendStream, Recei
             End::InOrder
         }
         Err(end) => {
-            // One of them may be over already.
+            // One of them may have ended already.
             let _ = send.reset(RESET);
             let _ = receive.stop(RESET);
             end
@@ -149,7 +148,8 @@ async fn downward(mut tcp: WriteHalf<'_>, receive: &mut ReceiveStream) -> Result
 mod tests {
     use super::*;
 
-    /// A terminal beside answers and an upload: the one goes first for ever, the others for their first bytes only.
+    /// A terminal beside answers and an upload: the terminal keeps its priority, the others have it for their first
+    /// bytes only.
     #[test]
     fn who_sends_little_goes_first() {
         let begun = Instant::now();
@@ -165,7 +165,7 @@ mod tests {
             assert_eq!(terminal.next(now, 100), None);
             assert_eq!(upload.next(now, 32_000), (tick == 1).then_some(0), "{tick}");
         }
-        // After a pause it has its first bytes again.
+        // After a pause it has tokens for its first bytes again.
         assert_eq!(upload.next(begun + Duration::from_secs(60), 32_000), Some(1));
     }
 }

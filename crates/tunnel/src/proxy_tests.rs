@@ -1,7 +1,10 @@
-//! Programs that speak SOCKS or HTTP to the near side.
+//! Programs that use SOCKS or HTTP at the near side.
 
 use crate::both_ends::*;
+use hyper::body::Body as _;
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -17,7 +20,8 @@ async fn socks_connects_by_name_and_says_why_not() {
     let not_allowed = [&[5, 1, 0, 1, 127, 0, 0, 1, 0, 1][..]].concat();
     for (request, code) in [(&by_name, 0), (&not_allowed, 2), (&vec![5, 2, 0], 7)] {
         let mut tcp = TcpStream::connect(at).await.unwrap();
-        // The request does not wait for the answer to the greeting, nor the data for that to the request.
+        // The request does not wait for the answer to the greeting, and the data does not wait for the answer to the
+        // request.
         tcp.write_all(&[&[5, 1, 0], &request[..], b"hello"].concat()).await.unwrap();
         let mut answer = [0; 12];
         tcp.read_exact(&mut answer).await.unwrap();
@@ -28,7 +32,7 @@ async fn socks_connects_by_name_and_says_why_not() {
             assert_eq!(&hello, b"hello");
         }
     }
-    // A program that insists on a password may have any; one that insists on something else is told so, as is the user.
+    // A program may use any password. A program that requires another method is refused, and the user is informed.
     let with_password = [&[5, 1, 2, 1, 1, b'u', 1, b'p'][..], &by_name, b"hello"].concat();
     let answer = said(at, &with_password, 2 + 2 + 10 + 5).await;
     assert_eq!((&answer[..6], &answer[14..]), (&[5, 2, 1, 0, 5, 0][..], &b"hello"[..]));
@@ -39,7 +43,7 @@ async fn socks_connects_by_name_and_says_why_not() {
     }
 }
 
-/// What comes back for these bytes: so many, or all until the end.
+/// The bytes received after sending `bytes`: at most `most`, or all until the end.
 async fn said(at: SocketAddr, bytes: &[u8], most: usize) -> Vec<u8> {
     let mut tcp = TcpStream::connect(at).await.unwrap();
     tcp.write_all(bytes).await.unwrap();
@@ -67,7 +71,7 @@ async fn socks_4_and_4a_connect() {
     }
 }
 
-/// More connections than have a place stay silent.
+/// More silent connections than there are places.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_programs_block_no_other() {
     let target = target(echo).await;
@@ -84,7 +88,7 @@ async fn silent_programs_block_no_other() {
         for _ in 0..150 {
             silent.push(TcpStream::connect(at).await.unwrap());
         }
-        // The first has given way long before its time was over.
+        // The first one was closed long before its timeout.
         assert!(!matches!(silent[0].read(&mut [0]).await, Ok(1..)));
         let port = target.port().to_be_bytes();
         let request = match is_http {
@@ -123,8 +127,8 @@ async fn socks_associates_a_program_and_nobody_beside_it() {
     assert!(other.try_recv(&mut [0; 9]).is_err());
 }
 
-/// A server of HTTP that answers each request with its own name and the request's head, and keeps the connection open if
-/// the request does not ask for its end.
+/// An HTTP server that answers each request with its own name and the request's head. It keeps the connection open
+/// unless the request asks for its end.
 async fn named(name: &'static str) -> SocketAddr {
     target(move |mut tcp: TcpStream| async move {
         let mut bytes = Vec::new();
@@ -144,7 +148,7 @@ async fn named(name: &'static str) -> SocketAddr {
     .await
 }
 
-/// An HTTP proxy that leads to these.
+/// An HTTP proxy that may connect to these addresses.
 async fn http_proxy(allow: &[SocketAddr]) -> (Far, SocketAddr) {
     let allow: Vec<_> = allow.iter().map(ToString::to_string).collect();
     let far = far(&allow.iter().map(String::as_str).collect::<Vec<_>>());
@@ -164,7 +168,7 @@ async fn an_http_proxy_connects_and_refuses() {
         ("GET http://127.0.0.1:1/ HTTP/1.1\r\n\r\n".into(), "HTTP/1.1 403 Forbidden\r\n"),
         ("GET / HTTP/1.1\r\nHost: x\r\n\r\n".into(), "HTTP/1.1 400 Bad Request\r\n"),
         ("GET https://x/ HTTP/1.1\r\n\r\n".into(), "HTTP/1.1 400 Bad Request\r\n"),
-        // It does not answer in HTTP.
+        // The target does not answer in HTTP.
         (format!("GET http://{target}/ HTTP/1.1\r\n\r\n"), "HTTP/1.1 502 Bad Gateway\r\n"),
     ] {
         let answer = said(at, sent.as_bytes(), begins.len()).await;
@@ -173,7 +177,7 @@ async fn an_http_proxy_connects_and_refuses() {
     }
 }
 
-/// Requests of one connection, one after the other and all at once: each goes to its own server, with its fields.
+/// Sequential and pipelined requests of one connection: each goes to its own server, with its fields.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_request_of_a_connection_goes_to_its_own_server() {
     let (one, two) = (named("one").await, named("two").await);
@@ -250,7 +254,7 @@ async fn an_upgrade_passes_and_both_sides_speak_on() {
     assert_eq!(&more, b"more");
 }
 
-/// A body without a length, for a program of HTTP/1.0, whose end is that of the connection: a reset says that it was cut off.
+/// A body without a length, for an HTTP/1.0 program, ends with the connection: a reset shows that it was truncated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_is_cut_off_does_not_look_whole() {
     let target = target(|mut tcp: TcpStream| async move {
@@ -281,7 +285,7 @@ async fn an_answer_that_is_cut_off_does_not_look_whole() {
     }
 }
 
-/// curl by each way of both proxies: two servers by one command, so that connections to the proxy are kept.
+/// curl by each method of both proxies: two servers by one command, so that connections to the proxy are reused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn curl_reaches_servers_by_every_kind_of_proxy() {
     if std::process::Command::new("curl").arg("--version").output().is_err() {
@@ -323,4 +327,45 @@ async fn curl_reaches_servers_by_every_kind_of_proxy() {
         }
         assert!(!text.to_lowercase().contains("proxy-"), "{proxy}: {text}");
     }
+}
+
+/// A hyper client sends requests for two servers in turn on one connection, and one by CONNECT.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hyper_reaches_servers_on_one_connection_and_by_connect() {
+    use hyper::client::conn::http1::handshake;
+    use hyper_util::rt::TokioIo;
+    let (one, two) = (named("one").await, named("two").await);
+    let (_far, proxy) = http_proxy(&[one, two]).await;
+    let asked = |method, uri: String| {
+        let request = hyper::Request::builder().method(method).uri(uri).header("host", "proxy");
+        request.body(String::new()).unwrap()
+    };
+    let text = async |response: hyper::Response<hyper::body::Incoming>| {
+        assert_eq!(response.status(), 200);
+        let (mut body, mut all) = (response.into_body(), Vec::new());
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            all.extend(frame.unwrap().into_data().unwrap());
+        }
+        String::from_utf8(all).unwrap()
+    };
+    let tcp = TcpStream::connect(proxy).await.unwrap();
+    let (mut kept, connection) = handshake(TokioIo::new(tcp)).await.unwrap();
+    tokio::spawn(connection);
+    for (name, at) in [("one", one), ("two", two), ("one", one)] {
+        kept.ready().await.unwrap();
+        let answer = kept.send_request(asked("GET", format!("http://{at}/kept"))).await.unwrap();
+        let answer = text(answer).await;
+        assert!(answer.starts_with(&format!("{name} GET /kept ")), "{answer}");
+        assert!(answer.to_lowercase().contains(&format!("host: {at}")), "{answer}");
+    }
+    let tcp = TcpStream::connect(proxy).await.unwrap();
+    let (mut through, connection) = handshake(TokioIo::new(tcp)).await.unwrap();
+    tokio::spawn(connection.with_upgrades());
+    let answer = through.send_request(asked("CONNECT", two.to_string())).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let tcp = hyper::upgrade::on(answer).await.unwrap();
+    let (mut inside, connection) = handshake(tcp).await.unwrap();
+    tokio::spawn(connection);
+    let answer = inside.send_request(asked("GET", "/inside".into())).await.unwrap();
+    assert!(text(answer).await.starts_with("two GET /inside "));
 }

@@ -1,55 +1,56 @@
-//! What the near side says first on a stream, and what the far side answers.
+//! The near side's request at the beginning of a stream, and the far side's answer.
 //!
 //! ```text
 //! near: | kind (1) | port (2) | length (1) | host | and then the connection's bytes
 //! far:  | answer (1) |                            and then the connection's bytes
 //! ```
 //!
-//! Kinds: 1 a TCP connection, 2 a UDP flow. Behind a flow's request are `| length (2) | datagram |`, its first; the
-//! others are messages, see `flow.rs`, and the flow lives as long as its stream. A host is a name or an address as text. An answer other than 0 is the stream's end. A
-//! TCP connection that ends with a reset is a stream that is reset and stopped with code 1.
+//! Kinds: 1 a TCP connection, 2 a UDP flow. A flow's request is followed by `| length (2) | datagram |`, its first
+//! datagram; the others are messages, see `flow.rs`, and the flow lives as long as its stream. A host is a name or an
+//! address as text. An answer other than 0 ends the stream. If a TCP connection ends with a reset, the stream is reset
+//! and stopped with code 1.
 
 use std::fmt;
 
-/// The application protocol in the handshake: other versions have other names.
+/// The application protocol in the handshake; other versions have other names.
 pub const APPLICATION: &str = "narrows-tunnel/1";
 /// Bytes of a request's head, before the host.
 pub const HEAD: usize = 4;
-/// The code of streams whose TCP connection was reset, or broke.
+/// Error code of a stream after a reset or a failure of its TCP connection.
 pub const RESET: u64 = 1;
 
-/// What is asked for.
+/// Kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// A TCP connection.
     Tcp,
-    /// Datagrams to one address and back.
+    /// A UDP flow: datagrams to and from one address.
     Udp,
 }
 
-/// A request.
+/// A request for a connection or a flow to a target.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Request {
-    /// What is asked for.
+    /// TCP or UDP.
     pub kind: Kind,
-    /// A name or an address.
+    /// Name or address of the target, without brackets.
     pub host: String,
-    /// The port.
+    /// Port of the target; never 0.
     pub port: u16,
 }
 
 impl Request {
-    /// For a TCP connection.
+    /// A request for a TCP connection.
     pub fn tcp(host: &str, port: u16) -> Request {
         Request { kind: Kind::Tcp, host: host.into(), port }
     }
 
-    /// For a UDP flow.
+    /// A request for a UDP flow.
     pub fn udp(host: &str, port: u16) -> Request {
         Request { kind: Kind::Udp, ..Request::tcp(host, port) }
     }
 
-    /// As it is sent; `None` if the host is longer than any is.
+    /// Encodes the request; `None` if the host has more than 255 bytes.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let length = u8::try_from(self.host.len()).ok()?;
         let mut bytes = vec![if self.kind == Kind::Tcp { 1 } else { 2 }];
@@ -59,10 +60,10 @@ impl Request {
         Some(bytes)
     }
 
-    /// How many bytes the host has that follow this head.
+    /// Length in bytes of the host that follows this head.
     ///
     /// # Errors
-    /// The head is none.
+    /// The head is invalid.
     pub fn host_length(head: [u8; HEAD]) -> Result<usize, Refusal> {
         match head {
             [1 | 2, _, _, length] if length > 0 => Ok(length.into()),
@@ -70,10 +71,10 @@ impl Request {
         }
     }
 
-    /// From a head and the host behind it.
+    /// Decodes a head and the host after it.
     ///
     /// # Errors
-    /// It is none.
+    /// The request is invalid.
     pub fn read(head: [u8; HEAD], host: &[u8]) -> Result<Request, Refusal> {
         if Request::host_length(head)? != host.len() || !host.iter().all(u8::is_ascii_graphic) {
             return Err(Refusal::BadRequest);
@@ -88,40 +89,40 @@ impl Request {
         Ok(Request { kind, host: host.into(), port })
     }
 
-    /// What is asked for, as people write it.
+    /// Kind and target for display, such as `tcp example.org:443`.
     pub fn shown(&self) -> String {
         let kind = if self.kind == Kind::Tcp { "tcp" } else { "udp" };
         format!("{kind} {}", self.target())
     }
 
-    /// `host:port`, as people write it.
+    /// `host:port` for display, with brackets around an IPv6 address.
     pub fn target(&self) -> String {
         let Request { host, port, .. } = self;
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
     }
 }
 
-/// Why nothing was opened.
+/// Reason of a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// No target of the server's permits it.
+    /// No entry of `--allow` permits it.
     NotAllowed,
-    /// It leads to an address that is not public, and that is not listed.
+    /// It leads to an address that is neither public nor listed.
     NotPublic,
-    /// There is no such name.
+    /// The name does not exist.
     NoSuchName,
-    /// Nobody listens there.
+    /// The target refused the connection.
     Refused,
-    /// There was no answer.
+    /// The target did not answer.
     TimedOut,
-    /// There is no way there.
+    /// No route leads to the target.
     Unreachable,
-    /// The client has as much open as it may.
+    /// The client has reached a limit.
     TooMany,
-    /// The server's system refuses.
+    /// An error of the server's system.
     Failed,
-    /// The request cannot be read.
+    /// The request is invalid.
     BadRequest,
 }
 
@@ -142,11 +143,11 @@ const CODES: &[(Refusal, u8, &str)] = &[
 ];
 
 impl Refusal {
-    /// The byte of an answer.
+    /// Code of an answer.
     pub fn code(self) -> u8 {
         CODES.iter().find(|(refusal, ..)| *refusal == self).map_or(8, |(_, code, _)| *code)
     }
-    /// From an answer: `None` means that it is open; one that nobody knows is [`Refusal::Failed`].
+    /// Decodes an answer: `None` means success; an unknown code means [`Refusal::Failed`].
     pub fn from_code(code: u8) -> Option<Refusal> {
         let known = CODES.iter().find(|(_, known, _)| *known == code);
         (code != 0).then(|| known.map_or(Refusal::Failed, |(refusal, ..)| *refusal))

@@ -1,4 +1,4 @@
-//! The far side: accepts clients on its list, and opens for them what its targets permit.
+//! The far side: accepts listed clients, and opens connections to permitted targets for them.
 
 use crate::allow::{Denied, Targets};
 use crate::connection::for_tunnel;
@@ -24,50 +24,50 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// Connections of a server.
+/// Maximum number of a server's connections.
 const MAX_CONNECTIONS: usize = 512;
-/// The code of connections whose client wants the controller of probes for something else.
+/// Close code: the client used the controller for probes in a connection that is not a probe.
 const MISUSED: u64 = 259;
 
-/// How a server is made.
+/// Identity, permissions and callbacks of a server.
 pub struct ServerOptions {
-    /// Its key.
+    /// The server's own key.
     pub identity: Identity,
-    /// Who may come.
+    /// Keys that may connect.
     pub clients: AllowList,
-    /// Where to.
+    /// Permitted targets.
     pub targets: Targets,
-    /// Of these networks clients get addresses for packets of their own (`--tun`); without any no packets are carried.
+    /// Networks from which clients get addresses for packets (`--tun`); if empty, no packets are carried.
     pub tun: Vec<IpNet>,
-    /// What each client may have.
+    /// Limits for each client.
     pub limits: ClientLimits,
-    /// How connections behave.
+    /// Configuration of connections.
     pub config: ConnectionConfig,
-    /// Which of the clients' protocols are sent with.
+    /// Controllers that the server accepts for its sending at a client's request.
     pub permit: Permit,
-    /// Where it is kept what the paths to clients are like.
+    /// File of learned paths to clients.
     pub learned: Option<Arc<Learned>>,
-    /// Who watches.
+    /// Observer of the endpoint.
     pub tap: Option<Arc<dyn Tap>>,
-    /// Where names lead.
+    /// Resolves names.
     pub lookup: Lookup,
-    /// The log.
+    /// Called with each log line.
     pub log: Box<dyn Fn(&Event) + Send + Sync>,
 }
 
 /// A listening server.
 pub struct Server {
     endpoint: Endpoint,
-    /// The same port of TCP, for clients whose UDP does not pass.
+    /// TCP listener on the same port number, for clients with blocked UDP.
     over_tcp: TcpListener,
     shared: Arc<Shared>,
 }
 
 impl Server {
-    /// Listens; within a tokio runtime, which drives it.
+    /// Listens. Call it within a tokio runtime, which drives it.
     ///
     /// # Errors
-    /// Nobody may come or nothing is permitted; or the address is not ours, taken, or not permitted.
+    /// The list of clients or targets is empty, or the address is unavailable, in use, or not permitted.
     pub fn bind(address: SocketAddr, options: ServerOptions) -> Result<Server, Error> {
         let ServerOptions { identity, clients, targets, limits, config, .. } = options;
         let ServerOptions { permit, learned, tap, lookup, log, tun, .. } = options;
@@ -90,7 +90,7 @@ impl Server {
         options.permit = permit;
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let failed = |e: String| Error::new(Cause::Local, format!("--listen: {e}"));
-        // The same number for both, also where the system chooses it.
+        // Both use the same port number, even if the system chooses it.
         let over_tcp = std::net::TcpListener::bind(address).and_then(|listener| {
             listener.set_nonblocking(true)?;
             Ok((listener.local_addr()?, TcpListener::from_std(listener)?))
@@ -107,27 +107,28 @@ impl Server {
         Ok(Server { endpoint, over_tcp, shared: Arc::new(shared) })
     }
 
-    /// Where it listens.
+    /// Address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.endpoint.local_addr()
     }
 
-    /// The interface of clients' packets, and its addresses.
+    /// Name and addresses of the interface for packets; `None` without `--tun`.
     pub fn tun(&self) -> Option<String> {
         self.shared.tun.as_ref().map(FarTun::shown)
     }
 
-    /// Its endpoint, to end it.
+    /// The endpoint, for closing it.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Keeps what the connections that live have learned of their paths; waits for the disk.
+    /// Stores the learned paths of all open connections. Blocks on the disk.
     pub fn keep_learned(&self) {
         self.shared.living_lessons().iter().for_each(|lesson| lesson.keep());
     }
 
-    /// Names that are listed and lead only to addresses that are not permitted: a line for each. Looks all of them up.
+    /// A line for each listed name that leads only to addresses that are not permitted. Looks all of them up, and may
+    /// block.
     pub fn useless_names(&self) -> Vec<String> {
         let Shared { targets, lookup, .. } = &*self.shared;
         let lines = targets.names().filter_map(|(name, port)| {
@@ -166,7 +167,7 @@ impl Server {
     }
 }
 
-/// Carries packets to clients; without an interface there are none, ever.
+/// Carries packets to clients; never returns if there is no interface.
 async fn packets(shared: &Shared) {
     match &shared.tun {
         Some(tun) => tun.run().await,
@@ -174,7 +175,7 @@ async fn packets(shared: &Shared) {
     }
 }
 
-/// A client's connection, or a probe.
+/// Handles an accepted connection of a client or a probe.
 async fn accepted(shared: Arc<Shared>, connection: Connection) {
     shared.carriers.admitted(&connection);
     if probe::is_probe(&connection).await {

@@ -1,4 +1,4 @@
-//! What all clients of a server share: what is permitted, who has which connections, the log.
+//! State shared by all clients of a server: permitted targets, the clients' connections, the log.
 
 use crate::allow::Targets;
 use crate::descriptors::Descriptors;
@@ -14,46 +14,46 @@ use narrows_wire::noise::PublicKey;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Connections of one client: its newest ones.
+/// Maximum number of connections of one client; the newest are kept.
 const MAX_CONNECTIONS_OF_CLIENT: usize = 4;
-/// The code of connections that are closed for a newer one of the same client.
+/// Close code: the same client has opened newer connections.
 const REPLACED: u64 = 257;
 
 /// A line for the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// Whether something was refused or broke.
+    /// Whether it is a refusal or a failure.
     pub is_warning: bool,
-    /// Whom it is about.
+    /// The beginning of the client's key.
     pub client: String,
-    /// What happened.
+    /// Text of the line.
     pub line: String,
 }
 
 /// A client, and its connections, the oldest first.
 type Known = (Arc<Client>, Vec<Connection>);
 
-/// What all clients of a server share.
+/// State shared by all clients of a server.
 pub(crate) struct Shared {
     pub targets: Targets,
     pub limits: ClientLimits,
     pub lookup: Lookup,
     pub log: Box<dyn Fn(&Event) + Send + Sync>,
-    /// Only keys on the list get here, so there are no more than these.
+    /// Contains only keys of the list, so its size is bounded.
     clients: Mutex<HashMap<PublicKey, Known>>,
     descriptors: Arc<Descriptors>,
-    /// Of clients whose UDP does not pass.
+    /// TCP connections of clients with blocked UDP.
     pub carriers: Arc<Carriers>,
     pub probes: ProbeGate,
-    /// Of clients' packets, if the owner wants any.
+    /// The interface for clients' packets, if `--tun` is set.
     pub tun: Option<FarTun>,
     learned: Option<Arc<Learned>>,
-    /// Of the connections that live.
+    /// Measurements of open connections.
     lessons: Mutex<Vec<Weak<Lesson>>>,
 }
 
 impl Shared {
-    /// With no client yet.
+    /// State without any client.
     pub fn new(
         targets: Targets,
         limits: ClientLimits,
@@ -78,7 +78,7 @@ impl Shared {
         }
     }
 
-    /// The client of a new connection; of too many connections the oldest is closed.
+    /// Adds a connection to its client; if there are too many, closes the oldest.
     pub fn client(&self, key: PublicKey, connection: &Connection) -> Arc<Client> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || (Arc::new(Client::new(self.limits, self.descriptors.clone())), Vec::new());
@@ -91,7 +91,7 @@ impl Shared {
         client.clone()
     }
 
-    /// Begins a connection with what is known of its path, if that is wanted.
+    /// Begins a connection with the stored path, if `--learn` is set.
     pub fn lesson(&self, connection: &Connection, key: PublicKey) -> Option<Arc<Lesson>> {
         let lesson = Lesson::of_client(connection, self.learned.clone()?, key).map(Arc::new)?;
         let mut lessons = self.lessons.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +100,7 @@ impl Shared {
         Some(lesson)
     }
 
-    /// What connections that live learn.
+    /// Measurements of the open connections.
     pub fn living_lessons(&self) -> Vec<Arc<Lesson>> {
         let lessons = self.lessons.lock().unwrap_or_else(PoisonError::into_inner);
         lessons.iter().filter_map(Weak::upgrade).collect()

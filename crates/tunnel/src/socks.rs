@@ -1,67 +1,69 @@
 //! SOCKS 5 (RFC 1928): CONNECT and UDP ASSOCIATE; and SOCKS 4 and 4a: CONNECT.
 //!
-//! The proxy asks for no authentication. A program that offers user and password only (RFC 1929) may send any.
+//! The proxy requires no authentication. A program that offers only user and password (RFC 1929) may send any.
 //!
-//! Reading is pure: a function takes the bytes that are there, and says what they mean or that more are needed.
+//! The parsing functions do no I/O: they take the bytes received so far, and return a value or request more bytes.
 
 use crate::client::{NotOpened, Tunnel};
 use crate::datagrams::Programs;
 use crate::head;
-use crate::listen::{Openings, accept, gave_way};
+use crate::listen::accept;
 use crate::parts::MAX_DATAGRAM;
 use crate::pipe;
 use crate::request::{Kind, Refusal, Request};
+use narrows_net::openings::Openings;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 const VERSION: u8 = 5;
-/// Methods of authentication: none; user and password; none of those offered.
+/// Authentication methods: without authentication; user and password; no acceptable method.
 const OPEN: u8 = 0;
 const PASSWORD: u8 = 2;
 const NO_METHOD: u8 = 0xff;
-/// Replies of SOCKS 4.
+/// Reply codes of SOCKS 4.
 const GRANTED: u8 = 0x5a;
 const REJECTED: u8 = 0x5b;
-/// Longest message of a program: SOCKS 4a's request with a user and a name of 255 bytes each, which both end with a zero.
+/// Maximum length of a program's message: a SOCKS 4a request with a user and a name of 255 bytes each, both with a
+/// final zero.
 const MAX_HEAD: usize = 8 + 256 + 256;
 
-/// What a program wants.
+/// A program's request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Asked {
-    /// A connection, or a flow for one datagram.
+    /// A connection, or the target of one datagram.
     Target(Request),
-    /// A port for datagrams.
+    /// A port for datagrams (UDP ASSOCIATE).
     Associate,
 }
 
-/// What is wrong, as a reply says it.
+/// An error, as the code of a SOCKS 5 reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wrong(pub u8);
 
-/// What a program says first.
+/// A program's first message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Hello {
-    /// SOCKS 5, and the method of authentication that the proxy chooses.
+    /// SOCKS 5, with the authentication method that the proxy chooses.
     Five(u8),
-    /// SOCKS 4 or 4a, and where to.
+    /// SOCKS 4 or 4a, with the requested target.
     Four(Request),
 }
 
-/// Why a program's first message is not taken.
+/// Reason why a program's first message is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoHello {
-    /// It is none of SOCKS; its first byte.
+    /// It is not SOCKS. Contains its first byte.
     Other(u8),
-    /// It is of SOCKS 4, and asks for no connection that could be made.
+    /// It is SOCKS 4, but not a valid request for a connection.
     Four,
 }
 
-/// The length of a first message, and what it says; `None` if more bytes are needed.
+/// Reads a first message: its length and its content; `None` if more bytes are needed.
 ///
 /// # Errors
-/// It is not SOCKS, or asks for what there is not.
+/// It is not SOCKS, or not a supported request.
 pub fn hello(bytes: &[u8]) -> Result<Option<(usize, Hello)>, NoHello> {
     match bytes {
         [] | [VERSION] => Ok(None),
@@ -77,8 +79,8 @@ pub fn hello(bytes: &[u8]) -> Result<Option<(usize, Hello)>, NoHello> {
     }
 }
 
-/// A request of SOCKS 4 behind its first byte: `| command (1) | port (2) | address (4) | user | 0 |`. In 4a the address
-/// is 0.0.0.x, and `| name | 0 |` follows.
+/// Reads a SOCKS 4 request after its first byte: `| command (1) | port (2) | address (4) | user | 0 |`. In 4a the
+/// address is 0.0.0.x, and `| name | 0 |` follows.
 fn four(rest: &[u8]) -> Result<Option<(usize, Hello)>, NoHello> {
     let Some(([command, high, low, address @ ..], rest)) = rest.split_first_chunk::<7>() else {
         return Ok(None);
@@ -105,10 +107,10 @@ fn four(rest: &[u8]) -> Result<Option<(usize, Hello)>, NoHello> {
     Ok(Some((length, Hello::Four(Request::tcp(&host, port)))))
 }
 
-/// The length of a user with a password (RFC 1929), which may be any; `None` if more bytes are needed.
+/// Length of a message with user and password (RFC 1929), which may be any; `None` if more bytes are needed.
 ///
 /// # Errors
-/// It is none.
+/// It is invalid.
 pub fn password(bytes: &[u8]) -> Result<Option<(usize, ())>, Wrong> {
     let [version, rest @ ..] = bytes else { return Ok(None) };
     let [user, rest @ ..] = rest else {
@@ -122,7 +124,7 @@ pub fn password(bytes: &[u8]) -> Result<Option<(usize, ())>, Wrong> {
     Ok((bytes.len() >= length).then_some((length, ())))
 }
 
-/// A name, or an address as text; IPv6 may stand in brackets, as in URLs.
+/// A name, or an address as text; IPv6 may be in brackets, as in URLs.
 fn host(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
     let inside = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
@@ -131,10 +133,10 @@ fn host(bytes: &[u8]) -> Option<String> {
     is_host.then(|| address.map_or_else(|| text.into(), |address| address.to_string()))
 }
 
-/// The length of a request, and what it asks for; `None` if more bytes are needed.
+/// Reads a request: its length and its content; `None` if more bytes are needed.
 ///
 /// # Errors
-/// It is none, or asks for what there is not; the reply's code.
+/// It is invalid or not supported; contains the reply's code.
 pub fn request(bytes: &[u8]) -> Result<Option<(usize, Asked)>, Wrong> {
     let Some((start, _)) = bytes.split_first_chunk::<3>() else { return Ok(None) };
     let command = match start {
@@ -153,7 +155,7 @@ pub fn request(bytes: &[u8]) -> Result<Option<(usize, Asked)>, Wrong> {
     Ok(Some((3 + length, asked)))
 }
 
-/// The length of an address, its host and its port.
+/// Reads an address: its length, host and port.
 fn address(bytes: &[u8]) -> Result<Option<(usize, String, u16)>, Wrong> {
     let (host, rest, length) = match bytes {
         [1, a, b, c, d, rest @ ..] => (Ipv4Addr::new(*a, *b, *c, *d).to_string(), rest, 5),
@@ -172,7 +174,7 @@ fn address(bytes: &[u8]) -> Result<Option<(usize, String, u16)>, Wrong> {
     Ok(port.map(|(port, _)| (length + 2, host, u16::from_be_bytes(*port))))
 }
 
-/// A datagram of an associated program: the length of its head, and where to. Fragments are not put together.
+/// Reads the header of an associated program's datagram: its length and the target. Fragments are not reassembled.
 pub fn datagram(bytes: &[u8]) -> Option<(usize, Request)> {
     let [0, 0, 0, rest @ ..] = bytes else { return None };
     let (length, host, port) = address(rest).ok()??;
@@ -205,26 +207,25 @@ fn reply(code: u8, at: SocketAddr) -> Vec<u8> {
     bytes
 }
 
-/// An address that says nothing.
+/// The unspecified address, for replies without an address.
 fn nowhere() -> SocketAddr {
     (Ipv4Addr::UNSPECIFIED, 0).into()
 }
 
-/// Serves all programs of a port.
+/// Serves all programs that connect to a port.
 pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener) {
-    let openings = Openings::for_programs();
+    let openings = Openings::new(crate::descriptors::openings());
     loop {
-        let mut tcp = accept(&listener).await;
-        let Some(slot) = openings.admit(&tcp).await else { continue };
+        let (mut tcp, from) = accept(&listener).await;
+        let opening = openings.admit(from);
         let tunnel = tunnel.clone();
         tokio::spawn(async move {
-            let view = slot.view();
             let asked = tokio::select! {
                 asked = asked(&tunnel, &mut tcp) => asked,
-                () = gave_way(&view) => return,
+                () = opening.given_up() => return,
             };
-            drop(slot);
-            // A program that goes in the middle gets no more than a closed connection.
+            drop(opening);
+            // If the program has closed its connection meanwhile, it is just dropped.
             if let Ok(Some(asked)) = asked {
                 let _ = serve(tunnel, tcp, asked).await;
             }
@@ -232,14 +233,14 @@ pub async fn run(tunnel: Arc<Tunnel>, listener: TcpListener) {
     }
 }
 
-/// What a program asks for, in either version, and what it sent behind that.
+/// A program's request in either version, and the bytes that it sent after it.
 struct Wanted {
     asked: Asked,
     is_four: bool,
     more: Vec<u8>,
 }
 
-/// Speaks with a program until it has asked for something; `None` if that was refused.
+/// Negotiates with a program until it has sent a request; `None` if that was refused.
 async fn asked(tunnel: &Tunnel, tcp: &mut TcpStream) -> std::io::Result<Option<Wanted>> {
     let _ = tcp.set_nodelay(true);
     let mut more = Vec::new();
@@ -301,7 +302,7 @@ async fn serve(tunnel: Arc<Tunnel>, mut tcp: TcpStream, wanted: Wanted) -> std::
             let granted = if is_four { reply_of_four(GRANTED) } else { reply(0, nowhere()) };
             tcp.write_all(&granted).await?;
             pipe::prepare(&tcp);
-            // What came behind the request.
+            // Bytes that came after the request.
             if send.send_all(&more).await.is_ok() {
                 pipe::run(tcp, (send, receive)).await;
             }
@@ -316,7 +317,7 @@ async fn serve(tunnel: Arc<Tunnel>, mut tcp: TcpStream, wanted: Wanted) -> std::
     }
 }
 
-/// A socket for the datagrams of one program, for as long as its connection stays.
+/// Serves the datagrams of one program for as long as its TCP connection is open.
 async fn associate(tunnel: Arc<Tunnel>, mut tcp: TcpStream) -> std::io::Result<()> {
     let (own, program) = (tcp.local_addr()?.ip(), tcp.peer_addr()?.ip());
     let Ok(socket) = UdpSocket::bind((own, 0)).await else {
@@ -333,7 +334,7 @@ async fn associate(tunnel: Arc<Tunnel>, mut tcp: TcpStream) -> std::io::Result<(
         tokio::select! {
             came = socket.recv_from(&mut bytes) => {
                 let Ok((length, from)) = came else { continue };
-                // One program, and nobody beside it.
+                // Accept datagrams only from one port of the program's address.
                 if from.ip() != program || *source.get_or_insert(from) != from {
                     continue;
                 }
@@ -399,7 +400,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing is read from less than it takes, and more behind it changes nothing.
+        /// A message is read only when it is complete, and bytes after it do not change the result.
         #[test]
         fn what_is_read_does_not_depend_on_how_it_comes(mut bytes in prop::collection::vec(any::<u8>(), 0..600), kind in 0u8..5) {
             for (at, byte) in [5, 1, 0, kind].iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A path between a near side and a server, for tests: UDP that can be cut and readdressed, and TCP if it has some.
+//! A path between a near side and a server, for tests: UDP can be blocked and readdressed; TCP is optional.
 
 use crate::both_ends::Far;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// To this server; TCP is answered only `with_tcp`.
+    /// A path to this server; TCP is answered only `with_tcp`.
     pub(crate) async fn to(far: &Far, with_tcp: bool) -> Path {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
@@ -30,18 +30,18 @@ impl Path {
         Path { at, is_cut, moved }
     }
 
-    /// From now on nothing passes by UDP, or everything.
+    /// Blocks UDP in both directions from now on, or ends the block.
     pub(crate) fn cut(&self, is_cut: bool) {
         self.is_cut.store(is_cut, Ordering::SeqCst);
     }
 
-    /// The server sees the near side at other ports from now on.
+    /// From now on the server sees the near side at other ports.
     pub(crate) fn readdress(&self) {
         self.moved.notify_one();
     }
 }
 
-/// Every TCP connection leads to this server.
+/// Forwards each TCP connection to this server.
 pub(crate) async fn carry_tcp(listener: TcpListener, inside: SocketAddr) {
     while let Ok((mut tcp, _)) = listener.accept().await {
         tokio::spawn(async move {
@@ -75,7 +75,7 @@ async fn carry(front: UdpSocket, inside: SocketAddr, is_cut: Arc<AtomicBool>, mo
             tasks.spawn(async move {
                 let mut bytes = [0; 2000];
                 loop {
-                    // An error is of a server that is gone.
+                    // The error concerns a server that has ended.
                     let Ok(n) = back.recv(&mut bytes).await else { continue };
                     if !is_cut.load(Ordering::SeqCst) {
                         let _ = front.send_to(&bytes[..n], from).await;

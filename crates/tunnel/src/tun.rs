@@ -1,19 +1,20 @@
-//! `--tun`: the kernel's IP packets, each as a message that expires. None is within a stream, and none is sent again.
+//! `--tun`: the kernel's IP packets, each as a message that expires. Packets are not sent in streams, and not
+//! retransmitted.
 //!
 //! ```text
 //! near: | 4 (1) | 0 (3) |
 //! far:  | 0 (1) | near's IPv4 (4) | far's IPv4 (4) | near's IPv6 (16) | far's IPv6 (16) |    zeros: none
 //! ```
 //!
-//! The stream stays open for as long as packets are carried; its number is that of the messages' flow.
+//! The stream stays open while packets are carried; its number is that of the messages' flow.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | [`packet`] | what of a packet's headers is read |
-//! | `queue` | which packets wait for the connection, and which are marked or dropped |
-//! | `hand_over` | when they become the connection's |
-//! | [`too_big`] | what its sender is told |
-//! | [`given`] | who has which address |
+//! | [`packet`] | the header fields that are read |
+//! | `queue` | the queue before the connection: order, marks, drops |
+//! | `hand_over` | when packets are passed to the connection |
+//! | [`too_big`] | ICMP errors for packets that are too long |
+//! | [`given`] | assignment of addresses to clients |
 //! | [`near`], [`far`] | both ends |
 
 #[cfg(test)]
@@ -31,10 +32,10 @@ pub mod too_big;
 use crate::request::HEAD;
 pub use ipnet::IpNet;
 
-/// The head of the request.
+/// The head of a request for packets.
 pub const MARK: [u8; HEAD] = [4, 0, 0, 0];
 
-/// Longest packet: a message in a datagram of 1472 bytes has room for it.
+/// Maximum packet size: a message in a datagram of 1472 bytes has room for it.
 pub const MAX_MTU: usize = 1414;
-/// Every packet as long as this passes (RFC 8200 section 5), in parts if a message is too short.
+/// Packets up to this size always pass (RFC 8200 section 5), in parts if a message is too short.
 pub const MIN_MTU: usize = 1280;

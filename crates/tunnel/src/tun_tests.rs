@@ -1,4 +1,4 @@
-//! Clients that follow no rule, at a server that carries packets. Within a namespace of their own: needs root.
+//! Misbehaving clients at a server that carries packets. Within a network namespace of their own: needs root.
 
 use crate::both_ends::*;
 use crate::tun::MARK;
@@ -9,7 +9,7 @@ use narrows_emulator::Namespace;
 use narrows_net::{Connection, ReceiveStream, SendStream};
 use std::net::{IpAddr, UdpSocket};
 
-/// What is told here happens in a namespace of its own.
+/// Runs a test within a network namespace of its own.
 fn within<F: Future<Output = ()>>(told: impl FnOnce() -> F + Send) {
     let namespace = match Namespace::create("far") {
         Ok(namespace) => namespace,
@@ -22,7 +22,7 @@ fn within<F: Future<Output = ()>>(told: impl FnOnce() -> F + Send) {
     namespace.enter(run).unwrap();
 }
 
-/// A client's stream, and the address that it was given.
+/// A client's stream, and its address.
 struct Asked {
     connection: Connection,
     send: SendStream,
@@ -102,7 +102,7 @@ fn a_client_sends_only_from_its_address_and_only_where_it_may() {
         ] {
             assert!(far.logged(line), "{line}: {:?}", far.log);
         }
-        // As many as there were, it is one line of each kind until the end.
+        // However many packets are dropped, the log has one line of each kind before the end.
         assert_eq!(far.log.lock().unwrap().iter().filter(|l| l.contains("dropped one")).count(), 3);
         // An answer comes back as a packet.
         socket.send_to(b"answer", (asked.own, 9)).unwrap();
@@ -127,7 +127,7 @@ fn the_newest_connection_of_a_client_has_its_address() {
         let socket = UdpSocket::bind("10.66.0.1:0").unwrap();
         socket.send_to(b"to whom", (second.own, 9)).unwrap();
         assert!(second.connection.receive_message().await.unwrap().ends_with(b"to whom"));
-        // What the first still sends finds no flow.
+        // Later packets on the first connection find no flow.
         first.says(&datagram(first.own, [10, 66, 0, 1].into(), 9, b"late"));
     });
 }
@@ -138,7 +138,7 @@ fn packets_of_1280_bytes_pass_whatever_a_message_carries() {
         let far = far_of_packets(&["10.66.0.1:*"], &["10.66.0.0/29"]);
         let asked = ask(&far).await;
         let socket = UdpSocket::bind("10.66.0.1:0").unwrap();
-        // The kernel sets "don't fragment" for its own, and such a packet passes whatever a message carries.
+        // The kernel sets "don't fragment" on its own packets; a packet of this length passes with any message size.
         socket.send_to(&[7; 1252], (asked.own, 9)).unwrap();
         let mut parts = crate::parts::Parts::default();
         let whole = loop {

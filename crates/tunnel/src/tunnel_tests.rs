@@ -1,4 +1,4 @@
-//! What passes through a tunnel, and what does not.
+//! Traffic that a tunnel carries, and traffic that it must not carry.
 
 use crate::both_ends::*;
 use crate::client::{ClientOptions, NotOpened, Tunnel};
@@ -69,20 +69,20 @@ async fn each_cause_has_its_line_and_resets_the_connection() {
         assert_eq!(opened.err(), Some(NotOpened::Refused(refusal)), "{host}");
         assert_reset(port(&tunnel, host, at).await).await;
         let line = format!("{}: {refusal}", Request::tcp(host, at).shown());
-        // The line follows the reset.
+        // The log line follows the reset.
         while !told.lock().unwrap().contains(&line) {
             tokio::task::yield_now().await;
         }
     }
 }
 
-/// The name is looked up once, and what was judged is what is connected to.
+/// The name is looked up once, and only checked addresses are connected to.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_that_changes_its_answer_gains_nothing() {
     let target = target(echo).await;
     let asked = Arc::new(Mutex::new(0));
     let count = asked.clone();
-    // Public for the judge, the server's own machine for who asks again.
+    // The first lookup returns a public address, later ones the server's own machine.
     let lookup: Lookup = Arc::new(move |_| {
         let mut asked = count.lock().unwrap();
         *asked += 1;
@@ -90,7 +90,7 @@ async fn a_name_that_changes_its_answer_gains_nothing() {
         Ok(vec![answer.parse().unwrap()])
     });
     let port = target.port();
-    // A network for documentation stands for a public one: nobody answers there.
+    // A network for documentation stands for a public one, where no host answers.
     let far = far_with(
         &[&format!("192.0.2.0/24:{port}"), &format!("*:{port}")],
         ClientLimits::default(),
@@ -104,7 +104,7 @@ async fn a_name_that_changes_its_answer_gains_nothing() {
     assert_eq!(second, Some(NotOpened::Refused(Refusal::NotPublic)));
 }
 
-/// A download that is cut off must not look whole.
+/// A truncated download must not look complete.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reset_and_a_lost_tunnel_reset_what_is_open() {
     let target = target(|mut tcp| async move {
@@ -150,7 +150,7 @@ async fn a_server_that_starts_again_is_found_again() {
     endpoint.closed().await;
     drop(endpoint);
     assert!(tcp.read(&mut [0]).await.is_err());
-    // The old socket goes a moment after its endpoint.
+    // The old socket is closed a moment after its endpoint.
     while std::net::UdpSocket::bind(at).is_err() || std::net::TcpListener::bind(at).is_err() {
         tokio::task::yield_now().await;
     }
@@ -229,7 +229,7 @@ async fn datagrams_of_each_program_come_back_to_it() {
         programs.push(program);
     }
     for (i, program) in (0u8..).zip(&programs) {
-        // The first, which opens the flow, and one after it.
+        // The first datagram opens the flow; the second follows.
         for value in [i, i + 100] {
             if value > 50 {
                 program.send(&[value; 20]).await.unwrap();
@@ -242,7 +242,7 @@ async fn datagrams_of_each_program_come_back_to_it() {
     assert!(far.logged(&format!("udp {target} opened to {target}")));
 }
 
-/// Longer than a message, each way, and as long as datagrams may be.
+/// Datagrams longer than a message, in each direction, up to the maximum size.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn datagrams_longer_than_a_message_go_in_parts() {
     let target = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -264,12 +264,12 @@ async fn datagrams_longer_than_a_message_go_in_parts() {
     let mut bytes = vec![0; 65_535];
     for length in [1, 1200, 1412, 1413, 1452, 1472, 4096, 65_507] {
         let sent: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
-        // Datagrams may be lost, also on a busy machine's loopback.
+        // Datagrams may be lost, even on a busy machine's loopback.
         let got = loop {
             program.send(&sent).await.unwrap();
             let answer = program.recv(&mut bytes);
             match tokio::time::timeout(std::time::Duration::from_secs(2), answer).await {
-                // One that came late is of a length before.
+                // A late datagram of the length before.
                 Ok(n) if n.as_ref().is_ok_and(|n| *n != length) => {}
                 Ok(n) => break n.unwrap(),
                 Err(_) => {}
@@ -279,7 +279,7 @@ async fn datagrams_longer_than_a_message_go_in_parts() {
     }
 }
 
-/// Silent connections from sixteen addresses hold all places: a client that comes afterwards gets one all the same.
+/// Silent connections from sixteen addresses hold all places: a client that comes afterwards gets one nevertheless.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg(target_os = "linux")]
 async fn silent_tcp_connections_keep_no_client_out() {
@@ -321,12 +321,12 @@ async fn a_client_has_as_many_flows_as_it_may() {
         assert_eq!(answer, (i >= 3).then_some(Refusal::TooMany));
         kept.push((send, receive));
     }
-    // Messages of flows that are not there, and that are none at all.
+    // Messages of unknown flows, and invalid messages.
     for message in [&[][..], &[1], &[0xff; 40], &[0, 0, 0, 200, 1]] {
         link.connection().send_message(message, narrows_base::Duration::ZERO).unwrap();
     }
     kept.clear();
-    // Their places come back.
+    // Their places become free again.
     loop {
         let (_send, mut receive) = link.ask(&request, &[0, 1, b'x']).await.unwrap();
         if crate::pipe::answer(&mut receive).await.unwrap().is_none() {
@@ -335,7 +335,7 @@ async fn a_client_has_as_many_flows_as_it_may() {
     }
 }
 
-/// A port at which only TCP is answered, before a server: streams and datagrams pass.
+/// A port before a server that answers only TCP: streams and datagrams pass.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_udp_does_not_pass_tcp_carries_the_same() {
     let (target, udp) = (target(twice).await, udp_target().await);
@@ -343,7 +343,7 @@ async fn where_udp_does_not_pass_tcp_carries_the_same() {
     let (listener, at) = listening().await;
     let inside = far.at;
     tokio::spawn(crate::test_path::carry_tcp(listener, inside));
-    // Silent, as a firewall is: a closed port would answer.
+    // Silent, as a firewall is: a closed port would cause an ICMP error.
     let _silent = std::net::UdpSocket::bind(at).unwrap();
     let (tunnel, told) =
         far.near_as(Near { patience: narrows_base::Duration::from_millis(300), ..Near::at(at) });
@@ -368,14 +368,14 @@ async fn the_far_side_is_told_of_the_path() {
     let hints = PathHints { rate: Some(Rate::from_bps(5_000_000)), ..PathHints::default() };
     let (tunnel, _) = far.near_as(Near { receiving: hints, ..Near::at(far.at) });
     let link = tunnel.link().await.unwrap();
-    // Said before anything is opened.
+    // The hints are sent before any stream is opened.
     while !far.logged("carries 5 Mbit/s") {
         tokio::task::yield_now().await;
     }
     assert!(!link.connection().is_closed());
 }
 
-/// Whoever is on the list may ask what the path is like, and nobody else; nobody sends as a probe who is none.
+/// Only listed clients may probe the path, and the controller for probes is refused in other connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn probes_of_clients_are_answered() {
     let far = far(&["*:80"]);
@@ -383,7 +383,7 @@ async fn probes_of_clients_are_answered() {
         let key = StaticKey::new(private).unwrap();
         let server_key = ServerKey::Is(*far.server.public());
         let options = ProbeOptions { server: far.at, server_key, key, fill: false };
-        // It is stopped when something of the path is known.
+        // The probe is cancelled when it has measured something.
         tokio::task::spawn_blocking(move || probe::probe(options, &mut |progress| progress < 0.05))
     };
     let (own, others) = (*far.client.private(), *Identity::generate().unwrap().private());
@@ -392,7 +392,7 @@ async fn probes_of_clients_are_answered() {
     assert!(matches!(refused, ProbeError::Connection(_)), "{refused}");
     let spec = Spec::parse("rrtp+fixed(rate=10Gbit/s,repair=off)").unwrap();
     let fast = connection(Protocol::read(&spec, Preset::Rfc, 1500).unwrap());
-    // It may be told so before it knows that it is connected.
+    // The connection may be closed before the client detects that it is open.
     let closed = match far.hostile_as(fast).await {
         Ok(connection) => connection.closed().await,
         Err(e) => e,

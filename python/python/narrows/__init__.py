@@ -1,4 +1,4 @@
-"""What each transport protocol would give you on your link, and why.
+"""Shows how each transport protocol would perform on your link, and why.
 
 >>> import narrows
 >>> result = narrows.compare("20Mbit/s,25ms,loss=0.5%", protocols=["cubic", "bbr"], seeds=2)

@@ -1,4 +1,4 @@
-"""The compiled part; use what the package narrows exports."""
+"""The compiled part; use the exports of the package narrows instead."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -67,14 +67,14 @@ def sweep_runs(
 ) -> list[str]: ...
 
 class Ack:
-    """An acknowledgement, as ``on_ack`` gets it.
+    """An acknowledgement, the argument of ``on_ack``.
 
-    The object is used again for the next one unless somebody keeps it.
+    The object is reused for the next one unless a reference to it is kept.
     """
 
     @property
     def now(self) -> float:
-        """When it arrived, s since the start."""
+        """Time of its arrival, s since the start."""
 
     @property
     def rtt(self) -> float:
@@ -102,7 +102,7 @@ class Ack:
 
     @property
     def counted(self) -> int:
-        """Segments by which it may let a window grow (RFC 3465): ``newly_acked``, bounded."""
+        """Segments by which it may let a window grow (RFC 3465): ``newly_acked``, with a limit."""
 
     @property
     def newly_sacked(self) -> int:
@@ -110,7 +110,7 @@ class Ack:
 
     @property
     def newly_delivered(self) -> int:
-        """Segments delivered by it, as far as the sender can tell."""
+        """Segments newly delivered, as far as the sender can tell."""
 
     @property
     def duplicate(self) -> bool:
@@ -126,7 +126,7 @@ class Ack:
 
     @property
     def prior_outstanding(self) -> int:
-        """Segments outstanding before it."""
+        """Segments outstanding before it, as loss recovery counts them (pipe)."""
 
     @property
     def sent_since(self) -> int:
@@ -150,11 +150,11 @@ class Ack:
 
     @property
     def marks(self) -> int:
-        """CE marks (ECN) that it newly reports."""
+        """CE marks (ECN) newly reported."""
 
     @property
     def delivery_rate(self) -> float | None:
-        """Delivery-rate sample, segments/s; ``None`` if none could be taken."""
+        """Delivery-rate sample, segments/s; ``None`` without a sample."""
 
     @property
     def app_limited(self) -> bool:
@@ -164,19 +164,19 @@ class Ack:
     def may_grow(self) -> bool:
         """Whether an ACK-clocked window may grow by it.
 
-        It advances, nothing is being retransmitted, the window was the limit, and it
+        It advances, no retransmission is in progress, the window was the limit, and it
         reports no mark.
         """
 
 class Loss:
-    """A recovery begins, as ``on_loss`` is told.
+    """The beginning of a recovery, the argument of ``on_loss``.
 
-    Losses were found, or ECN marks came; at most once per window.
+    Losses were detected, or ECN marks arrived; at most once per window.
     """
 
     @property
     def now(self) -> float:
-        """When, s since the start."""
+        """Time, s since the start."""
 
     @property
     def cause(self) -> str:
@@ -188,7 +188,7 @@ class Loss:
 
     @property
     def outstanding(self) -> int:
-        """Segments outstanding, as loss recovery counts them."""
+        """Segments outstanding, as loss recovery counts them (pipe)."""
 
     @property
     def min_rtt(self) -> float:
@@ -199,11 +199,11 @@ class Loss:
         """Smoothed round-trip time, s."""
 
 class Timeout:
-    """The retransmission timer expired, as ``on_rto`` is told."""
+    """Expiry of the retransmission timer, the argument of ``on_rto``."""
 
     @property
     def now(self) -> float:
-        """When, s since the start."""
+        """Time, s since the start."""
 
     @property
     def flight(self) -> int:
@@ -222,7 +222,7 @@ class Timeout:
         """Smoothed round-trip time, s."""
 
 class Start:
-    """What a controller may know before the first packet, as ``on_start`` is told."""
+    """State before the first packet, the argument of ``on_start``."""
 
     @property
     def initial_window(self) -> float:
@@ -230,27 +230,27 @@ class Start:
 
     @property
     def initial_ssthresh(self) -> float:
-        """Initial slow-start threshold, segments; infinite if there is none."""
+        """Initial slow-start threshold, segments; infinite if there is no limit."""
 
     @property
     def packet_bytes(self) -> int:
-        """Bytes of a full packet on the wire."""
+        """Size of a full packet on the wire, bytes."""
 
     @property
     def seed(self) -> int:
-        """For random numbers.
+        """Seed for random numbers.
 
-        Another one for each flow and each seed of the run, the same when it is
-        repeated.
+        It differs for each flow and each seed of the run, and is the same in a
+        repetition.
         """
 
     @property
     def rate_hint(self) -> float | None:
-        """Rate of the path, bit/s, where the user has told it."""
+        """Rate of the path, bit/s, if the user has given a hint."""
 
     @property
     def rtt_hint(self) -> float | None:
-        """Round-trip time of the path with empty queues, s, where the user has told it."""
+        """Round-trip time of the path with empty queues, s, if the user has given a hint."""
 
 class Loan:
     def release(self) -> None: ...
@@ -269,8 +269,8 @@ class InKernel:
     def __new__(cls, specification: str) -> InKernel: ...
     def unload(self) -> None: ...
 
-# For narrows.env. Arrays are annotated as object, so that reading this needs no NumPy: each is
-# contiguous and has the type that the comment names; n is the number of environments.
+# For narrows.env. Arrays are annotated as object, so that this file needs no NumPy. Each is
+# contiguous and has the type in the comment; n is the number of environments.
 
 def env_lists() -> tuple[
     list[tuple[str, str, float, float, str]],

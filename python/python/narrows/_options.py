@@ -22,16 +22,16 @@ _WRITERS: dict[str, Callable[[Any, str], str]] = {
     "jobs": whole_text,
 }
 
-#: Options whose names Python keeps for itself.
+#: Options with names that are reserved words in Python.
 _NAMES = {"aim": "for"}
 
 
-#: Options that may be given more than once: a text or several.
+#: Options that may be repeated: a text or several.
 _REPEATED = {"change", "reconfigure"}
 
 
 def _each(name: str, value: object) -> list[object]:
-    """Return what the option is given as, once or several times; nothing for None."""
+    """Return the option's values as a list, which is empty for None."""
     if value is None:
         return []
     if name in _REPEATED and isinstance(value, Iterable) and not isinstance(value, str):
@@ -40,7 +40,7 @@ def _each(name: str, value: object) -> list[object]:
 
 
 def pairs(**given: object) -> list[tuple[str, str]]:
-    """Return what is not None, by the command's names and as the command reads it.
+    """Return the options that are not None, with the command's names and formats.
 
     >>> pairs(link="geo", aim="calls", duration=5, seeds=None)
     [('link', 'geo'), ('for', 'calls'), ('duration', '5s')]

@@ -38,29 +38,29 @@ def compare(
 ) -> Comparison:
     """Simulate each protocol on a link, as ``narrows compare``.
 
-    What is None has the command's default, which ``narrows compare --help`` states. Times are texts
+    Arguments that are None have the command's defaults, see ``narrows compare --help``. Times are texts
     with a unit, timedeltas or seconds; ``packet`` is a text or bytes.
 
     link
         A :class:`Link`, ``"RATE,DELAY[,key=value]*"``, or a name such as ``"geo"``.
     protocols
         Names with parameters and families: ``"tcp,rrtp"``, ``["vegas(alpha=1,beta=3)", "stpd"]``. In a list,
-        also classes: a :class:`Controller` of one's own.
+        also classes: your own :class:`Controller`.
     aim
-        What is wanted: ``"bulk"``, ``"calls"``, ``"live"`` or ``"web"`` (the command's ``--for``).
+        Objective: ``"bulk"``, ``"calls"``, ``"live"`` or ``"web"`` (the command's ``--for``).
     against, reverse
-        Competitors on the same link, and flows the other way: ``"reno:4"``.
+        Competitors on the same link, and flows in the reverse direction: ``"reno:4"``.
     seeds, seed
-        How many seeds, and the first; means come with 95% intervals.
+        Number of seeds, and the first seed; means have 95% intervals.
     change, reconfigure
-        What becomes of the link at a time, and what applications say of their path then: texts as the
-        command's, ``"30s:rate=384kbit/s,delay=150ms"`` and ``"30s:rate=384kbit/s,rtt=300ms"``, one or several.
+        Changes of the link, and new hints from applications, at given times: one or several of the command's
+        texts, ``"30s:rate=384kbit/s,delay=150ms"`` and ``"30s:rate=384kbit/s,rtt=300ms"``.
     jobs
-        Runs at the same time; by default one per core.
+        Number of concurrent runs; by default one per core.
     progress
-        Whether a bar is shown after a second, by tqdm where that is installed.
+        Whether to show a bar after a second, by tqdm if it is installed.
 
-    Raises ``SpecError`` with the command's message where an argument is wrong.
+    Raises ``SpecError`` with the command's message if an argument is invalid.
 
     >>> import narrows
     >>> result = narrows.compare(narrows.Link("20Mbit/s", "25ms", loss=0.01), protocols="cubic,bbr", seeds=2)
@@ -111,11 +111,11 @@ def run(
     scenario
         A file's path, or a :class:`Scenario`.
     seeds, seed
-        Instead of the scenario's own.
+        Values that replace the scenario's.
     change, reconfigure
-        As in :func:`compare`, besides what the scenario says.
+        As in :func:`compare`, in addition to those of the scenario.
 
-    Raises ``SpecError`` with the command's message where something is wrong.
+    Raises ``SpecError`` with the command's message if an argument or the scenario is invalid.
     """
     if isinstance(scenario, Scenario):
         name, text = f"{scenario.name}.toml", (scenario.toml(), "")

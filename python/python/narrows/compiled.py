@@ -1,7 +1,7 @@
 # ruff: noqa: ANN401  # numba has no types
-"""Controllers whose methods numba compiles.
+"""Controllers with methods compiled by numba.
 
-They run without the GIL: seeds run beside each other, at nearly the speed of the built-in ones.
+They run without the GIL: seeds run in parallel, at nearly the speed of the built-in controllers.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ._narrows import SpecError, Start
 
 _C = TypeVar("_C")
 
-#: Methods, and the record of events that each gets; none gets a time, or nothing.
+#: Event record of each method; methods that get a time or no argument are not listed.
 _EVENTS = {"on_ack": 0, "on_loss": 1, "on_rto": 1}
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Addresses of machine code, and the record that is an object's state; see ``compiled.rs``."""
+    """Addresses of machine code, and the record with an object's state; see ``compiled.rs``."""
 
     on_ack: int
     on_loss: int
@@ -30,12 +30,12 @@ class _Layout:
     next_tick: int
     fields: list[tuple[str, int, bool]]
     size: int
-    #: What keeps the machine code.
+    #: Objects that keep the machine code alive.
     functions: list[Any]
 
 
 class Compiled(Generic[_C]):
-    """A class with compiled methods: makes objects, whose methods are still Python's."""
+    """A class with compiled methods; the methods of its objects are still in Python."""
 
     def __init__(self, cls: Callable[..., _C], layout: _Layout) -> None:
         """Keep a class and its machine code."""
@@ -45,26 +45,26 @@ class Compiled(Generic[_C]):
         self.__doc__ = cls.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> _C:
-        """Make an object, in Python."""
+        """Create an object in Python."""
         return self.__wrapped__(*args, **kwargs)
 
     def __repr__(self) -> str:
-        """Name the class."""
+        """Return the name of the class."""
         return f"<compiled {self.__name__}>"
 
 
 def compiled(cls: Callable[..., _C]) -> Compiled[_C]:
-    """Compile the methods of a controller by numba, which must be installed.
+    """Compile the methods of a controller with numba, which must be installed.
 
-    The class is written as any other, see :class:`narrows.Controller`, with less freedom:
+    The class is written as a :class:`narrows.Controller`, with these restrictions:
 
     - The attributes that its constructor and ``on_start`` (which stay Python) set are its whole
       state; each is a number (a float from then on) or a bool.
-    - Its methods read and set those and compute. They may call functions that numba compiles, but
-      no other methods.
-    - What may be ``None`` in an acknowledgement (``forward_delay``, ``delivery_rate``) is nan,
-      ``next_tick()`` returns ``math.inf`` for never, and a ``pacing_rate`` is a number from the
-      beginning on. A loss has ``is_ecn``, a bool, instead of ``cause``.
+    - Its methods may compute with these attributes and set them. They may call functions compiled by
+      numba, but no other methods.
+    - Absent values of an acknowledgement (``forward_delay``, ``delivery_rate``) are nan instead of
+      ``None``, ``next_tick()`` returns ``math.inf`` for never, and ``pacing_rate`` is always a number.
+      A loss has ``is_ecn``, a bool, instead of ``cause``.
     - A division by zero gives inf or nan.
 
     >>> import narrows
@@ -162,7 +162,7 @@ def compiled(cls: Callable[..., _C]) -> Compiled[_C]:
 
 
 def _attributes(example: object) -> list[str]:
-    """Names of what an object holds: its own attributes, and the data among its class's."""
+    """Return the names of an object's own attributes, and of its class's data attributes."""
     names = dict.fromkeys(vars(example))
     for cls in reversed(type(example).__mro__[:-1]):
         for name, value in vars(cls).items():
@@ -172,7 +172,7 @@ def _attributes(example: object) -> list[str]:
 
 
 def _entry(numba: Any, method: str, function: Any, state: Any, events: list[Any]) -> Any:
-    """Compile what the engine calls: it takes pointers, and returns whether the method raised."""
+    """Compile the function that the engine calls: it takes pointers, and returns whether the method raised."""
     types = numba.types
     pointer = types.CPointer(state)
     carray = numba.carray

@@ -1,6 +1,6 @@
 """Congestion controllers written in Python.
 
-A class with ``on_ack`` and ``cwnd`` is a protocol wherever a protocol's name is:
+A class with ``on_ack`` and ``cwnd`` can be used in place of a protocol's name:
 
 >>> import narrows
 >>> class Halving:
@@ -36,30 +36,31 @@ __all__ = ["Ack", "Controller", "ControllerError", "Loss", "Start", "Timeout", "
 
 @runtime_checkable
 class Controller(Protocol):
-    """What a class must have to be a protocol; everything else is optional.
+    """The interface of a controller. Only ``on_ack`` and ``cwnd`` are required.
 
-    Looked for once, when an object is made (for each flow of each run; an object made before only
-    to be looked at is thrown away):
+    Attributes and methods are looked up once, when an object is created for a flow of a run. One more
+    object is created before, only for inspection:
 
     ==================  ========================================================================
     ``on_ack(ack)``     required: called for every acknowledgement, an :class:`Ack`
     ``cwnd``            required: window in segments, read after every call; 0 to 1e15
     ``pacing_rate``     bit/s on the wire, or ``None`` for the window alone; read after every call
-    ``ssthresh``        slow-start threshold in segments, where there is one: an endpoint that
-                        paces by the window allows for a doubling below it
+    ``ssthresh``        slow-start threshold in segments, optional: below it, an endpoint that paces
+                        by the window allows the window to double
     ``on_start(start)`` before the first packet: a :class:`Start`, with the initial window
-    ``on_loss(loss)``   losses or ECN marks begin a recovery, at most once per window
-    ``on_rto(timeout)`` the retransmission timer expired
+    ``on_loss(loss)``   losses or ECN marks have begun a recovery, at most once per window
+    ``on_rto(timeout)`` the retransmission timer has expired
     ``next_tick()``     when to call ``on_tick``, in s since the start, or ``None`` for never
-    ``on_tick(now)``    that time, in s, has come; required by ``next_tick``
-    ``name``            its name in tables; else the class's
+    ``on_tick(now)``    called at that time, in s; required by ``next_tick``
+    ``name``            its name in tables; by default that of the class
     ``variables``       attributes that are columns of its time series: ``{"limit": "what it is"}``
                         or ``{"rate_bps": ("bit/s", "what it is")}``
     ==================  ========================================================================
 
-    Numbers and bools among the constructor's parameters that have defaults are parameters of the
+    Parameters of the constructor with a number or bool as default are parameters of the
     protocol: ``"Gentle(limit=1.5)"``, or ``functools.partial(Gentle, limit=1.5)``. Without
-    ``on_loss`` and ``on_rto`` a loss changes nothing: what was lost is sent again in any case.
+    ``on_loss`` and ``on_rto`` the controller does not react to losses; lost data is retransmitted in
+    any case.
 
     >>> class Fixed:
     ...     cwnd = 20
@@ -71,10 +72,10 @@ class Controller(Protocol):
     cwnd: float
 
     def on_ack(self, ack: Ack, /) -> object:
-        """Take an acknowledgement; ``cwnd`` is read afterwards."""
+        """Handle an acknowledgement; ``cwnd`` is read afterwards."""
 
 
-#: A protocol: a name with parameters, a class, or what makes an object of one.
+#: A protocol: a name with parameters, a class, or another factory of controllers.
 ProtocolLike = str | type[Controller] | Callable[[], Controller]
 
 _T = TypeVar("_T")
@@ -83,7 +84,7 @@ _OPTIONAL = ("on_start", "on_loss", "on_rto", "on_tick", "next_tick")
 
 @dataclass(frozen=True)
 class _Description:
-    """What the compiled part must know of a class; see ``lent.rs``."""
+    """Description of a class for the compiled part; see ``lent.rs``."""
 
     name: str
     summary: str
@@ -97,7 +98,7 @@ class _Description:
 
 
 def inspect_controller(controller: object) -> tuple[str, _Description]:
-    """Return the specification that names a controller, and what is to be known of it."""
+    """Return the specification that names a controller, and its description."""
     arguments: dict[str, object] = {}
     if isinstance(controller, functools.partial) and not controller.args:
         arguments, controller = dict(controller.keywords), controller.func
@@ -167,7 +168,7 @@ def _check_methods(name: str, example: object) -> None:
 
 
 def _parameters(cls: type) -> list[tuple[str, str]]:
-    """Names and kinds of the constructor's parameters that a specification may give."""
+    """Return names and kinds of the constructor's parameters that a specification may set."""
     try:
         signature = inspect.signature(cls)
     except (ValueError, TypeError):
@@ -217,7 +218,7 @@ def _variables(name: str, example: object) -> list[tuple[str, str, str]]:
 
 
 def _version(cls: type, factory: object) -> int:
-    """Return a number that changes with the code: runs of other code are not used again."""
+    """Return a hash of the code, so that stored runs of other code are not reused."""
     digest = hashlib.blake2b(digest_size=8)
     for part in [*cls.__mro__[:-1], factory]:
         try:
@@ -233,12 +234,12 @@ def _version(cls: type, factory: object) -> int:
 
 
 def protocol_text(protocol: object) -> str:
-    """Return the specification of a protocol: a text as it is, a controller's name with parameters."""
+    """Return the specification of a protocol: a text unchanged, or a controller's name with parameters."""
     return protocol if isinstance(protocol, str) else inspect_controller(protocol)[0]
 
 
 def protocols_text(protocols: str | Iterable[object]) -> str:
-    """Join the specifications of protocols by commas; a text is left as it is."""
+    """Join the specifications of protocols by commas; a text is returned unchanged."""
     if isinstance(protocols, str):
         return protocols
     if not isinstance(protocols, Iterable):
@@ -257,7 +258,7 @@ def controllers(*values: object) -> list[Any]:
 
 @contextmanager
 def lending(protocols: Iterable[object] | None) -> Iterator[None]:
-    """Make controllers known by their names within a ``with`` block; texts are passed over."""
+    """Make controllers available by name within a ``with`` block; texts are ignored."""
     with ExitStack() as stack:
         for controller in controllers(protocols):
             loan = _narrows.lend(inspect_controller(controller)[1])
@@ -269,10 +270,10 @@ _registered: dict[str, _narrows.Loan] = {}
 
 
 def register(controller: _T) -> _T:
-    """Make a class known by its name in every specification and scenario from now on.
+    """Make a class available by name in all specifications and scenarios from now on.
 
-    What ``protocols=[…]`` contains need not be registered. Registering another class of the same
-    name replaces it, while no call uses it. Can decorate a class:
+    Classes in ``protocols=[…]`` need not be registered. Registering another class of the same
+    name replaces it, unless a call is using it. It can be used as a decorator:
 
     >>> import narrows
     >>> @narrows.register

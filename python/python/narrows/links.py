@@ -19,7 +19,7 @@ from .units import (
     time_text,
 )
 
-#: How a plain value of a key is written; the others are texts.
+#: Formats of plain values by key; other keys take texts.
 _WRITERS: dict[str, Callable[[Any, str], str]] = {
     "rate": rate_text,
     "delay": time_text,
@@ -38,15 +38,15 @@ _WRITERS: dict[str, Callable[[Any, str], str]] = {
 class Link:
     """A bottleneck link, as ``RATE,DELAY[,key=value]*`` in the command.
 
-    Each field takes the text that the command takes; a plain number is in the unit that is stated here. What is
-    ``None`` has the command's default.
+    Each field takes the command's text; a plain number is in the unit given here. Fields that are ``None``
+    have the command's defaults.
 
     rate
-        Bits that leave in a second, headers included: text or bit/s.
+        Rate including headers: text or bit/s.
     delay
-        Propagation delay one way: text, timedelta or seconds.
+        One-way propagation delay: text, timedelta or seconds.
     queue
-        What waits at most: ``"1bdp"``, ``"45kB"``, or packets.
+        Limit of the queue: ``"1bdp"``, ``"45kB"``, or packets.
     aqm
         Queue management, as in ``"fq-codel"``.
     loss
@@ -111,5 +111,5 @@ def _text(key: str, value: object) -> str:
 
 
 def link_text(value: str | Link) -> str:
-    """Write a link or pass its text on."""
+    """Return a link as text; a text is returned unchanged."""
     return str(value) if isinstance(value, Link) else plain_text(value, "link")

@@ -1,4 +1,4 @@
-"""Progress: a bar by tqdm, where it is installed."""
+"""Progress: a bar by tqdm, if it is installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATIENCE_S = 1.0
 
 @contextmanager
 def shown(what: str, progress: bool) -> Iterator[Callable[[float], None] | None]:
-    """Give a function to be told the finished fraction, or None where nothing is to be shown."""
+    """Provide a callback for the finished fraction, or None if no bar is to be shown."""
     if not progress or importlib.util.find_spec("tqdm") is None:
         yield None
         return
@@ -24,7 +24,7 @@ def shown(what: str, progress: bool) -> Iterator[Callable[[float], None] | None]
 
     def tell(fraction: float) -> None:
         if not bars and time.monotonic() - begun > _PATIENCE_S:
-            # A notebook's own bar needs ipywidgets; without them tqdm would say so at every call.
+            # The bar for notebooks needs ipywidgets; without them tqdm would print a warning at each call.
             has_widgets = importlib.util.find_spec("ipywidgets") is not None
             tqdm = importlib.import_module("tqdm.auto" if has_widgets else "tqdm").tqdm
             form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"

@@ -15,16 +15,16 @@ from .links import Link, link_text
 
 @dataclass(frozen=True)
 class Transfer:
-    """What was seen of one transfer, its handshake included."""
+    """Measurements of one transfer, including its handshake."""
 
     goodput_bps: float
-    """Application data that arrived in order, bit/s."""
+    """Goodput: application data received in order, bit/s."""
     rtt_s: float
     """Mean round-trip time over reports, s."""
     wait_s: float
     """Mean time of a packet in the link's queue, s."""
     offered: float
-    """Bytes of UDP payload offered to the link for each application byte that arrived in order."""
+    """UDP payload bytes offered to the link per application byte received in order."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Speed:
     link: str
     """As a specification names it."""
     real: Transfer
-    """Over sockets."""
+    """Measurements over sockets."""
     simulated: Transfer
-    """In simulation, with the same losses where they are uniform."""
+    """Measurements in simulation, with the same losses if they are uniform."""
 
 
 def speed(
@@ -49,9 +49,9 @@ def speed(
     seed: int = 1,
     packet: int = 1500,
 ) -> Speed:
-    """Transfer data over real UDP sockets of this machine, through a relay that is the link.
+    """Transfer data over real UDP sockets of this machine, through a relay that emulates the link.
 
-    A class of one's own runs as ``rrtp+NAME``: over encrypted connections of rrtp, with client,
+    Your own class runs as ``rrtp+NAME``: over encrypted connections of rrtp, with client,
     relay and server in this process.
 
     >>> import narrows
@@ -62,7 +62,7 @@ def speed(
     >>> seen.protocol, seen.real.goodput_bps > 1e6
     ('rrtp+Twenty', True)
 
-    Raises :class:`ControllerError` if the controller does, or sets an impossible limit.
+    Raises :class:`ControllerError` if the controller raises an exception or sets an invalid limit.
     """
     name, path = protocol_text(protocol), link_text(link)
     if not isinstance(protocol, str):
@@ -76,13 +76,13 @@ def speed(
 
 @contextmanager
 def _raising(specification: str) -> Iterator[None]:
-    """Raise at the end of a ``with`` block what a controller raised in it, outside of simulations.
+    """Raise at the end of a ``with`` block an exception of a controller outside of simulations.
 
-    It comes before what else the block may have ended with: that is a consequence.
+    It replaces another exception of the block, which is a consequence of it.
     """
     name = specification.removeprefix("rrtp+").partition("(")[0]
     while _narrows.take_failure(name) is not None:
-        pass  # of an earlier call
+        pass  # an exception of an earlier call
     try:
         yield
     finally:
@@ -95,17 +95,17 @@ def _raising(specification: str) -> Iterator[None]:
 def in_kernel(protocol: ProtocolLike) -> Iterator[str]:
     """Put a controller into the Linux kernel's list of congestion controls within a ``with`` block.
 
-    Yields the name for ``TCP_CONGESTION``. An eBPF program (Linux 6.4 or newer, root) asks the
-    controller at every acknowledgement; where the answer is late, as after the block or an error, a
-    connection goes on as Reno. Times are s since shortly before the block. What the controller
-    raises is raised at the block's end::
+    Yields the name for ``TCP_CONGESTION``. An eBPF program (Linux 6.4 or newer, root) calls the
+    controller at each acknowledgement. If the answer is late, as after the block or an error, the
+    connection continues as Reno. Times are in s since shortly before the block. An exception of the
+    controller is raised at the block's end::
 
         with narrows.in_kernel(Gentle) as name:
             s = socket.create_connection(("example.org", 80))
             s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
 
-    Raises :class:`PermissionError` without root, :class:`OSError` where the kernel cannot, and
-    :class:`SpecError` for what the kernel's TCP cannot serve.
+    Raises :class:`PermissionError` without root, :class:`OSError` if the kernel lacks a feature, and
+    :class:`SpecError` if the controller cannot run in the kernel's TCP.
     """
     if not hasattr(_narrows, "InKernel"):
         raise OSError("controllers in the kernel are Linux's: this system has no eBPF TCP")

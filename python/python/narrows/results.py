@@ -1,4 +1,4 @@
-"""What comparisons and scenarios found, as tables and pictures."""
+"""Results of comparisons and scenarios, as tables and pictures."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Comparison:
-    """What each protocol, or each group of flows, did: means with 95% intervals, every seed, every series.
+    """Results for each protocol or group of flows: means with 95% intervals, all seeds, all time series.
 
-    In a notebook it shows itself as a table and a chart.
+    A notebook shows them as a table and a chart.
 
     >>> import narrows
     >>> result = narrows.compare("20Mbit/s,25ms,loss=0.5%", protocols=["cubic", "bbr"], seeds=3)
@@ -29,12 +29,12 @@ class Comparison:
     """
 
     def __init__(self, found: _narrows.Outcome) -> None:
-        """Wrap what the compiled part found."""
+        """Wrap a result of the compiled part."""
         self._found = found
         self._tables: dict[str, Table] = {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return exactly what the command's ``--json`` prints."""
+        """Return the same object that the command's ``--json`` prints."""
         found: dict[str, Any] = json.loads(self._found.json())
         return found
 
@@ -55,22 +55,22 @@ class Comparison:
 
     @property
     def flows(self) -> Table:
-        """One row per flow: those measures that a single flow has, as in ``means``."""
+        """One row per flow: the measures that exist for a single flow, as in ``means``."""
         return self._table("flows")
 
     @property
     def series(self) -> Table:
-        """One row per flow or link and sample time, of the first seed: cwnd, RTT, queue and others."""
+        """One row per flow or link and sample time, for the first seed: cwnd, RTT, queue and others."""
         return self._table("series")
 
     @property
     def recommendation(self) -> str:
-        """What to use on this link and why; empty for a scenario."""
+        """The recommended protocols for this link, with reasons; empty for a scenario."""
         return str(self.to_dict()["recommendation"])
 
     @property
     def notes(self) -> list[str]:
-        """What a reader must know of these results."""
+        """Remarks that are necessary for reading the results."""
         return [str(note) for note in self.to_dict()["notes"]]
 
     def to_polars(self) -> polars.DataFrame:
@@ -104,11 +104,11 @@ class Comparison:
         return self._found.svg()
 
     def report(self) -> str:
-        """Return the command's ``report.html``: one page that needs no network."""
+        """Return the command's ``report.html``, a page without external resources."""
         return self._found.html()
 
     def scenario(self) -> str:
-        """Return what was simulated as a scenario's file, as ``--save`` writes it."""
+        """Return the simulated scenario as the text of a file, as ``--save`` writes it."""
         return self._found.toml()
 
     def write(self, folder: str | PathLike[str]) -> list[Path]:

@@ -39,18 +39,18 @@ class Flow:
     """A group of flows: one protocol, one route, measured together.
 
     protocol
-        A name with parameters, a class (see :class:`Controller`), or ``"each"``: those of the scenario's
-        ``protocols`` in turn.
+        A name with parameters, a class (see :class:`Controller`), or ``"each"``: one run for each of the
+        scenario's ``protocols``.
     between
-        Where the data begin and end.
+        First and last node of the data's route.
     count
-        How many flows; each is drawn by itself.
+        Number of flows; random values are drawn for each flow.
     start, stop, stagger, host_delay
         Text, timedelta or seconds; each flow starts up to ``stagger`` later than ``start``.
     source
-        What the application sends, as in ``"transfer(size=1MB)"``.
+        The application's traffic, as in ``"transfer(size=1MB)"``.
     access, egress
-        Each flow's own lossless link before and after the route, as in ``"10Mbit/s/1ms"``.
+        A lossless link of each flow before and after the route, as in ``"10Mbit/s/1ms"``.
     """
 
     protocol: ProtocolLike
@@ -68,7 +68,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Change:
-    """Something of a link that changes while the run goes on; ``link`` is a wire's name, perhaps with ``.back``."""
+    """A change of a link during a run; ``link`` is a wire's name, with ``.back`` for its reverse direction."""
 
     at: Time
     link: str
@@ -79,7 +79,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Links, flows and changes, and how often they are simulated.
+    """Links, flows, changes, and the number of seeds.
 
     The defaults are those of a scenario's file. ``duration`` and ``warmup`` are texts, timedeltas or seconds,
     ``packet`` is a text or bytes.
@@ -135,7 +135,7 @@ class Scenario:
         return "\n".join(lines) + "\n"
 
     def controllers(self) -> list[ProtocolLike]:
-        """Return the controllers of one's own among the protocols."""
+        """Return the classes among the protocols."""
         return controllers(self.protocols, [flow.protocol for flow in self.flows])
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -195,7 +195,7 @@ def _quoted(text: str, name: str) -> str:
 
 
 def _string(text: str) -> str:
-    # What JSON escapes, TOML escapes in the same way; a lone surrogate is neither's.
+    # TOML has the same escapes as JSON; neither can encode a lone surrogate.
     return json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False).replace(
         "\x7f", "\\u007f"
     )

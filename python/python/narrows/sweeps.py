@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 #: The values of a parameter: ``"0.1%..10%:log:8"``, or a list of texts, plain numbers and, as protocols, classes.
 Values = str | Iterable[str | float | timedelta | PathLike[str] | ProtocolLike]
 
-#: What a sweep is made of: options, the text and folder of its scenario, and controllers of one's own.
+#: Definition of a sweep: options, the text and folder of its scenario, and classes of controllers.
 _Origin = tuple[list[tuple[str, str]], tuple[str, str] | None, list[Any]]
 
 
 class Sweep:
-    """A sweep's points and runs; those that are finished can be read while the others run.
+    """A sweep's points and runs; finished ones can be read while others run.
 
     >>> import narrows
     >>> found = narrows.sweep("10Mbit/s,20ms", vary={"loss": ["0%", "1%"], "protocol": ["cubic", "bbr"]}, seeds=2)
@@ -56,7 +56,7 @@ class Sweep:
     """
 
     def __init__(self, found: _narrows.Sweep, origin: _Origin) -> None:
-        """Wrap a compiled sweep; ``origin`` is what it is made of again."""
+        """Wrap a compiled sweep; ``origin`` is the definition from which it can be created again."""
         self._found = found
         self._origin = origin
         self._thread: threading.Thread | None = None
@@ -64,7 +64,7 @@ class Sweep:
         self._stop = threading.Event()
 
     def __reduce__(self) -> tuple[Callable[..., Sweep], tuple[Any, ...]]:
-        """Take it apart for pickle and copy: a copy has the runs that are finished, and runs nothing."""
+        """Decompose it for pickle and copy: a copy has the finished runs, and does not run the others."""
         given, text, own = self._origin
         name = dict(given).get("")
         if text is None and name is not None and Path(name).is_file():
@@ -73,18 +73,18 @@ class Sweep:
 
     @property
     def done(self) -> int:
-        """How many runs are finished."""
+        """Number of finished runs."""
         return self._found.counts()[0]
 
     @property
     def total(self) -> int:
-        """How many runs there are: points times seeds."""
+        """Number of all runs: points times seeds."""
         return self._found.counts()[1]
 
     def wait(self, timeout: float | timedelta | None = None) -> bool:
-        """Wait until all runs are finished or so many seconds are over; say whether they are.
+        """Wait until all runs are finished, or for a number of seconds; return whether they are finished.
 
-        What ended the sweep early is raised here.
+        An exception that ended the sweep early is raised here.
         """
         if self._thread is not None:
             self._thread.join(None if timeout is None else seconds(timeout, "timeout"))
@@ -95,11 +95,11 @@ class Sweep:
         return self._thread is not None or self.done == self.total
 
     def cancel(self) -> None:
-        """Stop a sweep that was begun with ``wait=False``; what is finished stays."""
+        """Stop a sweep that was begun with ``wait=False``; finished runs are kept."""
         self._stop.set()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return exactly what ``narrows sweep --json`` prints."""
+        """Return the same object that ``narrows sweep --json`` prints."""
         found: dict[str, Any] = json.loads(self._found.json())
         return found
 
@@ -177,26 +177,26 @@ def sweep(
 ) -> Sweep:
     """Simulate every combination of parameters, as ``narrows sweep``.
 
-    What is None has the command's default, which ``narrows sweep --help`` states.
+    Arguments that are None have the command's defaults, see ``narrows sweep --help``.
 
     vary
         Names and their values: ``{"loss": "0.1%..10%:log:8", "protocol": ["cubic", "bbr"]}``; or the
         command's texts ``"NAME=VALUES"``. The first varies slowest.
     link, scenario
-        What is varied: a link as in :func:`compare`, or a file's path or a :class:`Scenario`.
+        Base of the sweep: a link as in :func:`compare`, or a file's path or a :class:`Scenario`.
     change, reconfigure
         As in :func:`compare`, at every point.
     folder
-        Where finished runs are kept: the same call goes on with what is there, after an interruption,
-        a killed worker or a lost scheduler. ``fresh`` runs everything again.
+        Folder for finished runs. After an interruption, a killed worker or a lost scheduler, the same call
+        continues with them. ``fresh`` runs everything again.
     client
-        Who runs it: a ``distributed.Client``, or a ``concurrent.futures.Executor`` (such as joblib's
-        ``loky.get_reusable_executor(4)``) whose workers have this package. Without one, threads of
-        this process. Results are the same to the bit.
+        A ``distributed.Client``, or a ``concurrent.futures.Executor`` (such as joblib's
+        ``loky.get_reusable_executor(4)``), that runs the sweep; its workers need this package. By default
+        threads of this process run it. Results are bit for bit the same.
     wait
-        Whether to return only when all is finished; otherwise the :class:`Sweep` fills while it runs.
+        Whether to return only after all runs; otherwise the :class:`Sweep` is filled while it runs.
 
-    Raises ``SpecError`` with the command's message where an argument is wrong.
+    Raises ``SpecError`` with the command's message if an argument is invalid.
     """
     protocols = listed(protocols)
     if not isinstance(vary, Mapping):
@@ -232,7 +232,7 @@ def sweep(
     if name is not None:
         given.append(("", name))
         if text is None and client is not None:
-            # Workers on other machines do not have the file.
+            # Workers on other machines may lack the file.
             path = Path(name)
             text = (_read(path), str(path.resolve().parent)) if path.is_file() else None
     place = None if folder is None else Path(path_text(folder, "folder"))
@@ -251,7 +251,7 @@ def sweep(
                 found._found.execute(tell)
 
     elif client is None:
-        # In the background, where what is finished can be read: by threads that take batches, too.
+        # In the background, so that finished runs can be read: threads take batches, too.
         threads = ThreadPoolExecutor(jobs or os.cpu_count())
         pool = Pool(threads, [])
 
@@ -303,7 +303,7 @@ def _value_text(value: object, name: str) -> str:
 
 
 def _restored(origin: _Origin, finished: list[tuple[int, int, str]]) -> Sweep:
-    """Put a sweep together that was taken apart; its controllers are lent while it is read."""
+    """Restore a decomposed sweep; its controllers are available while it is read."""
     given, text, own = origin
     with lending(own):
         found = _narrows.Sweep(given, text, None, False)
@@ -323,7 +323,7 @@ def _share(
     text: tuple[str, str] | None,
     tell: Callable[[float], None] | None,
 ) -> None:
-    """Let a pool's workers run what is missing, in batches; each run is kept when its batch is done."""
+    """Let a pool's workers run the missing runs in batches; runs are kept when their batch is done."""
     sweep = found._found
     left = sweep.missing()
     all_work = max(sum(work for _, _, work in left), 1e-9)

@@ -1,4 +1,4 @@
-"""Tables that any reader of Arrow takes without a copy."""
+"""Tables that any reader of Arrow can use without a copy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """What a column is: its name, its unit (empty where it has none), and its meaning."""
+    """Description of a column: its name, its unit (empty if it has no unit), and its meaning."""
 
     name: str
     unit: str
@@ -24,9 +24,9 @@ class Column(NamedTuple):
 class Table:
     """Columns of equal length in Arrow's memory format.
 
-    Anything that knows the Arrow PyCapsule interface reads it without a copy: ``polars.DataFrame(table)``,
+    Libraries with the Arrow PyCapsule interface read it without a copy: ``polars.DataFrame(table)``,
     ``pyarrow.table(table)``, ``duckdb.sql("from table")``, ``pandas.DataFrame.from_arrow(table)`` (pandas 3).
-    A number that does not exist is null.
+    Absent numbers are null.
 
     >>> import narrows
     >>> means = narrows.compare("dsl", protocols="cubic,bbr", seeds=2).means
@@ -53,11 +53,11 @@ class Table:
         return len(self._table)
 
     def __getitem__(self, name: str) -> list[Any]:
-        """Return a column's values; None where there is none."""
+        """Return a column's values, with None for absent ones."""
         return self._table.column(name)
 
     def __repr__(self) -> str:
-        """Name the table's size and its first columns."""
+        """Return the table's size and its first columns as text."""
         names = [column.name for column in self.columns]
         more = ", …" if len(names) > 6 else ""
         return f"<narrows.Table: {len(self)} rows of {len(names)} columns: {', '.join(names[:6])}{more}>"
@@ -85,7 +85,7 @@ class Table:
 
 
 def _needed(name: str) -> ModuleType:
-    """Import a package of an extra's name, or say how to install it."""
+    """Import an optional package; if it is missing, raise an error that says how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError as e:

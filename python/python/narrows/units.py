@@ -1,7 +1,7 @@
-"""Values with units, as the command reads them.
+"""Values with units, in the command's format.
 
-A text has its unit in it (``"20Mbit/s"``, ``"25ms"``, ``"1500B"``, ``"1%"``). A plain number is in the unit that
-the parameter's documentation states: bit/s, seconds, bytes, packets, or a fraction.
+A text contains its unit (``"20Mbit/s"``, ``"25ms"``, ``"1500B"``, ``"1%"``). A plain number is in the unit given in
+the parameter's documentation: bit/s, seconds, bytes, packets, or a fraction.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Fraction: TypeAlias = str | float
 
 
 def scalar(value: object) -> object:
-    """Return the number or time of Python that a scalar of NumPy, or an array of no dimension, is.
+    """Convert a NumPy scalar, or an array without dimensions, to a number or time of Python.
 
-    Its times are told apart from its whole numbers, which they claim to be.
+    NumPy's times are checked first, since they are also registered as integers.
     """
     if getattr(value, "ndim", None) != 0:
         return value
@@ -39,7 +39,7 @@ def scalar(value: object) -> object:
 
 
 def time_text(value: Time, name: str) -> str:
-    """Write a time as the command reads it.
+    """Return a time in the command's format.
 
     >>> time_text(timedelta(milliseconds=25), "delay"), time_text(0.5, "duration")
     ('25ms', '0.5s')
@@ -55,7 +55,7 @@ def time_text(value: Time, name: str) -> str:
 
 
 def rate_text(value: Rate, name: str) -> str:
-    """Write a rate as the command reads it.
+    """Return a rate in the command's format.
 
     >>> rate_text(2e6, "rate")
     '2000000bit/s'
@@ -64,22 +64,22 @@ def rate_text(value: Rate, name: str) -> str:
 
 
 def size_text(value: Size, name: str) -> str:
-    """Write a size as the command reads it."""
+    """Return a size in the command's format."""
     return number_text(value, "B", name, "a size: '1500B', or bytes")
 
 
 def packets_text(value: str | int, name: str) -> str:
-    """Write a queue's room as the command reads it."""
+    """Return a queue's limit in the command's format."""
     return number_text(value, "p", name, "a queue's room: '1bdp', '45kB', or packets")
 
 
 def fraction_text(value: Fraction, name: str) -> str:
-    """Write a fraction as the command reads it."""
+    """Return a fraction in the command's format."""
     return number_text(value, "", name, "a fraction: '1%', or a number from 0 to 1")
 
 
 def number_text(value: object, unit: str, name: str, expected: str) -> str:
-    """Write a number with its unit; a text is left as it is."""
+    """Return a number with its unit; a text is returned unchanged."""
     if isinstance(value, str):
         return value
     value = scalar(value)
@@ -88,7 +88,7 @@ def number_text(value: object, unit: str, name: str, expected: str) -> str:
     if isinstance(value, Integral):
         return f"{int(value)}{unit}"
     number = float(value)
-    # Without an exponent, and without the decimals that a whole number has not.
+    # Without an exponent, and without decimals if it is a whole number.
     text = str(int(number)) if number.is_integer() and abs(number) < 1e18 else repr(number)
     if "e" in text:
         text = f"{number:.20f}".rstrip("0")
@@ -96,7 +96,7 @@ def number_text(value: object, unit: str, name: str, expected: str) -> str:
 
 
 def whole_text(value: object, name: str) -> str:
-    """Write a whole number; the command says what is wrong with another."""
+    """Return a whole number as text; the command reports an error for other values."""
     value = scalar(value)
     if isinstance(value, bool) or not isinstance(value, Integral | str):
         raise wrong_type(value, name, "a whole number")
@@ -104,7 +104,7 @@ def whole_text(value: object, name: str) -> str:
 
 
 def plain_text(value: object, name: str) -> str:
-    """Pass a text on."""
+    """Return a text unchanged."""
     if not isinstance(value, str):
         raise wrong_type(value, name, "a text")
     return value
@@ -118,7 +118,7 @@ def path_text(value: str | PathLike[str], name: str) -> str:
 
 
 def list_text(value: str | Iterable[Any], name: str) -> str:
-    """Join names by commas; a text is left as it is."""
+    """Join names by commas; a text is returned unchanged."""
     if isinstance(value, str):
         return value
     if not isinstance(value, Iterable):
@@ -127,7 +127,7 @@ def list_text(value: str | Iterable[Any], name: str) -> str:
 
 
 def seconds(value: Time, name: str) -> float:
-    """Return a time in seconds for what takes no text.
+    """Return a time in seconds, for arguments that cannot be texts.
 
     >>> seconds(timedelta(milliseconds=1500), "seconds")
     1.5
@@ -141,7 +141,7 @@ def seconds(value: Time, name: str) -> float:
 
 
 def listed(values: Any) -> Any:  # noqa: ANN401
-    """Return what is iterated over more than once, as a list: an array has no truth, and a generator one end.
+    """Return an iterable as a list: an array has no truth value, and a generator can be read only once.
 
     >>> listed(x for x in "ab")
     ['a', 'b']
@@ -150,5 +150,5 @@ def listed(values: Any) -> Any:  # noqa: ANN401
 
 
 def wrong_type(value: object, name: str, expected: str) -> SpecError:
-    """Say of which type a value is and what was expected."""
+    """Return an error with the type of a value and the expected type."""
     return SpecError(f"--{name}: {value!r} is of type {type(value).__name__}; expected {expected}")

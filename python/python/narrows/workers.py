@@ -1,4 +1,4 @@
-"""Workers of a cluster or of this machine that share a sweep's runs."""
+"""Distribution of a sweep's runs to workers of a cluster or of this machine."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from . import _narrows
 from .controller import lending
 
-#: Seconds that a batch is to last: a scheduler's some milliseconds for each are far below a twentieth of it.
+#: Target duration of a batch in seconds, far above a scheduler's overhead of a few milliseconds.
 _BATCH_S = 1.0
-#: Work in a second before any batch was measured: little, so that the first ones return soon.
+#: Assumed work per second before the first measurement: low, so that the first batches return soon.
 _FIRST_RATE = 2e4
-#: How often a batch is tried again whose worker raised; a killed worker's are run elsewhere in any case.
+#: Retries of a batch after an exception; batches of a killed worker are run elsewhere in any case.
 _RETRIES = 3
-#: Seconds between looks at how many workers there are.
+#: Interval of checks of the number of workers, in seconds.
 _LOOK_S = 2.0
 
 _Task = tuple[int, int, float]
@@ -28,17 +28,17 @@ def run_batch(
     tasks: list[tuple[int, int, bool]],
     own: list[Any],
 ) -> tuple[list[str], float]:
-    """Run a batch at a worker; return the runs, and how many seconds they took."""
+    """Run a batch at a worker; return the runs and their duration in seconds."""
     begun = time.perf_counter()
     with lending(own):
         return _narrows.sweep_runs(pairs, text, tasks), time.perf_counter() - begun
 
 
 class Pool:
-    """A Dask client or an executor, and how large its batches are."""
+    """A Dask client or an executor, and the size of its batches."""
 
     def __init__(self, client: object, own: list[Any]) -> None:
-        """Take a ``distributed.Client`` or a ``concurrent.futures.Executor``, and controllers that workers need."""
+        """Use a ``distributed.Client`` or a ``concurrent.futures.Executor``, with controllers for the workers."""
         self._own = own
         self._client: Any = None
         if isinstance(client, Executor):
@@ -55,7 +55,7 @@ class Pool:
         self._rate = _FIRST_RATE
 
     def workers(self) -> int:
-        """How many batches run at the same time; they come and go."""
+        """Number of batches that can run concurrently; it may change."""
         if time.monotonic() - self._looked > _LOOK_S:
             self._looked = time.monotonic()
             if self._client is None:
@@ -65,7 +65,7 @@ class Pool:
         return max(self._workers, 1)
 
     def batch(self, left: list[_Task]) -> list[_Task]:
-        """Take the next runs from the end: a second's work, less towards the end so that all end together."""
+        """Take the next runs from the end: a second's work, less towards the end, so that workers finish together."""
         most = max(len(left) // (4 * self.workers()), 1)
         batch = [left.pop()]
         work = batch[0][2]
@@ -75,7 +75,7 @@ class Pool:
         return batch
 
     def measured(self, work: float, seconds: float) -> None:
-        """Learn from a batch how much work a second holds."""
+        """Update the estimate of work per second by a finished batch."""
         if seconds > 0.0 and work > 0.0:
             self._rate += 0.3 * (work / seconds - self._rate)
 
@@ -85,7 +85,7 @@ class Pool:
         text: tuple[str, str] | None,
         tasks: list[tuple[int, int, bool]],
     ) -> Future[tuple[list[str], float]]:
-        """Give a batch to some worker."""
+        """Submit a batch to a worker."""
         future: Future[tuple[list[str], float]] = self._executor.submit(
             run_batch, pairs, text, tasks, self._own
         )
@@ -94,7 +94,7 @@ class Pool:
     def result(
         self, future: Future[tuple[list[str], float]], done: int, total: int
     ) -> tuple[list[str], float]:
-        """Return what a batch gave; say what is kept where its workers are lost."""
+        """Return the runs of a batch; if its workers are lost, raise an error that names the kept runs."""
         try:
             return future.result()
         except (CancelledError, BrokenExecutor, OSError) as e:

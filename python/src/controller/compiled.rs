@@ -1,5 +1,5 @@
-//! A controller whose methods numba has compiled: functions over two records, its state and the event. They need no
-//! GIL, so that simulations of such controllers run beside each other.
+//! A controller with methods compiled by numba: functions over two records, its state and the event. They need no GIL,
+//! so simulations of such controllers run in parallel.
 
 use super::class::Class;
 use super::failure::{self, Fault};
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use std::mem::{offset_of, transmute};
 use std::sync::Arc;
 
-/// An acknowledgement for compiled code. Its layout is what [`layouts`] tells.
+/// An acknowledgement for compiled code, in the layout that [`layouts`] returns.
 #[repr(C)]
 struct AckRecord {
     now: f64,
@@ -20,9 +20,9 @@ struct AckRecord {
     srtt: f64,
     rttvar: f64,
     min_rtt: f64,
-    /// NaN where there is none.
+    /// In seconds; NaN if it is absent.
     forward_delay: f64,
-    /// NaN where there is none.
+    /// In segments per second; NaN if it is absent.
     delivery_rate: f64,
     newly_acked: i64,
     counted: i64,
@@ -72,7 +72,7 @@ impl AckRecord {
     }
 }
 
-/// A recovery that begins, or a timeout.
+/// The beginning of a recovery, or a timeout, for compiled code.
 #[repr(C)]
 struct EventRecord {
     now: f64,
@@ -93,7 +93,7 @@ macro_rules! fields {
     };
 }
 
-/// The layouts of the events' records and their sizes: of acknowledgements, of losses and timeouts.
+/// Layouts and sizes of the events' records: of acknowledgements, and of losses and timeouts.
 #[pyfunction]
 pub fn layouts() -> [(Vec<Field>, usize); 2] {
     let ack = fields!(AckRecord:
@@ -108,7 +108,7 @@ pub fn layouts() -> [(Vec<Field>, usize); 2] {
     [(ack, size_of::<AckRecord>()), (event, size_of::<EventRecord>())]
 }
 
-/// The machine code and the state's record, as `compiled.py` made them. Addresses are 0 where there is no method.
+/// The machine code and the state's record, as created by `compiled.py`. The address of an absent method is 0.
 #[derive(FromPyObject, Clone)]
 pub struct Layout {
     on_ack: usize,
@@ -116,9 +116,9 @@ pub struct Layout {
     on_rto: usize,
     on_tick: usize,
     next_tick: usize,
-    /// Name, offset, and whether it is a bool; otherwise a float.
+    /// Name, offset, and whether it is a bool; otherwise it is a float.
     fields: Vec<(String, usize, bool)>,
-    /// Of the state, bytes; a multiple of 8.
+    /// Size of the state in bytes; a multiple of 8.
     size: usize,
 }
 
@@ -129,45 +129,46 @@ impl Layout {
     }
 }
 
-/// Calls machine code of numba's. Each function gets the state and an event, and returns whether it raised.
+/// Calls machine code of numba. Each function gets the state and an event, and returns whether it raised.
 #[allow(unsafe_code)]
 mod call {
     use super::{AckRecord, EventRecord, transmute};
 
     /// # Safety
-    /// `address` is that of a C function `int64 (state *, const AckRecord *)`, and `state` what it was compiled for.
+    /// `address` must be that of a C function `int64 (state *, const AckRecord *)`, compiled for this layout of
+    /// `state`.
     pub unsafe fn on_ack(address: usize, state: &mut [u64], ack: &AckRecord) -> bool {
         let f: extern "C" fn(*mut u64, *const AckRecord) -> i64 = unsafe { transmute(address) };
         f(state.as_mut_ptr(), ack) != 0
     }
     /// # Safety
-    /// The same, with an `EventRecord`.
+    /// As [`on_ack`], with an `EventRecord`.
     pub unsafe fn on_event(address: usize, state: &mut [u64], event: &EventRecord) -> bool {
         let f: extern "C" fn(*mut u64, *const EventRecord) -> i64 = unsafe { transmute(address) };
         f(state.as_mut_ptr(), event) != 0
     }
     /// # Safety
-    /// The same, with a time.
+    /// As [`on_ack`], with a time.
     pub unsafe fn on_tick(address: usize, state: &mut [u64], now: f64) -> bool {
         let f: extern "C" fn(*mut u64, f64) -> i64 = unsafe { transmute(address) };
         f(state.as_mut_ptr(), now) != 0
     }
     /// # Safety
-    /// `address` is that of a C function `double (state *)`.
+    /// `address` must be that of a C function `double (state *)`, compiled for this layout of `state`.
     pub unsafe fn next_tick(address: usize, state: &mut [u64]) -> f64 {
         let f: extern "C" fn(*mut u64) -> f64 = unsafe { transmute(address) };
         f(state.as_mut_ptr())
     }
 }
 
-/// A compiled controller at work.
+/// A compiled controller of a flow.
 #[derive(Clone)]
 pub struct Compiled {
-    /// Keeps the machine code.
+    /// Keeps the machine code alive.
     class: Arc<Class>,
     layout: Layout,
     state: Vec<u64>,
-    /// Places of what is read after each call, bytes.
+    /// Offsets in bytes of the values that are read after each call.
     cwnd: usize,
     rate: Option<usize>,
     ssthresh: Option<usize>,
@@ -177,7 +178,7 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// A new object's state for a flow; what its class raises ends the simulation.
+    /// Creates the state for a flow; an exception of the class ends the simulation.
     pub fn build(
         class: &Arc<Class>,
         layout: &Layout,
@@ -215,7 +216,7 @@ impl Compiled {
         Ok(made)
     }
 
-    /// Makes an object in Python, and takes its attributes.
+    /// Creates an object in Python, and copies its attributes to the state.
     fn fill(
         &mut self,
         py: Python<'_>,
@@ -247,7 +248,7 @@ impl Compiled {
             limits::checked(self.float(self.cwnd), optional(self.rate), optional(self.ssthresh))?;
         if self.layout.next_tick != 0 {
             #[allow(unsafe_code)]
-            // SAFETY: numba compiled it for this state (`compiled.py`), and `class` keeps it.
+            // SAFETY: numba compiled it for this state (`compiled.py`), and `class` keeps it alive.
             let next = unsafe { call::next_tick(self.layout.next_tick, &mut self.state) };
             self.next_tick = limits::checked_tick(Some(next), ticked)?;
         }

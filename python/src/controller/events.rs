@@ -1,4 +1,4 @@
-//! What the methods of a controller in Python are told, as objects with attributes: seconds, segments, bit/s.
+//! Arguments of a Python controller's methods, as objects with attributes: seconds, segments, bit/s.
 
 use narrows_base::{Duration, Time};
 use narrows_congestion as congestion;
@@ -8,13 +8,14 @@ fn seconds(d: Duration) -> f64 {
     d.as_secs_f64()
 }
 
-/// An acknowledgement, as `on_ack` gets it. The object is used again for the next one unless somebody keeps it.
+/// An acknowledgement, the argument of `on_ack`. The object is reused for the next one unless a reference to it is
+/// kept.
 #[pyclass(module = "narrows", name = "Ack")]
 pub struct Ack(pub congestion::Ack);
 
 #[pymethods]
 impl Ack {
-    /// When it arrived, s since the start.
+    /// Time of its arrival, s since the start.
     #[getter]
     fn now(&self) -> f64 {
         self.0.now.as_secs_f64()
@@ -49,7 +50,7 @@ impl Ack {
     fn newly_acked(&self) -> u64 {
         self.0.newly_acked
     }
-    /// Segments by which it may let a window grow (RFC 3465): `newly_acked`, bounded.
+    /// Segments by which it may let a window grow (RFC 3465): `newly_acked`, with a limit.
     #[getter]
     fn counted(&self) -> u64 {
         self.0.counted
@@ -59,7 +60,7 @@ impl Ack {
     fn newly_sacked(&self) -> u64 {
         self.0.newly_sacked
     }
-    /// Segments delivered by it, as far as the sender can tell.
+    /// Segments newly delivered, as far as the sender can tell.
     #[getter]
     fn newly_delivered(&self) -> u64 {
         self.0.newly_delivered
@@ -79,7 +80,7 @@ impl Ack {
     fn outstanding(&self) -> u64 {
         self.0.outstanding
     }
-    /// Segments outstanding before it.
+    /// Segments outstanding before it, as loss recovery counts them (pipe).
     #[getter]
     fn prior_outstanding(&self) -> u64 {
         self.0.prior_outstanding
@@ -109,12 +110,12 @@ impl Ack {
     fn round_start(&self) -> bool {
         self.0.round_start
     }
-    /// CE marks (ECN) that it newly reports.
+    /// CE marks (ECN) newly reported.
     #[getter]
     fn marks(&self) -> u32 {
         self.0.marks
     }
-    /// Delivery-rate sample, segments/s; `None` if none could be taken.
+    /// Delivery-rate sample, segments/s; `None` without a sample.
     #[getter]
     fn delivery_rate(&self) -> Option<f64> {
         self.0.rate.map(|r| r.per_second())
@@ -124,7 +125,7 @@ impl Ack {
     fn app_limited(&self) -> bool {
         self.0.rate.is_some_and(|r| r.app_limited)
     }
-    /// Whether an ACK-clocked window may grow by it: it advances, nothing is being retransmitted, the window was the
+    /// Whether an ACK-clocked window may grow by it: it advances, no retransmission is in progress, the window was the
     /// limit, and it reports no mark.
     #[getter]
     fn may_grow(&self) -> bool {
@@ -145,13 +146,14 @@ impl Ack {
     }
 }
 
-/// A recovery begins, as `on_loss` is told: losses were found, or ECN marks came; at most once per window.
+/// The beginning of a recovery, the argument of `on_loss`: losses were detected, or ECN marks arrived; at most once per
+/// window.
 #[pyclass(module = "narrows", name = "Loss", frozen)]
 pub struct Loss(pub congestion::RecoveryEvent);
 
 #[pymethods]
 impl Loss {
-    /// When, s since the start.
+    /// Time, s since the start.
     #[getter]
     fn now(&self) -> f64 {
         self.0.now.as_secs_f64()
@@ -169,7 +171,7 @@ impl Loss {
     fn flight(&self) -> u64 {
         self.0.flight
     }
-    /// Segments outstanding, as loss recovery counts them.
+    /// Segments outstanding, as loss recovery counts them (pipe).
     #[getter]
     fn outstanding(&self) -> u64 {
         self.0.outstanding
@@ -189,13 +191,13 @@ impl Loss {
     }
 }
 
-/// The retransmission timer expired, as `on_rto` is told.
+/// Expiry of the retransmission timer, the argument of `on_rto`.
 #[pyclass(module = "narrows", name = "Timeout", frozen)]
 pub struct Timeout(pub congestion::SlowStartRestart);
 
 #[pymethods]
 impl Timeout {
-    /// When, s since the start.
+    /// Time, s since the start.
     #[getter]
     fn now(&self) -> f64 {
         self.0.now.as_secs_f64()
@@ -226,7 +228,7 @@ impl Timeout {
     }
 }
 
-/// What a controller may know before the first packet, as `on_start` is told.
+/// State before the first packet, the argument of `on_start`.
 #[pyclass(module = "narrows", name = "Start", frozen)]
 pub struct Start(pub congestion::Environment);
 
@@ -237,27 +239,27 @@ impl Start {
     fn initial_window(&self) -> f64 {
         self.0.initial_window
     }
-    /// Initial slow-start threshold, segments; infinite if there is none.
+    /// Initial slow-start threshold, segments; infinite if there is no limit.
     #[getter]
     fn initial_ssthresh(&self) -> f64 {
         self.0.initial_ssthresh
     }
-    /// Bytes of a full packet on the wire.
+    /// Size of a full packet on the wire, bytes.
     #[getter]
     fn packet_bytes(&self) -> u32 {
         self.0.packet_bytes
     }
-    /// For random numbers: another one for each flow and each seed of the run, the same when it is repeated.
+    /// Seed for random numbers: it differs for each flow and each seed of the run, and is the same in a repetition.
     #[getter]
     fn seed(&self) -> u64 {
         self.0.random_key.stream().bits()
     }
-    /// Rate of the path, bit/s, where the user has told it.
+    /// Rate of the path, bit/s, if the user has given a hint.
     #[getter]
     fn rate_hint(&self) -> Option<f64> {
         self.0.hints.rate.map(|r| r.as_bps() as f64)
     }
-    /// Round-trip time of the path with empty queues, s, where the user has told it.
+    /// Round-trip time of the path with empty queues, s, if the user has given a hint.
     #[getter]
     fn rtt_hint(&self) -> Option<f64> {
         self.0.hints.rtt.map(seconds)
@@ -268,13 +270,13 @@ impl Start {
     }
 }
 
-/// What a controller is told that is made only to be looked at.
+/// The argument of `on_start` for an object that is created only for inspection.
 #[pyfunction]
 pub fn example_start() -> Start {
     Start(congestion::Environment::default())
 }
 
-/// An acknowledgement before the first one.
+/// A placeholder before the first acknowledgement.
 pub fn no_ack() -> congestion::Ack {
     congestion::Ack {
         now: Time::ZERO,

@@ -1,8 +1,8 @@
-//! A controller that raised, or that set a limit that cannot be: how its simulation learns of it, and how the
-//! exception, with its traceback, reaches whoever called.
+//! Exceptions and invalid limits of a controller: they end its simulation, and the exception, with its traceback, is
+//! raised to the caller.
 //!
-//! The engine gets a line of text, through the [`Scope`] of the thread that simulates; the exception waits here until
-//! the call that this text comes back to takes it.
+//! The engine gets a line of text, through the [`Scope`] of the simulating thread. The exception is stored here until
+//! the call to which this text returns takes it.
 
 use narrows_base::Time;
 use narrows_congestion::Scope;
@@ -23,7 +23,7 @@ create_exception!(
      raised is the cause, with its own traceback."
 );
 
-/// Exceptions that wait for their calls, at most; the oldest go.
+/// Maximum number of stored exceptions; the oldest are dropped.
 const MAX_WAITING: usize = 64;
 
 thread_local! {
@@ -43,15 +43,15 @@ fn raised() -> MutexGuard<'static, VecDeque<Raised>> {
     RAISED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Simulations of controllers in Python hold the GIL from their beginning to their end: taking it at every
-/// acknowledgement would cost more than the acknowledgement. Python code gives it up now and then by itself.
+/// Simulations of Python controllers hold the GIL from beginning to end: taking it for each acknowledgement would cost
+/// more than the acknowledgement. The interpreter releases it now and then.
 pub const INTERPRETED: Scope = Scope { enter: enter_attached, failure };
 /// Compiled controllers need no GIL.
 pub const COMPILED: Scope = Scope { enter, failure };
 
 fn enter_attached(simulation: &mut dyn FnMut()) {
     Python::attach(|py| {
-        // Python's number of this thread; without one, nothing can interrupt it.
+        // The thread's identifier in Python; without one, the simulation cannot be interrupted.
         let thread = py.import("threading").and_then(|t| t.call_method0("get_ident")?.extract());
         let thread: Option<c_ulong> = thread.ok();
         running().extend(thread);
@@ -62,20 +62,20 @@ fn enter_attached(simulation: &mut dyn FnMut()) {
     });
 }
 
-/// Threads that simulate controllers in Python now, by Python's numbers.
+/// Threads that are simulating Python controllers, by their identifiers in Python.
 static RUNNING: Mutex<Vec<c_ulong>> = Mutex::new(Vec::new());
 
 fn running() -> MutexGuard<'static, Vec<c_ulong>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Raises `KeyboardInterrupt` in the methods of controllers that run now: one that does not return would keep its
-/// simulation from ever seeing that it is to stop.
+/// Raises `KeyboardInterrupt` in the controllers' methods that are running: a method that does not return would prevent
+/// its simulation from checking the stop flag.
 pub fn interrupt(py: Python<'_>) {
     let raised = py.get_type::<PyKeyboardInterrupt>();
     for thread in running().iter() {
         #[allow(unsafe_code)]
-        // SAFETY: the GIL is held, and a number that is no thread's is passed over.
+        // SAFETY: the GIL is held, and the identifier of a thread that has ended is ignored.
         unsafe {
             ffi::PyThreadState_SetAsyncExc(*thread as _, raised.as_ptr());
         }
@@ -94,11 +94,11 @@ fn failure() -> Option<String> {
     FAILED.with_borrow(Clone::clone)
 }
 
-/// What is wrong with a controller.
+/// A failure of a controller.
 pub enum Fault {
-    /// It raised.
+    /// A method raised an exception.
     Raised(PyErr),
-    /// What it set cannot be: what, and what would be right.
+    /// A limit is invalid. Contains its value and the valid range.
     Limit(String),
 }
 
@@ -108,7 +108,7 @@ impl From<PyErr> for Fault {
     }
 }
 
-/// Ends the simulation of this thread, if it is one, and keeps the exception for its caller.
+/// Ends the simulation of this thread, if it is one, and stores the exception for its caller.
 pub fn record(name: &'static str, method: &str, now: Time, fault: Fault) {
     let simulated = if SIMULATES.get() { " of simulated time" } else { "" };
     let place = format!("{method} at {:.6} s{simulated}", now.as_secs_f64());
@@ -137,7 +137,7 @@ pub fn record(name: &'static str, method: &str, now: Time, fault: Fault) {
     waiting.push_back(Raised { text, name, error });
 }
 
-/// The exception that an error of the laboratory stands for: a controller's, where its text is in it.
+/// The exception for an error of the laboratory: the controller's, if its text occurs in the error.
 pub fn error(text: String, otherwise: fn(String) -> PyErr) -> PyErr {
     let mut waiting = raised();
     match waiting.iter().position(|r| text.contains(&r.text)) {
@@ -146,12 +146,12 @@ pub fn error(text: String, otherwise: fn(String) -> PyErr) -> PyErr {
     }
 }
 
-/// Drops what earlier calls have left of a controller: more than one of their simulations may have failed.
+/// Drops exceptions of a controller from earlier calls: several of their simulations may have failed.
 pub fn forget(name: &str) {
     let (left, stays): (VecDeque<Raised>, VecDeque<Raised>) =
         std::mem::take(&mut *raised()).into_iter().partition(|r| r.name == name);
     raised().extend(stays);
-    // Outside of the lock: the end of an exception's objects may run Python code.
+    // After the lock is released, since dropping an exception may run Python code.
     drop(left);
 }
 
@@ -160,7 +160,7 @@ pub fn has_failed(name: &str) -> bool {
     raised().iter().any(|r| r.name == name)
 }
 
-/// What the controller of that name raised outside of simulations.
+/// The exception that this controller raised outside of simulations.
 pub fn take(name: &str) -> Option<PyErr> {
     let mut waiting = raised();
     let i = waiting.iter().position(|r| r.name == name)?;

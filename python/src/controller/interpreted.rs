@@ -1,4 +1,4 @@
-//! A controller whose methods are Python's.
+//! A controller with methods in Python.
 
 use super::class::Class;
 use super::events::{Ack, Loss, Start, Timeout, no_ack};
@@ -13,12 +13,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
 
-/// An object of the user's class, at work.
+/// An object of the user's class, for one flow.
 pub struct Interpreted {
     class: Arc<Class>,
     object: Py<PyAny>,
     methods: Methods,
-    /// The acknowledgement of every call, and the arguments that contain it: used again, so that nothing is allocated.
+    /// The acknowledgement and the arguments of each call; reused, so that no memory is allocated.
     ack: Py<Ack>,
     arguments: Py<PyTuple>,
     has_rate: bool,
@@ -56,7 +56,7 @@ fn fresh_ack(py: Python<'_>) -> PyResult<(Py<Ack>, Py<PyTuple>)> {
     Ok((ack, arguments))
 }
 
-/// References to an [`Ack`] that nobody keeps: ours and the arguments'.
+/// References to an [`Ack`] without those of the user: this controller's and that of the arguments.
 const OWN_REFERENCES: isize = 2;
 
 #[allow(unsafe_code)]
@@ -66,7 +66,7 @@ fn references(ack: &Bound<'_, Ack>) -> isize {
 }
 
 impl Interpreted {
-    /// A new object for a flow; what its class raises ends the simulation.
+    /// A new object for a flow; an exception of the class ends the simulation.
     pub fn build(
         class: &Arc<Class>,
         arguments: &[(&'static str, Parameter)],
@@ -108,7 +108,7 @@ impl Interpreted {
         Ok(made)
     }
 
-    /// What it now allows, and when it wants to be asked again.
+    /// Reads its limits, and the time of its next tick.
     fn read(&mut self, py: Python<'_>, ticked: Option<Time>) -> Result<(), Fault> {
         let object = self.object.bind(py);
         let number = |name: &str, value: Bound<'_, PyAny>| -> Result<f64, Fault> {
@@ -138,7 +138,7 @@ impl Interpreted {
         Ok(())
     }
 
-    /// Calls a method and reads what it set.
+    /// Calls a method and reads the limits that it has set.
     fn call(
         &mut self,
         (method, now): (&'static str, Time),
@@ -214,7 +214,7 @@ impl Controller for Interpreted {
         Python::attach(|py| {
             let object = self.object.bind(py);
             for name in self.class.variables {
-                // What it does not have now, or not as a number, is a gap in the series.
+                // An attribute that is missing, or not a number, is a gap in the series.
                 if let Ok(x) = object.getattr(*name).and_then(|value| value.extract()) {
                     put(name, x);
                 }
@@ -243,7 +243,7 @@ impl CloneController for Interpreted {
     }
 }
 
-/// A parameter of the constructor, as a specification gave it.
+/// A parameter of the constructor, as given by a specification.
 #[derive(Clone, Copy, Debug)]
 pub enum Parameter {
     Float(f64),
@@ -252,7 +252,7 @@ pub enum Parameter {
 }
 
 impl Parameter {
-    /// A new object of a class for a flow, told what is known before the first packet.
+    /// A new object of a class for a flow; calls `on_start`, if it exists.
     pub fn object<'py>(
         py: Python<'py>,
         factory: &Py<PyAny>,
@@ -275,7 +275,7 @@ impl Parameter {
     }
 }
 
-/// In the place of a controller that could not be made, until its simulation ends.
+/// Replaces a controller that could not be created, until its simulation ends.
 #[derive(Clone)]
 pub struct Failed;
 

@@ -1,4 +1,4 @@
-//! Classes of Python as controllers that are known by their names while a call uses them.
+//! Python classes as controllers: they are available by name during a call that uses them.
 
 use super::class::Class;
 use super::compiled::{Compiled, Layout};
@@ -20,11 +20,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone)]
 struct Lent {
     class: Arc<Class>,
-    /// Its methods as machine code, if it is compiled.
+    /// Its compiled methods, if it is compiled.
     layout: Option<Layout>,
 }
 
-/// What the package's Python says of a class: see `_inspect` in `controller.py`.
+/// Description of a class by the package's Python code: see `_inspect` in `controller.py`.
 #[derive(FromPyObject, PartialEq, Eq, PartialOrd, Ord, Clone)]
 struct Shape {
     name: String,
@@ -32,13 +32,13 @@ struct Shape {
     source: String,
     /// Name and kind (`float`, `int` or `bool`) of each parameter.
     parameters: Vec<(String, String)>,
-    /// Name, unit and meaning of each.
+    /// Name, unit and meaning of each variable.
     variables: Vec<(String, String, String)>,
     version: u64,
     is_compiled: bool,
 }
 
-/// What lives as long as the process, since names in the lists do: one for each shape, used again.
+/// Entries that live as long as the process, as names in the lists do; each shape has one, which is reused.
 struct Entries {
     controller: ControllerEntry,
     over_tcp: ProtocolEntry,
@@ -50,7 +50,7 @@ struct Entries {
 
 /// A class that is lent at present.
 struct InUse {
-    /// By how many calls.
+    /// Number of calls that use it.
     calls: usize,
     factory: Py<PyAny>,
     shape: Shape,
@@ -66,7 +66,7 @@ struct Known {
 
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 
-/// Looks at what is known. Whoever waits for another thread waits without the GIL, which that one may need.
+/// Calls `look` with the table. While it waits for the lock, the GIL is released, since the lock's holder may need it.
 fn known<T>(py: Python<'_>, look: impl FnOnce(&mut Known) -> T) -> T {
     let mut known = KNOWN.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
     look(known.get_or_insert_default())
@@ -84,7 +84,7 @@ impl Entries {
             help: "of its constructor",
             kind: match kind.as_str() {
                 "bool" => ParamKind::Choice(&["off", "on"]),
-                // The default is the constructor's own: it is not told what was not given.
+                // The constructor has its own default: parameters that are not given are not passed.
                 _ => ParamKind::Number {
                     unit: Unit::None,
                     min: f64::MIN,
@@ -147,7 +147,7 @@ impl Entries {
             let mut place = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *place, lent)
         };
-        // Outside of the lock: the end of a class may run Python code.
+        // After the lock is released, since dropping a class may run Python code.
         drop(before);
     }
 }
@@ -160,7 +160,7 @@ fn value(settings: &Settings, param: &Param, kind: &str) -> Parameter {
     }
 }
 
-/// A class that specifications know by its name until this is released.
+/// A class that is available by its name until this is released.
 #[pyclass(frozen, module = "narrows._narrows")]
 pub struct Loan {
     name: String,
@@ -185,7 +185,7 @@ impl Loan {
     }
 }
 
-/// What the controller of that name raised outside of simulations.
+/// The exception that this controller raised outside of simulations.
 #[pyfunction]
 pub fn take_failure<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyAny>> {
     failure::take(name).map(|e| e.into_value(py).into_bound(py).into_any())
@@ -197,7 +197,7 @@ impl Drop for Loan {
     }
 }
 
-/// Makes a class known by its name; `description` is what `_inspect` found.
+/// Makes a class available by its name; `description` is the result of `_inspect`.
 #[pyfunction]
 pub fn lend(py: Python<'_>, description: &Bound<'_, PyAny>) -> PyResult<Loan> {
     let shape: Shape = description.extract()?;
@@ -237,7 +237,7 @@ pub fn lend(py: Python<'_>, description: &Bound<'_, PyAny>) -> PyResult<Loan> {
     });
     lent?;
     let loan = Loan { name, is_released: Mutex::new(false) };
-    // It was built once, to see what it requires.
+    // It was built once, to determine its requirements.
     match failure::take(&loan.name) {
         Some(error) => {
             loan.release(py);

@@ -1,4 +1,4 @@
-//! Windows, rates and times that a controller sets, checked.
+//! Checks of windows, rates and times that a controller sets.
 
 use narrows_base::{Rate, Time};
 use narrows_congestion::SendLimits;
@@ -24,8 +24,8 @@ pub fn checked(cwnd: f64, rate: Option<f64>, ssthresh: Option<f64>) -> Result<Se
     Ok(SendLimits { cwnd, pacing_rate: rate.map(Rate::from_bps_f64), ssthresh })
 }
 
-/// The time of the next tick, s since the start; `None` for never. `after` is the time of a tick that was just
-/// handled: another one at the same time would never end.
+/// The time of the next tick, s since the start; `None` for never. `after` is the time of the tick that was just
+/// handled: another tick at the same time would cause an endless loop.
 pub fn checked_tick(next: Option<f64>, after: Option<Time>) -> Result<Time, String> {
     let Some(next) = next.filter(|t| *t != f64::INFINITY) else { return Ok(Time::NEVER) };
     if next.is_nan() || next < 0.0 {

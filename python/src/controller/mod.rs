@@ -1,5 +1,5 @@
-//! Controllers that are classes of Python: lent to the lists by name while a call uses them ([`lent`]), called by the
-//! engine ([`interpreted`], or [`compiled`] by numba), their exceptions brought to whoever called ([`failure`]).
+//! Controllers that are Python classes: added to the lists by name during a call ([`lent`]), called by the engine
+//! ([`interpreted`], or [`compiled`] by numba), with their exceptions passed to the caller ([`failure`]).
 
 mod class;
 mod compiled;

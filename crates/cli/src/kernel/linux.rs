@@ -1,4 +1,4 @@
-//! What `narrows kernel` does on Linux.
+//! `narrows kernel` on Linux.
 
 use super::on_page::OnPage;
 use super::{KernelAgent, KernelGuard, KernelLoad, KernelRun, KernelStatus, KernelUnload};
@@ -21,11 +21,11 @@ impl From<Error> for Failure {
     }
 }
 
-/// What shall decide.
+/// A congestion controller for the kernel's TCP.
 enum Controller {
-    /// A controller in user space.
+    /// A controller that runs in user space.
     Asked(Choice),
-    /// One wholly inside the kernel.
+    /// A controller that runs entirely inside the kernel.
     Native(Native),
 }
 
@@ -38,13 +38,13 @@ impl Controller {
     }
 }
 
-/// A controller and its name in the kernel.
+/// A controller, and its name in the kernel.
 fn chosen(
     controller: &str,
     name: Option<&str>,
     native: bool,
 ) -> Result<(Controller, String), Failure> {
-    // What cannot be native says so, not that the kernel's TCP cannot serve it.
+    // Checked first, since this error is more specific than that of `Choice`.
     let native = if native { Some(Native::new(controller)?) } else { None };
     let choice = Choice::new(controller).map_err(|e| hinted(controller, e))?;
     let ecn = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_ecn").unwrap_or_default();
@@ -61,7 +61,7 @@ fn chosen(
     Ok((native.map_or(Controller::Asked(choice), Controller::Native), name))
 }
 
-/// The name of a protocol is none of a controller: says which controller it has.
+/// An error for an unknown controller. If the name is that of a protocol, it names the protocol's controller.
 fn hinted(text: &str, e: Error) -> Failure {
     let name = text.split('(').next().unwrap_or_default();
     match (narrows_congestion::find(name), narrows_transport::protocol::find(name)) {
@@ -73,14 +73,15 @@ fn hinted(text: &str, e: Error) -> Failure {
     }
 }
 
-/// A congestion control that is in the kernel's list while this lives.
+/// A congestion control that is registered in the kernel while this lives.
 struct Started {
     registration: Registration,
     _agent: Option<Agent>,
     _native: Option<Loaded>,
 }
 
-/// Registers a controller and begins to answer, where somebody must. One that is `lasting` stays afterwards, if it is left.
+/// Registers a controller and, for one in user space, starts its agent. With `lasting`, a native one remains registered
+/// afterwards.
 fn start(
     programs: &Programs,
     controller: &Controller,
@@ -114,7 +115,8 @@ fn start(
     Ok(Started { registration, _agent: agent, _native: native })
 }
 
-/// `narrows kernel run`: the congestion control is this run's own, so that no other run's end touches it.
+/// `narrows kernel run`. It registers a congestion control of its own, so that the end of another run has no effect on
+/// it.
 pub fn run(a: &KernelRun) -> Result<(), Failure> {
     let (controller, mut name) = chosen(&a.controller, a.name.as_deref(), a.native)?;
     if a.name.is_none() && is_taken(&name) {
@@ -124,7 +126,7 @@ pub fn run(a: &KernelRun) -> Result<(), Failure> {
     let (program, arguments) = a.words.split_first().ok_or_else(|| {
         Failure::Input("kernel run: no command: narrows kernel run NAME -- COMMAND".into())
     })?;
-    // Before any thread, so that none gets them.
+    // Before any thread is started, so that no thread receives signals.
     let signals = Signals::take()?;
     let programs = Programs::prepare()?;
     let cgroup = Cgroup::create()?;
@@ -151,8 +153,8 @@ pub fn run(a: &KernelRun) -> Result<(), Failure> {
     ended.and_then(passed_on)
 }
 
-/// Waits for the command's end and passes on signals that only this process got; what the terminal sends, all have
-/// got. What is told to terminate and does not is killed after a while, and so is what the command leaves then.
+/// Waits for the command's end, and passes on signals that only this process received; those of the terminal reach all
+/// processes. If the command does not end after a request to terminate, all its processes are killed after a while.
 fn attend(signals: &Signals, cgroup: &Cgroup, child: &mut Child) -> Result<ExitStatus, Failure> {
     let failed = |e| Failure::Outside(format!("kernel run: waiting for the command: {e}"));
     let mut asked: Option<Instant> = None;
@@ -182,7 +184,7 @@ fn is_taken(name: &str) -> bool {
     all.split_whitespace().any(|n| n == name)
 }
 
-/// The command's exit code, or as a shell tells of a signal.
+/// The command's exit code; for a signal, the code that a shell would return.
 fn passed_on(status: ExitStatus) -> Result<(), Failure> {
     let code = status.code().or_else(|| status.signal().map(|s| 128 + s)).unwrap_or(1);
     match u8::try_from(code).unwrap_or(1) {
@@ -191,13 +193,13 @@ fn passed_on(status: ExitStatus) -> Result<(), Failure> {
     }
 }
 
-/// `narrows kernel load`: an agent in the background for each.
+/// `narrows kernel load`: starts an agent in the background for each controller.
 pub fn load(a: &KernelLoad) -> Result<(), Failure> {
     if a.controllers.len() > 1 && (a.name.is_some() || a.system) {
         let flag = if a.name.is_some() { "--as" } else { "--system" };
         return Err(Failure::Input(format!("kernel load: {flag} is for one controller")));
     }
-    // All are looked at before any is loaded.
+    // Check all of them before any is loaded.
     let all: Vec<(Controller, String)> = a
         .controllers
         .iter()
@@ -247,16 +249,16 @@ fn background(controller: &str, name: &str, system: bool) -> Result<(), Failure>
     }
 }
 
-/// What an agent writes when it answers.
+/// Line that an agent prints when it is ready.
 const READY: &str = "ready";
-/// How long a command has that was told to terminate.
+/// Time from a request to terminate to the kill.
 const PATIENCE: Duration = Duration::from_secs(5);
 const TERMINATE: i32 = 15;
 const HANG_UP: i32 = 1;
 
-/// The agent that `load` starts. It tells by its standard output whether it began.
+/// The agent that `load` starts. It reports on its standard output whether the start succeeded.
 pub fn agent(a: &KernelAgent) -> Result<(), Failure> {
-    // What happens to the terminal from which it was loaded does not concern it.
+    // Signals of the terminal from which it was loaded should not reach it.
     instance::leave_session();
     let signals = Signals::take()?;
     let begun = begin(a);
@@ -286,7 +288,7 @@ fn begin(a: &KernelAgent) -> Result<Started, Failure> {
     Ok(started)
 }
 
-/// Waits for the agent's end, to undo what it did to the system even if it was killed.
+/// Waits for the agent's end, then restores the system's settings, even if the agent was killed.
 pub fn guard(a: &KernelGuard) -> Result<(), Failure> {
     Ok(Instance::guard(&a.name)?)
 }
@@ -326,7 +328,7 @@ pub fn status(a: &KernelStatus) -> Result<(), Failure> {
                 text += &table(i, agent, &status);
             }
             Err(Error::NotPermitted) => return Err(Error::NotPermitted.into()),
-            // Killed, and without a connection: nothing is left but its file.
+            // The agent was killed and has no connection left: only its file remains.
             Err(_) => {
                 text += &format!("{}: its process was killed; nothing is left of it\n", i.name)
             }
@@ -374,7 +376,7 @@ fn to_json(i: &Instance, agent: instance::Agent, s: &Status) -> Value {
     })
 }
 
-/// Most connections that the table shows.
+/// Maximum number of connections in the table.
 const MAX_LINES: usize = 40;
 
 fn table(i: &Instance, agent: instance::Agent, s: &Status) -> String {
@@ -423,7 +425,7 @@ fn table(i: &Instance, agent: instance::Agent, s: &Status) -> String {
     out
 }
 
-/// Of the user-space side.
+/// Statistics of the user-space side, for display.
 fn answers(s: &Status) -> String {
     let t = &s.statistics;
     format!(

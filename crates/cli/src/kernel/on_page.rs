@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Between two samples: 60 a second.
+/// Interval between two samples: 60 a second.
 const UPDATE: Duration = Duration::from_micros(16_667);
-/// Connections whose figures are kept; a hundred of them are shown.
+/// Maximum number of connections with stored figures; a hundred of them are shown.
 const MAX_KEPT: usize = 1024;
 
 /// The page of a controller in the kernel's TCP.
@@ -24,7 +24,7 @@ pub struct OnPage {
     known: Arc<Known>,
 }
 
-/// What the thread that answers leaves for the one that shows.
+/// Figures that the agent's thread stores for the page's thread.
 #[derive(Debug, Default)]
 pub struct Known {
     last: Mutex<BTreeMap<u32, Last>>,
@@ -65,7 +65,7 @@ impl Known {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes on what is known, 60 times a second.
+    /// Passes the stored figures on, 60 times a second.
     fn show(&self, mut connections: Connections) {
         let clock = Clock::new();
         while !self.stop.load(Ordering::Acquire) {
@@ -91,7 +91,7 @@ impl Known {
     }
 }
 
-/// Segments are packets; application bytes are those of the segments that arrived.
+/// Figures for the page: segments count as packets; carried bytes are those of the delivered segments.
 fn figures(f: &ConnectionFigures) -> Figures {
     let mss = u64::from(f.mss);
     Figures {
@@ -113,12 +113,12 @@ fn figures(f: &ConnectionFigures) -> Figures {
 }
 
 impl OnPage {
-    /// If one is wanted: of connections that this controller drives.
+    /// Opens a page, if `--live` is set, for the connections of this controller.
     pub fn open(live: &LiveArgs, controller: &str) -> Result<Option<OnPage>, Failure> {
         if live.live.is_none() {
             return Ok(None);
         }
-        // The command behind the controller may have anything in its line.
+        // Arguments of the command are not shown, since they may contain secrets.
         let feed = Feed::new("narrows kernel run");
         let (name, detail) = (controller.to_string(), "connections of the kernel's TCP".into());
         let run = feed.begin(About { name, detail, real: true, end_s: None });
@@ -134,13 +134,13 @@ impl OnPage {
         Ok(Some(OnPage { _page: page, run, known }))
     }
 
-    /// For the agent.
+    /// Observer for the agent.
     pub fn tap(&self) -> Arc<dyn AgentTap> {
         self.known.clone()
     }
 }
 
-/// The page ends with the command.
+/// Closes the page when the command ends.
 impl Drop for OnPage {
     fn drop(&mut self) {
         self.known.stop.store(true, Ordering::Release);

@@ -1,6 +1,7 @@
-//! While links run: signals, commands that end, what is shown.
+//! The time while links run: signals, ends of commands, display.
 
 use super::LinkArgs;
+use super::labelled::Labelled;
 use super::shown::{json, live_line, table, warning};
 use crate::failure::Failure;
 use crate::terminal::{note, print};
@@ -14,15 +15,17 @@ use std::time::{Duration, Instant};
 const SECOND: Duration = Duration::from_secs(1);
 const TERMINATE: i32 = 15;
 
-/// What runs. It is over when the last command is; without any, at a signal.
+/// Running links and commands. They end with the last command; without a command, at a signal.
 pub struct Running<'a> {
     pub links: Vec<(&'a str, &'a EmulatedLink)>,
     pub programs: Programs,
+    /// Output of all commands except the last.
+    pub labelled: Labelled,
 }
 
-/// Stays until it is over. The failure is the last command's exit code, if that is not zero.
+/// Waits for the end. If the last command's exit code is not zero, it is the failure.
 pub fn attend(a: &LinkArgs, signals: &Signals, running: Running<'_>) -> Result<(), Failure> {
-    let Running { links, mut programs } = running;
+    let Running { links, mut programs, labelled } = running;
     let alone = programs.commands().len() == 0;
     let bar = (alone && !a.quiet).then(bar);
     let mut last: Vec<LinkStats> = links.iter().map(|(_, l)| l.stats()).collect();
@@ -61,8 +64,9 @@ pub fn attend(a: &LinkArgs, signals: &Signals, running: Running<'_>) -> Result<(
             (last, shown) = (now, Instant::now());
         }
     };
-    // While the links still carry what they say at their end.
+    // End the programs first, while the links still carry their last packets.
     drop(programs);
+    labelled.finish();
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
@@ -70,7 +74,7 @@ pub fn attend(a: &LinkArgs, signals: &Signals, running: Running<'_>) -> Result<(
     if code == 0 { Ok(()) } else { Err(Failure::Command(code)) }
 }
 
-/// Says what was counted.
+/// Prints the counters.
 fn finish(a: &LinkArgs, links: &[(&str, &EmulatedLink)]) -> Result<(), Failure> {
     let all: Vec<(&str, LinkStats, bool)> =
         links.iter().map(|(n, l)| (*n, l.stats(), l.is_real_time())).collect();
@@ -89,7 +93,7 @@ fn finish(a: &LinkArgs, links: &[(&str, &EmulatedLink)]) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The last command's status, when it has ended. What became of the others is said.
+/// The last command's status, if it has ended. Failures of other commands are reported.
 fn ended(programs: &mut Programs, quiet: bool) -> Option<ExitStatus> {
     let mut status = None;
     for (label, ended, is_last) in programs.ended() {
@@ -102,7 +106,7 @@ fn ended(programs: &mut Programs, quiet: bool) -> Option<ExitStatus> {
     status
 }
 
-/// As shells have it.
+/// The exit code; for a signal, the code that a shell would return.
 fn code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
     u8::try_from(code).unwrap_or(1)

@@ -1,5 +1,4 @@
-//! Who cleans up if `narrows link` is killed: the same program, in a process group of its own, which does nothing until
-//! then.
+//! Cleanup if `narrows link` is killed: the same program in a process group of its own, which is idle until then.
 
 use crate::failure::Failure;
 use narrows_emulator::clean;
@@ -7,24 +6,24 @@ use std::os::unix::process::{CommandExt as _, parent_id};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What `killall narrows` does not match.
+/// Process name of the guard, which `killall narrows` does not match.
 const NAME: &str = "nw-link-guard";
-/// A process that is killed has let go of its files after so long.
+/// Time in which a killed process has closed its files.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The guard of this process; dropping it ends it, and nothing is cleaned.
+/// The guard of this process. Dropping it ends it without a cleanup.
 pub struct Guard {
     child: Child,
 }
 
 impl Guard {
-    /// `None` where this program's file cannot be started again: `--clean` is left then.
+    /// Starts a guard. `None` if this program's file cannot be started again; the user can run `--clean` then.
     pub fn start() -> Option<Guard> {
         let mut command = Command::new(std::env::current_exe().ok()?);
-        // The kernel closes the pipe when this process ends, however it ends. Nobody else has its other end.
+        // The kernel closes the pipe when this process ends for any reason, since no other process has its write end.
         command.args(["link", "--guard"]).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        // What the terminal sends to all its programs is not for this one.
+        // A process group of its own, so that the terminal's signals do not reach it.
         command.process_group(0);
         Some(Guard { child: command.spawn().ok()? })
     }
@@ -37,12 +36,12 @@ impl Drop for Guard {
     }
 }
 
-/// What the guard does: waits for the end of the process that started it, and cleans up.
+/// Main function of the guard: waits for the end of the process that started it, and cleans up.
 pub fn guard() -> Result<(), Failure> {
     let guarded = parent_id();
     let _ = std::fs::write("/proc/self/comm", NAME);
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-    // The pipe may be the first file that the kernel closes, and the locks among the last.
+    // The kernel may close the pipe first and release the locks last.
     let begun = Instant::now();
     while parent_id() == guarded && begun.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(1));

@@ -1,8 +1,9 @@
-//! Namespaces, links and commands as the flags ask for them.
+//! Creates the namespaces, links and commands of a plan.
 
 use super::LinkArgs;
 use super::attend::{Running, attend};
 use super::guard::Guard;
+use super::labelled::Labelled;
 use super::on_page::OnPage;
 use super::plan::Plan;
 use super::recorded::Recorded;
@@ -38,20 +39,21 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
     }
     let mut page = OnPage::bind(&a.page)?;
     page.iter_mut().for_each(|page| plan.show(page));
-    // As the user that this is (in a user namespace there is no other), and with signals that are not blocked.
+    // Started as the present user (in a user namespace there is no other), and before signals are blocked.
     let _guard = Guard::start();
-    // Before any thread: each thread has its own mask of signals, and user namespaces are for one thread only.
+    // Before any thread is started: each thread has a signal mask of its own, and only a single-threaded process can
+    // enter a user namespace.
     let signals = Signals::take()?;
     if !root {
         narrows_emulator::become_root_of_own()?;
     }
-    // Recordings have threads, and user namespaces are made by the first thread alone.
+    // After the user namespace, since recordings start threads.
     let recorded = plan.record(&a.record)?;
     let done = run(a, plan, &signals, &recorded, page);
     recorded.into_iter().fold(done, |done, recorded| recorded.finish(done))
 }
 
-/// Makes what is planned and stays until it is over.
+/// Creates the planned links and waits for their end.
 fn run(
     a: &LinkArgs,
     plan: Plan,
@@ -59,10 +61,11 @@ fn run(
     recorded: &[Recorded],
     page: Option<OnPage>,
 ) -> Result<(), Failure> {
-    let attend = |links: Vec<(&str, &EmulatedLink)>, programs| {
+    let mut labelled = Labelled::default();
+    let attend = |links: Vec<(&str, &EmulatedLink)>, programs, labelled| {
         let _page = page.map(|page| page.open(&links)).transpose()?;
         recorded.iter().zip(&links).for_each(|(recorded, (_, link))| recorded.watch(link));
-        attend(a, signals, Running { links, programs })
+        attend(a, signals, Running { links, programs, labelled })
     };
     let what = plan.what(a);
     match plan {
@@ -76,7 +79,7 @@ fn run(
                 };
                 note(&format!("{what}\nA: {}\nB: {}", end(&x, link.a()), end(&y, link.b())));
             }
-            attend(vec![("link", &link)], Programs::new()?)
+            attend(vec![("link", &link)], Programs::new()?, labelled)
         }
         Plan::Behind { single } => {
             let behind = Behind::new(single.options)?;
@@ -93,7 +96,7 @@ fn run(
                     list(&link.a().addresses)
                 ));
             }
-            attend(vec![("link", link)], programs)
+            attend(vec![("link", link)], programs, labelled)
         }
         Plan::Far { far, single } => {
             let wire = TopologyLink {
@@ -114,27 +117,35 @@ fn run(
             {
                 let place = topology.namespace(node).ok_or(Failure::Interrupted)?;
                 command.env("NARROWS_FAR", first(&there).to_string());
+                if node == "far" {
+                    labelled.command(label, &mut command)?;
+                }
                 programs.start(label, &mut command, place, topology.files())?;
             }
             if !a.quiet {
                 note(&format!("{what}\nfar: {}; near: {}", list(&there), list(&addresses("near"))));
             }
             let links = topology.links().iter().map(|(n, l)| (n.as_str(), l)).collect();
-            attend(links, programs)
+            attend(links, programs, labelled)
         }
         Plan::Scenario { wires, commands } => {
             let topology = Topology::new(wires.into_iter().map(|(wire, _)| wire).collect())?;
             let mut programs = Programs::new()?;
-            for (node, text) in commands {
+            let last = commands.len().saturating_sub(1);
+            for (n, (node, text)) in commands.into_iter().enumerate() {
                 let place = topology.namespace(&node).ok_or(Failure::Interrupted)?;
-                programs.start(&node, &mut shell(&text), place, topology.files())?;
+                let mut command = shell(&text);
+                if n < last {
+                    labelled.command(&node, &mut command)?;
+                }
+                programs.start(&node, &mut command, place, topology.files())?;
             }
             if !a.quiet {
                 let nodes = topology.nodes().map(|(n, a)| format!("{n}: {}", list(a)));
                 note(&format!("{what}\n{}", nodes.collect::<Vec<_>>().join("\n")));
             }
             let links = topology.links().iter().map(|(n, l)| (n.as_str(), l)).collect();
-            attend(links, programs)
+            attend(links, programs, labelled)
         }
     }
 }
@@ -175,7 +186,7 @@ fn list(addresses: &[IpAddr]) -> String {
     addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// Lines for the user.
+/// Prints lines for the user.
 fn note(lines: &str) {
     lines.lines().for_each(terminal::note);
 }

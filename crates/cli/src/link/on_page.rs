@@ -32,8 +32,8 @@ impl RunningLink for Observed {
     }
 }
 
-/// A page of links. Its address is taken before this process enters any namespace, and its threads begin when the
-/// namespaces are made, because only a process of one thread may make them.
+/// A page of links. Its address is bound before this process enters any namespace. Its threads start after the
+/// namespaces are made, since only a single-threaded process can make them.
 pub struct OnPage {
     page: Listening,
     feed: Arc<Feed>,
@@ -42,13 +42,13 @@ pub struct OnPage {
 }
 
 impl OnPage {
-    /// If one is wanted.
+    /// Binds the page's address, if `--live` is set.
     pub fn bind(wanted: &LiveArgs) -> Result<Option<OnPage>, Failure> {
         let (Some(page), Some(feed)) = (wanted.bind()?, wanted.feed()) else { return Ok(None) };
         Ok(Some(OnPage { page, feed, links: Vec::new(), controls: Vec::new() }))
     }
 
-    /// One more link is to be made, in this order.
+    /// Adds a link that will be made, in this order.
     pub fn add(
         &mut self,
         name: &str,
@@ -63,7 +63,7 @@ impl OnPage {
         }
     }
 
-    /// The links run. Of several none can be changed on the page.
+    /// Opens the page when the links run. With several links, the page cannot change them.
     pub fn open(mut self, links: &[(&str, &EmulatedLink)]) -> Result<Live, Failure> {
         for (live, (_, link)) in self.links.iter().zip(links) {
             live.watch(Arc::new(Observed(link.observer())));

@@ -1,4 +1,4 @@
-//! What the flags ask for: all that can be wrong in them is found before anything is made.
+//! The plan by the flags. All errors in the flags are found before anything is created.
 
 use super::LinkArgs;
 use super::on_page::OnPage;
@@ -17,7 +17,7 @@ use narrows_scenario::{Scenario, scenario_file};
 use std::path::Path;
 use std::process::Command;
 
-/// What is to be made.
+/// The links to create.
 pub enum Plan {
     Between { names: [String; 2], single: Box<Single> },
     Behind { single: Box<Single> },
@@ -25,7 +25,7 @@ pub enum Plan {
     Scenario { wires: Vec<(TopologyLink, [LinkDirection; 2])>, commands: Vec<(String, String)> },
 }
 
-/// One link, and its ways as they were written.
+/// A single link, with the text of both directions.
 pub struct Single {
     pub options: LinkOptions,
     pub ways: [LinkDirection; 2],
@@ -83,7 +83,7 @@ impl Plan {
         Ok(Plan::Scenario { wires, commands })
     }
 
-    /// Begins the recordings that are wanted, one for each link.
+    /// Begins a recording for each link, if `--record` is set.
     pub fn record(&mut self, wanted: &Record) -> Result<Vec<Recorded>, Failure> {
         let begin = |below, options: &mut LinkOptions, ways: &[LinkDirection; 2]| {
             let [there, back] = ways;
@@ -100,7 +100,7 @@ impl Plan {
         }
     }
 
-    /// Puts all links on a page.
+    /// Adds all links to a page.
     pub fn show(&mut self, page: &mut OnPage) {
         match self {
             Plan::Between { single, .. } | Plan::Behind { single } | Plan::Far { single, .. } => {
@@ -115,7 +115,7 @@ impl Plan {
         }
     }
 
-    /// What is emulated, in a line.
+    /// One line that describes the links.
     pub fn what(&self, a: &LinkArgs) -> String {
         match self {
             Plan::Between { single, .. } | Plan::Behind { single } | Plan::Far { single, .. } => {
@@ -129,7 +129,7 @@ impl Plan {
         }
     }
 
-    /// What to do for somebody who is not root; an error where it cannot be done.
+    /// Prepares a run by a user other than root; an error if that is impossible.
     pub fn without_root(&self) -> Result<(), Failure> {
         match self {
             Plan::Between { .. } => Err(Failure::Input(
@@ -141,8 +141,8 @@ impl Plan {
     }
 }
 
-/// Starts this command again inside pasta, which makes a namespace with a way out and needs no root. Returns
-/// only what went wrong.
+/// Starts this command again inside pasta, which makes a namespace with access to other networks and needs no root.
+/// Returns only if that fails.
 fn through_pasta() -> Failure {
     use std::os::unix::process::CommandExt as _;
     let own = std::env::current_exe();
@@ -160,7 +160,7 @@ fn through_pasta() -> Failure {
     }
 }
 
-/// A scenario's links, with what is scheduled for them.
+/// A scenario's links, with their scheduled changes.
 fn wires(scenario: &Scenario, seed: u64) -> Vec<(TopologyLink, [LinkDirection; 2])> {
     let clock = Clock::new();
     let changes = |name: &str| -> Vec<(Time, Change)> {

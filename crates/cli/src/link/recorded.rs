@@ -1,4 +1,4 @@
-//! `narrows link --record`: what links tell a recording.
+//! `narrows link --record`: recordings of links.
 
 use crate::failure::Failure;
 use crate::record::{Record, Recording};
@@ -38,8 +38,8 @@ impl ObservedLink for Observed {
 }
 
 impl Recorded {
-    /// Begins it, if it is wanted: the link's options get who watches. `below` is its folder where there are
-    /// several.
+    /// Begins a recording, if `--record` is set, and adds its observer to the link's options. `below` is its folder if
+    /// there are several links.
     pub fn begin(
         wanted: &Record,
         below: Option<&str>,
@@ -53,14 +53,14 @@ impl Recorded {
         Ok(Recorded { recording, record })
     }
 
-    /// The link runs: from now on its queues are looked at.
+    /// Begins to sample the queues of the running link.
     pub fn watch(&self, link: &EmulatedLink) {
         if let Some(record) = &self.record {
             record.watch(Box::new(Observed(link.observer())));
         }
     }
 
-    /// Writes the report, when the link is gone.
+    /// Writes the report after the link has ended.
     pub fn finish(self, done: Result<(), Failure>) -> Result<(), Failure> {
         drop(self.record);
         self.recording.finish(done)

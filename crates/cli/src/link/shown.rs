@@ -1,13 +1,13 @@
-//! What a link counted, as text and JSON.
+//! Counters of a link, as text and JSON.
 
 use narrows_emulator::{LinkStats, WayStats};
 use narrows_net::relay::Lateness;
 use serde_json::{Value, json as object};
 
-/// Packets that leave later than this (99th percentile) are worth a warning, s.
+/// Lateness in seconds (99th percentile) above which a warning is printed.
 const LATE: f64 = 1e-3;
 
-/// A second of a link in a line.
+/// The statistics of a link in one second, as one line.
 pub fn live_line(name: &str, now: &LinkStats, before: &LinkStats, seconds: f64) -> String {
     let way = |way: &str, now: &WayStats, before: &WayStats| {
         let bits = (now.packets.delivered_bytes - before.packets.delivered_bytes) as f64 * 8.0;
@@ -25,7 +25,7 @@ pub fn live_line(name: &str, now: &LinkStats, before: &LinkStats, seconds: f64) 
     format!("{name}: {there}; {back}; late by {late:.2} ms (99th percentile)")
 }
 
-/// All that was counted.
+/// All counters as a table.
 pub fn table(name: &str, s: &LinkStats) -> String {
     let mut out = format!(
         "{name:<8}{:>10}{:>11}{:>9}{:>8}{:>8}{:>13}{:>13}{:>12}{:>10}\n",
@@ -58,7 +58,7 @@ pub fn table(name: &str, s: &LinkStats) -> String {
     out
 }
 
-/// What the reader of the figures should know.
+/// A warning for the reader, if packets were lost in the emulator or left late.
 pub fn warning(name: &str, s: &LinkStats, real_time: bool) -> Option<String> {
     let late = s.there.lateness.p99_s.max(s.back.lateness.p99_s);
     let of = |w: &WayStats| w.packets.overflowed + w.unread + w.refused;
@@ -77,7 +77,7 @@ pub fn warning(name: &str, s: &LinkStats, real_time: bool) -> Option<String> {
     ))
 }
 
-/// The same for programs.
+/// All counters as JSON.
 pub fn json(s: &LinkStats, real_time: bool) -> Value {
     let late = |l: &Lateness| object!({ "mean_s": l.mean_s, "p50_s": l.p50_s, "p99_s": l.p99_s, "max_s": l.max_s });
     let way = |w: &WayStats| {

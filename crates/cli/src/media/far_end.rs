@@ -1,4 +1,4 @@
-//! The other end of media: one that is connected to, or those on a list that connect.
+//! The other end of a media stream: a peer to connect to, or listed peers that connect to this end.
 
 use crate::failure::Failure;
 use crate::transfer::{client_key, known_servers, pin, server_key};
@@ -11,41 +11,41 @@ use narrows_transport::connection::ConnectionConfig;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// An attempt to connect is given up after so long.
+/// Timeout of an attempt to connect.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The other end.
+/// The other end of a stream.
 pub enum FarEnd {
-    /// This end connects to it.
+    /// A peer that this end connects to.
     At(Box<Peer>),
-    /// Those on the list connect to this end.
+    /// Listed peers that connect to this end.
     Comes {
-        /// Where it listens.
+        /// Listening address.
         at: SocketAddr,
-        /// Who may come.
+        /// Keys that may connect.
         clients: AllowList,
-        /// This end's key.
+        /// This end's own key.
         identity: Identity,
     },
 }
 
-/// Which of the two commands is asked: what it says of the other end.
+/// Words of a command for messages about the other end.
 #[derive(Clone, Copy)]
 pub struct Words {
-    /// The command.
+    /// Name of the command, as "media send".
     pub command: &'static str,
-    /// Who is connected to, as "a receiver".
+    /// Noun for the peer, as "a receiver".
     pub peer: &'static str,
-    /// What those do who come, as "send".
+    /// Verb for the purpose of peers that connect, as "send".
     pub come_to: &'static str,
-    /// Where it listens if nothing is said.
+    /// Default listening address.
     pub listen: &'static str,
 }
 
-/// The end with this URL.
+/// The peer with this URL.
 ///
 /// # Errors
-/// It is none; or this end's keys cannot be read.
+/// The URL is invalid, or this end's keys cannot be read.
 pub fn connected(
     url: &str,
     words: Words,
@@ -77,10 +77,10 @@ pub fn connected(
     })))
 }
 
-/// Those on the list, who connect to `listen`.
+/// Listed peers that connect to `listen`.
 ///
 /// # Errors
-/// There is no list, or it cannot be read; `listen` is no address.
+/// There is no list, it cannot be read, or `listen` is not a valid address.
 pub fn coming(
     listen: Option<&String>,
     clients: Option<&PathBuf>,

@@ -1,4 +1,4 @@
-//! `narrows media --multicast`: layers to groups of IP multicast, and from them.
+//! `narrows media --multicast`: sends layers to IP multicast groups, and receives them.
 
 use crate::failure::Failure;
 use crate::live::LiveArgs;
@@ -15,15 +15,15 @@ use narrows_media::group_run::{GroupReceive, GroupSend};
 use narrows_options::values::time;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Of IPv4's site-local groups (RFC 2365).
+/// Default group, of IPv4's site-local scope (RFC 2365).
 const SITE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 78, 87)), 47_480);
 
 #[derive(Args, Debug)]
 pub struct GroupArgs {
-    /// The base layer's group of IP multicast, each further layer's is one higher; site is 239.255.78.87:47480
+    /// Multicast group of the base layer; each further layer uses the next address. site is 239.255.78.87:47480
     #[arg(long, value_name = "GROUP[:PORT]|site", value_parser = base)]
     pub multicast: Option<SocketAddr>,
-    /// With --multicast: of which interface, by its address (IPv4) or number (IPv6) [default: the system's choice]
+    /// With --multicast: network interface, by its address (IPv4) or number (IPv6) [default: the system's choice]
     #[arg(long, value_name = "ADDR|NUMBER", value_parser = interface, requires = "multicast")]
     pub interface: Option<Interface>,
 }
@@ -32,10 +32,10 @@ pub struct GroupArgs {
 pub struct GroupSendArgs {
     #[command(flatten)]
     pub group: GroupArgs,
-    /// With --multicast (needed): all layers together have so much at most, headers included
+    /// With --multicast (required): maximum rate of all layers together, including headers
     #[arg(long, value_name = "RATE", value_parser = rate, requires = "multicast")]
     pub max_total: Option<Rate>,
-    /// With --multicast: how far packets go, 1 is no further than this network [default: 1]
+    /// With --multicast: number of hops; 1 stays in this network [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..), requires = "multicast")]
     pub ttl: Option<u8>,
 }
@@ -44,7 +44,7 @@ pub struct GroupSendArgs {
 pub struct GroupReceiveArgs {
     #[command(flatten)]
     pub group: GroupArgs,
-    /// With --multicast: the round trip that TEAR assumes while no queue has formed [default: 100ms]
+    /// With --multicast: round-trip time that TEAR assumes while no queue has formed [default: 100ms]
     #[arg(long, value_name = "TIME", value_parser = time, requires = "multicast")]
     pub rtt: Option<Duration>,
 }
@@ -68,7 +68,7 @@ fn interface(text: &str) -> Result<Interface, String> {
     })
 }
 
-/// The interface, which is named otherwise for IPv6 than for IPv4.
+/// The interface, in the form that the group's address family requires.
 fn interface_for(a: &GroupArgs, base: SocketAddr) -> Result<Interface, Failure> {
     let line = match (a.interface, base) {
         (Some(Interface::Address(_)), SocketAddr::V6(_)) => {
@@ -85,7 +85,7 @@ fn interface_for(a: &GroupArgs, base: SocketAddr) -> Result<Interface, Failure> 
 /// Sends layers to groups.
 ///
 /// # Errors
-/// One line that says what is wrong.
+/// One line that describes the error.
 pub fn send(
     a: &GroupSendArgs,
     base: SocketAddr,
@@ -132,10 +132,10 @@ pub fn send(
     Ok(())
 }
 
-/// Receives what its path carries of the layers.
+/// Receives as many layers as the path carries.
 ///
 /// # Errors
-/// One line that says what is wrong.
+/// One line that describes the error.
 pub fn receive(
     a: &GroupReceiveArgs,
     base: SocketAddr,
@@ -170,7 +170,7 @@ pub fn receive(
     Ok(())
 }
 
-/// What is printed with --json is JSON.
+/// Prints a line; with --json on the error stream, since the standard output has only JSON.
 fn say(json: bool, line: &str) -> Result<(), narrows_files::Error> {
     if json {
         note(line);

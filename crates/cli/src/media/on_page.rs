@@ -9,10 +9,10 @@ use narrows_media::flow::{OnState, State};
 use narrows_media::playing::{self, Observer};
 use narrows_net::Clock;
 
-/// The page of a sender, if one is wanted, and what it is to be told.
+/// The page of a sender, if `--live` is set, and its callback for the sender's state.
 ///
 /// # Errors
-/// The address cannot be opened.
+/// The address cannot be bound.
 pub fn of_sender(
     live: &LiveArgs,
     protocol: &str,
@@ -27,10 +27,10 @@ pub fn of_sender(
     Ok((Some(shown), Some(tell)))
 }
 
-/// The same of a receiver.
+/// The page of a receiver, if `--live` is set, and its callback for the receiver's state.
 ///
 /// # Errors
-/// The address cannot be opened.
+/// The address cannot be bound.
 pub fn of_receiver(
     live: &LiveArgs,
     protocol: &str,

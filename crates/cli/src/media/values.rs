@@ -1,4 +1,4 @@
-//! What the flags of `narrows media` say.
+//! Parsers for flags of `narrows media`.
 
 use crate::transport::rate;
 use narrows_base::{Duration, Rate};
@@ -14,12 +14,12 @@ pub(super) fn port(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| "a port is expected, as 5004, or an address with one, as [::1]:5004".into())
 }
 
-/// A layer's input.
+/// Input of a layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Layer {
-    /// Where its media come from.
+    /// Local address to which a program sends the layer's media.
     pub from: SocketAddr,
-    /// What it needs.
+    /// Rate of the layer, without headers.
     pub rate: Rate,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn layer(text: &str) -> Result<Layer, String> {
     Ok(Layer { from, rate })
 }
 
-/// Several of what `read` reads, between commas.
+/// Parses a list, separated by commas, with `read` for each item.
 pub(super) fn list<T>(
     read: impl Fn(&str) -> Result<T, String>,
 ) -> impl Fn(&str) -> Result<Vec<T>, String> {

@@ -1,4 +1,4 @@
-//! What a probe found, for readers and for programs.
+//! Results of a probe, as text and JSON.
 
 use narrows_net::probe::Probed;
 use narrows_probe::ecn::{Ecn, EcnVerdict};

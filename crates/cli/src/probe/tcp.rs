@@ -1,4 +1,4 @@
-//! Without a server of ours: what TCP handshakes show, which is the round-trip time and nothing else.
+//! Measurement without a server of narrows: TCP handshakes show only the round-trip time.
 
 use crate::failure::Failure;
 use crate::terminal::{print, print_json};
@@ -11,7 +11,7 @@ const HANDSHAKES: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Connects ten times, and says how long it took.
+/// Connects ten times and prints the round-trip times.
 pub fn handshakes(server: SocketAddr, as_json: bool) -> Result<(), Failure> {
     let mut took = Vec::new();
     for _ in 0..HANDSHAKES {
@@ -20,7 +20,7 @@ pub fn handshakes(server: SocketAddr, as_json: bool) -> Result<(), Failure> {
         let seconds = begun.elapsed().as_secs_f64();
         match connected {
             Ok(_) => took.push(seconds),
-            // A refusal is an answer, too, of the same path; one that fails so fast is none.
+            // A refusal arrives after a round trip, too; other errors may be immediate.
             Err(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => took.push(seconds),
             Err(e) if took.is_empty() => return Err(Failure::Outside(format!("{server}: {e}"))),
             Err(_) => {}

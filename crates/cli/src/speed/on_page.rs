@@ -22,10 +22,11 @@ use narrows_transport::{Preset, Protocol};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Flows and rate of what is simulated beside the real transfer, on the same processor.
+/// Maximum number of flows of a simulation beside the real transfer, which shares the processor; below, its maximum
+/// rate.
 const MAX_FLOWS: u16 = 8;
 const MAX_BPS: f64 = 200e6;
-/// Of a transfer whose end is not known.
+/// Simulated duration in seconds of a transfer of a given size.
 const LONGEST_S: f64 = 3600.0;
 
 /// The page of a measurement.
@@ -39,7 +40,7 @@ pub struct OnPage {
 }
 
 impl OnPage {
-    /// If one is wanted. The link, if it is ours, may be changed there.
+    /// Opens a page, if `--live` is set. If the emulated link is in this process, the page may change it.
     pub fn open(
         a: &SpeedArgs,
         protocol: &Protocol,
@@ -58,12 +59,12 @@ impl OnPage {
         Ok(page.map(|page| OnPage { page, ends, link, run, simulation, over }))
     }
 
-    /// For the endpoint that sends, or the one that is here.
+    /// Observer for the sending endpoint, or for the one in this process.
     pub fn tap(&self) -> Arc<dyn Tap> {
         self.ends.tap()
     }
 
-    /// For the emulated link.
+    /// Observer for the emulated link.
     pub fn watch(&self) -> Option<Arc<dyn RelayTap>> {
         let (ends, run, over) = (self.ends.clone(), self.run.clone(), self.over.clone());
         let simulation = Mutex::new(self.simulation.clone());
@@ -71,7 +72,7 @@ impl OnPage {
         self.link.clone().map(|link| Arc::new(between(link)) as Arc<dyn RelayTap>)
     }
 
-    /// The transfer is over; the page stays until Ctrl-C.
+    /// Ends the run; the page stays open until Ctrl-C.
     pub fn finish(self) {
         let OnPage { page, ends, link, over, .. } = self;
         over.store(true, Ordering::Release);
@@ -80,13 +81,13 @@ impl OnPage {
     }
 }
 
-/// The same transfer in simulation, drawn beside the real one; none where it would not be the same.
+/// The same transfer in simulation, for display beside the real one; `None` if it would differ from it.
 pub fn simulated(a: &SpeedArgs, [there, back]: [&LinkDirection; 2]) -> Option<NetworkSpec> {
     if a.messages.is_some() || a.transport.hints.limit.is_some() {
         note("live: without a simulation beside it: that has neither --messages nor --limit");
         return None;
     }
-    // Both would be late.
+    // Both the simulation and the transfer would be late.
     if there.mean_bps().max(back.mean_bps()) > MAX_BPS || a.connections > MAX_FLOWS {
         note("live: without a simulation beside it: that is for 8 connections and 200 Mbit/s");
         return None;
@@ -107,7 +108,7 @@ pub fn simulated(a: &SpeedArgs, [there, back]: [&LinkDirection; 2]) -> Option<Ne
     };
     let source = Spec::parse(&source).and_then(|s| SourceSpec::read(&s)).ok()?;
     let (forward, backward) = relay::configs(there, back);
-    // The data's way is the first.
+    // The first direction is that of the data.
     let ways = if a.down { [backward, forward] } else { [forward, backward] };
     let end = match (a.bytes, a.duration) {
         (Some(_), _) => Time::from_secs_f64(LONGEST_S),
@@ -117,7 +118,7 @@ pub fn simulated(a: &SpeedArgs, [there, back]: [&LinkDirection; 2]) -> Option<Ne
     Some(between(protocol, source, usize::from(a.connections), ways, end, a.seed))
 }
 
-/// The link's clock is that of the page. Who crosses it is seen at the ends.
+/// Sets the page's clock to the link's. Flows are observed at the ends, not here.
 #[derive(Debug)]
 struct Between {
     link: Arc<LinkLive>,
@@ -135,17 +136,17 @@ impl RelayTap for Between {
         let Some(network) = simulation else { return };
         let (run, over) = (self.run.clone(), self.over.clone());
         let play = move || {
-            // What it refuses is refused for the real link, too.
+            // An error here also occurs for the real link, which reports it.
             let _ = beside(&run, &network, &|| !over.load(Ordering::Acquire));
         };
-        // Without a thread there is only the real one.
+        // If no thread is available, only the real transfer is shown.
         let _ = std::thread::Builder::new().name("narrows-live-sim".into()).spawn(play);
     }
     fn passed(&self, _: &RelayedDatagram<'_>) {}
     fn missed(&self, _: &MissedDatagram) {}
 }
 
-/// Whether a page may change them.
+/// Sets whether a page may change the link.
 pub fn changing(ways: (LinkConfig, LinkConfig), changes: bool) -> (LinkConfig, LinkConfig) {
     let (mut there, mut back) = ways;
     (there.changes, back.changes) = (changes, changes);

@@ -1,4 +1,4 @@
-//! This end of a transfer: files and folders here.
+//! The local side of a transfer: files and folders.
 
 use crate::failure::Failure;
 use cap_std::ambient_authority;
@@ -6,16 +6,16 @@ use cap_std::fs::Dir;
 use narrows_files::{CleanPath, Error, Url, error};
 use std::path::{Path, PathBuf};
 
-/// Where something is got to.
+/// Destination of `get`.
 pub enum Target {
-    /// A folder and a name in it.
+    /// A file: its open folder and its name.
     File(Dir, String),
-    /// A folder, made when it is known that there is something for it.
+    /// A folder, which is made when the first entry arrives.
     Folder(PathBuf),
 }
 
 impl Target {
-    /// For people.
+    /// Path for display.
     pub fn shown(&self) -> String {
         match self {
             Target::File(_, name) => error::shown(name),
@@ -24,11 +24,11 @@ impl Target {
     }
 }
 
-/// Where something is put from.
+/// Source of `put`.
 pub enum Source {
-    /// A folder, a name in it, and the path there.
+    /// A file: its open folder, its name, and the path at the server.
     File(Dir, String, CleanPath),
-    /// A folder with all that is in it, and the folder there.
+    /// A folder with all its entries, and the path at the server.
     Folder(Dir, CleanPath),
 }
 
@@ -37,14 +37,14 @@ fn open(path: &Path) -> Result<Dir, Error> {
         .map_err(|e| Error::file(&error::shown(&path.display().to_string()), &e))
 }
 
-/// A folder to write to, made if it is missing.
+/// Opens a folder for writing; makes it if it is missing.
 pub fn made(path: &Path) -> Result<Dir, Error> {
     std::fs::create_dir_all(path)
         .map_err(|e| Error::file(&error::shown(&path.display().to_string()), &e))?;
     open(path)
 }
 
-/// Its folder and its name.
+/// Splits a path into folder and name.
 fn parted(path: &Path) -> Result<(PathBuf, String), Failure> {
     let name = path.file_name().and_then(|n| n.to_str()).ok_or_else(|| {
         let shown = error::shown(&path.display().to_string());
@@ -54,14 +54,14 @@ fn parted(path: &Path) -> Result<(PathBuf, String), Failure> {
     Ok((folder.unwrap_or(Path::new(".")).to_path_buf(), name.to_string()))
 }
 
-/// Whether a path says "in there", and not what it shall be called: `dir/`, `.`, `..`, `dir/.`.
+/// Whether a path names only a parent folder, not the new name: `dir/`, `.`, `..`, `dir/.`.
 fn names_nothing(path: &Path) -> bool {
     let text = path.as_os_str().to_string_lossy();
     let last = text.rsplit(std::path::is_separator).next().unwrap_or_default();
     matches!(last, "" | "." | "..")
 }
 
-/// Where `get` writes. A folder is made if it is missing, a file's folder is not.
+/// The destination of `get`. A folder is made if it is missing; a file's parent folder is not.
 pub fn target(url: &Url, output: Option<&Path>) -> Result<Target, Failure> {
     if output == Some(Path::new("-")) {
         let line =
@@ -96,12 +96,12 @@ pub fn target(url: &Url, output: Option<&Path>) -> Result<Target, Failure> {
     Ok(Target::File(open(&folder)?, name))
 }
 
-/// What `put` reads, and where it goes.
+/// The source of `put`, with its path at the server.
 pub fn source(file: &Path, url: &Url) -> Result<Source, Failure> {
     let shown = error::shown(&file.display().to_string());
     let about = std::fs::metadata(file).map_err(|e| Error::file(&shown, &e))?;
     if about.is_dir() {
-        // `photos/.` is what is in it; `.` and `..` have no name that somebody meant.
+        // `photos/.` means the content of the folder; `.` and `..` are not names for the server.
         let text = file.as_os_str().to_string_lossy();
         let contents = matches!(text.rsplit(std::path::is_separator).next(), Some("." | ".."));
         let path = if url.folder && !contents {
@@ -111,7 +111,7 @@ pub fn source(file: &Path, url: &Url) -> Result<Source, Failure> {
         };
         return Ok(Source::Folder(open(file)?, path));
     }
-    // A link is followed here, where its owner wrote it, and not beyond the folder that it leads to.
+    // A symbolic link given on the command line is followed; links are not followed beyond the folder that it leads to.
     let real = std::fs::canonicalize(file).map_err(|e| Error::file(&shown, &e))?;
     let (folder, name) = parted(&real)?;
     let path = if url.folder {
@@ -123,7 +123,7 @@ pub fn source(file: &Path, url: &Url) -> Result<Source, Failure> {
     Ok(Source::File(open(&folder)?, name, path))
 }
 
-/// Bytes for people.
+/// A number of bytes for display.
 pub fn size(bytes: u64) -> String {
     let units = [("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
     let x = bytes as f64;
@@ -133,9 +133,9 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// Seconds since 1970 as a date, UTC (days by Howard Hinnant's `civil_from_days`).
+/// Seconds since 1970 as a date in UTC (algorithm: Howard Hinnant's `civil_from_days`).
 pub fn date(seconds: i64) -> String {
-    // Until the year 9999.
+    // Up to the year 9999.
     let seconds = seconds.clamp(0, 253_402_300_799);
     let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let z = days + 719_468;

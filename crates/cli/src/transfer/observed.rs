@@ -1,4 +1,4 @@
-//! What observes a transfer: a recording, a page.
+//! Observers of a transfer: recording and page.
 
 use super::TransferOptions;
 use crate::failure::Failure;
@@ -6,7 +6,7 @@ use crate::live::{LiveArgs, ShownConnections};
 use crate::record::{Record, Recording};
 use narrows_files::{Scheme, Url};
 
-/// A page of one transfer, if it is wanted.
+/// A page of one transfer, if `--live` is set.
 pub fn shown(
     live: &LiveArgs,
     command: &str,
@@ -20,7 +20,7 @@ pub fn shown(
     ShownConnections::open(live, command, options.protocol.as_deref().unwrap_or("rrtp"))
 }
 
-/// A recording of one transfer, if it is wanted.
+/// A recording of one transfer, if `--record` is set.
 pub fn record(
     record: &Record,
     command: &'static str,

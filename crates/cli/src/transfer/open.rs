@@ -1,4 +1,4 @@
-//! From a URL and flags to a session, with the server's key judged.
+//! Opens a session for a URL and flags, with a check of the server's key.
 
 use super::{TransferOptions, known_servers, own_key};
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Instant;
 
-/// Who sends the files.
+/// Direction of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Get,
@@ -34,24 +34,24 @@ enum Over {
     Rrtp(Box<RrtpSession>),
 }
 
-/// A session with a server whose key is right.
+/// A session with a server, after its key was checked or pinned.
 pub struct Opened {
     over: Over,
     advice: Option<Advice>,
     direction: Direction,
-    /// What the server is asked for: only what the user said, or what was learned.
+    /// Requests to the server about its sending: only values given by the user or learned.
     tuning: Tuning,
-    /// Whether the user asked for this very controller.
+    /// Whether the user chose the controller.
     asked: bool,
-    /// What the server sends with, once it has said so.
+    /// The server's controller, once the server has reported it.
     theirs: Mutex<Option<String>>,
     learned: Option<(Learned, String)>,
 }
 
-/// What to do about a wrong key.
+/// Advice in case of a wrong key.
 struct Advice {
     server: String,
-    /// The right one stands in the URL.
+    /// Whether the URL contains a key.
     is_given: bool,
 }
 
@@ -68,10 +68,10 @@ impl Advice {
     }
 }
 
-/// Opens it; `tap` watches, over rrtp.
+/// Opens a session; `tap` observes it, over rrtp.
 ///
 /// # Errors
-/// One line that says what is wrong.
+/// One line that describes the error.
 pub fn open(
     url: &Url,
     options: &TransferOptions,
@@ -171,7 +171,8 @@ fn over_rrtp(
     let tokens = SavedTokens::at(key::config_folder()?.join("tokens"));
     let how = Connect { tap, tokens, busy: note_busy, ..Connect::new(expect, config, &STOP) };
     let advice = Advice { server: server.clone(), is_given: url.key.is_some() };
-    // Whose key is known is asked with the first packet, if that may be: what is got changes nothing there.
+    // With a known key, a `get` request is sent in the first packet: it is safe to replay, as it changes no state at
+    // the server.
     let session = match (expect, direction) {
         (Expect::Key(_), Direction::Get) => {
             RrtpSession::with_first_request(&url.host, url.port, identity, how)
@@ -196,8 +197,8 @@ fn over_rrtp(
     })
 }
 
-/// The file of learned paths, this path's name in it, and what it says. The two directions of a
-/// path are two.
+/// The file of learned paths, this path's name in it, and its stored values. Each direction of a path has a name of its
+/// own.
 fn remembered(
     url: &Url,
     direction: Direction,
@@ -218,10 +219,10 @@ fn not_the_given(server: &str, found: &[u8; 32]) -> Error {
     Error::new(Kind::WrongKey, line)
 }
 
-/// Compares a key with the one of before, or keeps it and says so.
+/// Compares a key with the pinned one; pins it and prints a line at the first connection.
 ///
 /// # Errors
-/// It is another one.
+/// The server has another key than the pinned one.
 pub fn pin(known: &KnownServers, server: &str, found: &[u8; 32]) -> Result<(), Error> {
     if known.check(server, found)? == Known::New {
         let key = key::text(found);
@@ -231,7 +232,7 @@ pub fn pin(known: &KnownServers, server: &str, found: &[u8; 32]) -> Result<(), E
     Ok(())
 }
 
-/// A thread within a scope.
+/// Starts a thread within a scope.
 ///
 /// # Errors
 /// The system has no thread left.
@@ -242,7 +243,7 @@ fn thread<'scope>(
     std::thread::Builder::new().spawn_scoped(scope, work).map_err(|e| Error::no_thread(&e))
 }
 
-/// Nobody waits for a connection that work, which is over, has not made.
+/// Ends the wait for a connection when the work has ended without making one.
 struct GiveUpWaiting<'a>(&'a RrtpSession);
 
 impl Drop for GiveUpWaiting<'_> {
@@ -252,7 +253,7 @@ impl Drop for GiveUpWaiting<'_> {
 }
 
 impl Opened {
-    /// For requests.
+    /// The session, for requests.
     pub fn session(&self) -> &dyn Session {
         match &self.over {
             Over::Tcp(s) => s.as_ref(),
@@ -260,10 +261,10 @@ impl Opened {
         }
     }
 
-    /// Does something, and does it again while the server is too busy to answer ([`RrtpSession::while_busy`]).
+    /// Runs `work`, and repeats it while the server is too busy to answer ([`RrtpSession::while_busy`]).
     ///
     /// # Errors
-    /// Those of the work.
+    /// Those of `work`.
     pub fn while_busy<T>(&self, work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         match &self.over {
             Over::Tcp(session) => session.while_busy(work),
@@ -273,10 +274,10 @@ impl Opened {
         }
     }
 
-    /// Does something while the server is told how to send: neither waits for the other.
+    /// Runs `work` and sends the tuning request to the server in parallel.
     ///
     /// # Errors
-    /// Those of the work; or the system has no thread left.
+    /// Those of `work`, or the system has no thread left.
     pub fn told_beside<T>(
         &self,
         work: impl FnOnce(&dyn Session) -> Result<T, Error>,
@@ -286,7 +287,7 @@ impl Opened {
             *self.theirs.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = label;
         };
         if self.tuning == Tuning::default() {
-            // There is nothing to tell: a small file shall not wait for an answer to that.
+            // There is no tuning, so a small file need not wait for its answer.
             let done = work(self.session());
             theirs(rrtp.peer_protocol());
             return done;
@@ -294,11 +295,11 @@ impl Opened {
         std::thread::scope(|scope| {
             let _waiting = GiveUpWaiting(rrtp);
             thread(scope, || {
-                // The request itself goes first.
+                // Send the tuning after the request itself.
                 if !rrtp.wait_connected() {
                     return;
                 }
-                // A server that cannot be told says so where it matters, in the request beside.
+                // If the tuning fails, so does the request in parallel, which reports the error.
                 let Ok(answer) = client::tune(self.session(), self.tuning.clone()) else {
                     return;
                 };
@@ -317,12 +318,11 @@ impl Opened {
         })
     }
 
-    /// Does something, and tells twice a second for how long the server has been silent, and after
-    /// how much of it the connection is given up; meanwhile says of the path what is to be said, when it is. The
-    /// kernel's TCP tells neither and cannot be told.
+    /// Runs `work`. Twice a second calls `tell` with the server's silence so far and the silence after which the
+    /// connection is given up. Applies `reconfigure` at its times. Over TCP it only runs `work`.
     ///
     /// # Errors
-    /// Those of the work; or the system has no thread left.
+    /// Those of `work`, or the system has no thread left.
     pub fn watched<T>(
         &self,
         tell: impl Fn(Duration, Duration) + Sync,
@@ -354,7 +354,7 @@ impl Opened {
         })
     }
 
-    /// Tells whoever sends what is said of the path, each at its time, until it is done.
+    /// Passes the hints to the sending end, each at its time, until the work is done.
     fn reconfigured(&self, session: &RrtpSession, reconfigure: &Reconfigure, done: &AtomicBool) {
         let begun = Instant::now();
         for (at, hints) in reconfigure.in_order() {
@@ -379,11 +379,11 @@ impl Opened {
         if !session.is_connected() {
             return;
         }
-        // A connection that ends meanwhile says so to whoever moves files over it.
+        // If the connection ends meanwhile, the transfer reports the error.
         let _ = client::tune(session, Tuning { path, ..Tuning::default() });
     }
 
-    /// What carried the files.
+    /// Protocol of the sending end.
     pub fn protocol(&self) -> String {
         let theirs = self.theirs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         match self.direction {
@@ -392,8 +392,8 @@ impl Opened {
         }
     }
 
-    /// Remembers what the path was like, if the user wants that: as far as what was delivered here bears
-    /// it out, whatever the server says.
+    /// Stores the path's properties, if `--learn` is set, as far as the bytes delivered at this end confirm them,
+    /// whatever the server reports.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -404,7 +404,7 @@ impl Opened {
         if !delivered.says_something() {
             return Ok(());
         }
-        // Who sent knows.
+        // The sending end has measured the path.
         let found = match self.direction {
             Direction::Put => Some(session.learned()),
             Direction::Get => {

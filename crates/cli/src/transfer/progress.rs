@@ -1,4 +1,4 @@
-//! How far a transfer is, on the error stream where that is a terminal.
+//! Progress of a transfer, on the error stream if it is a terminal.
 
 use crate::terminal::note;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -9,25 +9,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Entries that are left out of a folder and shown.
+/// Maximum number of skipped entries of a folder that are shown.
 const MAX_LEFT_OUT: usize = 100;
-/// A silence so long is told: the server says something every second, or is asked to after five.
+/// Silence that is reported; the server normally sends every second, or is probed after five.
 const LONG: Duration = Duration::from_secs(8);
 
-/// The bar, with the rate and the time left.
+/// A bar with the rate and the remaining time.
 pub struct Progress {
     bar: ProgressBar,
     what: String,
     folder: bool,
     silent: AtomicBool,
-    /// Lines about entries that are left out, as far as they are shown.
+    /// Lines already shown about skipped entries.
     left_out: Mutex<Vec<String>>,
-    /// What was moved, for what is learned of the path.
+    /// Bytes moved over time, for `--learn`.
     delivered: Mutex<(u64, Delivered)>,
 }
 
 impl Progress {
-    /// For this file or folder. indicatif hides it where the error stream is no terminal.
+    /// A bar for this file or folder. indicatif hides it if the error stream is not a terminal.
     pub fn new(what: String, folder: bool) -> Progress {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
         let template = "{msg} {bar:30} {percent:>3}% {decimal_bytes}/{decimal_total_bytes} \
@@ -46,7 +46,7 @@ impl Progress {
         }
     }
 
-    /// Nothing was moved: what an attempt before sent was not answered.
+    /// Begins again from zero: the previous attempt was not answered.
     pub fn begin(&self) {
         *self.delivered.lock().unwrap_or_else(PoisonError::into_inner) = Default::default();
         self.bar.set_position(0);
@@ -55,11 +55,11 @@ impl Progress {
         }
     }
 
-    /// So many bytes were moved now.
+    /// Counts bytes that were moved.
     pub fn moved(&self, bytes: u64) {
         let mut all = self.delivered.lock().unwrap_or_else(PoisonError::into_inner);
         let before = all.0;
-        // The time before the first byte is no part of the rate.
+        // The time before the first byte does not count for the rate.
         if before == 0 {
             all.1.seen(Instant::now(), 0);
         }
@@ -68,35 +68,35 @@ impl Progress {
         all.1.seen(Instant::now(), now);
     }
 
-    /// What was moved so far.
+    /// Bytes moved so far, over time.
     pub fn delivered(&self) -> Delivered {
         self.delivered.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
     }
 
-    /// Does something while the bar is away.
+    /// Runs `work` while the bar is hidden.
     pub fn beside<T>(&self, work: impl FnOnce() -> T) -> T {
         self.bar.suspend(work)
     }
 
-    /// A step of it.
+    /// Handles a step of the transfer.
     pub fn tell(&self, step: ProgressEvent) {
         match step {
-            // A folder's size is known from the walk, a single file's from the file.
+            // A folder's size is known from its listing, a single file's from the file.
             ProgressEvent::Expect(bytes) if self.folder => self.bar.inc_length(bytes),
             ProgressEvent::Begin(bytes) if !self.folder => self.bar.set_length(bytes),
             ProgressEvent::Held(bytes) => {
                 self.bar.inc(bytes);
-                // What was here before says nothing about the rate.
+                // Bytes that were here before do not count for the rate.
                 self.bar.reset_eta();
             }
             ProgressEvent::Moved(bytes) => self.bar.inc(bytes),
-            // The others say nothing that the bar shows.
+            // The bar does not show other steps.
             _ => {}
         }
     }
 
-    /// Nothing was heard for so long; after `most` the transfer ends. In the bar, or else in one line
-    /// for each silence.
+    /// Reports silence of the server; after `most` the transfer ends. Shown in the bar, or else as one line for each
+    /// silence.
     pub fn silent(&self, so_far: Duration, most: Duration) {
         let now = so_far >= LONG;
         let before = self.silent.swap(now, Ordering::SeqCst);
@@ -116,7 +116,7 @@ impl Progress {
         }
     }
 
-    /// An entry of a folder is left out: shown once each, up to a number.
+    /// Reports a skipped entry of a folder, once each, up to a maximum number.
     pub fn leave_out(&self, line: &str) {
         let mut shown = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
         if shown.len() > MAX_LEFT_OUT || shown.iter().any(|s| s == line) {
@@ -128,7 +128,7 @@ impl Progress {
         self.beside(|| note(&format!("narrows: {text}")));
     }
 
-    /// Takes it away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! The command itself: exit codes, one line per error, nothing half-written.
+//! The command itself: exit codes, one line per error, no partial output.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -82,11 +82,11 @@ fn bad_input_is_one_line_exit_code_2_and_leaves_nothing() {
         (&["sweep", "bad.toml", "--flows", "2"], "cannot be used with"),
         (&["sweep", "none.toml", "--vary", "n=1"], "no such file"),
         (&["list", "protcols"], "'protocols'"),
-        // What may be bits or bytes, with both readings.
+        // Units that may mean bits or bytes: the error shows both readings.
         (&["compare", "--link", "10MBps,20ms"], "10Mbit/s if 'MBps' is bits, 80Mbit/s"),
         (&["compare", "--link", "1Mbit/s,20ms,queue=45Kb"], "5.625kB if 'Kb' is bits, 45kB"),
         (&["compare", "--packet", "8kb"], "1kB if 'kb' is bits, 8kB"),
-        // A port alone, which the system would take for 0.0.17.81.
+        // A port without an address, which the system would resolve to 0.0.17.81.
         (&["serve", ".", "--listen", "4433"], "127.0.0.1:4433"),
         (&["serve", ".", "--listen", "4433:4433"], "a number is no host"),
         (&["speed", "--listen", "4433"], "0.0.0.0:4433"),
@@ -95,7 +95,7 @@ fn bad_input_is_one_line_exit_code_2_and_leaves_nothing() {
             &["relay", "--listen", "4433", "--to", "127.0.0.1:1", "--link", "geo"],
             "127.0.0.1:4433 for this machine, 0.0.0.0:4433",
         ),
-        // No device, and no folder.
+        // Devices and folders are refused.
         (&["compare", "--link", "1Mbit/s,1ms,trace=/dev/zero"], "not a regular file"),
         (&["run", "/dev/zero"], "not a regular file"),
         (&["run", "."], "is a folder"),
@@ -108,11 +108,11 @@ fn bad_input_is_one_line_exit_code_2_and_leaves_nothing() {
         (&["speed", "--cipher", "aes"], "did you mean 'aes256'?"),
         (&["compare", "--link", "1Mbit/s,1ms,loss=\u{1b}[2J\u{200b}"], r"\u{1b}[2J\u{200b}"),
         (&["list", "protocols", "stdp"], "'stpd'"),
-        // Names of which a list shows many in one line.
+        // Misspelt names.
         (&["list", "protocols", "rrtp+renno"], "did you mean 'rrtp+reno'?"),
         (&["list", "protocols", "rrtp+cubik"], "did you mean 'rrtp+cubic'?"),
         (&["list", "protocols", "nothing+at-all"], "rrtp+NAME"),
-        // What is negative is a value, and no option.
+        // Negative values are values, not options.
         (&["compare", "--duration", "-5s"], "'-5s': a time cannot be negative"),
         (&["compare", "--packet", "-5B"], "cannot be negative"),
         (&["compare", "--flows", "-5"], "1 to 1000000"),
@@ -169,9 +169,8 @@ fn compare_prints_json_writes_its_files_and_run_repeats_it() {
     );
 }
 
-/// What an attack reports can be run again and shows what was claimed.
-/// What a command line says of the time while a run goes on reaches the simulator, by `compare`, `run` and `sweep`: a path that
-/// becomes slower carries less, and `rrtp-lasthop`, which keeps the rate that it was told, more where it is told.
+/// `--change` and `--reconfigure` reach the simulator in `compare` and `run`: a path that becomes slower carries less.
+/// `rrtp-lasthop` keeps the hinted rate, so it carries more after a new hint.
 #[test]
 fn a_path_changes_and_applications_say_so() {
     let folder = tempfile::tempdir().unwrap();
@@ -221,7 +220,7 @@ fn an_attack_leaves_scenarios_that_run_again() {
     }
 }
 
-/// A scorecard's page, numbers and networks are there, and a network of it can be run again.
+/// The scorecard writes its page, figures and networks, and one of the networks can be run again.
 #[test]
 fn a_scorecard_leaves_a_page_and_networks_that_run_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -253,7 +252,7 @@ fn a_scorecard_leaves_a_page_and_networks_that_run_again() {
     }
 }
 
-/// What a trace's error says makes one of the file, and a link takes it.
+/// The command in the error for a table of rates converts the file to a trace, which a link accepts.
 #[test]
 fn a_record_of_rates_becomes_a_trace() {
     let folder = tempfile::tempdir().unwrap();
@@ -297,7 +296,7 @@ fn a_sweep_writes_its_files_and_runs_no_point_twice() {
     }
     let csv = std::fs::read(out.join("sweep.csv")).unwrap();
     assert_eq!(text(&csv).lines().count(), 1 + 6 * 2);
-    // A larger grid needs only what is new; other flags make other runs.
+    // A larger grid runs only the new points; other flags make other runs.
     let more = narrows(folder.path(), &[&args[..], &["--vary", "flows=1,2,4"]].concat());
     assert!(text(&more.stderr).contains("12 of 18 runs were already"), "{}", text(&more.stderr));
     let other = ["--vary", "flows=1,2", "--packet", "500B"];
@@ -308,7 +307,7 @@ fn a_sweep_writes_its_files_and_runs_no_point_twice() {
     assert_eq!(std::fs::read(out.join("sweep.csv")).unwrap(), csv);
 }
 
-/// The array script's tasks, run one after the other by a shell, leave all runs to the command at the end.
+/// The tasks of the array script, run in sequence by a shell, leave no runs for the final command.
 #[cfg(unix)]
 #[test]
 fn an_array_script_runs_the_sweep_in_parts() {
@@ -419,7 +418,7 @@ fn the_command_explains_itself() {
     assert!(said(&["man", "compare"]).contains("\\-\\-protocols"));
 }
 
-/// A name in a file is shown, not obeyed.
+/// Control characters in a file's names are escaped.
 #[test]
 fn names_of_a_file_do_not_reach_the_terminal_raw() {
     let folder = tempfile::tempdir().unwrap();
@@ -456,11 +455,11 @@ fn catches_interrupt(id: u32) -> bool {
     u64::from_str_radix(caught, 16).unwrap_or(0) & 2 != 0
 }
 
-/// The CPU time that the process has used, in hundredths of a second; `None` after its end.
+/// The CPU time of the process, in hundredths of a second; `None` after its end.
 #[cfg(target_os = "linux")]
 fn clock_ticks(id: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // What follows the command's name, which may have spaces: state is the third field, utime the 14th.
+    // The fields after the command's name, which may contain spaces: state is the third field, utime the 14th.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
 }
@@ -483,8 +482,8 @@ fn an_interruption_exits_130_and_keeps_what_is_finished() {
         while !catches_interrupt(child.id()) {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        // Some of the runs, of which there are far more than are ever finished. CPU time, because on a
-        // loaded machine no run may be finished after any time of the clock.
+        // Wait for some of the runs; there are far more than can finish. Measure CPU time, because on a loaded machine
+        // no run may have finished after any wall-clock time.
         while clock_ticks(child.id()).is_some_and(|ticks| ticks < 100) {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }

@@ -1,5 +1,5 @@
-//! `narrows kernel`, end to end: what is loaded, chosen, passed on and left behind. Most of it needs root; each test
-//! says why it was skipped.
+//! `narrows kernel`, end to end: loading, selection, signals and cleanup. Most tests need root; each prints the reason
+//! if it is skipped.
 
 use narrows_emulator::Namespace;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
@@ -9,8 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Makes a connection within a command and prints the congestion controls of who connected and who accepted, and
-/// what was received.
+/// Makes a connection within a command, and prints the congestion controls of both ends and the received data.
 const CONNECTION: &str = "
 import socket
 server = socket.socket(); server.bind(('127.0.0.1', 0)); server.listen()
@@ -29,7 +28,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The kernel's list for one test alone, if controllers can be loaded here; says why not.
+/// Exclusive use of the kernel's list for one test; `None`, with a message, if controllers cannot be loaded here.
 fn possible() -> Option<MutexGuard<'static, ()>> {
     static ONE: Mutex<()> = Mutex::new(());
     let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +40,7 @@ fn possible() -> Option<MutexGuard<'static, ()>> {
     tried.status.success().then_some(one)
 }
 
-/// The congestion controls that the kernel has.
+/// The congestion controls in the kernel's list.
 fn known() -> Vec<String> {
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     all.unwrap_or_default().split_whitespace().map(str::to_string).collect()
@@ -51,7 +50,7 @@ fn has(name: &str) -> bool {
     known().iter().any(|n| n == name)
 }
 
-/// What status says of a congestion control; null if nothing.
+/// The status of a congestion control; null if it is not loaded.
 fn status(name: &str) -> serde_json::Value {
     let out = kernel(&["status", "--json"]);
     let all: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -70,7 +69,7 @@ fn wait_until(what: impl Fn() -> bool) -> bool {
     false
 }
 
-/// A refusal is one line and exit code 2, and nothing is left of it.
+/// A refusal is one line and exit code 2, and leaves no controller behind.
 fn refused(args: &[&str], hint: &str) {
     let before = known();
     let out = kernel(args);
@@ -110,7 +109,7 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
     }
 }
 
-/// Protects against a failure deep in some system call whose number says nothing.
+/// Missing features of the system are named, instead of the number of a failed system call.
 #[test]
 fn what_the_system_lacks_is_said() {
     let Some(_alone) = possible() else { return };
@@ -155,7 +154,7 @@ fn both_ends_of_a_commands_connections_have_it_and_the_exit_code_is_passed_on() 
     assert_eq!(status("nw_ends"), serde_json::Value::Null);
 }
 
-/// The page shows the kernel's own connections, as their acknowledgements come.
+/// The page shows the kernel's connections as their acknowledgements arrive.
 #[test]
 fn the_kernels_connections_are_on_the_page() {
     let Some(_one) = possible() else { return };
@@ -179,7 +178,7 @@ fn the_kernels_connections_are_on_the_page() {
     let wanted = ["\"name\":\"connection.1\"", "acknowledgements come", "\"cwnd\""];
     while !wanted.iter().all(|part| told.contains(part)) {
         let n = match page.read(&mut part) {
-            // Children of other tests end meanwhile, and a signal ends a read that has a timeout.
+            // Children of other tests end meanwhile, and their signal interrupts a read with a timeout.
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             n => n.unwrap(),
         };
@@ -191,7 +190,7 @@ fn the_kernels_connections_are_on_the_page() {
     assert!(child.wait().unwrap().success());
 }
 
-/// In another network namespace, too, and one run within another: the inner one's choice counts.
+/// Also in another network namespace, and with one run within another: the inner choice applies.
 #[test]
 fn the_innermost_run_chooses() {
     let Some(_alone) = possible() else { return };
@@ -207,7 +206,7 @@ fn the_innermost_run_chooses() {
 #[test]
 fn a_second_run_takes_another_name_where_the_first_one_has_it() {
     let Some(_alone) = possible() else { return };
-    // What the user asked for is not changed, what follows from the controller's name is.
+    // A name given by the user is not changed; a name derived from the controller's is.
     let program = env!("CARGO_BIN_EXE_narrows");
     let words = ["run", "illinois", "--", program, "kernel", "run", "illinois", "--"];
     let out = kernel(&[&words[..], &["python3", "-c", CONNECTION]].concat());
@@ -220,10 +219,9 @@ fn a_second_run_takes_another_name_where_the_first_one_has_it() {
     assert!(text(&out.stderr).contains("'nw_asked' exists already"), "{}", text(&out.stderr));
 }
 
-/// A run of a script, which prints its shell's process number when it is ready for what comes, and the mark of its
-/// cgroup.
+/// A run of a script, which prints its shell's process id when it is ready, and the mark of its cgroup.
 fn begun(name: &str, script: &str) -> (Child, String) {
-    // Who tests in the background of a shell has SIGINT ignored, which a shell below cannot undo.
+    // A background job of a shell ignores SIGINT, and a shell below it cannot undo that.
     let mut run = Command::new("env")
         .args(["--default-signal=INT", env!("CARGO_BIN_EXE_narrows")])
         .args(["kernel", "run", "reno", "--as", name, "--", "sh", "-c"])
@@ -239,18 +237,18 @@ fn begun(name: &str, script: &str) -> (Child, String) {
     (run, mark)
 }
 
-/// Living processes that are in a cgroup of that name.
+/// Number of living processes in a cgroup of that name.
 fn members(cgroup: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let is_in = |path: std::path::PathBuf| {
         let read = |file: &str| std::fs::read_to_string(path.join(file)).unwrap_or_default();
-        // Who is dead stays in the list until its parent asks.
+        // A dead process stays in the list until its parent reaps it.
         read("cgroup").contains(cgroup) && !read("status").contains("State:\tZ")
     };
     processes.filter(|p| is_in(p.path())).count()
 }
 
-/// Whether the cgroup of that name is there, as far as cgroups of version 2 are mounted.
+/// Whether the cgroup of that name exists, if cgroups of version 2 are mounted.
 fn exists(cgroup: &str) -> bool {
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
     let mounted = mounts.lines().filter(|l| l.split(' ').nth(2) == Some("cgroup2"));
@@ -263,7 +261,7 @@ fn exists(cgroup: &str) -> bool {
 #[test]
 fn a_signal_ends_the_command_and_its_children_and_nothing_is_left() {
     let Some(_alone) = possible() else { return };
-    // A shell that ends by itself, one with a child that does not hear, and one that does not hear.
+    // A shell that ends by itself, one with a child that ignores signals, and one that ignores them itself.
     for (script, code) in [
         ("trap 'exit 5' TERM; echo $$; while :; do sleep 0.1; done", 5),
         ("sh -c 'trap : TERM; echo $PPID; while :; do sleep 0.1; done' & wait", 143),
@@ -277,7 +275,7 @@ fn a_signal_ends_the_command_and_its_children_and_nothing_is_left() {
         assert!(!exists(&cgroup), "{script}");
         assert!(!has("nw_term") && status("nw_term").is_null(), "{script}");
     }
-    // Ctrl-C, told to this process alone.
+    // SIGINT sent only to this process.
     let (mut run, cgroup) =
         begun("nw_int", "trap 'exit 6' INT; echo $$; while :; do sleep 0.1; done");
     send("-INT", run.id());
@@ -285,7 +283,7 @@ fn a_signal_ends_the_command_and_its_children_and_nothing_is_left() {
     assert!(!exists(&cgroup));
 }
 
-/// A killed run's command goes on; the next run removes the cgroup that is left when it has ended.
+/// After a run is killed, its command continues. When it has ended, the next run removes the cgroup.
 #[test]
 fn a_killed_run_leaves_its_command_and_no_congestion_control() {
     let Some(_alone) = possible() else { return };
@@ -322,21 +320,21 @@ fn what_is_loaded_stays_until_it_is_unloaded() {
         (Some("vegas(alpha=3)"), Some(true))
     );
     refused(&["load", "reno", "--as", "nw_loaded"], "'nw_loaded' exists already");
-    // One of two is taken: neither is loaded.
+    // If one of two names is taken, neither is loaded.
     assert!(kernel(&["load", "ledbat++", "--as", "nw_veno"]).status.success());
     refused(&["load", "copa", "veno"], "'nw_veno' exists already");
     assert!(kernel(&["unload", "nw_veno"]).status.success());
-    // By the controller's name; a stopped agent, too.
+    // Also by the controller's name, and with a stopped agent.
     send("-STOP", s["pid"].as_u64().unwrap() as u32);
     assert!(kernel(&["unload", "vegas(alpha=3)"]).status.success());
     assert!(!has("nw_loaded") && status("nw_loaded").is_null());
 }
 
-/// `--system` is undone by `unload`, and by a guard where the agent was killed.
+/// `--system` is undone by `unload`, or by a guard if the agent was killed.
 #[test]
 fn the_systems_congestion_control_is_given_back() {
     let Some(_alone) = possible() else { return };
-    // The setting belongs to a network namespace: not the machine's is touched here.
+    // The setting belongs to a network namespace, so the machine's is not touched here.
     let namespace = Namespace::create("test").unwrap();
     let usual = || std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
     let within = || namespace.enter(usual).unwrap().trim().to_string();
@@ -356,7 +354,7 @@ fn the_systems_congestion_control_is_given_back() {
     assert!(wait_until(|| status("nw_system").is_null()));
 }
 
-/// ST-PD inside the kernel: there without a process, and gone when it is unloaded.
+/// ST-PD inside the kernel: it works without a process, and is removed when it is unloaded.
 #[test]
 fn what_is_native_needs_no_process() {
     let Some(_alone) = possible() else { return };
@@ -379,8 +377,8 @@ fn what_is_native_needs_no_process() {
     assert!(!has("nw_nat"));
 }
 
-/// Both worlds in one table: the simulated protocol, the same controller in the kernel, Linux's own; what has no place
-/// in the kernel stays simulated and is named.
+/// One table with the simulated protocol, the same controller in the kernel, and Linux's own. Protocols that the kernel
+/// cannot run are only simulated, and named.
 #[test]
 fn a_comparison_has_the_kernels_tcp_beside_the_simulated() {
     let Some(_alone) = possible() else { return };

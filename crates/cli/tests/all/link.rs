@@ -1,5 +1,5 @@
-//! `narrows link`, end to end: commands behind links, exit codes, what is left behind. Most of it needs root; each test
-//! says why it was skipped.
+//! `narrows link`, end to end: commands behind links, exit codes, cleanup. Most tests need root; each prints the reason
+//! if it is skipped.
 
 use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// If this is root with TUN devices, the machine's settings for one test alone; says why not otherwise.
+/// Exclusive use of the machine's settings for one test; `None`, with a message, without root or TUN devices.
 fn way_out() -> Option<MutexGuard<'static, ()>> {
     static ONE: Mutex<()> = Mutex::new(());
     let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -32,7 +32,7 @@ fn setting(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Of every interface that is not a link's.
+/// The forwarding settings of all interfaces that do not belong to a link.
 fn forwarding() -> Vec<(String, String)> {
     let folder = std::fs::read_dir("/proc/sys/net/ipv4/conf").unwrap().flatten();
     let names = folder.map(|e| e.file_name().into_string().unwrap());
@@ -146,7 +146,7 @@ s.sendall(bytes(1500000)); s.shutdown(1); print(s.recv(100).decode())";
     let counts: serde_json::Value = serde_json::from_str(lines.next().unwrap()).unwrap();
     let there = &counts["link"]["there"];
     let offered = there["offered_packets"].as_u64().unwrap();
-    // 1,448 bytes a packet, and what was lost again.
+    // 1,448 bytes a packet, and retransmissions.
     assert!((1036..2000).contains(&offered), "{there}");
     assert!(
         there["lost"].as_u64().unwrap() > 0 && there["lateness"]["p99_s"].as_f64().unwrap() > 0.0,
@@ -162,6 +162,30 @@ s.sendall(bytes(1500000)); s.shutdown(1); print(s.recv(100).decode())";
     }
     let report = std::fs::read_to_string(record.join("report.html")).unwrap();
     assert!(report.contains("IP packets, headers included"));
+}
+
+/// On both streams, lines of the far command have its label and lines of the last command have none. An incomplete last
+/// line is printed too.
+#[test]
+fn lines_of_the_far_command_have_its_label() {
+    let far = "echo one; printf 'two\\nthree'; echo four >&2; touch $MARK; exec sleep 100";
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("mark");
+    let near = "while [ ! -e $MARK ]; do sleep 0.02; done; echo five";
+    let out = Command::new(env!("CARGO_BIN_EXE_narrows"))
+        .env("MARK", &mark)
+        .args(["link", LINK, "--quiet", "--far", far, "--", "sh", "-c", near])
+        .output()
+        .unwrap();
+    let said = text(&out.stderr);
+    if said.contains("user namespaces") || said.contains("TUN") || said.contains("not found") {
+        return eprintln!("skipped: {}", said.trim());
+    }
+    let all = text(&out.stdout);
+    let mut lines: Vec<_> = all.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["far: one", "far: three", "far: two", "five"], "{said}");
+    assert_eq!(said, "far: four\n");
 }
 
 #[test]
@@ -201,7 +225,7 @@ print(s.recv(100).decode(), t >= .012)\"";
     assert!(text(&out.stderr).contains("did you mean 'server'"), "{}", text(&out.stderr));
 }
 
-/// A link whose command is a shell with a child of its own (`sleep MARK`) that runs already.
+/// A link around a shell with a child of its own (`sleep MARK`), which is running already.
 fn with_a_sleeper(mark: &str) -> Child {
     let script = format!("sleep {mark} & echo ready; wait");
     let mut run = Command::new(env!("CARGO_BIN_EXE_narrows"))
@@ -238,7 +262,7 @@ fn what_is_left_when_the_guard_is_killed_too_is_cleaned() {
         assert!(Command::new("kill").args(["-9", &id]).status().unwrap().success());
     }
     run.wait().unwrap();
-    // A host that forwards everywhere already has nothing to be left on.
+    // If the host forwarded everywhere before, there is no setting to restore.
     if before
         .iter()
         .any(|(name, v)| v.trim() == "0" && !["all", "default", "lo"].contains(&name.as_str()))
@@ -271,8 +295,8 @@ fn a_link_behind_a_link_ends_with_it() {
     assert!(wait_until(|| !sleeper(&mark)), "the inner link's command");
 }
 
-/// A background program at each end, without its shell for a parent, one of them deaf to SIGTERM; they and nobody else's
-/// end with the link, however it ends.
+/// A background program at each end, whose parent shell has ended; one of them ignores SIGTERM. Only these programs end
+/// with the link, however it ends.
 #[test]
 fn what_the_commands_left_running_ends_with_the_link_and_nothing_else_does() {
     let Some(_alone) = way_out() else { return };
@@ -282,11 +306,11 @@ fn what_the_commands_left_running_ends_with_the_link_and_nothing_else_does() {
     let mut other_link = with_a_sleeper(&neighbour);
     for (way, deaf) in [("", "trap '' TERM; "), ("-TERM", ""), ("-INT", ""), ("-KILL", "")] {
         let left = |mark: &str, before: &str| {
-            // The subshell ends at once: its child has no parent among the commands.
+            // The subshell ends at once, so its child has no parent among the commands.
             format!("{before}(setsid sleep {mark} </dev/null >/dev/null 2>&1 &)")
         };
         let there = format!("{}; sleep 1000{id:06}", left(&far, deaf));
-        // Its standard input is the test's: it ends when the test says so.
+        // Its standard input is the test's, so it ends when the test closes it.
         let here = format!("{}; echo $$; read end", left(&near, ""));
         let mut run = Command::new(env!("CARGO_BIN_EXE_narrows"))
             .args(["link", LINK, "--quiet", "--far", &there, "--", "sh", "-c", &here])
@@ -298,7 +322,7 @@ fn what_the_commands_left_running_ends_with_the_link_and_nothing_else_does() {
         std::io::BufReader::new(run.stdout.as_mut().unwrap()).read_line(&mut shell).unwrap();
         assert!(wait_until(|| sleeper(&far) && sleeper(&near)), "{way}");
         if way.is_empty() {
-            // Somebody looks at the link from within.
+            // A process that entered the link's namespace from outside.
             let enter = ["--net", "--target", shell.trim(), "sleep", &visitor];
             others.push(Command::new("nsenter").args(enter).spawn().unwrap());
             assert!(wait_until(|| sleeper(&visitor)));
@@ -309,7 +333,7 @@ fn what_the_commands_left_running_ends_with_the_link_and_nothing_else_does() {
         }
         run.wait().unwrap();
         let gone = || ![&far, &near, &format!("1000{id:06}")].into_iter().any(|m| sleeper(m));
-        // After a SIGKILL the guard ends them; else they ended before the link did.
+        // After a SIGKILL the guard ends them; otherwise they ended before the link did.
         assert!(if way == "-KILL" { wait_until(gone) } else { gone() }, "left after {way:?}");
         assert!(
             sleeper(&own) && sleeper(&visitor) && sleeper(&neighbour),

@@ -1,4 +1,4 @@
-//! `--live` on commands with real connections: what a browser is told of them, and what it is not.
+//! `--live` for commands with real connections: the data that a browser gets, and the data that it must not get.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// For what a page must have said by then.
+/// Time limit for the expected contents of a page.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Page {
     child: Child,
     address: String,
     token: String,
-    /// What the command printed before, of either stream.
+    /// Output of the command before the page's address, on both streams.
     printed: String,
-    /// What it says after its page's address.
+    /// Output of the command after its page's address.
     errors: Arc<Mutex<String>>,
 }
 
@@ -34,7 +34,7 @@ fn narrows(home: &Path) -> Command {
     command
 }
 
-/// A command with a page, when it has said where that is; `until` is a word of its standard output that is waited for.
+/// A command with a page, after it has printed the address; `until` is a word of its standard output to wait for.
 fn start(home: &Path, args: &[&str], until: Option<&str>) -> Page {
     let mut command = narrows(home);
     let mut child = command
@@ -48,7 +48,7 @@ fn start(home: &Path, args: &[&str], until: Option<&str>) -> Page {
     let mut errors = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     let url = errors.by_ref().find_map(|line| line.strip_prefix("live: ").map(str::to_string));
     let url = url.expect("the page's address");
-    // For the command must not wait until somebody reads them.
+    // Read the streams continuously, so that the command does not block.
     let said = Arc::new(Mutex::new(String::new()));
     let hears = said.clone();
     std::thread::spawn(move || errors.for_each(|line| *hears.lock().unwrap() += &(line + "\n")));
@@ -66,7 +66,7 @@ fn start(home: &Path, args: &[&str], until: Option<&str>) -> Page {
 }
 
 impl Page {
-    /// The stream of updates until they have all of these, or the test's patience ends.
+    /// The stream of updates, until it contains all of these or the time limit is reached.
     fn events_until(&self, parts: &[&str]) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let (address, token) = (&self.address, &self.token);
@@ -76,7 +76,7 @@ impl Page {
         let (mut all, mut part) = (String::new(), vec![0; 65_536]);
         let begun = Instant::now();
         while !parts.iter().all(|p| all.contains(p)) {
-            // Children of other tests end meanwhile, and a signal ends a read that has a timeout.
+            // Children of other tests end meanwhile, and their signal interrupts a read with a timeout.
             let n = match stream.read(&mut part) {
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 n => n,
@@ -88,7 +88,7 @@ impl Page {
         all
     }
 
-    /// For a test that fails: what did not come, and what the command says of it.
+    /// For a failing test: the missing parts, and the command's messages.
     fn lacks(&self, parts: &[&str], all: &str) -> String {
         let missing: Vec<_> = parts.iter().filter(|p| !all.contains(**p)).collect();
         let end = all.char_indices().rev().nth(2000).map_or(0, |(n, _)| n);
@@ -97,7 +97,8 @@ impl Page {
     }
 }
 
-/// A measurement shows the end that sends, with what its controller knows, and the link between; the page may break it.
+/// A measurement shows the sending end, with its controller's state, and the link between; the page may interrupt the
+/// link.
 #[test]
 fn a_measurement_shows_its_connection_and_its_link() {
     let home = tempfile::tempdir().unwrap();
@@ -117,8 +118,8 @@ fn a_measurement_shows_its_connection_and_its_link() {
     assert!(!seen.contains("client.1"), "who crosses the link is seen at the end");
 }
 
-/// Whoever sees a server's page sees who is served and how fast: no key of either end, no name and no byte of a file,
-/// nothing of the command line.
+/// A server's page shows clients and rates, but no key of either end, no name or content of a file, and no command
+/// line.
 #[test]
 fn a_servers_page_shows_no_key_and_no_payload() {
     let home = tempfile::tempdir().unwrap();
@@ -144,7 +145,7 @@ fn a_servers_page_shows_no_key_and_no_payload() {
     assert!(seen.contains("\"title\":\"narrows serve\""));
 }
 
-/// A page that cannot be is one line, and nothing has been done.
+/// An invalid page address causes one line of error, before any work is done.
 #[test]
 fn a_page_that_cannot_be_is_one_line() {
     let home = tempfile::tempdir().unwrap();
@@ -163,7 +164,7 @@ fn a_page_that_cannot_be_is_one_line() {
     assert!(line.contains("--live is for rrtp"), "{line}");
 }
 
-/// Of a tunnel, either end's page shows that there is a connection, and nothing of whose it is or what is in it.
+/// The pages of both ends of a tunnel show that there is a connection, but no keys and no contents.
 #[test]
 fn a_tunnels_pages_show_no_key_and_no_payload() {
     let home = tempfile::tempdir().unwrap();
@@ -201,7 +202,7 @@ fn a_tunnels_pages_show_no_key_and_no_payload() {
     }
 }
 
-/// Of media either end's page has frames and rates, and nothing of who sends what.
+/// The pages of both ends of a media stream show frames and rates, but no keys and no contents.
 #[test]
 fn pages_of_media_show_no_key_and_no_payload() {
     let home = tempfile::tempdir().unwrap();

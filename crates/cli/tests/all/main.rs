@@ -1,4 +1,4 @@
-//! The command itself. One binary: each would link all of it again.
+//! Tests of the command. They are one binary, since each binary would be linked separately.
 
 mod command;
 #[cfg(target_os = "linux")]
@@ -7,9 +7,11 @@ mod kernel;
 mod link;
 mod live;
 mod media;
+mod media_ffmpeg;
 #[cfg(target_os = "linux")]
 mod media_multicast;
 mod probe;
+mod proxy_clients;
 mod transfer;
 mod tunnel;
 #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! The two ends of media over loopback, with a program before and one behind them.
+//! Both ends of media over loopback, with a program at each end.
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
@@ -10,7 +10,7 @@ use std::time::Duration;
 struct Running {
     child: Child,
     lines: BufReader<ChildStdout>,
-    /// The line that was waited for.
+    /// The awaited line.
     last: String,
 }
 
@@ -21,7 +21,7 @@ impl Drop for Running {
     }
 }
 
-/// A home of its own for each end.
+/// The command with a home of its own for each end.
 fn narrows(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
     command.env("HOME", home).env("XDG_CONFIG_HOME", home.join("config")).current_dir(home);
@@ -75,7 +75,7 @@ fn rtp(frame: u32, packet: u8) -> Vec<u8> {
     datagram
 }
 
-/// Sends until a first datagram comes out, and then 20 frames; returns what came of these.
+/// Sends until the first datagram is received, then 20 frames; returns the datagrams received of these.
 fn play(encoder: &UdpSocket, player: &UdpSocket) -> Vec<Vec<u8>> {
     let mut buffer = [0; 2000];
     player.set_nonblocking(true).unwrap();
@@ -101,7 +101,7 @@ fn play(encoder: &UdpSocket, player: &UdpSocket) -> Vec<Vec<u8>> {
     came
 }
 
-/// What the encoder is told over HTTP.
+/// The encoder's rate over HTTP.
 fn asked(url: &str) -> serde_json::Value {
     let at = url.split("http://").nth(1).unwrap().trim_end_matches('/');
     let mut tcp = TcpStream::connect(at).unwrap();
@@ -127,7 +127,7 @@ fn what_a_program_sends_comes_out_in_order_and_is_measured() {
     let told = asked(&sender.last);
     assert!(told["bits_per_second"].as_u64().unwrap() >= 300_000, "{told}");
     assert!(told["connected"].as_bool().unwrap() && told["dropped"] == 0, "{told}");
-    // The receiver notices at once that its sender was stopped, and says what it measured.
+    // The receiver detects at once that its sender was stopped, and prints its measures.
     drop(Command::new("kill").args(["-INT", &sender.child.id().to_string()]).status());
     receiver.wait_for("frames:");
     assert!(receiver.last.contains(" 0 of "), "{}", receiver.last);
@@ -151,7 +151,7 @@ fn a_second_sender_waits_until_the_first_is_gone() {
     drop((first, second));
 }
 
-/// A receiver behind a NAT connects; the sender says its rates all the same.
+/// A receiver behind a NAT connects; the sender reports its rates nevertheless.
 #[test]
 fn a_receiver_that_connects_plays_what_the_sender_is_given() {
     let (far, near) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -170,7 +170,7 @@ fn a_receiver_that_connects_plays_what_the_sender_is_given() {
     let expected: Vec<_> =
         (1..=20).flat_map(|frame| (0..3).map(move |packet| rtp(frame, packet))).collect();
     assert_eq!(play(&encoder, &player), expected);
-    // Stopped, it says what it measured.
+    // When it is stopped, it prints its measures.
     drop(Command::new("kill").args(["-INT", &receiver.child.id().to_string()]).status());
     receiver.wait_for("late_packets");
     let measures: serde_json::Value = serde_json::from_str(&receiver.last).unwrap();

@@ -1,5 +1,6 @@
-//! One sender of layers, a switch that forwards groups to those who joined them, and receivers behind links of 0.3, 1 and 3
-//! Mbit/s (of IPv6 the last alone), each in a network namespace that the test makes. Needs root, iproute2, and a kernel with bridges.
+//! One sender of layers, a switch that forwards groups only to members, and receivers behind links of 0.3, 1 and 3
+//! Mbit/s (with IPv6 only the last), each in a network namespace of the test. Needs root, iproute2, and a kernel with
+//! bridges.
 
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 const RECEIVERS: [(&str, &str); 3] = [("a", "300kbit"), ("b", "1mbit"), ("c", "3mbit")];
 
-/// Namespaces of this test, which end with it, and the programs in them.
+/// Namespaces and programs of this test; they end with it.
 struct Networks {
     prefix: String,
     names: Vec<String>,
@@ -38,7 +39,7 @@ fn ip(line: &str) -> Result<(), String> {
 }
 
 impl Networks {
-    /// With a sender and these receivers behind their links; `short` tells the tests' networks apart.
+    /// A sender and these receivers behind their links; `short` distinguishes the tests' networks.
     fn new(short: &str, receivers: &[(&str, &str)]) -> Result<Networks, String> {
         let prefix = format!("narrows-{short}{}", std::process::id());
         let mut all = Networks { prefix, names: Vec::new(), children: Vec::new() };
@@ -49,7 +50,7 @@ impl Networks {
             all.names.push(name);
         }
         let p = all.prefix.clone();
-        // It asks at once who is in which group, and forgets who has left within a fifth of a second.
+        // The switch queries group members at once, and removes them a fifth of a second after they leave.
         ip(&format!(
             "-n {p}switch link add br0 type bridge mcast_snooping 1 mcast_querier 1 \
              mcast_startup_query_interval 50 mcast_query_response_interval 50 mcast_last_member_interval 20 \
@@ -72,7 +73,7 @@ impl Networks {
         Ok(all)
     }
 
-    /// The number of an end's interface.
+    /// The index of an end's interface.
     fn interface(&self, place: &str) -> String {
         let mut command = Command::new("ip");
         command.args(["-n", &format!("{}{place}", self.prefix), "-o", "link", "show", "eth0"]);
@@ -89,7 +90,7 @@ impl Networks {
         Ok(())
     }
 
-    /// A command of ours in this namespace, and the lines of its error stream.
+    /// Starts a narrows command in this namespace. Returns it and the lines of its error stream.
     fn start(&mut self, place: &str, args: &str) -> (usize, Receiver<String>) {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &format!("{}{place}", self.prefix)]);
@@ -103,7 +104,7 @@ impl Networks {
         (self.children.len() - 1, hear)
     }
 
-    /// Ends it as Ctrl-C does; what it printed.
+    /// Ends it as Ctrl-C does, and returns its output.
     fn end(&mut self, child: usize) -> String {
         let child = &mut self.children[child];
         drop(Command::new("kill").args(["-INT", &child.id().to_string()]).status());
@@ -169,13 +170,13 @@ fn each_receiver_is_in_as_many_groups_as_its_link_carries() {
             measures["mean_layers"].as_f64().unwrap()
         })
         .collect();
-    // A trial that fails may have begun just before the end.
+    // A failed trial may have begun just before the end.
     assert!(means[0] < means[1] + 0.3 && means[0].max(means[1]) < means[2], "{means:?}");
     let sent: Value = serde_json::from_str(&all.end(sender)).unwrap();
     assert!(sent["packets"].as_u64() > Some(1000), "{sent}");
 }
 
-/// The same by IPv6, whose groups are joined by an interface's number: the switch forwards a group once it was joined.
+/// The same with IPv6, where groups are joined by the interface's index, and the switch forwards only joined groups.
 #[test]
 fn groups_of_ipv6_are_joined_as_the_link_permits() {
     let mut all = match Networks::new("m6", &RECEIVERS[2..]) {

@@ -1,4 +1,4 @@
-//! `narrows probe` over loopback, as people use it: a server, a relay with a link, and then `compare`.
+//! `narrows probe` over loopback, as in the documentation: a server, a relay with a link, then `compare`.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -14,7 +14,7 @@ fn run(home: &Path, args: &[&str]) -> Output {
     narrows(home).args(args).output().unwrap()
 }
 
-/// A process that says at which address it is, until it is dropped.
+/// A process, and the address that it has printed; it ends when this is dropped.
 struct Running(Child, String);
 
 impl Drop for Running {
@@ -51,8 +51,7 @@ fn fails(home: &Path, args: &[&str], code: i32, hint: &str) {
     assert!(err.contains(hint), "{args:?}: {err}");
 }
 
-/// The server of files answers probes as well, whatever it sends files with; what is saved is a link for every
-/// command.
+/// The file server answers probes with any of its protocols; the saved path is a link for every command.
 #[test]
 fn a_probed_path_is_a_link_that_can_be_compared() {
     let home = tempfile::tempdir().unwrap();
@@ -69,7 +68,7 @@ fn a_probed_path_is_a_link_that_can_be_compared() {
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let found: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let number = |pointer: &str| found.pointer(pointer).and_then(|v| v.as_f64()).unwrap();
-    // A busy machine sends late and reads late; how near estimates are is judged in simulation.
+    // A busy machine sends and reads late; the accuracy of estimates is tested in simulation.
     assert!((2.8e6..4.6e6).contains(&number("/there/rate_bps/value")), "{found}");
     assert!((1.4e6..2.3e6).contains(&number("/back/rate_bps/value")), "{found}");
     assert!((0.039..0.080).contains(&number("/base_rtt_s/value")), "{found}");
@@ -97,7 +96,7 @@ fn what_cannot_be_probed_is_one_line() {
     fails(home, &["probe", "127.0.0.1:9", "--save", "../x"], 2, "no name of a link");
     fails(home, &["probe", "http://127.0.0.1"], 2, "rrtp");
     fails(home, &["probe", "127.0.0.1:0"], 2, "the port is 0");
-    // Nobody is there: what would be, and what can be said without.
+    // If no server answers, the error names the possible servers, and the measurement that needs none.
     let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let at = nobody.local_addr().unwrap().to_string();
     fails(home, &["probe", &at], 1, "--tcp");

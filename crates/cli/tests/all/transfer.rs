@@ -1,4 +1,4 @@
-//! The file commands over loopback, as people use them: a server in one process, clients in others.
+//! The file commands over loopback, as in the documentation: a server in one process, clients in others.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 struct Server {
     child: Child,
-    /// `host:port`, and the key.
+    /// `host:port`; below, the server's key.
     at: String,
     key: String,
 }
@@ -18,12 +18,12 @@ impl Drop for Server {
     }
 }
 
-/// The same controller over both.
+/// The same controller over both transports.
 fn with(scheme: &str) -> String {
     format!("--protocol={scheme}+cubic")
 }
 
-/// A home of its own for every end, so that nobody's keys are touched.
+/// The command with a home of its own for each end, so that no user's keys are touched.
 fn narrows(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
     command.env("HOME", home).env("XDG_CONFIG_HOME", home.join("config")).current_dir(home);
@@ -59,7 +59,7 @@ fn serve(home: &Path, dir: &Path, flags: &[&str]) -> Server {
     serve_with("rrtp+cubic", home, dir, flags)
 }
 
-/// With `rrtp` it sends with what clients ask for.
+/// With `rrtp`, it sends with the clients' choice of controller.
 fn serve_with(protocol: &str, home: &Path, dir: &Path, flags: &[&str]) -> Server {
     let mut child = narrows(home)
         .args(["serve", "--listen", "127.0.0.1:0", "--protocol", protocol])
@@ -87,7 +87,7 @@ fn succeeds(home: &Path, args: &[&str]) -> String {
     assert!(out.status.success(), "{args:?}: {}", text(&out.stderr));
     text(&out.stdout)
 }
-/// One line, with the hint, and not the exit code 0.
+/// The command fails with this exit code, and one line that contains the hint.
 fn fails(home: &Path, args: &[&str], code: i32, hint: &str) {
     let out = run(home, args);
     let err = text(&out.stderr);
@@ -173,11 +173,11 @@ fn keys_are_kept_compared_and_forgotten_and_lists_of_clients_kept_to() {
         assert!(succeeds(&client, &["ls", &right, with]).contains('f'));
         let wrong = format!("{scheme}://{ours}@{}/f", server.at);
         fails(&client, &["ls", &wrong, with], 1, "another");
-        // Somebody whose key is not on the list learns which one would have to be.
+        // The error for a client that is not listed contains the client's key, for the list.
         fails(&stranger, &["ls", &right, with], 1, succeeds(&stranger, &["key"]).trim());
         fails(&client, &["put", "config/narrows/known_servers", &url, with], 1, "--allow-put");
     }
-    // Another server in its place.
+    // Another server at the same address.
     let known = client.join("config/narrows/known_servers");
     std::fs::write(&known, format!("{} {ours}\n", server.at)).unwrap();
     for scheme in ["tcp", "rrtp"] {
@@ -190,8 +190,8 @@ fn keys_are_kept_compared_and_forgotten_and_lists_of_clients_kept_to() {
     assert!(again.status.success() && text(&again.stderr).contains(&server.key));
 }
 
-/// What is said of the path in the midst of a transfer reaches who sends, the server or the client: at the rate told at
-/// first the file would take 24 s.
+/// Hints during a transfer reach the sending end, be it the server or the client. At the rate of the first hint the
+/// file would take 24 s.
 #[test]
 fn who_sends_is_told_of_the_path_meanwhile() {
     let homes = Homes::new();
@@ -252,6 +252,22 @@ fn bad_input_is_one_line_and_leaves_nothing() {
     }
 }
 
+/// An ICMP report ends the attempt before the retry deadline.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_port_where_no_server_listens_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = socket.local_addr().unwrap();
+    drop(socket);
+    let (file, url) = (home.path().join("file"), format!("rrtp://{at}/file"));
+    std::fs::write(&file, "x").unwrap();
+    let hint = format!("connection refused: no server listens at {at}");
+    for args in [&["get", &url][..], &["put", "file", &url], &["ls", &url]] {
+        fails(home.path(), args, 1, &hint);
+    }
+}
+
 #[test]
 #[cfg(unix)]
 fn who_is_killed_goes_on_with_the_same_command() {
@@ -271,7 +287,7 @@ fn who_is_killed_goes_on_with_the_same_command() {
         assert_eq!(std::fs::read(client.join("f")).unwrap(), content);
         assert!(partial(&client, "f").is_none());
 
-        // The other way, and the server forgets nothing either.
+        // The other direction; the server keeps partial files, too.
         let put = format!("{scheme}://{}/p", server.at);
         kill_half_way(&client, &["put", "f", &put, "--limit", "8Mbit/s", with], &root, "p");
         let json: serde_json::Value =
@@ -298,7 +314,7 @@ fn a_transfer_can_be_recorded() {
     for file in ["packets.pcapng", "connection-1.sqlog", "series.parquet", "report.html"] {
         assert!(home.join("rec").join(file).is_file(), "{file}");
     }
-    // What cannot be recorded is said before anything is moved.
+    // A recording that is impossible is reported before the transfer begins.
     let tcp = format!("tcp://{}@{}/film", server.key, server.at);
     for (url, folder, hint) in
         [(&tcp, "rec", "rrtp://"), (&url, "there/film/x", "is a file, not a folder")]
@@ -317,14 +333,14 @@ fn a_server_that_learns_hears_of_a_clients_end_and_keeps_what_its_path_was_like(
     std::fs::write(root.join("f"), bytes(3_000_000)).unwrap();
     let server = serve(&homes.get("server"), &root, &["--learn"]);
     succeeds(&client, &["get", &format!("rrtp://{}/f", server.at)]);
-    // A client that said nothing at its end would be waited for a minute.
+    // The server would wait a minute for a client that ended without closing its connection.
     let kept = homes.get("server").join("config/narrows/clients.toml");
     let begun = std::time::Instant::now();
     while !kept.exists() {
         assert!(begun.elapsed().as_secs() < 30, "the server does not know that its client is gone");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    // Of this client alone, not of its neighbours.
+    // The entry is for this client only, not for others at its address.
     let key = succeeds(&client, &["key"]);
     let kept = std::fs::read_to_string(kept).unwrap();
     assert!(kept.contains(&format!("{} 127.0.0.1", key.trim())), "{kept}");
@@ -334,9 +350,7 @@ fn a_server_that_learns_hears_of_a_clients_end_and_keeps_what_its_path_was_like(
     fails(&client, &["serve", ".", "--learn"], 2, "clients.toml");
 }
 
-/// What a folder is called is the same for both directions: with a / at the end of where it goes to, its
-/// own name below that, without one that name.
-/// Names that would drive a terminal are in `--json` what they are, and nothing else in the text.
+/// Names with control characters are unchanged in `--json`, and escaped in text.
 #[test]
 #[cfg(unix)]
 fn a_listing_in_json_is_json_whatever_files_are_called() {
@@ -382,7 +396,7 @@ fn folders_keep_their_names_both_ways() {
     assert!(here("photos/2024/a"));
 }
 
-/// No server replaces a file that is here, nor plants one that steers a shell, unless it is told to.
+/// Local files, among them those that configure a shell, are not replaced or planted without the user's request.
 #[test]
 fn local_files_are_replaced_only_when_that_is_said() {
     let homes = Homes::new();
@@ -402,7 +416,7 @@ fn local_files_are_replaced_only_when_that_is_said() {
         let file = format!("{url}/.bashrc");
         fails(&client, &["get", &file, "-o", ".", with], 1, "--overwrite");
         succeeds(&client, &["get", &format!("{url}/same"), with]);
-        // The folder's content into a folder with a life of its own.
+        // The folder's content, into an existing folder with other entries.
         let all = format!("{url}/");
         let home = client.to_str().unwrap();
         let out = run(&client, &["get", &all, "-o", home, with]);
@@ -417,7 +431,7 @@ fn local_files_are_replaced_only_when_that_is_said() {
         assert!(told.contains("hidden"), "{told}");
         assert_eq!(std::fs::read(client.join("f")).unwrap(), b"theirs");
         assert!(!client.join(".ssh").exists());
-        // Into one of its own everything comes.
+        // Into a new folder, all entries are copied.
         succeeds(&client, &["get", &all, "-o", "new", with]);
         assert!(client.join("new/.ssh/authorized_keys").exists());
         std::fs::remove_dir_all(client.join("new")).unwrap();
@@ -451,7 +465,7 @@ fn what_may_be_put_is_what_the_server_says() {
     fails(&client, &["put", "large", &url], 1, "quota");
 }
 
-/// A folder is not whole without them: each is named, and the exit code says so.
+/// Entries that are left out are named, and the exit code shows that the folder is incomplete.
 #[test]
 #[cfg(unix)]
 fn entries_that_are_left_out_are_named_and_the_exit_code_is_not_0() {
@@ -486,7 +500,7 @@ fn entries_that_are_left_out_are_named_and_the_exit_code_is_not_0() {
     }
 }
 
-/// Its measurement is lost, the file is not.
+/// If the measured path cannot be stored, the file is still transferred.
 #[test]
 #[cfg(unix)]
 fn a_file_is_got_where_nothing_can_be_learned() {
@@ -495,7 +509,7 @@ fn a_file_is_got_where_nothing_can_be_learned() {
     std::fs::write(root.join("f"), bytes(3_000_000)).unwrap();
     let server = serve(&homes.get("server"), &root, &[]);
     let url = format!("rrtp://{}@{}/f", server.key, server.at);
-    // A folder has the name under which the new file is written first: as on a full disk, nothing can be kept.
+    // A folder has the name under which the new file is first written, so nothing can be stored, as on a full disk.
     let blocked = "mkdir -p config/narrows/paths.toml.$$.new && exec \"$0\" get \"$1\" --learn";
     let narrows = env!("CARGO_BIN_EXE_narrows");
     let out = Command::new("sh")

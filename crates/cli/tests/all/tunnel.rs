@@ -1,4 +1,4 @@
-//! The tunnel's two commands over loopback, with a target behind them.
+//! The tunnel's two commands over loopback, with a target.
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 /// One of the two commands; it ends with the test.
-struct Running {
+pub(crate) struct Running {
     child: Child,
-    /// What it printed first, up to the line that was waited for.
-    last: String,
+    /// Output up to the awaited line.
+    pub(crate) last: String,
 }
 
 impl Drop for Running {
@@ -19,7 +19,7 @@ impl Drop for Running {
     }
 }
 
-/// A home of its own for each end.
+/// The command with a home of its own for each end.
 fn narrows(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
     command.env("HOME", home).env("XDG_CONFIG_HOME", home.join("config")).current_dir(home);
@@ -30,7 +30,7 @@ fn run(home: &Path, args: &[&str]) -> Output {
     narrows(home).args(args).output().unwrap()
 }
 
-fn start(home: &Path, args: &[&str], until: &str) -> Running {
+pub(crate) fn start(home: &Path, args: &[&str], until: &str) -> Running {
     let mut child = narrows(home).args(args).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let last = lines.find(|line| line.contains(until));
@@ -40,7 +40,7 @@ fn start(home: &Path, args: &[&str], until: &str) -> Running {
 }
 
 /// A server and its URL, for clients with this key.
-fn serve(home: &Path, client: &Path, flags: &[&str]) -> (Running, String) {
+pub(crate) fn serve(home: &Path, client: &Path, flags: &[&str]) -> (Running, String) {
     let key = run(client, &["key"]);
     std::fs::write(home.join("clients"), key.stdout).unwrap();
     let args = ["tunnel", "serve", "--listen", "127.0.0.1:0", "--clients", "clients"];
@@ -49,7 +49,7 @@ fn serve(home: &Path, client: &Path, flags: &[&str]) -> (Running, String) {
     (server, url)
 }
 
-/// Answers one connection, after its end, with what it sent in capital letters.
+/// Accepts one connection, and after its end sends the received bytes in capital letters.
 fn target() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,5 +1,5 @@
-//! `tunnel --tun` between namespaces that the tests make, over an emulated link that loses: the kernel's own packets through
-//! the tunnel. Needs root; without it nothing is tried, and the tests say so.
+//! `tunnel --tun` between namespaces of the test, over an emulated link with loss: the kernel's packets through the
+//! tunnel. Needs root; otherwise the tests are skipped with a message.
 
 use narrows_base::{Duration, Rate};
 use narrows_emulator::{EmulatedLink, LinkOptions, Namespace, PacketInterface, spawn};
@@ -9,10 +9,10 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A machine, and its link to the server's, which loses a packet in fifty each way.
+/// A machine, and its link to the server's, with 2% loss in each direction.
 struct Near {
     namespace: Namespace,
-    /// The server's address there.
+    /// The server's address on the link.
     server: IpAddr,
     _link: EmulatedLink,
 }
@@ -26,7 +26,7 @@ struct Net {
 struct Running {
     child: Child,
     log: PathBuf,
-    /// What it printed first, up to the line that was waited for.
+    /// Output up to the awaited line.
     last: String,
 }
 
@@ -38,14 +38,14 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Waits until its log says this so many times.
+    /// Waits until its log contains this text `times` times.
     fn says(&self, part: &str, times: usize) {
         while std::fs::read_to_string(&self.log).unwrap_or_default().matches(part).count() < times {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     }
 
-    /// Of a server.
+    /// The server's port.
     fn port(&self) -> &str {
         self.last.rsplit(':').next().unwrap()
     }
@@ -90,7 +90,7 @@ impl Net {
         command
     }
 
-    /// The list of clients: these, in this order.
+    /// A list of these clients, in this order.
     fn clients(&self, names: &[&str]) -> PathBuf {
         let keys = names.iter().map(|who| {
             let key = self.command(who).arg("key").output().unwrap();
@@ -121,7 +121,7 @@ impl Net {
         self.start("far", &self.far, &[&args[..], allow].concat(), "rrtp://")
     }
 
-    /// The near side, once it has addresses.
+    /// The near side, after it has got addresses.
     fn connect(&self, who: &str, near: &Near, server: &Running, flags: &[&str]) -> Running {
         self.connect_to(who, near, &near.url(server, server.port()), flags)
     }
@@ -152,7 +152,7 @@ fn echo(from: &Namespace, own: IpAddr, to: &Namespace, at: IpAddr) {
     asking.set_read_timeout(wait).unwrap();
     answering.set_read_timeout(wait).unwrap();
     let mut bytes = [0; 3000];
-    // Whole packets, and one that is longer than any message: IP splits it.
+    // Short and full packets, and one that is longer than any message: IP fragments it.
     for length in [1, 1000, 2500] {
         loop {
             let _ = asking.send_to(&vec![7; length], to);
@@ -192,7 +192,7 @@ fn six(last: u16) -> IpAddr {
     [0xfd77, 0, 0, 0, 0, 0, 0, last].into()
 }
 
-/// Whether a namespace's kernel has a way to this address.
+/// Whether a namespace's kernel has a route to this address.
 fn has_way(namespace: &Namespace, to: &str) -> bool {
     let to: SocketAddr = to.parse().unwrap();
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
@@ -211,7 +211,7 @@ fn packets_pass_both_ways_and_nothing_else_is_touched() {
     }
     transfer(&near.namespace, &net.far, four(1), 1_000_000);
     transfer(&net.far, &near.namespace, six(2), 1_000_000);
-    // Neither a default route nor the rest of the server's network, which nobody asked for.
+    // Neither a default route nor the rest of the server's network is routed, since neither was requested.
     assert!(has_way(&near.namespace, "10.77.0.1:9") && has_way(&near.namespace, "[fd77::1]:9"));
     for elsewhere in ["192.0.2.1:9", "10.77.0.9:9", "[2001:db8::1]:9", "[fd77::9]:9"] {
         assert!(!has_way(&near.namespace, elsewhere), "{elsewhere}");
@@ -235,7 +235,7 @@ fn each_client_has_its_own_address_and_reaches_what_is_allowed() {
     echo(&first.namespace, four(2), &net.far, four(1));
     echo(&second.namespace, four(3), &net.far, four(1));
     assert!(!has_way(&second.namespace, "10.77.0.2:9") && has_way(&first.namespace, "10.77.0.3:9"));
-    // Neither another client nor an address that is not listed, though both have a way into the tunnel.
+    // Neither another client nor an address that is not listed is reached, though both are routed into the tunnel.
     let socket = first.namespace.enter(|| UdpSocket::bind((four(2), 0)).unwrap()).unwrap();
     while !server.log().contains("dropped one to 10.77.0.3, which is not permitted") {
         socket.send_to(b"to another client", (four(3), 9)).unwrap();
@@ -256,7 +256,7 @@ fn the_address_stays_while_the_server_starts_again() {
     let server = net.serve(&clients, "0", &ALL);
     let port = server.port().to_string();
     let client = net.connect("one", &near, &server, &[]);
-    // It is bound to the address: with another one it would be of no use.
+    // Bound to the address, since answers to another one would not arrive.
     let asking = near.namespace.enter(|| UdpSocket::bind((four(3), 0)).unwrap()).unwrap();
     let wait = Some(std::time::Duration::from_millis(200));
     asking.set_read_timeout(wait).unwrap();
@@ -275,7 +275,7 @@ fn the_address_stays_while_the_server_starts_again() {
     }
 }
 
-/// What goes everywhere goes into the tunnel, but not the tunnel itself.
+/// With a default route all packets enter the tunnel, except those of the tunnel itself.
 #[test]
 fn a_default_route_leaves_the_tunnels_own_way() {
     let Some(net) = net() else { return };
@@ -293,8 +293,8 @@ fn a_default_route_leaves_the_tunnels_own_way() {
     assert!(!has_way(&near.namespace, "192.0.2.1:9"));
 }
 
-/// Over a path of shorter packets a long one that may not be split is answered, so that its sender learns how long they may
-/// be: with its next one the kernel does so.
+/// If the path carries only shorter packets, a long one that may not be fragmented causes an ICMP error, so that its
+/// sender reduces the size: the kernel does so with its next packet.
 #[test]
 fn senders_learn_what_the_path_carries() {
     let Some(net) = net() else { return };
@@ -309,7 +309,7 @@ fn senders_learn_what_the_path_carries() {
             receiving.set_read_timeout(Some(std::time::Duration::from_millis(50))).unwrap();
             let sending = from.enter(|| UdpSocket::bind((at, 0)).unwrap()).unwrap();
             let mut bytes = [0; 2000];
-            // 1400 bytes with its headers: more than a message has room for, and less than the server's interface takes.
+            // 1400 bytes with headers: too long for a message, and shorter than the MTU of the server's interface.
             let came = (0..200).any(|_| {
                 let _ = sending.send_to(&[7; 1352], receiving.local_addr().unwrap());
                 receiving.recv_from(&mut bytes).is_ok_and(|(n, from)| n == 1352 && from.ip() == at)
@@ -320,7 +320,7 @@ fn senders_learn_what_the_path_carries() {
     transfer(&net.far, &near.namespace, four(2), 300_000);
 }
 
-/// Where only TCP is answered packets pass, too.
+/// If only TCP is answered, packets pass, too.
 #[test]
 fn packets_pass_over_tcp() {
     let Some(net) = net() else { return };
@@ -375,7 +375,7 @@ fn what_cannot_work_is_one_line() {
         assert!(error.contains(part), "{args:?}: {error}");
         assert!(error.lines().count() == 1 || error.contains("--help"), "{args:?}: {error}");
     }
-    // A server that carries none.
+    // A server that carries no packets.
     let args = [&serve[..2], &["--listen", "0.0.0.0:0", "--clients", clients, "--allow", "*:80"]];
     let server = net.start("far", &net.far, &args.concat(), "rrtp://");
     let mut command = net.command("one");
@@ -387,7 +387,7 @@ fn what_cannot_work_is_one_line() {
     assert!(error.contains("it was started without --tun"), "{error}");
 }
 
-/// What a server gives does not take the place of what the client reaches already.
+/// The server's addresses do not replace addresses that the client already has a route to.
 #[test]
 fn an_address_that_is_reached_already_is_not_taken() {
     let Some(net) = net() else { return };
@@ -409,7 +409,7 @@ fn an_address_that_is_reached_already_is_not_taken() {
         assert_eq!(done.status.code(), Some(1), "{error}");
         assert!(error.contains("this machine has a way to one of them already"), "{error}");
     }
-    // Said so, it is.
+    // With a --route for the network, they do.
     let client = net.connect("one", &near, &server, &["--route", "10.77.0.0/25"]);
     drop(client);
 }

@@ -1,7 +1,7 @@
-//! Forwarding between a link and the machine's interfaces: turned on where it is off, and off again by the last
+//! Forwarding between a link and the machine's interfaces: turned on where it is off, and turned off again by the last
 //! run that needed it.
 //!
-//! What was off is written down beside the slots before it is turned on, in a file for each namespace.
+//! Before a setting is turned on, its path is written to a file beside the slots, one file per namespace.
 
 use super::namespace::Namespace;
 use super::processes::processes;
@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 const SETTINGS: &str = "/proc/sys/net";
 const PREFIX: &str = "forwarding-";
 
-/// What a slot notes that needs forwarding in a namespace.
+/// The line by which a slot notes that it needs forwarding in a namespace.
 fn note(inode: u64) -> String {
     format!("{PREFIX}{inode}")
 }
 
-/// The files that say whether an interface forwards. IPv6 has one of its own since Linux 6.17; before, there is only one
-/// for all, which would also stop the host from listening to routers, and is left alone.
+/// The files that control forwarding per interface. IPv6 has one per interface since Linux 6.17. Older kernels have a
+/// single one for all interfaces, which would also make the host ignore router advertisements; it is left alone.
 fn settings() -> Vec<PathBuf> {
     let all = |version: &str, file: &str| -> Vec<PathBuf> {
         let folder = Path::new(SETTINGS).join(version).join("conf");
@@ -48,14 +48,14 @@ fn read(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_string())
 }
 
-/// Forwarding that is needed; dropping it turns off what nobody else needs.
+/// Use of forwarding by one link. Dropping the last use turns off the settings that were off before.
 #[derive(Debug)]
 pub struct Forwarding {
     inode: u64,
 }
 
 impl Forwarding {
-    /// On all interfaces of the calling thread's namespace.
+    /// Turns it on for all interfaces of the calling thread's namespace.
     ///
     /// # Errors
     /// No permission.
@@ -66,7 +66,7 @@ impl Forwarding {
         let cannot = |path: &Path, e: &std::io::Error| {
             Error::system(format_args!("cannot write {}", path.display()), e)
         };
-        // From here on whoever cleans up knows.
+        // If this process is killed from here on, the next cleanup turns forwarding off.
         slot.note(&note(inode))?;
         let off: Vec<PathBuf> =
             settings().into_iter().filter(|p| read(p).is_some_and(|v| v == "0")).collect();
@@ -80,7 +80,7 @@ impl Forwarding {
         Ok(this)
     }
 
-    /// To be called when the slot does not count any more.
+    /// Call this when the slot has been released.
     pub fn turn_off(self) {
         let _ = restore(self.inode);
     }
@@ -96,21 +96,21 @@ fn locked(inode: u64) -> Result<File, Error> {
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
         let file = folder.file(&name, flags, PRIVATE).map_err(|e| cannot(&e))?;
         flock(&file, FlockOperation::LockExclusive).map_err(|e| cannot(&e.into()))?;
-        // Removed while we waited: again.
+        // If the file was removed meanwhile, try again.
         if folder.is_in_place(&file, &name) {
             return Ok(file);
         }
     }
 }
 
-/// Turns off again what was off, unless a living run needs it.
+/// Turns off the settings that were off before, unless a living run needs them.
 fn restore(inode: u64) -> Result<(), Error> {
     let (folder, file) = (RuntimeFolder::own()?, locked(inode)?);
     if live_notes()?.contains(&note(inode)) {
         return Ok(());
     }
     if Namespace::current()?.inode() != inode {
-        // Only there it can be turned off; unless nobody is there any more.
+        // They can be turned off only within that namespace. If no process is left there, the namespace is gone.
         let gone = processes().is_ok_and(|all| all.iter().all(|(_, i)| *i != inode));
         if gone {
             folder.remove(&note(inode));
@@ -118,17 +118,17 @@ fn restore(inode: u64) -> Result<(), Error> {
         return Ok(());
     }
     for setting in lines(&file) {
-        // An interface may be gone, and its setting with it.
+        // If the interface is gone, so is its setting.
         let _ = fs::write(setting, "0");
     }
     folder.remove(&note(inode));
     Ok(())
 }
 
-/// What killed runs left turned on; how many namespaces had some.
+/// Turns off the settings that killed runs left on. Returns the number of namespaces that had some.
 ///
 /// # Errors
-/// There is no place for such files.
+/// No directory for such files is available.
 pub fn clean() -> Result<usize, Error> {
     let mut cleaned = 0;
     let folder = RuntimeFolder::own()?;

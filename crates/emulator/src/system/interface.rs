@@ -22,13 +22,13 @@ const ROUTE_GATEWAY: u16 = 5;
 const MAIN_TABLE: u8 = 254;
 const STATIC: u8 = 4;
 const UNICAST: u8 = 1;
-/// The question is for the entry that decides, not only for where it leads (`RTM_F_FIB_MATCH`).
+/// Asks for the routing entry itself, not only for the next hop (`RTM_F_FIB_MATCH`).
 const OF_ENTRY: u32 = 0x2000;
-/// The address is used at once: there is nobody else on the link.
+/// `IFA_F_NODAD`: the address is usable at once; a link has only two ends, so no duplicate is possible.
 const NO_DUPLICATE_DETECTION: u8 = 2;
 const UP: u32 = libc::IFF_UP as u32;
 const MULTICAST: u32 = libc::IFF_MULTICAST as u32;
-/// Super-frames and packets that wait for the emulator: it must not be the kernel that drops.
+/// Length of a device's queue, in frames: long enough that drops happen in the emulated queue, not in the kernel's.
 pub const QUEUE: u32 = 10_000;
 
 fn family(address: IpAddr) -> u8 {
@@ -63,21 +63,21 @@ fn link(index: u32, flags: u32, change: u32) -> Message {
     Message::new(NEW_LINK, 0).fixed(&fixed)
 }
 
-/// Takes an interface up.
+/// Sets an interface up.
 ///
 /// # Errors
-/// There is none, or no permission.
+/// No such interface, or no permission.
 pub fn up(name: &str) -> Result<(), Error> {
     request(&format!("cannot take the interface {name} up"), link(index(name)?, UP, UP))
 }
 
-/// Takes a TUN device up: MTU, a long queue, and no packets of its own on the link (router solicitations,
-/// multicast reports), which would meet the fates of the user's.
+/// Sets a TUN device up with this MTU and a long queue. The kernel sends no packets of its own (router solicitations,
+/// multicast reports) into it, since those would change the random draws of the user's packets.
 ///
 /// # Errors
-/// There is none, or no permission.
+/// No such interface, or no permission.
 pub fn up_tun(name: &str, mtu: u32) -> Result<(), Error> {
-    // A system without IPv6 has no such file and sends no such packets.
+    // Without IPv6 the file does not exist, and no such packets are sent.
     let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/addr_gen_mode"), "1");
     let message = link(index(name)?, UP, UP | MULTICAST)
         .attribute(LINK_MTU, &mtu.to_ne_bytes())
@@ -85,10 +85,10 @@ pub fn up_tun(name: &str, mtu: u32) -> Result<(), Error> {
     request(&format!("cannot take the interface {name} up"), message)
 }
 
-/// Gives an interface that is up another MTU.
+/// Changes the MTU of an interface that is up.
 ///
 /// # Errors
-/// There is none, no permission, or no such MTU.
+/// No such interface, no permission, or an MTU out of range.
 pub fn set_mtu(name: &str, mtu: u32) -> Result<(), Error> {
     let message = link(index(name)?, 0, 0).attribute(LINK_MTU, &mtu.to_ne_bytes());
     request(&format!("cannot give {name} the MTU {mtu}"), message)
@@ -104,19 +104,19 @@ fn address_message(kind: u16, flags: u16, at: u32, address: IpAddr, prefix: u8) 
         .attribute(ADDRESS_LOCAL, &bytes(address))
 }
 
-/// Gives an interface an address.
+/// Adds an address to an interface.
 ///
 /// # Errors
-/// It has it already, or no permission.
+/// The interface has the address already, or no permission.
 pub fn add_address(name: &str, address: IpAddr, prefix: u8) -> Result<(), Error> {
     let message = address_message(NEW_ADDRESS, CREATE, index(name)?, address, prefix);
     request(&format!("cannot give {name} the address {address}"), message)
 }
 
-/// Takes an address from an interface.
+/// Removes an address from an interface.
 ///
 /// # Errors
-/// It has none such, or no permission.
+/// The interface does not have the address, or no permission.
 pub fn remove_address(name: &str, address: IpAddr, prefix: u8) -> Result<(), Error> {
     let message = address_message(OLD_ADDRESS, 0, index(name)?, address, prefix);
     request(&format!("cannot take the address {address} from {name}"), message)
@@ -140,31 +140,31 @@ fn route_message(
     message.attribute(ROUTE_INTERFACE, &at.to_ne_bytes())
 }
 
-/// Adds a route to a network (`prefix` 0: to everything) through an interface, by a gateway if there is one.
+/// Adds a route to a network (`prefix` 0: a default route) through an interface, by a gateway if one is given.
 ///
 /// # Errors
-/// There is such a route already, or no permission.
+/// Such a route exists already, or no permission.
 pub fn add_route(to: IpAddr, prefix: u8, name: &str, gateway: Option<IpAddr>) -> Result<(), Error> {
     let message = route_message((NEW_ROUTE, CREATE), (to, prefix), index(name)?, gateway);
     request(&format!("cannot add a route to {to}/{prefix} through {name}"), message)
 }
 
-/// Where packets to an address go.
+/// The route to an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found {
-    /// How long the prefix is of the route that decides: 0 for a default route.
+    /// Prefix length of the matching route: 0 for a default route.
     pub prefix: u8,
-    /// The neighbour that gets them, if it is not the address itself.
+    /// The next hop, unless the address itself is a neighbour.
     pub gateway: Option<IpAddr>,
-    /// Through which interface, by its number.
+    /// Index of the outgoing interface.
     pub interface: u32,
 }
 
-/// Looks where packets to this address go; `None`: nowhere. `of_entry` asks for the route's prefix, otherwise for the neighbour that
-/// is chosen now.
+/// Looks up the route to this address; `None` if it is unreachable. With `of_entry` the result has the route's prefix,
+/// otherwise the next hop that is used now.
 ///
 /// # Errors
-/// The kernel does not say.
+/// The kernel does not answer.
 pub fn find_route(to: IpAddr, of_entry: bool) -> Result<Option<Found>, Error> {
     let mut fixed = vec![family(to), if to.is_ipv4() { 32 } else { 128 }, 0, 0, 0, 0, 0, 0];
     fixed.extend(if of_entry { OF_ENTRY } else { 0 }.to_ne_bytes());
@@ -200,7 +200,7 @@ pub fn find_route(to: IpAddr, of_entry: bool) -> Result<Option<Found>, Error> {
 /// Adds a route to one address as [`find_route`] found it, or removes it.
 ///
 /// # Errors
-/// There is such a route already, or none any more, or no permission.
+/// The route exists already, does not exist any more, or no permission.
 pub fn keep_route(to: IpAddr, found: &Found, is_kept: bool) -> Result<(), Error> {
     let prefix = if to.is_ipv4() { 32 } else { 128 };
     let kind = if is_kept { (NEW_ROUTE, CREATE) } else { (OLD_ROUTE, 0) };

@@ -1,6 +1,6 @@
-//! What a killed run left: programs in a namespace whose link is gone, settings, files.
+//! Remains of a killed run: programs in a namespace whose link is gone, settings, files.
 //!
-//! Devices, addresses, routes and nftables tables need no cleaning: the kernel removes them with the process.
+//! Devices, addresses, routes and nftables tables need no cleanup: the kernel removes them with the process.
 
 use super::namespace::Namespace;
 use super::processes::{is_alive, processes};
@@ -11,31 +11,31 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 const NAMESPACE: &str = "namespace ";
-/// Programs that start others while they are ended, and links behind links, are looked for so long. On a busy machine
-/// the kernel needs a good part of a second to remove the devices of an owner that was killed.
+/// Time in which programs that start others while they are ended, and links behind links, are searched for. On a busy
+/// machine the kernel takes a good part of a second to remove the devices of a killed owner.
 const PATIENCE: Duration = Duration::from_secs(10);
 const ROUND: Duration = Duration::from_millis(2);
 
-/// What a slot notes of a namespace that was made for it.
+/// The line by which a slot notes a namespace that was made for it.
 pub fn note(namespace: &Namespace) -> String {
     format!("{NAMESPACE}{} {}", namespace.inode(), namespace.cookie())
 }
 
-/// What was removed.
+/// Counts of the removed remains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cleaned {
-    /// Links whose owner was killed.
+    /// Links of killed owners.
     pub links: usize,
-    /// Programs that were still behind them, ended now.
+    /// Programs behind those links that were still running and have been ended.
     pub programs: usize,
-    /// Namespaces in which forwarding is off again.
+    /// Namespaces in which forwarding was turned off again.
     pub forwarding: usize,
 }
 
-/// Removes all of it. Links that live are left alone.
+/// Removes all remains. Running links are left alone.
 ///
 /// # Errors
-/// There is no place where such things would be written down.
+/// No directory for notes is available.
 pub fn clean() -> Result<Cleaned, Error> {
     let (mut links, mut namespaces, mut programs) = (0, BTreeSet::new(), BTreeSet::new());
     let begun = Instant::now();
@@ -44,13 +44,13 @@ pub fn clean() -> Result<Cleaned, Error> {
         let lines = dead.iter().flat_map(|left| left.lines());
         namespaces.extend(lines.filter_map(|line| noted(&line)));
         let found = behind(&namespaces);
-        // Owners of links among them leave links themselves, once they have let go of their files.
+        // If some of them own links, these become remains, too, once the owners' files are closed.
         if found.is_empty() && !programs.iter().any(|p| is_alive(*p)) {
             if dead.is_empty() {
                 break;
             }
-            // Only now: the guard of a link behind this one is among the programs that are ended, perhaps while it
-            // cleans up itself.
+            // Not earlier: the guard of a link behind this one may be among the ended programs, perhaps in the middle
+            // of its own cleanup.
             links += dead.into_iter().filter_map(slot::Left::remove).count();
         }
         let killed =
@@ -70,7 +70,7 @@ fn noted(line: &str) -> Option<(u64, u64)> {
 /// The programs in these namespaces.
 fn behind(namespaces: &BTreeSet<(u64, u64)>) -> Vec<i32> {
     let is_noted = |pid: i32, inode: u64| {
-        // The inode of a namespace that is gone is soon another's.
+        // After a namespace is gone, its inode number is soon used again.
         let mut same = namespaces.iter().filter(|(i, _)| *i == inode).peekable();
         same.peek().is_some()
             && Namespace::of_process(pid).is_some_and(|n| {

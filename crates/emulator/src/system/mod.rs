@@ -1,4 +1,4 @@
-//! What the kernel is asked for: TUN devices, namespaces, addresses, routes.
+//! Requests to the kernel: TUN devices, namespaces, addresses, routes.
 
 pub mod forwarding;
 pub mod interface;

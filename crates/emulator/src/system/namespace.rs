@@ -1,4 +1,4 @@
-//! Network namespaces: named ones of `ip netns`, and nameless ones that live as long as somebody holds them.
+//! Network namespaces: named ones of `ip netns`, and nameless ones that live as long as a process holds them open.
 
 use super::interface;
 use super::rights::{SYS_ADMIN, failed};
@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::os::unix::fs::MetadataExt as _;
 
-/// Where `ip netns` has them.
+/// Directory of the namespaces of `ip netns`.
 const NAMED: &str = "/run/netns";
 const OWN: &str = "/proc/thread-self/ns/net";
 
@@ -18,12 +18,12 @@ const OWN: &str = "/proc/thread-self/ns/net";
 #[derive(Debug)]
 pub struct Namespace {
     file: File,
-    /// How it is called in messages.
+    /// Name in messages.
     label: String,
 }
 
 impl Namespace {
-    /// The calling thread's.
+    /// The calling thread's namespace.
     ///
     /// # Errors
     /// There is no `/proc`.
@@ -33,10 +33,10 @@ impl Namespace {
         Ok(Namespace { file, label: "the own namespace".into() })
     }
 
-    /// One of `ip netns`.
+    /// A namespace of `ip netns`.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// No namespace has this name.
     pub fn named(name: &str) -> Result<Namespace, Error> {
         let plain = !name.is_empty() && !name.contains('/') && !name.starts_with('.');
         let file = if plain {
@@ -53,7 +53,7 @@ impl Namespace {
         Ok(Namespace { file, label: name.to_string() })
     }
 
-    /// A new one without a name, its loopback interface up.
+    /// A new namespace without a name, with its loopback interface up.
     ///
     /// # Errors
     /// No permission.
@@ -67,7 +67,7 @@ impl Namespace {
         on_a_thread(make)?
     }
 
-    /// Calls `what` on a thread that is in this namespace.
+    /// Calls `what` on a new thread within this namespace.
     ///
     /// # Errors
     /// No permission to enter it.
@@ -98,30 +98,30 @@ impl Namespace {
         })
     }
 
-    /// How it is called.
+    /// Name in messages.
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// A process's.
+    /// The namespace of a process; `None` if there is no such process.
     pub(crate) fn of_process(pid: i32) -> Option<Namespace> {
         let file = File::open(format!("/proc/{pid}/ns/net")).ok()?;
         Some(Namespace { file, label: format!("of process {pid}") })
     }
 
-    /// What tells it from others that live now.
+    /// Inode number: unique among the namespaces that exist now.
     pub fn inode(&self) -> u64 {
         self.file.metadata().map_or(0, |m| m.ino())
     }
 
-    /// What tells it from all others since the system was started; zero where the kernel has no such number.
+    /// Cookie: unique since the system's start; zero where the kernel has no such number.
     pub(crate) fn cookie(&self) -> u64 {
         let cookie = || namespace_cookie(&UdpSocket::bind("127.0.0.1:0").ok()?).ok();
         self.enter(cookie).ok().flatten().unwrap_or(0)
     }
 }
 
-/// A thread's namespace is its own: what is done in another is done on another thread.
+/// Runs `what` on a new thread, so that a change of namespace does not affect the calling thread.
 fn on_a_thread<T: Send>(what: impl FnOnce() -> T + Send) -> Result<T, Error> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()

@@ -1,4 +1,4 @@
-//! Netlink: requests to the kernel as bytes, so that nothing depends on installed programs.
+//! Netlink: requests to the kernel as bytes, so that no installed program is needed.
 
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
@@ -13,7 +13,7 @@ const ACK: u16 = 4;
 const ERROR: u16 = 2;
 const NESTED: u16 = 0x8000;
 const HEADER: usize = 16;
-/// Make it; fail if it exists.
+/// Create it; fail if it exists.
 pub const CREATE: u16 = 0x400 | 0x200;
 
 /// One request.
@@ -24,17 +24,17 @@ pub struct Message {
 }
 
 impl Message {
-    /// Of this type; it asks for an answer.
+    /// A request of this type with an acknowledgement.
     pub fn new(kind: u16, flags: u16) -> Message {
         Message::of(kind, flags | ACK, true)
     }
 
-    /// One that is not answered, as those that begin and end a batch.
+    /// A request without an acknowledgement, such as the begin and end of a batch.
     pub fn unanswered(kind: u16) -> Message {
         Message::of(kind, 0, false)
     }
 
-    /// One that is answered by what it asks for.
+    /// A query: the reply is the requested object.
     pub fn question(kind: u16) -> Message {
         Message::of(kind, 0, false)
     }
@@ -113,18 +113,18 @@ pub struct Netlink {
 }
 
 impl Netlink {
-    /// For interfaces, addresses and routes.
+    /// A socket for interfaces, addresses and routes.
     ///
     /// # Errors
-    /// The kernel has none.
+    /// The kernel does not support it.
     pub fn route() -> io::Result<Netlink> {
         Netlink::open(None)
     }
 
-    /// For nftables.
+    /// A socket for nftables.
     ///
     /// # Errors
-    /// The kernel has none.
+    /// The kernel does not support it.
     pub fn netfilter() -> io::Result<Netlink> {
         Netlink::open(Some(rustix::net::netlink::NETFILTER))
     }
@@ -135,18 +135,18 @@ impl Netlink {
         Ok(Netlink { socket, sequence: 0 })
     }
 
-    /// Sends a request and waits for the kernel's answer.
+    /// Sends a request and waits for the kernel's acknowledgement.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error code.
     pub fn request(&mut self, message: Message) -> io::Result<()> {
         self.batch(vec![message])
     }
 
-    /// Sends a question to which the answer is one message, and returns what stands behind that message's header.
+    /// Sends a query with a reply of one message, and returns the bytes after that message's header.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error code.
     pub fn ask(&mut self, question: Message) -> io::Result<Vec<u8>> {
         self.sequence += 1;
         let bytes = question.finish(self.sequence);
@@ -160,10 +160,10 @@ impl Netlink {
         Ok(answer.get(HEADER..).unwrap_or_default().to_vec())
     }
 
-    /// Sends requests that are carried out together, or not at all.
+    /// Sends a batch of requests that is applied completely or not at all.
     ///
     /// # Errors
-    /// The kernel's first.
+    /// The kernel's first error code.
     pub fn batch(&mut self, messages: Vec<Message>) -> io::Result<()> {
         let mut bytes = Vec::new();
         let mut open = 0;
@@ -188,7 +188,7 @@ impl Netlink {
     }
 }
 
-/// The attributes behind a fixed part of so many bytes, of the message that these bytes are of: type and value.
+/// The attributes (type and value) of a message, which follow a fixed part of `fixed` bytes.
 pub fn attributes(bytes: &[u8], fixed: usize) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes.get(fixed..).unwrap_or_default();
     std::iter::from_fn(move || {

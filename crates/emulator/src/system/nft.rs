@@ -1,7 +1,7 @@
-//! nftables tables of one's own: addresses behind a link translated where they leave it.
+//! nftables tables for one link: translate addresses behind the link.
 //!
-//! The tables belong to the socket that made them (`NFT_TABLE_F_OWNER`, Linux 5.12): nobody else changes them, and the
-//! kernel removes them when the socket is closed, also after a kill.
+//! The tables belong to the socket that made them (`NFT_TABLE_F_OWNER`, Linux 5.12). No other process can change them,
+//! and the kernel removes them when the socket is closed, also after a kill.
 
 use super::netlink::{Message, Netlink};
 use crate::error::Error;
@@ -36,8 +36,8 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// In the calling thread's namespace: what comes from one of `inside` leaves with the machine's own
-    /// address, and what is sent to the first of a pair goes to the second.
+    /// Adds the tables in the calling thread's namespace. Packets from an address in `inside` leave with the machine's
+    /// own address. Packets to the first address of a pair are redirected to the second.
     ///
     /// # Errors
     /// No permission, or a kernel without nftables.

@@ -3,21 +3,23 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::{fs, io};
 
-/// A process and where it comes from.
+/// A process, with its parent.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
     pub id: i32,
     pub parent: i32,
-    /// In clock ticks since the system was started: no other process of this id has the same.
+    /// Clock ticks from the system's start to the process's start. It distinguishes processes that have used the same
+    /// id.
     pub started: u64,
-    /// No thread of it has files any more; only its status is left.
+    /// No thread of the process has open files any more; only its status is left.
     pub has_ended: bool,
 }
 
-/// What is known of a process, if there is one.
+/// Reads a process's entry in `/proc`; `None` if the process does not exist.
 pub fn process(id: i32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // proc_pid_stat(5): the name, in parentheses, may have any characters. Behind it are the fields from the third on.
+    // proc_pid_stat(5): the name, in parentheses, may contain any character. After it come the fields from the third
+    // on.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
@@ -26,7 +28,7 @@ pub fn process(id: i32) -> Option<Process> {
     Some(Process { id, parent, started, has_ended })
 }
 
-/// Whether a process, or a thread of it, still has files.
+/// Whether a process, or a thread of it, still has open files.
 pub fn is_alive(pid: i32) -> bool {
     process(pid).is_some_and(|p| !p.has_ended)
 }
@@ -42,7 +44,7 @@ pub fn parents() -> io::Result<Vec<Process>> {
     Ok(ids()?.filter_map(process).collect())
 }
 
-/// Every process and the inode of its network namespace.
+/// Every process, with the inode number of its network namespace.
 pub fn processes() -> io::Result<Vec<(i32, u64)>> {
     let of = |id| Some((id, fs::metadata(format!("/proc/{id}/ns/net")).ok()?.ino()));
     Ok(ids()?.filter_map(of).collect())

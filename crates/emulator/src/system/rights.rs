@@ -1,4 +1,4 @@
-//! What to do where the kernel refuses: another user is needed, or, as root in a container, a capability.
+//! Advice for refused permissions: run as another user or, for root in a container, add a capability.
 
 use crate::error::Error;
 use rustix::process::geteuid;
@@ -9,12 +9,12 @@ use std::io;
 #[derive(Clone, Copy, Debug)]
 pub struct Capability(u32, &'static str);
 
-/// For devices, addresses, routes.
+/// Needed for devices, addresses and routes.
 pub const NET_ADMIN: Capability = Capability(12, "NET_ADMIN");
-/// For namespaces and mounts.
+/// Needed for namespaces and mounts.
 pub const SYS_ADMIN: Capability = Capability(21, "SYS_ADMIN");
 
-/// What could not be done, and why: for lack of a permission, which is needed and how to have it.
+/// An error for a failed action `what`. If a permission was missing, it names the needed one and how to get it.
 pub fn failed(what: impl Display, e: &io::Error, needed: Capability) -> Error {
     if e.kind() != io::ErrorKind::PermissionDenied {
         return Error::system(what, e);
@@ -23,7 +23,7 @@ pub fn failed(what: impl Display, e: &io::Error, needed: Capability) -> Error {
     Error::new(format!("no permission: {what}: {}", advice(needed, &status, geteuid().is_root())))
 }
 
-/// `status` is that of the process.
+/// `status` is the process's `/proc/self/status`.
 fn advice(Capability(bit, name): Capability, status: &str, is_root: bool) -> String {
     if !is_root {
         return format!("run as root (CAP_{name})");
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn root_without_the_capability_is_told_what_its_container_needs() {
-        // Docker's default, all, and none.
+        // Effective capabilities: Docker's default set, the full set, the empty set.
         for (effective, needed, part) in [
             ("00000000a80425fb", NET_ADMIN, "lacks CAP_NET_ADMIN; docker run --cap-add NET_ADMIN"),
             ("00000000a80425fb", SYS_ADMIN, "lacks CAP_SYS_ADMIN; docker run --cap-add SYS_ADMIN"),

@@ -1,8 +1,8 @@
-//! The directory in which running links are noted: `/run/narrows` for root, otherwise one of the user's.
+//! The directory of notes about running links: `/run/narrows` for root, otherwise one that belongs to the user.
 //!
 //! Every user can make directories, links and files in `/tmp`, so a name alone is not trusted. The directory is opened
-//! once, must belong to the caller and must be writable for no other user. Its files are opened relative to it, without
-//! following links.
+//! once, must belong to the caller and must not be writable for other users. Its files are opened relative to it,
+//! without following links.
 
 use crate::error::Error;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
@@ -15,13 +15,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Root's. Other programs may list it; they cannot write there.
+/// Root's directory. Other users may list it; they cannot write there.
 const SYSTEM: &str = "/run/narrows";
-/// How a user namespace shows users that it does not map (`/proc/sys/kernel/overflowuid`).
+/// The id of users that a user namespace does not map (`/proc/sys/kernel/overflowuid`).
 const UNMAPPED: u32 = 65_534;
-/// Only root reads or locks notes: whoever can open a file can hold a lock on it.
+/// Only root may read or lock notes: a process that can open a file can hold a lock on it.
 pub const PRIVATE: u32 = 0o600;
-/// For files that a command sees in its `/etc`; it may run as another user.
+/// For files that replace those in a command's `/etc`; the command may run as another user.
 pub const PUBLIC: u32 = 0o644;
 
 /// An open directory that no other user can write to.
@@ -32,10 +32,10 @@ pub struct RuntimeFolder {
 }
 
 impl RuntimeFolder {
-    /// The caller's. It is chosen once, since in a user namespace every user is root.
+    /// The caller's directory. It is chosen once, since in a user namespace every user is root.
     ///
     /// # Errors
-    /// The directory belongs to another user, can be written to by others, or cannot be made.
+    /// The directory belongs to another user, is writable for others, or cannot be made.
     pub fn own() -> Result<&'static RuntimeFolder, Error> {
         static FOLDER: OnceLock<RuntimeFolder> = OnceLock::new();
         if let Some(folder) = FOLDER.get() {
@@ -45,7 +45,7 @@ impl RuntimeFolder {
         Ok(FOLDER.get_or_init(|| folder))
     }
 
-    /// Opens `path`, which is made if it is missing.
+    /// Opens `path`. The directory is made if it is missing.
     ///
     /// # Errors
     /// As [`own`](RuntimeFolder::own).
@@ -75,15 +75,16 @@ impl RuntimeFolder {
         }
     }
 
-    /// Where a file of this name is, for messages.
+    /// Path of a file of this name, for messages.
     pub fn path(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Opens a regular file of the caller's that has no other name. `flags` say for what, `mode` counts where it is made.
+    /// Opens a regular file that belongs to the caller and has no second name. `mode` applies if `flags` create the
+    /// file.
     ///
     /// # Errors
-    /// It is a link, has a second name or another owner; the system's.
+    /// The file is a link, has a second name or another owner; an error of the system.
     pub fn file(&self, name: &str, flags: OFlags, mode: u32) -> io::Result<File> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let opened = rustix::fs::openat(&self.dir, name, flags, Mode::from_raw_mode(mode));
@@ -93,7 +94,7 @@ impl RuntimeFolder {
         })?;
         let found = rustix::fs::fstat(&file)?;
         let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
-        // None: it was removed meanwhile, which `is_in_place` finds.
+        // A link count of zero is accepted here: the file was removed meanwhile, and `is_in_place` will find out.
         if !is_file || found.st_nlink > 1 || others(&found).is_some() {
             return Err(io::Error::other(
                 "it is not a file of this user alone (links, owner, mode); remove it",
@@ -102,10 +103,10 @@ impl RuntimeFolder {
         Ok(file.into())
     }
 
-    /// Makes a file, in place of one that may be there.
+    /// Writes a file, replacing an existing one.
     ///
     /// # Errors
-    /// The disk's.
+    /// An error of the file system.
     pub fn write(&self, name: &str, mode: u32, text: &str) -> io::Result<()> {
         self.remove(name);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
@@ -123,12 +124,12 @@ impl RuntimeFolder {
         let _ = rustix::fs::unlinkat(&self.dir, name, AtFlags::empty());
     }
 
-    /// Whether there is something of this name.
+    /// Whether a file of this name exists.
     pub fn has(&self, name: &str) -> bool {
         rustix::fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// Whether the open file is still the one of this name.
+    /// Whether the name still refers to the open file.
     pub fn is_in_place(&self, file: &File, name: &str) -> bool {
         let there = rustix::fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW);
         let same = |a: &Stat, b: &Stat| a.st_ino == b.st_ino && a.st_dev == b.st_dev;
@@ -143,7 +144,7 @@ fn refused(path: &Path, why: &str) -> Error {
     ))
 }
 
-/// Which other user could change it.
+/// The reason why another user could change it, if one could.
 fn others(found: &Stat) -> Option<String> {
     if found.st_uid != geteuid().as_raw() {
         return Some(format!("it belongs to user {}", found.st_uid));
@@ -152,8 +153,8 @@ fn others(found: &Stat) -> Option<String> {
     (mode & 0o022 != 0).then(|| format!("other users can write to it (mode {mode:o})"))
 }
 
-/// Checks that no other user can put another directory in the place of this one: each directory above belongs to root or
-/// to the caller, and is writable for them alone or has the sticky bit.
+/// Checks that no other user can replace this directory by another. Each directory above must belong to root or the
+/// caller, and must be writable only for its owner or have the sticky bit.
 fn check_parents(path: &Path) -> Result<(), Error> {
     let above = path.parent().unwrap_or(Path::new("/"));
     let cannot = |e: io::Error| Error::system(format_args!("cannot check {}", above.display()), &e);
@@ -172,7 +173,7 @@ fn check_parents(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a user of this user namespace is outside of it.
+/// Maps a user id of this user namespace to the id outside.
 fn outside(user: u32) -> Option<u32> {
     let map = fs::read_to_string("/proc/self/uid_map").ok()?;
     map.lines().find_map(|line| {
@@ -187,7 +188,7 @@ fn find() -> Result<RuntimeFolder, Error> {
     let system = Path::new(SYSTEM);
     match RuntimeFolder::open(system) {
         Ok(folder) => return Ok(folder),
-        // Root of a user namespace may not write there, either.
+        // In a user namespace even root may be unable to write there; then the next directory is tried.
         Err(e)
             if geteuid().is_root()
                 && rustix::fs::access(system, rustix::fs::Access::WRITE_OK).is_ok() =>
@@ -197,7 +198,7 @@ fn find() -> Result<RuntimeFolder, Error> {
         Err(_) => {}
     }
     let of_session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    // One that is not there, or another user's after `su`, is none.
+    // A directory that does not exist, or belongs to another user (after `su`), is ignored.
     let of_session = of_session.filter(|folder| {
         folder.is_absolute()
             && rustix::fs::access(folder.as_path(), rustix::fs::Access::WRITE_OK).is_ok()

@@ -1,7 +1,7 @@
-//! Numbers of links, unique on the machine: addresses and names of interfaces are made of them.
+//! Numbers of links, unique on the machine; addresses and interface names are derived from them.
 //!
-//! Each is a file that its owner holds locked. The kernel lets go of the lock when the owner ends, however it
-//! ends, so a file without a lock is what a killed run left ([`super::leftovers`]).
+//! Each number is a file that its owner keeps locked. The kernel releases the lock when the owner ends for any reason,
+//! so an unlocked file was left by a killed run ([`super::leftovers`]).
 
 use super::runtime_folder::{PRIVATE, PUBLIC, RuntimeFolder};
 use crate::error::Error;
@@ -11,11 +11,11 @@ use std::io::{self, Seek as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
-/// Links at once: as many blocks of eight addresses as 198.18.0.0/15 has.
+/// Maximum number of links at a time: the number of /29 blocks in 198.18.0.0/15.
 const MAX_SLOTS: u32 = 16_384;
 const SUFFIX: &str = ".link";
 
-/// A number that nobody else has while this lives.
+/// A reserved number. It is unique on the machine while this lives.
 #[derive(Debug)]
 pub struct Slot {
     number: u32,
@@ -24,10 +24,10 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The lowest free one.
+    /// Takes the lowest free number.
     ///
     /// # Errors
-    /// There is no place for the files, or none is free.
+    /// No directory for the files is available, or all numbers are taken.
     pub fn take() -> Result<Slot, Error> {
         let folder = RuntimeFolder::own()?;
         for number in 0..MAX_SLOTS {
@@ -45,7 +45,7 @@ impl Slot {
         )))
     }
 
-    /// Writes down what is to be undone if the owner is killed.
+    /// Writes a line with instructions for the cleanup if the owner is killed.
     ///
     /// # Errors
     /// The disk is full.
@@ -54,7 +54,7 @@ impl Slot {
         written.map_err(|e| cannot_write(self.folder, &file_name(self.number), &e))
     }
 
-    /// A file beside it, for a command's own `/etc`; removed with it.
+    /// Writes an accompanying file, for a command's own `/etc`; it is removed with the slot.
     ///
     /// # Errors
     /// The disk is full.
@@ -65,7 +65,7 @@ impl Slot {
         Ok(self.folder.path(&name))
     }
 
-    /// What carries its name: an nftables table.
+    /// Name of the link's nftables tables.
     pub fn name(&self) -> String {
         format!("narrows{}", self.number)
     }
@@ -94,7 +94,8 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // While it is still locked: whoever opened it before sees that it is not in its place any more.
+        // Remove it while it is still locked: a process that opened it before finds that it is not in its place any
+        // more.
         remove(self.folder, &file_name(self.number));
     }
 }
@@ -115,12 +116,12 @@ fn remove(folder: &RuntimeFolder, name: &str) {
     }
 }
 
-/// Locks a file unless its owner lives; false too if it was removed meanwhile.
+/// Locks a file. False if its owner lives, or if it was removed meanwhile.
 fn is_locked(folder: &RuntimeFolder, file: &File, name: &str) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && folder.is_in_place(file, name)
 }
 
-/// All lines of a file.
+/// All lines of a file, from its start.
 pub fn lines(mut file: &File) -> Vec<String> {
     let text = file.rewind().and_then(|()| io::read_to_string(file)).unwrap_or_default();
     text.lines().map(str::to_string).collect()
@@ -141,16 +142,16 @@ fn all() -> Result<Vec<(String, File, bool)>, Error> {
     Ok(all)
 }
 
-/// The lines that living owners noted.
+/// All lines that living owners wrote.
 ///
 /// # Errors
-/// There is no place for the files.
+/// No directory for the files is available.
 pub fn live_notes() -> Result<Vec<String>, Error> {
     let living = all()?.into_iter().filter(|(_, _, live)| *live);
     Ok(living.flat_map(|(_, file, _)| lines(&file)).collect())
 }
 
-/// What a dead owner left: its file, which nobody takes while this lives.
+/// The file of a dead owner. Its number is not given out while this lives.
 #[derive(Debug)]
 pub struct Left {
     file: File,
@@ -158,24 +159,24 @@ pub struct Left {
 }
 
 impl Left {
-    /// The lines that the owner noted.
+    /// The lines that the owner wrote.
     pub fn lines(&self) -> Vec<String> {
         lines(&self.file)
     }
 
-    /// Removes its files. To be done last: whoever is killed while cleaning up leaves them to the next.
-    /// `None` while another looks at it, too.
+    /// Removes its files. Do this last: if this process is killed during cleanup, the next one repeats it. `None` while
+    /// another process inspects it, too.
     pub fn remove(self) -> Option<()> {
         let folder = RuntimeFolder::own().ok()?;
-        // Without the lock it might be a new owner's already.
+        // Without the lock the file might already belong to a new owner.
         is_locked(folder, &self.file, &self.name).then(|| remove(folder, &self.name))
     }
 }
 
-/// What dead owners left.
+/// The files of dead owners.
 ///
 /// # Errors
-/// There is no place for the files.
+/// No directory for the files is available.
 pub fn left() -> Result<Vec<Left>, Error> {
     let dead = all()?.into_iter().filter(|(_, _, live)| !live);
     Ok(dead.map(|(name, file, _)| Left { file, name }).collect())

@@ -12,18 +12,19 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 
 const DEVICE: &str = "/dev/net/tun";
 const COUNTERS: &str = "/proc/thread-self/net/dev";
-/// Where the dropped ones are among a device's counters of what it received, and then of what it sent.
+/// Position of the count of dropped packets among a device's counters in `/proc/net/dev`; those for sending come
+/// second.
 const SENT_DROPPED: usize = 11;
-/// A super-frame and its header.
+/// Maximum size of a super-frame with its header, in bytes.
 pub const MAX_FRAME: usize = HEADER + 65_535;
 const OFFLOAD_CHECKSUM: u32 = 1;
 const OFFLOAD_TCP: u32 = 2 | 4 | 8;
 const OFFLOAD_UDP: u32 = 0x20 | 0x40;
 
-/// A file that is a new device, and its name.
+/// Opens a new device. Returns its file and its name.
 ///
 /// # Errors
-/// No permission, no such device, or the name is taken.
+/// No permission, no TUN support, or the name is taken.
 pub fn open(name: &str, flags: libc::c_int) -> Result<(File, String), Error> {
     let open = OpenOptions::new()
         .read(true)
@@ -56,25 +57,25 @@ pub fn open(name: &str, flags: libc::c_int) -> Result<(File, String), Error> {
     Ok((file, name))
 }
 
-/// The device; it is gone when all who hold it are.
+/// A TUN device. The interface disappears when the last holder is dropped.
 #[derive(Debug)]
 pub struct Tun {
     file: File,
     name: String,
-    /// The counters of its namespace's devices.
+    /// `/proc/net/dev` of the device's namespace.
     counters: File,
-    /// Whether the kernel takes super-frames of UDP (Linux 6.2); of TCP it always does.
+    /// Whether the kernel accepts super-frames of UDP (Linux 6.2). It always accepts those of TCP.
     pub udp_super_frames: bool,
 }
 
 impl Tun {
-    /// Makes one in the calling thread's network namespace. The kernel hands over unfinished checksums and, if they are
-    /// wanted, super-frames.
+    /// Creates a device in the calling thread's network namespace. The kernel hands over packets with incomplete
+    /// checksums and, if `super_frames` is set, super-frames.
     ///
     /// # Errors
-    /// No permission, no such device, or the name is taken.
+    /// No permission, no TUN support, or the name is taken.
     pub fn create(name: &str, super_frames: bool) -> Result<Tun, Error> {
-        // Not one that somebody else made to stay.
+        // Fail if a persistent device of this name exists.
         let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_TUN_EXCL;
         let (file, _) = open(name, flags)?;
         let (tcp, udp) = if super_frames { (OFFLOAD_TCP, OFFLOAD_UDP) } else { (0, 0) };
@@ -89,7 +90,7 @@ impl Tun {
         Ok(Tun { file, name: name.to_string(), counters, udp_super_frames })
     }
 
-    /// The next frame that the kernel sends into the device; `None` if there is none now.
+    /// The next frame that the kernel sends into the device; `None` if no frame is waiting.
     ///
     /// # Errors
     /// The device is gone.
@@ -100,7 +101,7 @@ impl Tun {
                 Ok(bytes) => Ok(Some(bytes)),
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => Ok(None),
-                // It is down: nothing comes until somebody takes it up.
+                // The interface is down: no frame arrives until it is set up again.
                 Err(e) if e.raw_os_error() == Some(libc::EIO) => Ok(None),
                 Err(e) => Err(e),
             };
@@ -110,7 +111,7 @@ impl Tun {
     /// Frames that the kernel dropped because too many waited to be read.
     pub fn dropped(&self) -> u64 {
         let (mut text, mut room) = (Vec::new(), [0; 4096]);
-        // The file is made anew when it is read from its start.
+        // A read at offset 0 makes the kernel generate the file anew.
         while let Ok(bytes) = self.counters.read_at(&mut room, text.len() as u64) {
             if bytes == 0 {
                 break;
@@ -120,10 +121,10 @@ impl Tun {
         dropped(&String::from_utf8_lossy(&text), &self.name).unwrap_or(0)
     }
 
-    /// Hands a frame to the kernel, as received by the device.
+    /// Hands a frame to the kernel, which handles it as received by the device.
     ///
     /// # Errors
-    /// The kernel does not take it.
+    /// The kernel rejects it.
     pub fn write(&self, frame: &[u8]) -> io::Result<()> {
         (&self.file).write(frame).map(drop)
     }
@@ -135,7 +136,7 @@ impl AsFd for Tun {
     }
 }
 
-/// What a device dropped of what was sent through it, by the text of `/proc/net/dev`.
+/// The number of packets sent through a device and dropped there, from the text of `/proc/net/dev`.
 fn dropped(text: &str, name: &str) -> Option<u64> {
     let of = |line: &str| -> Option<u64> {
         let counters = line.trim_start().strip_prefix(name)?.strip_prefix(':')?;

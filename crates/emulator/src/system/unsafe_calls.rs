@@ -1,4 +1,5 @@
-//! System calls without a safe interface: the ioctls of TUN devices, the scheduler's policy, a namespace's number, what is done
+//! System calls without a safe interface: ioctls of TUN devices, the scheduler's policy, a namespace's cookie, and
+//! actions between fork and exec.
 //! between fork and exec.
 #![allow(unsafe_code, reason = "each call has a comment that says why it is sound")]
 
@@ -9,8 +10,8 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-/// Makes a file of `/dev/net/tun` the TUN device of this name: created, or joined. `%d` in it is a number that the
-/// kernel chooses; the name is returned.
+/// Attaches a file of `/dev/net/tun` to the TUN device of this name, which is created if it does not exist. The kernel
+/// replaces `%d` by a number; the resulting name is returned.
 pub fn attach_tun(file: &File, name: &str, flags: libc::c_int) -> io::Result<String> {
     // SAFETY: all zeros is a valid `ifreq`: it is made of numbers, and unions of them.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -30,22 +31,21 @@ pub fn attach_tun(file: &File, name: &str, flags: libc::c_int) -> io::Result<Str
     Ok(String::from_utf8_lossy(&name.collect::<Vec<u8>>()).into_owned())
 }
 
-/// Which super-frames and unfinished checksums the holder of the device takes.
+/// Sets which super-frames and incomplete checksums the holder of the device accepts.
 pub fn set_tun_offload(file: &File, offload: libc::c_uint) -> io::Result<()> {
-    // SAFETY: TUNSETOFFLOAD takes a number in place of a pointer and touches no memory of ours.
+    // SAFETY: TUNSETOFFLOAD takes a number in place of a pointer and accesses no memory of this process.
     let done =
         unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(offload)) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Puts the calling thread under SCHED_FIFO: it runs when it has something to do, before all that is
-/// not real-time.
+/// Puts the calling thread under SCHED_FIFO: whenever it is ready, it runs before all threads that are not real-time.
 pub fn real_time_priority(priority: libc::c_int) -> io::Result<()> {
     // SAFETY: all zeros is a valid `sched_param`.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = priority;
-    // SAFETY: reads one `sched_param`, which lives through the call; 0 is the calling thread. Children
-    // of the thread are not to inherit it.
+    // SAFETY: reads one `sched_param`, which lives through the call; 0 is the calling thread. The flag prevents that
+    // children of the thread inherit the policy.
     let done = unsafe {
         let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
         libc::sched_setscheduler(0, policy, &raw const parameters)
@@ -53,7 +53,7 @@ pub fn real_time_priority(priority: libc::c_int) -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The number of the network namespace that a socket belongs to. Unlike inodes it is never given again while the
+/// The cookie of the network namespace that a socket belongs to. Unlike inode numbers it is never used again while the
 /// system runs (Linux 5.14).
 pub fn namespace_cookie(socket: &impl std::os::fd::AsRawFd) -> io::Result<u64> {
     let mut cookie = 0u64;
@@ -71,8 +71,9 @@ pub fn namespace_cookie(socket: &impl std::os::fd::AsRawFd) -> io::Result<u64> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(cookie) }
 }
 
-/// Lets the program receive all signals: what its parent blocks, it would inherit.
+/// Clears the program's signal mask, which it would otherwise inherit from this process.
 pub fn with_all_signals(command: &mut Command) {
-    // SAFETY: between fork and exec only sigprocmask is called, which is async-signal-safe, and nothing is allocated.
+    // SAFETY: between fork and exec only sigprocmask is called, which is async-signal-safe; the closure allocates no
+    // memory.
     unsafe { command.pre_exec(|| SigSet::empty().thread_set_mask().map_err(io::Error::from)) };
 }

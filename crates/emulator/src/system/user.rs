@@ -11,13 +11,13 @@ pub fn is_root() -> bool {
     geteuid().is_root()
 }
 
-/// Makes the process root of a user namespace of its own, and of a network namespace that leads nowhere. Must be
-/// called before any thread is started.
+/// Makes the process root of a new user namespace, and moves it to a new network namespace without connectivity. Call
+/// it before any thread is started.
 ///
 /// # Errors
 /// The system does not permit it.
 pub fn become_root_of_own() -> Result<(), Error> {
-    // Decided while the user is still known.
+    // Choose the directory while the user's own id is still visible.
     RuntimeFolder::own()?;
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET).map_err(|e| {

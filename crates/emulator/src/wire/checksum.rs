@@ -1,4 +1,4 @@
-//! Checksums that the kernel left undone, completed: for what somebody else than a kernel is to read.
+//! Completes checksums that the kernel left to the network card, for readers other than a kernel.
 
 use super::frame::{HEADER, NEEDS_CHECKSUM, VnetHeader};
 use super::ip::{fold, put, sum};
@@ -10,7 +10,7 @@ pub fn complete(frame: &mut [u8]) {
         return;
     }
     let start = usize::from(header.checksum_start);
-    // The field has the pseudo header's sum, so that the sum over all is the whole one.
+    // The field holds the sum over the pseudo header, so the sum over all bytes is the complete one.
     let checksum = match !fold(sum(packet.get(start..).unwrap_or_default())) {
         0 => u16::MAX,
         checksum => checksum,

@@ -1,10 +1,10 @@
-//! What a TUN device hands over: a header that says what the kernel left undone, and an IP packet or a
-//! super-frame of many.
+//! Frames of a TUN device: a header with the offloads that the kernel left undone, and an IP packet or a super-frame of
+//! many packets.
 
 /// Bytes of the header (`struct virtio_net_hdr`) before the packet.
 pub const HEADER: usize = 10;
 
-/// The checksum is to be completed: its field has the pseudo header's sum.
+/// The checksum is incomplete: its field holds the sum over the pseudo header.
 pub const NEEDS_CHECKSUM: u8 = 1;
 /// Kinds of super-frames.
 pub const GSO_NONE: u8 = 0;
@@ -14,7 +14,7 @@ pub const GSO_TCP4: u8 = 1;
 pub const GSO_TCP6: u8 = 4;
 /// UDP datagrams of equal size.
 pub const GSO_UDP: u8 = 5;
-/// Or-ed to a kind of TCP: CWR belongs to the first segment only.
+/// Flag added to a TCP kind: CWR belongs to the first segment only.
 pub const GSO_ECN: u8 = 0x80;
 
 /// The header, field by field.
@@ -22,15 +22,15 @@ pub const GSO_ECN: u8 = 0x80;
 pub struct VnetHeader {
     /// [`NEEDS_CHECKSUM`].
     pub flags: u8,
-    /// [`GSO_NONE`] and the others.
+    /// [`GSO_NONE`] or another kind, perhaps with [`GSO_ECN`].
     pub gso_type: u8,
     /// Bytes of all headers of a super-frame.
     pub header_length: u16,
-    /// Payload of each of its segments but the last.
+    /// Payload bytes of each segment; the last may have fewer.
     pub gso_size: u16,
-    /// From here on the checksum is taken …
+    /// Offset in the packet at which the checksummed bytes begin.
     pub checksum_start: u16,
-    /// … and so far behind that it is written.
+    /// Offset of the checksum field, relative to `checksum_start`.
     pub checksum_offset: u16,
 }
 
@@ -50,7 +50,7 @@ impl VnetHeader {
         Some((header, packet))
     }
 
-    /// As bytes.
+    /// Encodes the header in the machine's byte order.
     pub fn bytes(self) -> [u8; HEADER] {
         let [a, b] = self.header_length.to_ne_bytes();
         let [c, d] = self.gso_size.to_ne_bytes();
@@ -59,7 +59,7 @@ impl VnetHeader {
         [self.flags, self.gso_type, a, b, c, d, e, f, g, h]
     }
 
-    /// Whether the kernel left the checksum to whoever gets the packet.
+    /// Whether the kernel left the checksum to the receiver of the frame.
     pub fn needs_checksum(self) -> bool {
         self.flags & NEEDS_CHECKSUM != 0
     }

@@ -1,4 +1,4 @@
-//! What of an IP packet's headers a link reads and writes: ECN, lengths, checksums, the flow.
+//! Reads and writes the IP header fields that a link uses: ECN, lengths, checksums, ports.
 
 use narrows_base::random::mix;
 use std::ops::Range;
@@ -7,24 +7,24 @@ use std::ops::Range;
 pub const TCP: u8 = 6;
 /// See [`TCP`].
 pub const UDP: u8 = 17;
-/// Congestion experienced, in the two bits of ECN.
+/// Congestion experienced: the value of the two ECN bits.
 pub const CE: u8 = 3;
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 
-/// Where the headers of a packet are.
+/// Offsets of the headers in a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// IPv6, otherwise IPv4.
+    /// True for IPv6, false for IPv4.
     pub six: bool,
-    /// What follows the IP header (IPv6 extension headers are not looked into).
+    /// Protocol number in the IP header (IPv6 extension headers are not parsed).
     pub protocol: u8,
-    /// Where it begins.
+    /// Offset of the transport header.
     pub transport: usize,
 }
 
 impl Layout {
-    /// `None` for what is no IP packet, and for fragments, whose ports are elsewhere.
+    /// `None` if it is not an IP packet, or is a fragment, whose ports are in another packet.
     pub fn of(packet: &[u8]) -> Option<Layout> {
         match packet.first()? >> 4 {
             4 if packet.len() >= IPV4_HEADER => {
@@ -43,12 +43,12 @@ impl Layout {
         }
     }
 
-    /// Source and destination.
+    /// Range of the source and destination addresses.
     fn addresses(self) -> Range<usize> {
         if self.six { 8..40 } else { 12..20 }
     }
 
-    /// Bytes of the header after IP's: TCP with options, or UDP; zero for others.
+    /// Length of the transport header in bytes: TCP with options, or UDP; zero for others.
     pub fn transport_header(self, packet: &[u8]) -> usize {
         match self.protocol {
             TCP => packet.get(self.transport + 12).map_or(0, |b| usize::from(b >> 4) * 4).max(20),
@@ -57,14 +57,14 @@ impl Layout {
         }
     }
 
-    /// The sum that a checksum begins with: addresses, protocol, length (RFC 9293 section 3.1, RFC 8200
-    /// section 8.1). A packet whose checksum is left to a network card has it in place of the checksum.
+    /// The checksum's initial sum over addresses, protocol and length (RFC 9293 section 3.1, RFC 8200 section 8.1). A
+    /// packet whose checksum is left to a network card holds it in the checksum field.
     pub fn pseudo_header(self, packet: &[u8], length: usize) -> u16 {
         let addresses = packet.get(self.addresses()).unwrap_or_default();
         fold(sum(addresses) + u64::from(self.protocol) + length as u64)
     }
 
-    /// Writes the packet's length into its IP header, and an IPv4 header's checksum.
+    /// Writes the packet's length into its IP header, and updates an IPv4 header checksum.
     pub fn set_length(self, packet: &mut [u8]) {
         let length = packet.len();
         if self.six {
@@ -75,7 +75,7 @@ impl Layout {
         }
     }
 
-    /// Of IPv4 only; IPv6 has none.
+    /// Updates the header checksum of IPv4; IPv6 has no such checksum.
     pub fn set_header_checksum(self, packet: &mut [u8]) {
         if !self.six {
             put(packet, 10, 0);
@@ -95,7 +95,7 @@ pub fn ecn(packet: &[u8]) -> u8 {
     }
 }
 
-/// Marks it as a router does (RFC 3168).
+/// Marks a packet as ECN CE, as a router does (RFC 3168).
 pub fn mark(packet: &mut [u8]) {
     match packet.first().map(|b| b >> 4) {
         Some(4) => {
@@ -116,7 +116,7 @@ pub fn mark(packet: &mut [u8]) {
 }
 
 impl Layout {
-    /// Of a fragment too: only for the IP header.
+    /// As [`Layout::of`], but accepts fragments: only for the IP header.
     fn of_header(packet: &[u8]) -> Option<Layout> {
         let transport = usize::from(packet.first()? & 0xf) * 4;
         (packet.len() >= transport && transport >= IPV4_HEADER).then_some(Layout {
@@ -127,7 +127,7 @@ impl Layout {
     }
 }
 
-/// A number for all packets of the same addresses, protocol and ports.
+/// A hash of addresses, protocol and ports.
 pub fn flow(packet: &[u8]) -> u32 {
     let Some(layout) = Layout::of(packet) else { return 0 };
     let ports = match layout.protocol {
@@ -140,7 +140,7 @@ pub fn flow(packet: &[u8]) -> u32 {
     bytes.fold(u64::from(layout.protocol), |hash, chunk| mix(hash ^ word(chunk))) as u32
 }
 
-/// The 16 bits at a place, in network order; zero beyond the end.
+/// The 16-bit number at an offset, in network order; zero beyond the end.
 pub fn number(bytes: &[u8], at: usize) -> u16 {
     match bytes.get(at..at + 2) {
         Some([a, b]) => u16::from_be_bytes([*a, *b]),

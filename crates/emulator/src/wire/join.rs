@@ -1,6 +1,5 @@
-//! Packets that leave the link together, joined to super-frames where they follow each other: what a network
-//! card's driver does (GRO). A system call for many packets instead of one each; the receiver's
-//! stack sees the same bytes, and the same marks.
+//! Joins packets that leave the link together into super-frames if they are consecutive, as a network card's driver
+//! does (GRO). One system call then writes many packets; the receiver's stack sees the same bytes and the same marks.
 
 use super::frame::{
     GSO_ECN, GSO_NONE, GSO_TCP4, GSO_TCP6, GSO_UDP, HEADER, NEEDS_CHECKSUM, VnetHeader,
@@ -8,9 +7,9 @@ use super::frame::{
 use super::ip::{Layout, TCP, UDP, put};
 use super::split::sequence;
 
-/// Bytes of an IP packet at most.
+/// Maximum size of an IP packet in bytes.
 const MAX_BYTES: usize = 65_535;
-/// Segments of a super-frame at most (what older kernels take for UDP).
+/// Maximum segments of a super-frame (the limit of older kernels for UDP).
 const MAX_SEGMENTS: usize = 64;
 const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
@@ -19,39 +18,39 @@ const PSH: u8 = 0x08;
 const URG: u8 = 0x20;
 const CWR: u8 = 0x80;
 
-/// Packets that wait to be written.
+/// Collects packets into a super-frame until it is written.
 #[derive(Debug)]
 pub struct Joiner {
     frame: Vec<u8>,
     open: Option<Open>,
-    /// Whether the kernel takes super-frames of UDP.
+    /// Whether the kernel accepts super-frames of UDP.
     udp: bool,
 }
 
-/// What is known of the frame that grows.
+/// State of the super-frame under construction.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     layout: Layout,
     header: VnetHeader,
-    /// All headers' bytes.
+    /// Total length of all headers in bytes.
     headers: usize,
-    /// Payload of the first packet.
+    /// Payload bytes of the first packet.
     size: usize,
     segments: usize,
-    /// Nothing may follow.
+    /// No packet may be added any more.
     closed: bool,
     next_sequence: u32,
-    /// TCP flags of the last.
+    /// TCP flags of the last packet.
     flags: u8,
 }
 
 impl Joiner {
-    /// Without any.
+    /// An empty joiner.
     pub fn new(udp: bool) -> Joiner {
         Joiner { frame: Vec::with_capacity(HEADER + MAX_BYTES), open: None, udp }
     }
 
-    /// The next packet, with its header. Writes what it cannot be joined to.
+    /// Adds the next packet, with its header. If it cannot be joined, writes the current super-frame first.
     pub fn push(&mut self, packet: &[u8], write: impl FnMut(&[u8])) {
         if self.joined(packet) {
             return;
@@ -62,7 +61,7 @@ impl Joiner {
         self.open = self.opened(packet);
     }
 
-    /// Writes what waits.
+    /// Writes the current super-frame, if any.
     pub fn flush(&mut self, mut write: impl FnMut(&[u8])) {
         if self.frame.is_empty() {
             return;
@@ -74,7 +73,7 @@ impl Joiner {
         self.frame.clear();
     }
 
-    /// Whether something could follow this packet, and what.
+    /// The state of a super-frame that begins with this packet; `None` if no packet can be joined to it.
     fn opened(&self, frame: &[u8]) -> Option<Open> {
         let (header, packet) = VnetHeader::read(frame)?;
         let layout = Layout::of(packet)?;
@@ -97,7 +96,7 @@ impl Joiner {
         (usual && !closed).then_some(open)
     }
 
-    /// Adds the packet to the frame if it follows.
+    /// Adds the packet to the frame if it is the next one.
     fn joined(&mut self, frame: &[u8]) -> bool {
         let Some(open) = &self.open else { return false };
         if open.closed || open.segments >= MAX_SEGMENTS {
@@ -130,7 +129,7 @@ impl Joiner {
         true
     }
 
-    /// The headers of a super-frame.
+    /// Writes the headers of the super-frame.
     fn finish(&mut self, open: &Open) {
         let Open { layout, .. } = *open;
         let kind = match (layout.protocol, layout.six) {
@@ -164,8 +163,8 @@ impl Joiner {
     }
 }
 
-/// Whether two packets differ only in what differs from segment to segment: length, identification,
-/// checksums, sequence number, flags.
+/// Whether two packets differ only in the fields that vary from segment to segment: length, identification, checksums,
+/// sequence number, flags.
 fn same_headers(open: &Open, a: &[u8], b: &[u8]) -> bool {
     let t = open.layout.transport;
     let same = |range: std::ops::Range<usize>| a.get(range.clone()) == b.get(range);

@@ -1,15 +1,15 @@
-//! Super-frames into packets, each as it would be on a wire.
+//! Splits super-frames into the packets that would be on a wire.
 
 use super::frame::{GSO_NONE, GSO_UDP, HEADER, VnetHeader};
 use super::ip::{Layout, TCP, UDP, number, put};
 
-/// TCP's flags that only the last segment has: FIN, PSH.
+/// TCP flags that only the last segment has: FIN, PSH.
 const LAST: u8 = 0x09;
-/// CWR: only the first.
+/// TCP flag that only the first segment has: CWR.
 const CWR: u8 = 0x80;
 
-/// Calls `each` with the packets of a frame, in order, each with a header of its own; `room` is used
-/// again. Returns false for what is no frame.
+/// Calls `each` with the packets of a frame, in order, each with a header of its own; `room` is a buffer for reuse.
+/// Returns false if the frame is invalid.
 pub fn split(frame: &[u8], room: &mut Vec<u8>, mut each: impl FnMut(&[u8])) -> bool {
     let Some((header, packet)) = VnetHeader::read(frame) else { return false };
     if header.gso_type == GSO_NONE {
@@ -17,7 +17,7 @@ pub fn split(frame: &[u8], room: &mut Vec<u8>, mut each: impl FnMut(&[u8])) -> b
         return true;
     }
     let Some(layout) = Layout::of(packet) else { return false };
-    // Behind IPv6 extension headers the kernel says where the transport's header begins.
+    // After IPv6 extension headers, use the kernel's offset of the transport header.
     let transport = usize::from(header.checksum_start).max(layout.transport);
     let protocol = if header.gso_type == GSO_UDP { UDP } else { TCP };
     let layout = Layout { transport, protocol, ..layout };
@@ -60,7 +60,7 @@ pub fn split(frame: &[u8], room: &mut Vec<u8>, mut each: impl FnMut(&[u8])) -> b
     true
 }
 
-/// The number of a TCP segment's first byte.
+/// The sequence number of a TCP segment.
 pub fn sequence(packet: &[u8], transport: usize) -> u32 {
     u32::from(number(packet, transport + 4)) << 16 | u32::from(number(packet, transport + 6))
 }

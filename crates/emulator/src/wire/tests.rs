@@ -4,7 +4,7 @@ use super::join::Joiner;
 use super::split::{sequence, split};
 use super::{checksum, ip};
 
-/// A super-frame as the kernel hands it over, of so many payload bytes.
+/// A super-frame as the kernel hands it over, with `payload` bytes of payload.
 fn super_frame(six: bool, protocol: u8, payload: usize, size: usize) -> Vec<u8> {
     let transport = if six { 40 } else { 20 };
     let headers = transport + if protocol == TCP { 32 } else { 8 };
@@ -118,7 +118,7 @@ fn a_super_frames_packets_are_those_of_a_wire_and_join_to_it_again() {
 fn what_the_link_did_to_a_packet_stays_with_that_packet() {
     let frame = super_frame(false, TCP, 1448 * 6, 1448);
     let mut split = packets(&frame);
-    // One is marked, one is lost: neither may be joined over.
+    // One packet is marked and one is lost: neither may be joined over.
     mark(&mut split[1][HEADER..]);
     split.remove(4);
     let out = joined(&split);

@@ -6,7 +6,7 @@
 //! same burst is over in milliseconds. So these are two processes with separate names.
 
 use crate::LinkPacket;
-use crate::loss::{LossEntry, LossProcess};
+use crate::loss::{LossEntry, LossProcess, probability};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, RandomKey, RandomStream, Settings, Status, Time};
@@ -30,20 +30,6 @@ const GILBERT_ELLIOTT_CARD: Descriptor = Descriptor {
     ],
     status: Status::Validated("rate g/(g+h) and mean burst 1/h, by test"),
 };
-
-const fn probability(
-    name: &'static str,
-    help: &'static str,
-    default: f64,
-    origin: &'static str,
-) -> Param {
-    Param {
-        name,
-        help,
-        kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default },
-        origin,
-    }
-}
 
 pub(crate) const BURST: LossEntry =
     LossEntry::new(&BURST_CARD, |s, random_key| Box::new(TwoState::in_packets(s, random_key)));

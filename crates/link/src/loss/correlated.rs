@@ -2,10 +2,8 @@
 
 use crate::LinkPacket;
 use crate::correlated::Correlated;
-use crate::loss::{LossEntry, LossProcess};
-use narrows_base::descriptor::ParamKind;
-use narrows_base::units::Unit;
-use narrows_base::{Descriptor, Param, RandomKey, RandomStream, Settings, Status, Time};
+use crate::loss::{LossEntry, LossProcess, probability};
+use narrows_base::{Descriptor, RandomKey, RandomStream, Settings, Status, Time};
 
 pub(crate) const CORRELATED: LossEntry =
     LossEntry::new(&CORRELATED_CARD, |s, random_key| Box::new(Repeated::new(s, random_key)));
@@ -46,20 +44,6 @@ const STATE_CARD: Descriptor = Descriptor {
     ],
     status: Status::Validated("stationary loss rate, by test"),
 };
-
-const fn probability(
-    name: &'static str,
-    help: &'static str,
-    default: f64,
-    origin: &'static str,
-) -> Param {
-    Param {
-        name,
-        help,
-        kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default },
-        origin,
-    }
-}
 
 struct Repeated {
     p: f64,

@@ -78,6 +78,9 @@ impl Turn {
             }
             core.endpoint.receive(*latest, came.from, came.ecn, came.bytes);
         });
+        for address in self.socket.refused() {
+            core.endpoint.on_refused(address);
+        }
         self.latest = shared.clock.now().max(self.latest);
         if core.endpoint.next_timeout() <= self.latest {
             core.endpoint.on_timeout(self.latest);
@@ -94,6 +97,7 @@ impl Turn {
         core.dispatch(now);
         self.outbox.fill(core, now, self.socket.segments().min(SEGMENTS));
         core.dispatch(now);
+        self.socket.watch_refusals(core.endpoint.is_connecting());
         let is_left = core.leaving.is_some_and(|since| core.has_left(now, since));
         // If all buffers are used, there may be more to send.
         let is_busy = !self.is_drained || self.outbox.free.is_empty();

@@ -293,6 +293,33 @@ fn nobody_there_is_an_error_in_time() {
     assert!(matches!(nowhere, Error::Address { .. }));
 }
 
+/// An ICMP report that a port is closed ends the attempt. An open connection of the same endpoint continues.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_port_without_a_socket_is_an_error_before_patience_ends() {
+    for any in ["127.0.0.1:0", "[::1]:0"] {
+        let Ok(socket) = std::net::UdpSocket::bind(any) else {
+            eprintln!("skipped: there is no {any} here");
+            continue;
+        };
+        let address = socket.local_addr().unwrap();
+        drop(socket);
+        let (client, there, _server, here) = pair();
+        // The open connection is on IPv4.
+        let other =
+            Endpoint::bind(any.parse().unwrap(), Options::client(new_key().unwrap(), config()));
+        let client = if address.is_ipv4() { client } else { other.unwrap() };
+        let mut options = to([9; 32]);
+        options.patience = Duration::from_secs(20);
+        let why = wait(client.connect(address, options)).unwrap_err();
+        assert_eq!(why, Error::NoListener { address });
+        let mut send = wait(there.open_uni()).unwrap();
+        wait(send.send_last(b"still there")).unwrap();
+        let mut receive = wait(here.accept_uni()).unwrap();
+        assert_eq!(wait(receive.receive_all(100)).unwrap(), b"still there");
+    }
+}
+
 #[test]
 fn what_nobody_holds_is_closed_after_its_streams_have_arrived() {
     let (client, there, _s, here) = pair();

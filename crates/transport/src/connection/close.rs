@@ -12,6 +12,9 @@ const DRAIN: u64 = 3;
 /// its reports, can make a PTO of minutes.
 const MAX_DRAIN: Duration = Duration::from_secs(10);
 
+/// CLOSE code for a path that drops full packets.
+const SMALL_PATH: u64 = 11;
+
 /// The state of a connection.
 #[derive(Debug)]
 pub(super) enum Phase {
@@ -52,6 +55,13 @@ impl Connection {
     /// Closes after a protocol violation by the peer.
     pub(super) fn fault(&mut self, now: Time, code: u64, why: &'static str) {
         self.begin_closing(now, code, why, Closed::Fault { code, why });
+    }
+
+    /// Closes the connection because the path drops full packets.
+    pub(super) fn end_on_small_path(&mut self, now: Time) {
+        let size = self.mtu.small();
+        let why = format!("packets of {size} bytes do not pass");
+        self.begin_closing(now, SMALL_PATH, &why, Closed::SmallPath { size });
     }
 
     /// Handles the peer's CLOSE.

@@ -34,6 +34,11 @@ pub enum Closed {
     Reset,
     /// No packet arrived within the idle timeout.
     TimedOut,
+    /// Small packets arrived but full ones did not, so the path is unusable; this end sent CLOSE.
+    SmallPath {
+        /// Required size, in bytes of UDP payload.
+        size: u16,
+    },
     /// The peer violated the protocol; this end sent CLOSE.
     Fault {
         /// CLOSE's code.
@@ -43,6 +48,8 @@ pub enum Closed {
     },
     /// No reply to the handshake arrived in time.
     NoAnswer,
+    /// Before any reply, the system reported that no socket receives at the server's address (not authenticated).
+    NoListener,
     /// The handshake did not complete in time, and the server replied that it was full (not authenticated).
     Busy,
     /// This end closed an idle connection to admit another client, and sent CLOSE.

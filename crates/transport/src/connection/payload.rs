@@ -1,12 +1,12 @@
 //! The payload of a connection's packets, as the packet sender sees it.
 
 use super::messages::Outbox;
+use super::mtu::FullPackets;
 use super::outgoing_token::OutgoingToken;
 use crate::packet_sender::PayloadSource;
 use crate::streams::{SentFrame, Streams};
 
-/// The contents of a packet whose arrival must be tracked. Usually one range of a stream, which
-/// needs no allocation.
+/// The contents of a tracked packet. Usually this is one range of a stream, which needs no allocation.
 #[derive(Debug, Default)]
 pub(super) struct SentFrames {
     first: Option<SentFrame>,
@@ -67,6 +67,8 @@ pub(super) struct ConnectionPayload {
     pub small: u16,
     /// Large packets lost since one was acknowledged.
     pub large_lost: u32,
+    /// Outcome of packets of size `small` or more.
+    pub full_packets: FullPackets,
     /// Lost stream bytes not yet sent again. The next stream bytes count as their retransmission.
     owed: u64,
 }
@@ -82,6 +84,7 @@ impl ConnectionPayload {
             bytes_arrived: 0,
             small,
             large_lost: 0,
+            full_packets: FullPackets::default(),
             owed: 0,
         }
     }
@@ -111,6 +114,9 @@ impl PayloadSource for ConnectionPayload {
     }
     #[inline]
     fn arrived(&mut self, frames: &SentFrames) {
+        if frames.size >= self.small {
+            self.full_packets.on_arrived();
+        }
         if frames.is_probe {
             self.probed = Some((frames.size, true));
             return;
@@ -136,6 +142,9 @@ impl PayloadSource for ConnectionPayload {
         }
         if frames.size > self.small {
             self.large_lost = self.large_lost.saturating_add(1);
+        }
+        if frames.size >= self.small {
+            self.full_packets.on_lost();
         }
         if let Some(token) = self.token.as_mut().filter(|_| frames.has_token) {
             token.on_lost();

@@ -235,6 +235,9 @@ impl Connection {
             self.mtu.on_black_hole(now);
         }
         self.suspects_size &= self.sender.payload_source().large_lost > 0;
+        if self.sender.payload_source_mut().full_packets.on_report() {
+            return self.end_on_small_path(now);
+        }
         self.set_scale(now);
     }
 }

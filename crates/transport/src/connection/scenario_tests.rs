@@ -358,6 +358,33 @@ fn a_path_that_stops_carrying_large_packets_is_a_black_hole_not_the_end() {
     assert!(pair.client.stats().datagram <= 1300);
 }
 
+/// The sending end closes the connection within seconds, and its CLOSE reaches the other end. At 50% loss, or after an
+/// outage of two seconds, the connection continues.
+#[test]
+fn a_path_for_small_packets_only_ends_the_connection_with_its_reason() {
+    for (from, other) in [(Side::Client, Side::Server), (Side::Server, Side::Client)] {
+        for mtu in [1199, 600, 250] {
+            let mut pair = Pair::new(&config("rrtp"), Net { mtu, ..Net::good() }, 1);
+            let id = pair.end(from).open(true).unwrap();
+            pair.end(from).write(id, &[7; 200_000]).unwrap();
+            pair.run_for(10.0);
+            let why = pair.closed(from);
+            assert_eq!(why, Some(&super::Closed::SmallPath { size: 1200 }), "{mtu} {from:?}");
+            let by_peer =
+                matches!(pair.closed(other), Some(super::Closed::ByPeer { code: 11, .. }));
+            assert!(by_peer || pair.closed(other) == why, "{:?}", pair.closed(other));
+        }
+    }
+    for seed in 0..20 {
+        let mut pair = Pair::new(&config("rrtp"), Net { loss: 0.5, ..Net::good() }, seed);
+        pair.transfer(Side::Client, 100_000, 100.0).expect("half of the packets pass");
+        let mut pair = Pair::new(&config("rrtp"), Net { mtu: 0, ..Net::good() }, seed);
+        pair.transfer(Side::Client, 100_000, 2.0);
+        pair.net.mtu = 1500;
+        pair.transfer(Side::Client, 100_000, 30.0).expect("the outage is over");
+    }
+}
+
 #[test]
 fn a_path_that_carries_more_than_before_is_used_so_within_ten_minutes() {
     let patient = super::ConnectionConfig { idle_timeout: Duration::ZERO, ..config("rrtp+cubic") };

@@ -121,7 +121,12 @@ impl Connection {
         }
         if self.sender.on_timeout(now) {
             // PTO expired: a probe must be sent. The datagram size may be too large.
-            if self.is_before_first_ack(0, self.datagram()) {
+            // Until a full packet arrives, every second probe from the third PTO on is short. Its report distinguishes
+            // a path that carries only small packets from an outage.
+            let timeouts = self.sender.counters().timeouts;
+            let has_arrived = self.sender.payload_source().full_packets.has_arrived();
+            let tests_size = !has_arrived && timeouts > 2 && timeouts % 2 == 1;
+            if tests_size || self.is_before_first_ack(0, self.datagram()) {
                 self.sender.shorten_probe();
             }
             let is_short = self.sender.is_short_probe();

@@ -10,6 +10,7 @@ use super::{Connect, Handle};
 use crate::connection::Closed;
 use narrows_base::{Duration, Time};
 use narrows_wire::ConnectionId;
+use std::net::SocketAddr;
 
 /// An endpoint's data on a client's connection, for applications that share other resources among clients
 /// ([`share`](super::share)).
@@ -53,6 +54,31 @@ impl<C: ManagedConnection> Connections<C> {
         self.urge(slot);
         self.arm(slot, until);
         self.table.get(slot).map(|s| s.handle)
+    }
+
+    /// Whether an attempt to connect is pending.
+    pub fn is_connecting(&self) -> bool {
+        !self.nonces.is_empty()
+    }
+
+    /// Handles a report of the system that no socket receives at this address. The report is ICMP, which may be forged.
+    /// Pending attempts to connect to it end with [`Closed::NoListener`](crate::connection::Closed::NoListener) after
+    /// several reports without a reply; established connections ignore it.
+    pub fn on_refused(&mut self, remote: SocketAddr) {
+        let Connections { nonces, table, .. } = self;
+        let over: Vec<u32> = nonces
+            .values()
+            .copied()
+            .filter(|slot| match table.get(*slot).and_then(|s| s.content.as_mut()) {
+                Some(ConnectionState::Connecting(connecting)) => {
+                    connecting.remote() == remote && connecting.on_refused()
+                }
+                _ => false,
+            })
+            .collect();
+        for slot in over {
+            self.give_up(slot, Closed::NoListener);
+        }
     }
 
     /// Whether a server replied to a pending attempt with BUSY, which may be forged. The attempt continues; the

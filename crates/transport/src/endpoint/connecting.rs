@@ -20,6 +20,8 @@ const _: () = assert!(MAX_COOKIE_AGE.as_nanos() == MIN_COOKIE_LIFE.as_nanos());
 /// After a reply that would end the attempt (a wrong key, no common version), wait this long for a valid one. The reply
 /// may be an attacker's.
 const GRACE: Duration = Duration::from_secs(1);
+/// An attempt ends after this number of refused packets. A single report may be late or forged.
+const REFUSALS: u32 = 3;
 /// Limit on the START-ECHOs that an attempt reads, with two X25519 operations each. Beyond it an attacker that forges
 /// them prevents the connection.
 const ECHOES: u32 = 64;
@@ -42,6 +44,10 @@ pub(super) struct Connecting {
     /// Reason of the failure.
     outcome: Closed,
     was_busy: bool,
+    /// Whether a reply arrived, authentic or forged.
+    is_answered: bool,
+    /// Number of packets reported as refused.
+    refusals: u32,
     echoes: u32,
 }
 
@@ -82,6 +88,8 @@ impl Connecting {
             until,
             outcome: Closed::NoAnswer,
             was_busy: false,
+            is_answered: false,
+            refusals: 0,
             echoes: 0,
         }
     }
@@ -133,7 +141,16 @@ impl Connecting {
     /// Handles BUSY. It may be forged and the server may have a place soon, so it only changes the reason of a later
     /// failure.
     pub(super) fn on_busy(&mut self) {
-        self.was_busy = true;
+        (self.was_busy, self.is_answered) = (true, true);
+    }
+
+    /// Handles a report that no socket receives at the server's address; returns whether the attempt must end. After a
+    /// reply, reports are ignored. A packet counts once.
+    pub(super) fn on_refused(&mut self) -> bool {
+        if !self.is_answered && self.refusals < self.exchange.sent() {
+            self.refusals += 1;
+        }
+        !self.is_answered && self.refusals >= REFUSALS
     }
     pub(super) fn met_busy(&self) -> bool {
         self.was_busy
@@ -186,6 +203,7 @@ impl Connecting {
         key: &StaticKey,
         seed: [u8; 32],
     ) -> bool {
+        self.is_answered = true;
         self.exchange.on_syn_echo(now);
         if !self.exchange.takes_cookie() {
             return false;
@@ -204,6 +222,7 @@ impl Connecting {
     /// Handles a VERSION with this attempt's nonce. It is not authenticated, and this end supports no other version.
     /// The attempt ends soon, unless another reply of the server arrives.
     pub(super) fn on_version(&mut self, now: Time, refused: u32, spoken: &Versions<'_>) {
+        self.is_answered = true;
         let is_plausible = refused == VERSION && spoken.iter().all(|v| v != VERSION);
         if is_plausible && self.exchange.awaits_syn_echo() {
             self.end_soon(now, Closed::Version);

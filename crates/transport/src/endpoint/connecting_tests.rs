@@ -82,8 +82,8 @@ fn data_follows_finish_at_once_and_arrives_both_ways() {
     assert_eq!(net.at(CLIENT).connection(handle).unwrap().heard, [b"you too"]);
 }
 
-/// The first FINISH is lost. The server loses none of the data sent directly after it, because a copy of FINISH is sent
-/// with them.
+/// The first FINISH is lost. All data sent directly after it reach the server, because a copy of FINISH is sent with
+/// them.
 #[test]
 fn a_lost_finish_does_not_cost_the_flight_behind_it() {
     let mut net = Net::pair(2);
@@ -167,6 +167,38 @@ fn nobody_there_is_said_when_patience_ends() {
     assert_eq!(net.closed(CLIENT), Some(Closed::NoAnswer));
     assert!(net.at(CLIENT).is_empty());
     assert!(net.at(CLIENT).next_timeout().is_never());
+}
+
+/// An attempt ends when three packets were reported as refused; repeated reports of one packet count once. Reports end
+/// neither an attempt with a reply nor a connection.
+#[test]
+fn an_attempt_ends_when_its_packets_are_refused() {
+    let server = SERVER.parse().unwrap();
+    let mut net = Net::pair(3);
+    net.ports.remove(&server);
+    net.connect(ServerKey::Any);
+    for _ in 0..3 {
+        assert_eq!(net.closed(CLIENT), None);
+        (0..9).for_each(|_| net.at(CLIENT).on_refused(server));
+        net.at(CLIENT).on_refused(CLIENT.parse().unwrap());
+        net.run_for(0.31);
+    }
+    assert_eq!(net.closed(CLIENT), Some(Closed::NoListener));
+    assert!(!net.at(CLIENT).is_connecting());
+
+    let mut net = Net::pair(3);
+    net.connect(right());
+    // SYN-ECHO arrives; all STARTs are lost.
+    let until = net.now + Duration::from_secs(2);
+    net.run(until, &mut |now, bytes| {
+        if bytes[0] == 0x83 { vec![] } else { vec![now + Duration::from_millis(20)] }
+    });
+    (0..9).for_each(|_| net.at(CLIENT).on_refused(server));
+    net.run_for(3.0);
+    assert!(net.is_connected(CLIENT) && net.is_connected(SERVER));
+    (0..9).for_each(|_| net.at(CLIENT).on_refused(server));
+    net.run_for(1.0);
+    assert_eq!(net.closed(CLIENT), None);
 }
 
 /// If the cookie is too old or a packet was damaged, the attempt restarts with a new nonce, because the server may
@@ -309,7 +341,7 @@ fn another_version_is_answered_with_ours() {
     assert_eq!(answer, packet::version(VERSION + 1, &[3; 16], &[VERSION]));
 }
 
-/// A client whose version was downgraded gets CLOSE 5.
+/// After a version downgrade the client gets CLOSE 5.
 #[test]
 fn a_downgrade_is_noticed() {
     let mut server: Connections<StubConnection> =

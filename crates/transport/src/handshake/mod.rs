@@ -1,7 +1,7 @@
 //! The client's handshake as a sequence of exchanges, the same over sockets and in simulation: SYN until SYN-ECHO,
 //! START until START-ECHO, then FINISH. With an address token in place of the cookie it begins with START. This module
-//! decides when packets are repeated, and what their replies measure of the path. The packets' contents are added
-//! elsewhere: keys, cookies and tokens in `endpoint/connecting.rs`, sizes alone in `datagram/handshake.rs`.
+//! decides when to repeat packets, and measures the path by their replies. The packets' contents are added elsewhere:
+//! keys, cookies and tokens in `endpoint/connecting.rs`, sizes alone in `datagram/handshake.rs`.
 
 mod packet_pair;
 mod repeat;
@@ -103,6 +103,10 @@ impl ClientExchange {
     /// Whether another packet follows the last one at once.
     pub fn has_probe(&self) -> bool {
         self.packet_pair.is_due() && self.repeat.is_sent() && self.awaits_syn_echo()
+    }
+    /// Transmissions of the packet that awaits its reply, except probes.
+    pub fn sent(&self) -> u32 {
+        self.repeat.sent
     }
     /// When the next packet is due, except probes.
     pub fn due(&self) -> Time {

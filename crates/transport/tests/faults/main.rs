@@ -118,6 +118,8 @@ fn summarize(endings: &[Ending]) {
                 Closed::Reset => "reset",
                 Closed::TimedOut => "timed out",
                 Closed::NoAnswer => "no answer",
+                Closed::NoListener => "no listener",
+                Closed::SmallPath { .. } => "small path",
                 Closed::Locally => "closed here",
                 other => panic!("{other:?}"),
             };

@@ -1,4 +1,5 @@
-//! A TCP flow and an echo through a tunnel's packets, in virtual time: rrtp's endpoints as they are, the simulator's CUBIC within.
+//! A TCP flow and echo packets through a tunnel's packets, in virtual time: real rrtp endpoints, with the simulator's
+//! CUBIC inside.
 
 use super::MAX_MTU;
 use super::hand_over::{Carrier, HandOver};
@@ -19,10 +20,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 const TCP: u8 = 6;
-/// Numbers of flows, as ports.
+/// Numbers of flows, used as ports.
 const BULK: u16 = 1;
 const ECHO: u16 = 2;
-/// Bytes of the flow's packets.
+/// Size of the flow's packets in bytes.
 const PACKET: usize = 1400;
 const EVERY: Duration = Duration::from_millis(100);
 
@@ -56,7 +57,7 @@ fn configured() -> ConnectionConfig {
     ConnectionConfig { max_message: (HEAD + MAX_MTU) as u16, ..connection(protocol) }
 }
 
-/// The near end's connection at a time.
+/// The near end's connection at a given time.
 struct Near<'a>(Time, RefCell<&'a mut Connection>);
 
 impl Carrier for Near<'_> {
@@ -78,15 +79,16 @@ impl Carrier for Near<'_> {
 #[derive(Clone, Copy, Debug)]
 struct Path {
     mbps: u64,
-    /// One way.
+    /// One-way delay.
     delay: Duration,
-    /// Bytes that wait before the link.
+    /// Size of the queue before the link, in bytes.
     buffer: u64,
-    /// Waiting packets are handed over so often.
+    /// Interval at which waiting packets are handed over.
     late: Duration,
 }
 
-/// Of the later half: the flow's IP bytes over those that the link carries, and the 95th percentile of the echo.
+/// Results of the later half: the flow's IP bytes as a share of the link's capacity, and the 95th percentile of the
+/// echo.
 #[derive(Debug)]
 struct Got {
     share: f64,
@@ -115,7 +117,7 @@ fn run(path: Path, seconds: u64) -> Got {
     let (mut sender, mut receiver): (SimulatedSender, SimulatedReceiver) =
         cubic.endpoints(0, RandomKey::from_seed(1));
     let mut hand_over: Option<HandOver> = None;
-    // Due at a time, in order: datagrams to an end, acknowledgements to the flow.
+    // Events by time and order: datagrams to an end, acknowledgements to the flow.
     let mut order = 0u64;
     let mut datagrams: BTreeMap<(Time, u64), (usize, Vec<u8>)> = BTreeMap::new();
     let mut acks: BTreeMap<(Time, u64), Packet> = BTreeMap::new();
@@ -129,9 +131,9 @@ fn run(path: Path, seconds: u64) -> Got {
     while now < over {
         turns += 1;
         assert!(turns < 3_000_000, "it goes on");
-        // The flow and the echo.
+        // Packets of the flow and the echo.
         let mut leaving: Vec<Vec<u8>> = Vec::new();
-        // The flow begins once its packets pass whole.
+        // The flow begins when its packets fit into a message.
         let room =
             ends[0].connection(handle).map_or(0, |near| Near(now, RefCell::new(near)).room());
         if hand_over.is_some() && room < PACKET {
@@ -175,7 +177,7 @@ fn run(path: Path, seconds: u64) -> Got {
                 timer = now + path.late;
             }
         }
-        // What the ends send.
+        // Datagrams that the ends send.
         for from in 0..2 {
             ends[from].on_timeout(now);
             let mut buffer = [0; 1500];
@@ -225,7 +227,7 @@ fn run(path: Path, seconds: u64) -> Got {
                 }
             }
         }
-        // The next.
+        // Time of the next event.
         let first = |map: Option<&(Time, u64)>| map.map_or(Time::NEVER, |key| key.0);
         let mut next =
             first(datagrams.keys().next()).min(first(acks.keys().next())).min(wait).min(timer);
@@ -265,17 +267,17 @@ fn ip(port: u16, what: u64, size: usize) -> Vec<u8> {
     packet(ends[0], ends[1], TCP, &inside)
 }
 
-/// If the connection holds a second's worth of packets, p95 of the echo is 140 ms at 10 Mbit/s.
+/// For comparison: if the connection held packets for a second, p95 of the echo would be 140 ms at 10 Mbit/s.
 #[test]
 fn the_link_stays_full_and_an_echo_beside_a_bulk_flow_is_short() {
     for (mbps, delay) in [(10, 20), (100, 10)] {
         let (delay, ms) = (Duration::from_millis(delay), Duration::from_millis);
         let buffer = 125 * mbps * 100;
-        // As it is done, and on a busy machine.
+        // The actual interval, and that of a busy machine.
         for late in [ms(1), ms(12)] {
             let got = run(Path { mbps, delay, buffer, late }, 16);
             let shown = format!("{mbps} Mbit/s, {late:?} late: {got:?}");
-            // Headers and seals are a twentieth: 1400 bytes of 1477.
+            // Headers and seals take about 5%: 1400 bytes of 1477.
             assert!(got.share > 0.93, "{shown}");
             assert!(got.p95 < delay + delay + ms(12), "{shown}");
         }

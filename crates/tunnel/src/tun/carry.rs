@@ -1,4 +1,4 @@
-//! Packets of one connection, each way.
+//! Packets of one connection, in both directions.
 
 use super::device::Device;
 use super::hand_over::{Carrier, HandOver, MIN_EXPIRY};
@@ -15,18 +15,18 @@ use std::time::Duration as Wait;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-/// While packets wait, the connection is looked at so often.
+/// Interval of hand-overs to the connection while packets wait.
 const HAND_OVER: Wait = Wait::from_millis(1);
 
-/// Packets of the kernel that become messages.
+/// Packets of the kernel on their way to the connection.
 pub(super) struct Outgoing<T> {
     over: Over<T>,
     packets: Mutex<HandOver>,
-    /// Packets wait.
+    /// Notified when packets wait.
     waits: Notify,
 }
 
-/// The flow of a connection.
+/// A flow on a connection.
 struct Over<T> {
     connection: Connection,
     flow: Flow<T>,
@@ -48,7 +48,7 @@ impl<T> Carrier for Over<T> {
 }
 
 impl<T> Outgoing<T> {
-    /// `None` never, with this crate's own queue.
+    /// `None` only if the queue's configuration were invalid, which does not occur.
     pub fn new(connection: Connection, flow: Flow<T>) -> Option<Outgoing<T>> {
         let packets = Mutex::new(HandOver::new(connection.stats().srtt)?);
         Some(Outgoing { over: Over { connection, flow }, packets, waits: Notify::new() })
@@ -58,7 +58,7 @@ impl<T> Outgoing<T> {
         self.packets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a packet, or drops it: then the MTU of which its sender is to learn.
+    /// Queues a packet. If it is too long, drops it and returns the MTU for its sender.
     pub fn send(&self, packet: &Packet, bytes: &[u8]) -> Result<(), usize> {
         let mut packets = self.packets();
         packets.push(&self.over, packet, bytes)?;
@@ -68,7 +68,7 @@ impl<T> Outgoing<T> {
         Ok(())
     }
 
-    /// Hands waiting packets to the connection as it sends those before them; for as long as it lives.
+    /// Hands waiting packets to the connection as it sends earlier ones; runs for the connection's lifetime.
     pub async fn run(&self) {
         loop {
             self.waits.notified().await;
@@ -86,37 +86,37 @@ impl<T> Outgoing<T> {
         }
     }
 
-    /// To be called now and then: follows the path's RTT, seeks its MTU, and returns that of the interface.
+    /// Call this regularly: follows the path's RTT, probes for a larger MTU, and returns the interface's MTU.
     pub fn look(&self) -> usize {
         self.packets().follow(&self.over.connection.stats());
         let room = self.over.room();
         if room < MAX_MTU {
-            // It is too long, so that it is not sent: a larger size is sought.
+            // The message is too long to be sent, but makes the connection probe for a larger size.
             let _ = self.over.connection.send_message(&vec![0xff; HEAD + room + 1], MIN_EXPIRY);
         }
         room.clamp(MIN_MTU, MAX_MTU)
     }
 }
 
-/// Why a packet of the other end was dropped.
+/// Reason why a packet of the other end was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Dropped {
-    /// It is none.
+    /// It is not a valid IP packet.
     Malformed,
-    /// Its source is not one from which it may come.
+    /// Its source is not permitted.
     Source,
-    /// Its destination is not one to which it may go.
+    /// Its destination is not permitted.
     Destination,
 }
 
 type Judge = Box<dyn Fn(&Packet) -> Result<(), Dropped> + Send + Sync>;
 type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Messages that become packets of the kernel.
+/// Messages on their way to the kernel as packets.
 pub(super) struct Incoming {
     device: Arc<Device>,
     judge: Judge,
-    /// Told of the first that is dropped of each kind.
+    /// Called for the first dropped packet of each kind.
     tell: Tell,
     dropped: [AtomicU64; 3],
 }
@@ -126,7 +126,7 @@ impl Incoming {
         Incoming { device, judge, tell, dropped: Default::default() }
     }
 
-    /// A packet has come on the flow.
+    /// Handles a message of the flow.
     pub fn take(&self, bytes: &[u8]) {
         let Some(packet) = Packet::read(bytes).filter(|_| bytes.len() <= MAX_MTU) else {
             return self.drop(Dropped::Malformed, None);
@@ -152,7 +152,7 @@ impl Incoming {
         }
     }
 
-    /// How many were dropped and why, if any were.
+    /// Counts of dropped packets by reason, for display; `None` if there are none.
     pub fn dropped(&self) -> Option<String> {
         let [malformed, source, destination] = &self.dropped;
         let [malformed, source, destination] =

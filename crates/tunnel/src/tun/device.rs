@@ -1,9 +1,9 @@
-//! The interface, driven by the runtime.
+//! The TUN interface, driven by the runtime.
 
 use narrows_files::{Error, Kind};
 use std::net::IpAddr;
 
-/// Its name; the kernel chooses the number.
+/// Name of the interface; the kernel chooses the number.
 #[cfg(target_os = "linux")]
 const NAME: &str = "ntun%d";
 
@@ -11,7 +11,7 @@ fn local(line: impl ToString) -> Error {
     Error::new(Kind::Local, line.to_string())
 }
 
-/// An interface of this machine; it is gone when this is dropped.
+/// An interface of this machine; it disappears when this is dropped.
 pub(crate) struct Device(Inner);
 
 #[cfg(target_os = "linux")]
@@ -21,10 +21,10 @@ type Inner = std::convert::Infallible;
 
 #[cfg(target_os = "linux")]
 impl Device {
-    /// Makes it; within a runtime.
+    /// Creates the interface. Call it within a tokio runtime.
     ///
     /// # Errors
-    /// No permission, or no such device: what the user can change.
+    /// No permission, or no TUN support; the line names the remedy.
     pub fn create() -> Result<Device, Error> {
         let made = narrows_emulator::PacketInterface::create(NAME);
         let made = made.map_err(|e| Error::new(Kind::Input, format!("--tun: {e}")))?;
@@ -45,7 +45,7 @@ impl Device {
         self.0.async_io(tokio::io::Interest::READABLE, |device| device.read(packet)).await
     }
 
-    /// Hands a packet to the kernel; one that it does not take is lost.
+    /// Hands a packet to the kernel; if the kernel rejects it, it is lost.
     pub fn write(&self, packet: &[u8]) {
         let _ = self.0.get_ref().write(packet);
     }
@@ -74,13 +74,13 @@ impl Device {
 #[cfg(target_os = "linux")]
 pub(crate) use narrows_emulator::KeptRoute;
 
-/// Whether this machine reaches an address by another route than a default one.
+/// Whether this machine has a more specific route to an address than a default route.
 #[cfg(target_os = "linux")]
 pub(crate) fn has_own_route(to: IpAddr) -> Result<bool, Error> {
     narrows_emulator::has_own_route(to).map_err(local)
 }
 
-/// Keeps the way to an address as it is, while this is held.
+/// Keeps the current route to an address while the result is held.
 #[cfg(target_os = "linux")]
 pub(crate) fn keep_route(to: IpAddr) -> Result<Option<KeptRoute>, Error> {
     KeptRoute::to(to).map_err(local)
@@ -89,7 +89,7 @@ pub(crate) fn keep_route(to: IpAddr) -> Result<Option<KeptRoute>, Error> {
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::*;
 
-/// There is no interface, so nothing of one can be called.
+/// On systems without TUN devices no interface can be created, so these functions are never called.
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     use super::*;

@@ -19,25 +19,25 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-/// How often the path's RTT and MTU are looked at.
+/// Interval at which the path's RTT and MTU are checked.
 const LOOK: Duration = Duration::from_millis(500);
-/// What was judged is judged again after so long: this machine's own addresses change.
+/// Lifetime of cached results, since this machine's own addresses may change.
 const JUDGED_FOR: Duration = Duration::from_secs(10);
-/// Judged destinations that are remembered.
+/// Maximum number of cached destinations.
 const MAX_JUDGED: usize = 1024;
 
-/// Destinations with their ports, and whether they are permitted.
+/// Results by destination and port: whether it is permitted.
 type Judged = HashMap<(IpAddr, u16), bool>;
 
-/// Whether a destination is permitted.
+/// Checks whether a destination is permitted, with a cache.
 struct Judge {
     targets: Targets,
-    /// Since when.
+    /// Start of the cache's lifetime, and its entries.
     judged: Mutex<(Instant, Judged)>,
 }
 
 impl Judge {
-    /// As for connections. A packet without a port is permitted where all ports are.
+    /// Applies the rules for connections. A packet without a port is permitted only if all ports are.
     fn permits(&self, address: IpAddr, port: u16) -> bool {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, known) = &mut *judged;
@@ -48,7 +48,7 @@ impl Judge {
             return *permits;
         }
         let judged = dial::judge(&self.targets, None, address, port);
-        // What could not be checked is checked again with the next packet.
+        // If the check failed, do not cache the result: the next packet repeats it.
         if judged != Err(Denied::Unchecked) {
             known.insert((address, port), judged.is_ok());
         }
@@ -56,29 +56,29 @@ impl Judge {
     }
 }
 
-/// One connection of a client that carries packets.
+/// A client's connection that carries packets.
 struct Seat {
     given: Given,
     outgoing: Outgoing<Goal>,
-    /// A newer connection of the same client carries them now.
+    /// Notified when a newer connection of the same client takes over.
     replaced: Notify,
 }
 
-/// The interface, and whose packets it has.
+/// The interface, and the clients that use it.
 pub(crate) struct FarTun {
     device: Arc<Device>,
     networks: Networks,
     places: HashMap<PublicKey, usize>,
     judge: Arc<Judge>,
-    /// By the client's addresses.
+    /// Connections by the client's addresses.
     seats: Mutex<HashMap<IpAddr, Arc<Seat>>>,
 }
 
 impl FarTun {
-    /// Makes the interface, for clients in this order.
+    /// Creates the interface for clients in this order.
     ///
     /// # Errors
-    /// A network that cannot be, or that this machine has a way to already; no permission.
+    /// An invalid network, or one to which this machine has a route already; no permission.
     pub fn open<'k>(
         networks: &[IpNet],
         clients: impl Iterator<Item = &'k PublicKey>,
@@ -111,19 +111,19 @@ impl FarTun {
         })
     }
 
-    /// Its name and addresses.
+    /// Name and addresses of the interface, for display.
     pub fn shown(&self) -> String {
         let server = self.networks.server();
         let addresses: Vec<String> = server.iter().map(|(a, p)| format!("{a}/{p}")).collect();
         format!("{} has {}", self.device.name(), addresses.join(" and "))
     }
 
-    /// What this client gets.
+    /// The addresses of this client.
     pub fn given(&self, key: &PublicKey) -> Option<Given> {
         self.places.get(key).map(|place| self.networks.given(*place))
     }
 
-    /// Hands packets of the kernel to the clients, for as long as the interface is there.
+    /// Passes packets of the kernel to the clients while the interface exists.
     pub async fn run(&self) {
         let mut bytes = vec![0; 2 * MAX_MTU];
         while let Ok(length) = self.device.read(&mut bytes).await {
@@ -133,7 +133,7 @@ impl FarTun {
                 let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
                 seats.get(&packet.destination).cloned()
             };
-            // Nobody is there: as on any link.
+            // No client has this address: the packet is lost, as on any link.
             let Some(seat) = seat else { continue };
             if let Err(mtu) = seat.outgoing.send(&packet, bytes)
                 && let Some(told) = too_big::answer(&packet, bytes, mtu, packet.destination)
@@ -143,8 +143,8 @@ impl FarTun {
         }
     }
 
-    /// Carries a client's packets on the flow of this stream, until another connection does so, or `over`. Returns what
-    /// was dropped, and whether another one took the place.
+    /// Carries a client's packets on the flow of this stream, until another connection takes over or `over` ends.
+    /// Returns the counts of dropped packets, and whether another connection has taken over.
     pub async fn carry(
         &self,
         given: Given,

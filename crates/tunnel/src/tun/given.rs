@@ -1,13 +1,13 @@
-//! Which addresses the owner's networks give to whom.
+//! Assignment of addresses in the server's networks to clients.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bytes of an answer behind its first.
+/// Bytes of an answer after its first.
 pub const LENGTH: usize = 40;
 
-/// Networks that nobody has in public (RFC 1918, RFC 6598, RFC 2544, RFC 4193): a server's addresses are of them, so that
-/// it cannot make a client send what is for others into the tunnel.
+/// Private networks (RFC 1918, RFC 6598, RFC 2544, RFC 4193). A server's addresses must be in one of them, so that it
+/// cannot divert a client's other traffic into the tunnel.
 const PRIVATE: [IpNet; 6] = [
     IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(10, 0, 0, 0), 8)),
     IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(172, 16, 0, 0), 12)),
@@ -17,15 +17,15 @@ const PRIVATE: [IpNet; 6] = [
     IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7)),
 ];
 
-/// The networks of a server: at most one of each family.
+/// The networks of a server: at most one of each address family.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Networks(Vec<IpNet>);
 
 impl Networks {
-    /// These, for so many clients.
+    /// Checks these networks for a number of clients.
     ///
     /// # Errors
-    /// One is not private, does not begin where it says, is too small, or there are two of a family.
+    /// A network is not private, has host bits set, is too small, or is the second of its family.
     pub fn new(networks: &[IpNet], clients: usize) -> Result<Networks, String> {
         for (at, network) in networks.iter().enumerate() {
             let bad = |why: String| Err(format!("--tun {network}: {why}"));
@@ -40,7 +40,7 @@ impl Networks {
                 return bad("one network of IPv4 and one of IPv6 is all that is needed".into());
             }
             let bits = u32::from(network.max_prefix_len() - network.prefix_len());
-            // The first address names the network, the second is the server's, IPv4's last is for broadcasts.
+            // The first address names the network, the second is the server's; the last IPv4 address is for broadcasts.
             let room = 1u128
                 .checked_shl(bits)
                 .unwrap_or(u128::MAX)
@@ -54,19 +54,19 @@ impl Networks {
         Ok(Networks(networks.to_vec()))
     }
 
-    /// The server's own addresses, with the lengths of their networks' prefixes.
+    /// The server's own addresses, with the prefix lengths of their networks.
     pub fn server(&self) -> Vec<(IpAddr, u8)> {
         self.0.iter().map(|n| (nth(n, 1), n.prefix_len())).collect()
     }
 
-    /// What the client at this place of the list gets, counted from zero.
+    /// The addresses of the client at this place of the list, counted from zero.
     pub fn given(&self, place: usize) -> Given {
         let pair = |network: &IpNet| (nth(network, 2 + place as u128), nth(network, 1));
         Given(self.0.iter().map(pair).collect())
     }
 }
 
-/// An address of a network, counted from its first.
+/// The n-th address of a network, counted from zero.
 fn nth(network: &IpNet, n: u128) -> IpAddr {
     match network {
         IpNet::V4(four) => {
@@ -76,12 +76,12 @@ fn nth(network: &IpNet, n: u128) -> IpAddr {
     }
 }
 
-/// What one client gets: its address and the server's, of each family that there is.
+/// A client's address and the server's, for each address family in use.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Given(Vec<(IpAddr, IpAddr)>);
 
 impl Given {
-    /// The client's address and the server's, of each family.
+    /// Pairs of the client's address and the server's, one for each family.
     pub fn pairs(&self) -> &[(IpAddr, IpAddr)] {
         &self.0
     }
@@ -96,24 +96,24 @@ impl Given {
         self.0.iter().any(|(_, far)| *far == address)
     }
 
-    /// The other end's address of the family of this one.
+    /// The server's address of the same family.
     pub fn far_of(&self, like: IpAddr) -> Option<IpAddr> {
         self.0.iter().map(|(_, far)| *far).find(|far| far.is_ipv4() == like.is_ipv4())
     }
 
-    /// The client's, as people write them.
+    /// The client's addresses for display.
     pub fn shown(&self) -> String {
         let near: Vec<String> = self.0.iter().map(|(near, _)| near.to_string()).collect();
         near.join(" and ")
     }
 
-    /// The server's, as people write them.
+    /// The server's addresses for display.
     pub fn far_shown(&self) -> String {
         let far: Vec<String> = self.0.iter().map(|(_, far)| far.to_string()).collect();
         far.join(" and ")
     }
 
-    /// As it is sent.
+    /// Encodes the addresses.
     pub fn bytes(&self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
         for (near, far) in &self.0 {
@@ -129,10 +129,10 @@ impl Given {
         bytes
     }
 
-    /// From an answer.
+    /// Decodes the addresses of an answer.
     ///
     /// # Errors
-    /// There is no address, one without the other, one of both ends, or one that is not private.
+    /// There is no address, one without its counterpart, the same address for both ends, or one that is not private.
     pub fn read(bytes: [u8; LENGTH]) -> Result<Given, String> {
         let [a, b, c, d, e, f, g, h, six @ ..] = bytes;
         let mut given = Vec::new();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a server says, what a client takes is private, and no more than an address of each family.
+        /// For arbitrary answers, a client accepts only private addresses, and at most one of each family.
         #[test]
         fn only_private_addresses_are_taken(four: [u8; 8], six: [u8; 32], has_four: bool, has_six: bool) {
             let mut bytes = [0; LENGTH];

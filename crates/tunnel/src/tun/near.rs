@@ -20,15 +20,15 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// How often the path's RTT and MTU are looked at.
+/// Interval at which the path's RTT and MTU are checked.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What is sent into the interface beside what is for the server's own address.
+/// A route into the interface, in addition to that to the server's own address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
-    /// What is for this network.
+    /// Packets to this network.
     To(IpNet),
-    /// Everything that has no narrower route.
+    /// All packets without a more specific route.
     Default,
 }
 
@@ -55,7 +55,7 @@ impl FromStr for Route {
 }
 
 impl Route {
-    /// Its networks. A default route is two halves: the one that is there stays as it is.
+    /// Its networks. A default route is added as two halves, so that the existing one remains unchanged.
     fn networks(self) -> Vec<IpNet> {
         let half = |address: IpAddr| IpNet::new(address, 1).ok();
         match self {
@@ -73,18 +73,18 @@ impl Route {
     }
 }
 
-/// A connection by which packets go.
+/// The connection that carries packets now.
 struct Active {
     given: Given,
     outgoing: Outgoing<Back>,
 }
 
-/// The interface.
+/// The interface of the near side.
 pub struct NearTun {
     device: Arc<Device>,
     routes: Vec<IpNet>,
     active: Mutex<Option<Arc<Active>>>,
-    /// What the interface has.
+    /// Current settings of the interface.
     settings: Mutex<Settings>,
 }
 
@@ -92,32 +92,32 @@ pub struct NearTun {
 struct Settings {
     given: Option<Given>,
     mtu: usize,
-    /// Ends and networks that have a route into it.
+    /// Addresses and networks with a route into it.
     routed: Vec<IpNet>,
-    /// The way to the server, which the routes would change.
+    /// The route to the server, which the other routes would change.
     kept: Option<(IpAddr, Option<KeptRoute>)>,
 }
 
 impl NearTun {
-    /// Makes the interface, which has no address yet; within a runtime.
+    /// Creates the interface, without an address. Call it within a tokio runtime.
     ///
     /// # Errors
-    /// No permission, or no such device.
+    /// No permission, or no TUN support.
     pub fn create(routes: &[Route]) -> Result<NearTun, Error> {
         let device = Arc::new(Device::create()?);
         let routes = routes.iter().flat_map(|route| route.networks()).collect();
         Ok(NearTun { device, routes, active: Mutex::default(), settings: Mutex::default() })
     }
 
-    /// Its name.
+    /// Name of the interface as the kernel chose it.
     pub fn name(&self) -> &str {
         self.device.name()
     }
 
-    /// Carries packets by whichever connection there is.
+    /// Carries packets over the current connection.
     ///
     /// # Errors
-    /// The server carries none, or what it gives cannot be had here.
+    /// The server carries no packets, or its addresses cannot be used here.
     pub async fn run(&self, tunnel: &Tunnel) -> Result<(), Error> {
         tokio::select! {
             done = self.follow(tunnel) => done,
@@ -142,7 +142,8 @@ impl NearTun {
         }
     }
 
-    /// Asks for packets on this connection, and carries them until it is over, which somebody else notices.
+    /// Requests packets on this connection, and carries them while it is current. It does not handle the connection's
+    /// end.
     async fn carry(&self, tunnel: &Tunnel, link: &Arc<Link>) -> Result<(), Error> {
         let Ok((send, mut receive)) = link.say(&MARK).await else { return pending().await };
         let given = match answer(&mut receive).await {
@@ -162,7 +163,7 @@ impl NearTun {
                 Err(Dropped::Source)
             }
         };
-        // The user is told how many at the end.
+        // The number of dropped packets is reported at the end.
         let incoming = Arc::new(Incoming::new(device, Box::new(judge), Box::new(|_| {})));
         let sink = incoming.clone();
         let back = Back::Packets(Box::new(move |message| sink.take(message)));
@@ -205,7 +206,7 @@ impl NearTun {
         }
     }
 
-    /// Gives the interface what the server gives, if it has it not yet.
+    /// Configures the interface with the server's addresses, if they have changed.
     fn set(&self, given: &Given, server: IpAddr) -> Result<(), Error> {
         let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
         if self.routes.iter().any(|route| route.contains(&server))
@@ -249,7 +250,7 @@ impl NearTun {
         for route in self.routes.iter().filter(has) {
             self.route(*route, &mut settings)?;
         }
-        // Those that stay first: with its last address an interface loses its routes.
+        // Remove old addresses last: without any address an interface loses its routes.
         for near in old.iter().filter(|near| !given.is_near(**near)) {
             self.device.remove_address(*near, all(*near))?;
         }
@@ -265,15 +266,15 @@ impl NearTun {
         Ok(())
     }
 
-    /// Whether an address is taken by something else: a route leads there that is not of this interface, and no `--route` names
-    /// its network. A default route names none, but is there after the first time.
+    /// Whether an address is in use elsewhere: another route than this interface's leads there, and no `--route` names
+    /// its network. A default route counts only after the first time, since its two halves then exist.
     fn has_taken(&self, address: IpAddr, is_first: bool) -> Result<bool, Error> {
         let names =
             |route: &&IpNet| route.contains(&address) && !(is_first && route.prefix_len() <= 1);
         Ok(!self.routes.iter().any(|route| names(&route)) && has_own_route(address)?)
     }
 
-    /// Sends what the kernel sends into the interface; without a connection it is lost.
+    /// Reads packets of the kernel from the interface and sends them; without a connection they are lost.
     async fn read(&self) -> Error {
         let mut bytes = vec![0; 2 * MAX_MTU];
         loop {
@@ -284,7 +285,7 @@ impl NearTun {
             let bytes = bytes.get(..length).unwrap_or_default();
             let active = self.active.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let (Some(active), Some(packet)) = (active, Packet::read(bytes)) else { continue };
-            // The server would drop it.
+            // The server would drop this packet.
             if !active.given.is_near(packet.source) {
                 continue;
             }
@@ -308,7 +309,7 @@ async fn changed(current: &mut watch::Receiver<Option<Arc<Link>>>) {
     }
 }
 
-/// What the server gives, or why nothing; an error if the connection is over.
+/// The server's addresses, or the reason of a refusal as text; an error if the connection is over.
 async fn answer(receive: &mut ReceiveStream) -> Result<Result<Given, String>, ()> {
     let mut first = [0];
     fill(receive, &mut first).await?;
@@ -334,7 +335,7 @@ async fn fill(receive: &mut ReceiveStream, mut into: &mut [u8]) -> Result<(), ()
     Ok(())
 }
 
-/// While it lives, packets go by this connection.
+/// While this lives, the connection carries packets.
 struct Guard<'a> {
     near: &'a NearTun,
     active: Arc<Active>,

@@ -1,4 +1,4 @@
-//! What of an IP packet's headers decides where it may go.
+//! The header fields of an IP packet that decide whether and where it may go.
 
 use std::net::IpAddr;
 
@@ -9,30 +9,30 @@ const ICMP6: u8 = 58;
 const HEADER4: usize = 20;
 const HEADER6: usize = 40;
 
-/// What is read of a packet.
+/// The relevant header fields of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// From where.
+    /// Source address.
     pub source: IpAddr,
-    /// Where to.
+    /// Destination address.
     pub destination: IpAddr,
-    /// The destination's port of TCP or UDP. Zero where there is none to be seen: other protocols, IPv6 extension headers, and
+    /// Destination port of TCP or UDP. Zero if it is not visible: other protocols, IPv6 extension headers, and all
     /// fragments but the first.
     pub port: u16,
-    /// Protocol and both ports, where they are to be seen: with the addresses, whose packet it is.
+    /// Protocol and both ports, if visible. Together with the addresses they identify the packet's flow.
     pub inside: (u8, u32),
     /// Its ECN field.
     pub ecn: u8,
-    /// Routers may split it: IPv4 without "don't fragment".
+    /// Routers may fragment it: IPv4 without "don't fragment".
     pub may_be_split: bool,
-    /// It is not the first of several fragments.
+    /// It is a fragment, but not the first.
     pub is_later_fragment: bool,
-    /// An ICMP error, which any router on the way may send.
+    /// An ICMP error; any router on the path may send it.
     pub is_error: bool,
 }
 
 impl Packet {
-    /// `None` for what is no IP packet of just this length.
+    /// `None` if it is not an IP packet of exactly this length.
     pub fn read(bytes: &[u8]) -> Option<Packet> {
         match bytes.first()? >> 4 {
             4 => four(bytes),
@@ -136,7 +136,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A packet with this behind its header; checksums are left to the kernel.
+    /// A packet with these bytes after its header; checksums are left to the kernel.
     pub(crate) fn packet(
         source: IpAddr,
         destination: IpAddr,
@@ -209,7 +209,7 @@ pub(crate) mod tests {
             let read = Packet::read(&bytes).unwrap();
             prop_assert_eq!((read.source, read.destination, read.port), (source, destination, port));
             prop_assert!(!read.is_error && !read.may_be_split);
-            // One byte less or more is another length than the header's.
+            // One byte more or less contradicts the header's length.
             prop_assert_eq!(Packet::read(&bytes[..bytes.len() - 1]), None);
             prop_assert_eq!(Packet::read(&[&bytes[..], &[0]].concat()), None);
         }

@@ -1,5 +1,5 @@
-//! Packets that wait for the connection: FQ-CoDel (RFC 8290), so that no flow fills the tunnel with a queue of its own. It
-//! marks packets of flows that know ECN where it drops others.
+//! The queue of packets before the connection: FQ-CoDel (RFC 8290), so that no flow builds a standing queue in the
+//! tunnel. Packets of ECN-capable flows are marked instead of dropped.
 
 use super::packet::{Packet, mark};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
@@ -8,15 +8,15 @@ use narrows_link::{LinkConfig, QueueConfig};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 
-/// CoDel's interval is to be the longest usual RTT, and its target a twentieth of that (RFC 8289 sections 4.3 and 4.4).
+/// Bounds of CoDel's interval, which is the RTT; the target is a twentieth of it (RFC 8289 sections 4.3 and 4.4).
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_INTERVAL: Duration = Duration::from_secs(1);
 const TARGET_SHARE: f64 = 0.05;
-/// Packets that may wait, of at most [`MAX_MTU`](super::MAX_MTU) bytes.
+/// Maximum number of waiting packets, of at most [`MAX_MTU`](super::MAX_MTU) bytes each.
 const LIMIT: u32 = 1000;
 const FLOWS: u32 = 256;
 
-/// What waits.
+/// FQ-CoDel with the bytes of the waiting packets.
 pub(super) struct PacketQueue {
     discipline: Box<dyn Discipline>,
     packets: HashMap<u32, Vec<u8>>,
@@ -24,7 +24,7 @@ pub(super) struct PacketQueue {
     hasher: RandomState,
 }
 
-/// Forgets what is dropped.
+/// Removes the bytes of dropped packets.
 struct Dropping<'a>(&'a mut HashMap<u32, Vec<u8>>);
 
 impl QueueObserver for Dropping<'_> {
@@ -35,14 +35,15 @@ impl QueueObserver for Dropping<'_> {
 }
 
 impl PacketQueue {
-    /// For a path with about this RTT.
+    /// A queue for a path with about this RTT.
     pub fn new(rtt: Duration) -> Option<PacketQueue> {
         let interval = rtt.clamp(MIN_INTERVAL, MAX_INTERVAL).as_secs_f64();
         let target = TARGET_SHARE * interval;
         let text =
             format!("fq-codel(target={target}s,interval={interval}s,flows={FLOWS},limit={LIMIT})");
         let queue = QueueConfig { aqm: Spec::parse(&text).ok(), ..QueueConfig::default() };
-        // The rate that serves it is whatever the connection's controller permits: no part of FQ-CoDel.
+        // The rate is a placeholder: the connection's controller determines the rate of service, and FQ-CoDel does not
+        // use it.
         let link =
             LinkConfig { queue, ..LinkConfig::plain(Rate::from_bps(1_000_000), Duration::ZERO) };
         let discipline = queue::build(&link, RandomKey::from_seed(0)).ok()?;
@@ -58,7 +59,7 @@ impl PacketQueue {
         self.discipline.waiting() == 0
     }
 
-    /// A packet waits from now on, or takes the place of another.
+    /// Queues a packet; another may be dropped to make room.
     pub fn push(&mut self, now: Time, packet: &Packet, bytes: &[u8]) {
         let number = self.next;
         self.next = self.next.wrapping_add(1);
@@ -71,7 +72,7 @@ impl PacketQueue {
         self.discipline.enqueue(now, queued, false, &mut Dropping(&mut self.packets));
     }
 
-    /// The next packet that has not waited longer than this.
+    /// The next packet that has waited for at most this time.
     pub fn pop(&mut self, now: Time, longest: Duration) -> Option<Vec<u8>> {
         loop {
             let next = self.discipline.dequeue(now, &mut Dropping(&mut self.packets));
@@ -94,14 +95,14 @@ mod tests {
     use super::*;
 
     const TCP: u8 = 6;
-    /// What the path carries: a packet of 1000 bytes each millisecond.
+    /// Capacity of the path: a packet of 1000 bytes each millisecond.
     const MS: Duration = Duration::from_millis(1);
 
     fn at(ms: u64) -> Time {
         Time::ZERO + MS.saturating_mul(ms)
     }
 
-    /// A packet of a flow that left at a millisecond.
+    /// A packet of a flow, with the millisecond of its departure as content.
     fn sent(port: u16, ms: u64, ecn: u8) -> Vec<u8> {
         let ports = [&port.to_be_bytes()[..], &[0, 80]].concat();
         let inside = [&ports[..], &ms.to_be_bytes(), &[0; 968]].concat();
@@ -117,8 +118,8 @@ mod tests {
         queue.push(at(ms), &Packet::read(bytes).unwrap(), bytes);
     }
 
-    /// A flow that sends a tenth more than the path carries, for twenty seconds, and one that says something ten times a
-    /// second. Returns the longest waits of either in the second half, packets that came, and those that were marked.
+    /// A flow that sends 10% more than the path's capacity for twenty seconds, and one that sends ten packets a second.
+    /// Returns the longest wait of each in the second half, the number of received packets, and that of marked ones.
     fn run(ecn: u8) -> (u64, u64, u64, u64) {
         let mut queue = PacketQueue::new(Duration::from_millis(50)).unwrap();
         let (mut bulk, mut sparse, mut came, mut marked) = (0, 0, 0, 0);
@@ -146,13 +147,13 @@ mod tests {
         (bulk, sparse, came, marked)
     }
 
-    /// Without management it would wait for the half second after which packets are dropped.
+    /// Without queue management it would wait for half a second, after which packets are dropped.
     #[test]
     fn a_flow_that_sends_too_much_does_not_stand_in_a_queue_of_its_own() {
         let (bulk, sparse, came, marked) = run(0);
         assert!(bulk < 200 && sparse <= 3, "{bulk} ms and {sparse} ms");
         assert!(came > 19_900 && marked == 0, "the path is full: {came}");
-        // A flow that knows ECN is told, and nothing of it is lost, as long as there is room.
+        // Packets of an ECN-capable flow are marked, and none is lost while the queue has room.
         let (_, sparse, _, marked) = run(2);
         assert!(sparse <= 3 && marked > 100, "{marked} marked");
     }

@@ -1,14 +1,14 @@
-//! What the sender of a packet is told that is too long for the path: "fragmentation needed" (RFC 1191 section 4), "packet
-//! too big" (RFC 4443 section 3.2).
+//! ICMP errors for packets that are too long for the path: "fragmentation needed" (RFC 1191 section 4), "packet too
+//! big" (RFC 4443 section 3.2).
 
 use super::packet::{Packet, checksum};
 use std::net::IpAddr;
 
-/// Bytes of such an answer at most (RFC 1812 section 4.3.2.3, RFC 4443 section 2.4).
+/// Maximum size of such an error in bytes (RFC 1812 section 4.3.2.3, RFC 4443 section 2.4).
 const MAX4: usize = 576;
 const MAX6: usize = 1280;
 
-/// The answer, as of a router with the address `from`; `None` where there is to be none (RFC 1812 section 4.3.2.7).
+/// The error, with the source address `from`; `None` if no error may be sent (RFC 1812 section 4.3.2.7).
 pub fn answer(packet: &Packet, bytes: &[u8], mtu: usize, from: IpAddr) -> Option<Vec<u8>> {
     if packet.is_error || packet.is_later_fragment || packet.destination.is_multicast() {
         return None;

@@ -1,8 +1,8 @@
 """Environments for learning congestion control: one link, or thousands stepped by one call.
 
-An action sets a flow's window, its pacing rate or both; a step plays the link for a round trip or a
-given time; the observation is what a sender can know of the step. Each episode has a link of its
-own, drawn from ranges.
+An action sets a flow's window, its pacing rate or both. A step simulates the link for a round trip or
+a given time. The observation contains measurements that a sender can make in the step. Each episode
+has a link of its own, drawn from ranges.
 
 >>> import numpy as np
 >>> from narrows.env import VectorCongestionEnv
@@ -11,12 +11,12 @@ own, drawn from ranges.
 >>> observations.shape, observations.dtype
 ((64, 6), dtype('float32'))
 >>> for _ in range(50):
-...     actions = np.full((64, 1), 0.2, dtype=np.float32)  # a larger window, whatever is seen
+...     actions = np.full((64, 1), 0.2, dtype=np.float32)  # a larger window, regardless of observations
 ...     observations, rewards, terminations, truncations, _ = envs.step(actions)
 >>> bool(truncations.all())
 True
 
-Needs ``pip install narrows[env]``. The lists to choose from are :data:`ACTIONS`,
+Needs ``pip install narrows[env]``. The available names are in :data:`ACTIONS`,
 :data:`OBSERVATIONS` and :data:`REWARDS`.
 """
 

@@ -1,4 +1,4 @@
-"""A policy beside listed protocols, on the same links, in the same measures."""
+"""Comparison of a policy with listed protocols, on the same links and in the same measures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ._task import Float32, Float64
 from ._vector import VectorCongestionEnv
 
-#: What :func:`evaluate` tells of each episode.
+#: Measures of each episode that :func:`evaluate` returns.
 MEASURES = ("throughput", "rtt", "loss", "reward")
 
 #: Actions of shape ``(num_envs, actions)`` from observations of shape ``(num_envs, observations)``.
@@ -25,13 +25,13 @@ def evaluate(
     seed: int,
     **settings: Any,  # noqa: ANN401
 ) -> dict[str, Float64]:
-    """Play an episode on each of ``num_envs`` links and return each one's means.
+    """Run an episode on each of ``num_envs`` links and return the means of each.
 
     Args:
         policy: A function from observations to actions, or the name of a listed protocol such
             as ``"bbr"``.
-        num_envs: How many links.
-        seed: The first one's seed. Equal seeds and settings are equal links with equal losses.
+        num_envs: Number of links.
+        seed: Seed of the first link. Equal seeds and settings result in equal links with equal losses.
         settings: As of :class:`~narrows.env.VectorCongestionEnv`.
 
     Returns:
@@ -57,7 +57,7 @@ def evaluate(
 
 
 def score(means: Mapping[str, Float64]) -> dict[str, float]:
-    """Return the mean of each measure over all links; those without a value are left out.
+    """Return the mean of each measure over all links, without absent values.
 
     >>> import numpy as np
     >>> from narrows.env import score

@@ -1,4 +1,4 @@
-"""One link."""
+"""The environment of a single link."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from ._task import (
     Float64,
     Task,
     check_render_mode,
+    settings_of,
 )
 
 
 class CongestionEnv(gym.Env[Float32, Float32], EzPickle):
-    """One flow over a link that is drawn for each episode.
+    """One flow over a link that is drawn anew for each episode.
 
-    The arguments are those of :class:`~narrows.env.VectorCongestionEnv`, which is far faster for
-    more than a few: here each step is a call.
+    The arguments are those of :class:`~narrows.env.VectorCongestionEnv`. That is far faster for many
+    links, since here each step of a link is a call.
 
     >>> from narrows.env import CongestionEnv
     >>> settings = {"link": "10Mbit/s,10ms", "action": "window", "reward": {"throughput": 1}}
@@ -57,19 +58,7 @@ class CongestionEnv(gym.Env[Float32, Float32], EzPickle):
         steps: int = 400,
         render_mode: str | None = None,
     ) -> None:
-        settings: dict[str, Any] = {
-            "link": link,
-            "packet": packet,
-            "preset": preset,
-            "transport": transport,
-            "protocol": protocol,
-            "against": against,
-            "action": action,
-            "observation": observation,
-            "reward": reward,
-            "step": step,
-            "steps": steps,
-        }
+        settings = settings_of(locals())
         EzPickle.__init__(self, render_mode=render_mode, **settings)
         self._task = Task(1, 1, "disabled", **settings)
         self._environments = self._task.environments
@@ -84,7 +73,7 @@ class CongestionEnv(gym.Env[Float32, Float32], EzPickle):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Float32, dict[str, Any]]:
-        """Begin an episode: draw a link, play the handshake and the initial window's round trip.
+        """Begin an episode: draw a link, simulate the handshake and the initial window's round trip.
 
         Returns:
             The observation, of shape ``(observations,)``, and infos: ``rate`` of the link in
@@ -108,11 +97,11 @@ class CongestionEnv(gym.Env[Float32, Float32], EzPickle):
         }
 
     def step(self, action: ArrayLike) -> tuple[Float32, float, bool, bool, dict[str, Any]]:
-        """Play a step.
+        """Simulate a step.
 
         Args:
-            action: Numbers of shape ``(actions,)``. A finite one beyond its bounds counts as
-                the bound; NaN and infinity are refused.
+            action: Numbers of shape ``(actions,)``. Finite values are clipped to the bounds;
+                NaN and infinity are refused.
 
         Returns:
             The observation, of shape ``(observations,)``, the reward, whether the episode is
@@ -126,7 +115,7 @@ class CongestionEnv(gym.Env[Float32, Float32], EzPickle):
         return observation[0], float(reward[0]), False, bool(truncated[0]), {}
 
     def trace(self) -> dict[str, Float64]:
-        """Return the episode step by step; units are in the names. Empty without a mode."""
+        """Return the episode step by step; units are in the names. Empty without a ``render_mode``."""
         return self._task.trace()
 
     def render(self) -> str | None:

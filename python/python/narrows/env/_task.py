@@ -1,9 +1,10 @@
-"""What all environments are made of: settings, spaces, lists."""
+"""Settings, spaces and lists of all environments."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -32,11 +33,11 @@ class Entry(NamedTuple):
 
 _actions, _observations, _rewards, COLUMNS = _narrows.env_lists()
 
-#: What a policy may set, by name. One may set the window, one the pacing rate.
+#: Actions by name. At most one may set the window, and one the pacing rate.
 ACTIONS: dict[str, Entry] = {e[0]: Entry(*e) for e in _actions}
-#: What a policy may see, by name.
+#: Observations by name.
 OBSERVATIONS: dict[str, Entry] = {e[0]: Entry(*e) for e in _observations}
-#: What a reward may be made of, by name. Terms are quantities; what is bad gets a negative weight.
+#: Terms of a reward by name. They are quantities; undesired ones need a negative weight.
 REWARDS: dict[str, Entry] = {
     name: Entry(name, "", -float("inf"), float("inf"), text) for name, text in _rewards
 }
@@ -47,7 +48,7 @@ DEFAULT_REWARD = dict(_weights)
 
 
 class Task:
-    """The settings of an environment, checked, and its spaces."""
+    """The checked settings of an environment, and its spaces."""
 
     def __init__(
         self,
@@ -117,7 +118,7 @@ class Task:
         self.choices = len(actions)
 
     def actions(self, actions: ArrayLike) -> Float32:
-        """Return one row of 32-bit floats per environment; no copy if that is what comes."""
+        """Return one row of 32-bit floats per environment; no copy if the input has this form."""
         try:
             rows = np.ascontiguousarray(actions, dtype=np.float32)
         except (TypeError, ValueError) as e:
@@ -133,7 +134,7 @@ class Task:
         return dict(zip(COLUMNS, rows.T, strict=True))
 
     def render(self, mode: str | None) -> str | None:
-        """Draw the trace of the first environment, as reports do."""
+        """Draw the trace of the first environment, in the style of reports."""
         if mode is None:
             return None
         svg = self.environments.svg(0)
@@ -144,7 +145,7 @@ class Task:
         )
 
     def blank(self) -> Float32:
-        """Make room for a row of observations per environment."""
+        """Return an array with a row of observations per environment."""
         return np.zeros((self.num_envs, self.width), dtype=np.float32)
 
 
@@ -155,7 +156,7 @@ def _box(entries: list[Entry]) -> gym.spaces.Box:
 
 
 class Picture(str):
-    """A picture as text, which a notebook shows."""
+    """A picture as text that notebooks display."""
 
     __slots__ = ()
 
@@ -163,8 +164,14 @@ class Picture(str):
         return str(self)
 
 
+def settings_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an environment that are settings of its links and episodes."""
+    parameters = inspect.signature(Task).parameters.values()
+    return {p.name: arguments[p.name] for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
 def check_render_mode(mode: str | None) -> Literal["svg", "html"] | None:
-    """Return the mode, if it is one."""
+    """Return the mode if it is valid; otherwise raise an error."""
     if mode is None or mode == "svg" or mode == "html":
         return mode  # type: ignore[return-value]
     raise _narrows.SpecError(f"render_mode: {mode!r} is neither 'svg' nor 'html'")

@@ -1,4 +1,4 @@
-"""Thousands of links stepped at once."""
+"""The environment of many links, stepped together."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from ._task import (
     Float64,
     Task,
     check_render_mode,
+    settings_of,
 )
 
 Array = NDArray[Any]
@@ -38,35 +39,35 @@ _MODES = {
 class VectorCongestionEnv(VectorEnv[Float32, Float32, Array], EzPickle):
     """Many flows, each over a link of its own, stepped together on all cores.
 
-    An episode is ``steps`` steps long; it is truncated then, never terminated. A reset plays the
-    handshake and the round trip of the initial window, of which the first observation tells.
-    A pickled or copied environment has the settings and no episode: it is to be reset.
+    An episode is truncated after ``steps`` steps, and never terminated. A reset simulates the
+    handshake and the round trip of the initial window, which the first observation describes.
+    A pickled or copied environment has the settings but no episode: it must be reset.
 
     Args:
-        num_envs: How many links.
-        link: A :class:`~narrows.Link`, or the text that ``narrows compare`` reads, where values may be ranges:
-            ``1Mbit/s..100Mbit/s log`` (spaced by factors), ``5ms..200ms``, ``loss=0..5%``,
-            ``queue=0.5bdp..2bdp``. One is drawn per episode.
+        num_envs: Number of links.
+        link: A :class:`~narrows.Link`, or a text as for ``narrows compare``. Values may be ranges:
+            ``1Mbit/s..100Mbit/s log`` (logarithmic), ``5ms..200ms``, ``loss=0..5%``,
+            ``queue=0.5bdp..2bdp``. A value is drawn per episode.
         packet: Bytes of a data packet on the wire.
-        preset: Whose TCP: ``linux``, ``rfc`` or ``ns2``.
-        transport: ``tcp``, or ``rrtp`` for packets whose losses are told one by one.
-        protocol: A listed protocol that decides in the actions' place, such as ``"cubic"``: a
-            baseline in the same measures. Actions are then ignored.
+        preset: Variant of TCP: ``linux``, ``rfc`` or ``ns2``.
+        transport: ``tcp``, or ``rrtp``, where each lost packet is reported.
+        protocol: A listed protocol that replaces the actions, such as ``"cubic"``: a baseline in
+            the same measures. Actions are then ignored.
         against: Competitors on the same link, such as ``"cubic"`` or ``"bbr:3"``.
-        action: What is set: one or two names of :data:`~narrows.env.ACTIONS`.
-        observation: What is seen: names of :data:`~narrows.env.OBSERVATIONS`.
+        action: One or two names of :data:`~narrows.env.ACTIONS`.
+        observation: Names of :data:`~narrows.env.OBSERVATIONS`.
         reward: Weights of terms of :data:`~narrows.env.REWARDS`.
         step: Length of a step: ``1rtt`` (base RTTs of the episode's link) or a time such as
             ``10ms``, a timedelta or seconds.
-        steps: Steps of an episode.
-        threads: How many threads; 0 for one per core. Results do not depend on it.
-        autoreset_mode: As in Gymnasium: with the next step (its action is ignored, its reward
-            is 0), with the same step (the last observations are in ``infos["final_obs"]``), or not,
-            but by ``reset`` with the option ``reset_mask``.
-        render_mode: ``svg`` or ``html``, for :meth:`render`; None keeps no trace.
+        steps: Number of steps of an episode.
+        threads: Number of threads; 0 for one per core. Results do not depend on it.
+        autoreset_mode: As in Gymnasium: in the next step (its action is ignored, its reward
+            is 0), in the same step (the last observations are in ``infos["final_obs"]``), or only
+            by ``reset`` with the option ``reset_mask``.
+        render_mode: ``svg`` or ``html``, for :meth:`render`; with None no trace is kept.
 
     Raises:
-        narrows.SpecError: A setting, an action or a shape is wrong.
+        narrows.SpecError: A setting, an action or a shape is invalid.
 
     >>> from narrows.env import VectorCongestionEnv
     >>> envs = VectorCongestionEnv(3, link="10Mbit/s,10ms", action="window", steps=100)
@@ -104,19 +105,7 @@ class VectorCongestionEnv(VectorEnv[Float32, Float32, Array], EzPickle):
             raise _narrows.SpecError(
                 f"autoreset_mode: {autoreset_mode!r} is none of {known}"
             ) from None
-        settings: dict[str, Any] = {
-            "link": link,
-            "packet": packet,
-            "preset": preset,
-            "transport": transport,
-            "protocol": protocol,
-            "against": against,
-            "action": action,
-            "observation": observation,
-            "reward": reward,
-            "step": step,
-            "steps": steps,
-        }
+        settings = settings_of(locals())
         EzPickle.__init__(
             self,
             num_envs,
@@ -153,10 +142,10 @@ class VectorCongestionEnv(VectorEnv[Float32, Float32, Array], EzPickle):
         """Begin an episode on every link.
 
         Args:
-            seed: The first link's seed, counted up for the others, or one for each. Without,
-                the next links follow from the seeds that are there.
-            options: ``reset_mask``: which environments are reset, as an array of booleans of
-                shape ``(num_envs,)``.
+            seed: Seed of the first link, increased by one for each further link; or one seed for each.
+                Without it, the next links are derived from the present seeds.
+            options: ``reset_mask``: an array of booleans of shape ``(num_envs,)`` that selects the
+                environments to reset.
 
         Returns:
             Observations of shape ``(num_envs, observations)``, and infos: ``rate`` of each link in
@@ -181,17 +170,16 @@ class VectorCongestionEnv(VectorEnv[Float32, Float32, Array], EzPickle):
         return observations, self._paths()
 
     def step(self, actions: ArrayLike) -> tuple[Float32, Float64, Bool, Bool, dict[str, Any]]:
-        """Play a step on every link.
+        """Simulate a step on every link.
 
         Args:
-            actions: 32-bit floats of shape ``(num_envs, actions)``. Other numbers are converted; a
-            finite value
-                beyond an action's bounds counts as the bound; NaN and infinity are refused.
+            actions: 32-bit floats of shape ``(num_envs, actions)``. Other numbers are converted.
+                Finite values are clipped to the bounds; NaN and infinity are refused.
 
         Returns:
             Observations of shape ``(num_envs, observations)``; rewards, terminations (all false)
-            and truncations of shape ``(num_envs,)``; infos. All are arrays of their own, which
-            later steps leave alone.
+            and truncations of shape ``(num_envs,)``; infos. All are new arrays, which later steps
+            do not overwrite.
 
         """
         rows = self._task.actions(actions)
@@ -220,7 +208,7 @@ class VectorCongestionEnv(VectorEnv[Float32, Float32, Array], EzPickle):
         """Return means over each environment's episode so far, each of shape ``(num_envs,)``.
 
         ``throughput`` over the link's capacity, ``rtt`` in base RTTs, ``loss`` as a share,
-        ``reward`` per step; NaN where there was nothing to take a mean of.
+        ``reward`` per step; NaN where no value exists.
         """
         rows = np.array(self._environments.means())
         return dict(zip(("throughput", "rtt", "loss", "reward"), rows.T, strict=True))
