@@ -262,7 +262,7 @@ fn our_cubic_does_what_quinns_does() {
 #[test]
 fn rrtp_keeps_a_lossy_link_busy_and_its_queue_short() {
     let (quinns, ours) = (run("quinn-cubic", LOSSY), run("rrtp", LOSSY));
-    assert!(quinns.share < 0.2 && ours.share > 0.9, "{quinns:?} {ours:?}");
+    assert!(quinns.share < 0.2 && ours.share > 0.85, "{quinns:?} {ours:?}");
     assert!(ours.mean_rtt_ms < 60.0, "{ours:?}");
 }
 
