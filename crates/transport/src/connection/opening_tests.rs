@@ -9,9 +9,9 @@ use narrows_congestion::{HintSource, PathHints};
 /// Links without losses and with a queue of one BDP: rate, one-way delay in ms, and the permitted round trips for each
 /// kind of startup.
 const PATHS: [(&str, u64, u64, [f64; 6]); 3] = [
-    ("link ii and geo, 1.5 Mbit/s, 250 ms", 1_500_000, 250, [1.3, 1.2, 0.8, 0.8, 0.8, 0.2]),
-    ("20 Mbit/s, 300 ms", 20_000_000, 300, [3.3, 3.5, 1.8, 1.6, 1.1, 0.3]),
-    ("20 Mbit/s, 25 ms", 20_000_000, 25, [1.5, 1.2, 0.9, 0.9, 0.8, 0.2]),
+    ("link ii and geo, 1.5 Mbit/s, 250 ms", 1_500_000, 250, [4.1, 2.2, 1.7, 1.7, 1.2, 1.3]),
+    ("20 Mbit/s, 300 ms", 20_000_000, 300, [7.4, 3.5, 1.8, 1.8, 1.4, 1.1]),
+    ("20 Mbit/s, 25 ms", 20_000_000, 25, [4.1, 1.5, 1.1, 1.1, 1.1, 0.9]),
 ];
 
 /// Round trips that a transfer of twelve BDPs takes beyond the transmission and propagation of its bytes.
