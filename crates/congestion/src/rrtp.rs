@@ -1,32 +1,33 @@
-//! The controller of rrtp: short queues where it is alone, a fair share where it is not.
+//! The controller of rrtp: a short queue where the sender is alone, a fair share where the bottleneck is shared.
 //!
-//! What was sent more or less arrives, waits or is lost. *Estimators* ([`estimate`]) take acknowledgements and outcomes
-//! and give numbers; a [`View`] of them is frozen once a round trip. *Policies* read it and return limits. *One
-//! experiment* ([`experiment`]) compares rounds that differ in what was sent, whatever for, and sums up how likely others
-//! share the bottleneck.
+//! *Estimators* ([`estimate`]) turn acknowledgements and packet outcomes into estimates of the path. At the end of each
+//! round trip they are copied into a [`View`]. A *policy* reads it and returns a window and a pacing rate. The
+//! *evidence* ([`experiment`]) compares rounds in which the sender sent more or less, and tests whether the bottleneck
+//! is shared.
 //!
 //! ```text
-//! startup      doubles the window, or times four where packets' spacing says that the path holds more
-//!    | a queue shows, no more arrives, losses
+//! startup      doubles the window per round trip, or quadruples it if the spacing of packets shows a larger BDP
+//!    | a queue, a plateau of the rate, losses, or a hinted rate
 //!    v
-//! alone        the bandwidth, and no queue that shows; probes and holds back once in eight rounds
+//! alone        paces at the bandwidth; one probe in eight rounds, each followed by a round at a lower rate
 //!    | ^
-//!    | | evidence (a cumulative log-likelihood ratio passes 2.5)
+//!    | | evidence (a cumulative log-likelihood ratio above 2.5)
 //!    v |
-//! competitive  CUBIC's window, cut by losses that are not the link's; holds back in two of ten rounds
+//! competitive  CUBIC's window, reduced by losses that are not the link's; two of ten rounds at a lower rate
 //! ```
 //!
-//! In all of them a silence in which everything was lost leaves the window of a first flight, which doubles per round trip
-//! up to what the policy allows. In the startup it also begins anew.
+//! After persistent congestion the window is that of a first flight. It doubles per round trip up to the window of the
+//! policy. In the startup the controller also resets its estimates.
 //!
-//! Parts come from BBR (the largest delivery rate, probes), Copa (NSDI 2018: two modes), Nimbus (SIGCOMM 2022: the queue's
-//! answer to the own rate tells of others) and PCC Vivace (NSDI 2018: loss as a function of the own rate). The page
-//! docs/rrtp-congestion-control.md describes it so that it can be written anew.
+//! Sources of its parts: BBR (largest delivery rate, probes) and Copa (NSDI 2018: two modes). From Nimbus (SIGCOMM
+//! 2022) comes the test of other flows by the response of the queue to the sender's rate. From PCC Vivace (NSDI 2018)
+//! comes loss as a function of the sender's rate. docs/rrtp-congestion-control.md is the complete specification.
 //!
 //! Known limits:
-//! - Behind a queue of one to six packets, and where delays jitter, most losses of a shared queue count as the link's.
-//!   Flows that back off at losses get little there.
-//! - Beside BBR it has what a CUBIC has, a tenth to a half.
+//! - Behind a queue of one to six packets, or where delays jitter, most losses of a shared queue count as the link's.
+//!   Flows that back off at losses starve there.
+//! - Beside BBR it gets a tenth to a third of the link.
+//! - On paths without loss and jitter the startup takes 1 to 4 round trips more than the ideal.
 
 mod alone;
 mod competitive;
@@ -47,10 +48,10 @@ use experiment::Evidence;
 use narrows_base::{Descriptor, Rate, Settings, Status, Variable};
 use startup::Startup;
 
-/// Name, parameters and source.
+/// Name, source and status; there are no parameters.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "rrtp",
-    summary: "short queues where it is alone, a fair share where it is not",
+    summary: "a short queue where it is alone, a fair share where the bottleneck is shared",
     source: "docs/rrtp-congestion-control.md",
     senses: "delivery rate, queueing delay, losses",
     sets: "pacing rate and window",
@@ -58,26 +59,26 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// The variables that it reports over time.
+/// The variables of its time series.
 pub const VARIABLES: &[Variable] = &[
     Variable::state("rrtp_mode", "policy in force", &["startup", "alone", "competitive"]),
     Variable::state(
         "mode_reason",
-        "why this policy came into force",
+        "reason for the change to this policy",
         &[
-            "beginning",
-            "silence (everything was lost)",
-            "told (the rate)",
-            "found (a queue, a limit, or losses)",
-            "others (answer to what was sent more or less)",
-            "nobody (answers to what was sent more or less)",
+            "start",
+            "restart (all packets in flight were lost)",
+            "hint (a rate was given)",
+            "capacity found (a queue, a plateau of the rate, or losses)",
+            "shared queue (the rate follows the packets sent)",
+            "own queue (the rate does not follow the packets sent)",
         ],
     ),
     variables::BANDWIDTH,
     variables::MIN_RTT,
-    Variable::new("rrtp_noise_s", "s", "delay that is no queue to be drained"),
-    Variable::new("link_loss_share", "fraction", "packets that the link loses at any rate"),
-    Variable::new("loss_burst", "packets", "mean length of the link's bursts of losses"),
+    Variable::new("rrtp_noise_s", "s", "queueing delay that the sender does not try to drain"),
+    Variable::new("link_loss_share", "fraction", "packets that the link loses without congestion"),
+    Variable::new("loss_burst", "packets", "mean length of the link's loss bursts"),
 ];
 
 /// Builds the controller.
@@ -85,12 +86,12 @@ pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Control
     Box::new(Rrtp::new(environment))
 }
 
-/// What a policy returns.
+/// The limits that a policy sets.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     /// Packets in flight.
     window: f64,
-    /// Packets per second; `None` lets them leave at once.
+    /// Packets per second; `None` means no pacing.
     rate: Option<f64>,
 }
 
@@ -101,15 +102,15 @@ enum Policy {
     Competitive(Competitive),
 }
 
-/// In the order of the variable's names.
+/// Reason for the policy in force, in the order of the states of `mode_reason`.
 #[derive(Clone, Copy, Debug)]
 enum Reason {
-    Beginning,
-    Silence,
-    Told,
-    Found,
-    Others,
-    Nobody,
+    Start,
+    Restart,
+    Hint,
+    CapacityFound,
+    SharedQueue,
+    QueueIsOwn,
 }
 
 #[derive(Clone, Debug)]
@@ -119,8 +120,8 @@ struct Rrtp {
     evidence: Evidence,
     policy: Policy,
     reason: Reason,
-    /// Packets in flight at most after a silence.
-    most: f64,
+    /// Largest window after a restart, packets; infinite before the first.
+    restart_limit: f64,
 }
 
 impl Rrtp {
@@ -129,48 +130,48 @@ impl Rrtp {
         let mut rrtp = Rrtp {
             packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
             path: Path::default(),
-            evidence: Evidence::while_shared(false),
+            evidence: Evidence::assuming_shared(false),
             policy: Policy::Startup(Startup::begin(first)),
-            reason: Reason::Beginning,
-            most: f64::INFINITY,
+            reason: Reason::Start,
+            restart_limit: f64::INFINITY,
         };
-        rrtp.learn(&environment.hints);
+        rrtp.on_hints(&environment.hints);
         rrtp
     }
 
-    fn learn(&mut self, hints: &PathHints) {
+    fn on_hints(&mut self, hints: &PathHints) {
         if let Some(rtt) = hints.rtt {
-            self.path.tell_rtt(crate::positive(rtt));
+            self.path.hint_rtt(crate::positive(rtt));
         }
         if let Some(loss) = hints.loss {
-            self.path.loss.told = loss.clamp(0.0, 1.0);
+            self.path.loss.hinted = loss.clamp(0.0, 1.0);
         }
         if let Some(rate) = hints.rate {
             self.path.bandwidth.set(bounded(rate.as_bps() as f64 / self.packet_bits, 1e-3));
-            self.be_alone(Reason::Told);
+            self.begin_alone(Reason::Hint);
         }
     }
 
-    fn be_alone(&mut self, reason: Reason) {
+    fn begin_alone(&mut self, reason: Reason) {
         (self.policy, self.reason) = (Policy::Alone(Alone::begin()), reason);
-        self.evidence = Evidence::while_shared(false);
+        self.evidence = Evidence::assuming_shared(false);
     }
 
-    /// The startup found this bandwidth, packets per second.
+    /// Ends the startup with this bandwidth, packets per second.
     fn end_startup(&mut self, bandwidth: f64) {
         self.path.bandwidth.set(bandwidth);
-        self.be_alone(Reason::Found);
+        self.begin_alone(Reason::CapacityFound);
     }
 
-    fn compete(&mut self, ack: &Ack) {
+    fn begin_competitive(&mut self, ack: &Ack) {
         let before = self.evidence.bandwidth_before * self.path.rtt;
         let window = bounded(before.max(ack.outstanding as f64), 1.0);
         self.policy = Policy::Competitive(Competitive::begin(window));
-        self.reason = Reason::Others;
-        self.evidence = Evidence::while_shared(true);
+        self.reason = Reason::SharedQueue;
+        self.evidence = Evidence::assuming_shared(true);
     }
 
-    /// Of the packets that leave now.
+    /// Gain of the packets that leave now.
     fn gain(&self) -> f64 {
         match &self.policy {
             Policy::Startup(_) => 2.0,
@@ -179,7 +180,7 @@ impl Rrtp {
         }
     }
 
-    /// A round has ended.
+    /// Updates the bandwidth, the evidence and the policy at the end of a round.
     fn on_round(&mut self, ack: &Ack, view: &View) {
         if let Policy::Startup(startup) = &mut self.policy {
             let unsaturated = View { queued: false, dropped: false, unexplained: false, ..*view };
@@ -195,18 +196,18 @@ impl Rrtp {
             Policy::Startup(_) => {}
             Policy::Alone(alone) => {
                 alone.on_round(view);
-                if self.evidence.decides() && self.path.jitters() {
-                    // What neither follows what is sent nor is a queue's is the path's.
+                if self.evidence.refutes() && self.path.jitters() {
+                    // Jitter of the path resembles a shared queue: count it as noise.
                     self.path.learn_noise();
-                    self.evidence = Evidence::while_shared(false);
-                } else if self.evidence.decides() {
-                    self.compete(ack);
+                    self.evidence = Evidence::assuming_shared(false);
+                } else if self.evidence.refutes() {
+                    self.begin_competitive(ack);
                 }
             }
             Policy::Competitive(competitive) => {
                 competitive.on_round(view, &self.path);
-                if self.evidence.decides() {
-                    self.be_alone(Reason::Nobody);
+                if self.evidence.refutes() {
+                    self.begin_alone(Reason::QueueIsOwn);
                 }
             }
         }
@@ -223,7 +224,7 @@ impl Rrtp {
 
 impl Controller for Rrtp {
     fn on_ack(&mut self, ack: &Ack) {
-        self.most += ack.newly_delivered as f64;
+        self.restart_limit += ack.newly_delivered as f64;
         let gain = self.gain();
         let view = self.path.on_ack(ack, gain);
         match &mut self.policy {
@@ -252,22 +253,23 @@ impl Controller for Rrtp {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         if let CongestionEvent::SlowStartRestart(_) = event {
-            self.most = FIRST_FLIGHT;
+            self.restart_limit = FIRST_FLIGHT;
             if let Policy::Startup(_) = self.policy {
                 self.path = Path::default();
                 self.policy = Policy::Startup(Startup::begin(FIRST_FLIGHT));
-                self.reason = Reason::Silence;
+                self.reason = Reason::Restart;
             }
         }
     }
 
     fn on_path_event(&mut self, _now: narrows_base::Time, event: &PathEvent) {
         match event {
-            PathEvent::Hints(hints) => self.learn(hints),
-            PathEvent::Dispersion(told) => {
+            PathEvent::Hints(hints) => self.on_hints(hints),
+            PathEvent::Dispersion(dispersion) => {
                 if let Policy::Startup(startup) = &mut self.policy {
-                    let rate = told.bits / self.packet_bits / crate::positive(told.took);
-                    startup.tell(rate, crate::positive(told.rtt));
+                    let rate =
+                        dispersion.bits / self.packet_bits / crate::positive(dispersion.took);
+                    startup.on_dispersion(rate, crate::positive(dispersion.rtt));
                 }
             }
             _ => {}
@@ -276,7 +278,7 @@ impl Controller for Rrtp {
 
     fn send_limits(&self) -> SendLimits {
         let limits = self.limits();
-        let window = bounded(limits.window.min(self.most), 1.0);
+        let window = bounded(limits.window.min(self.restart_limit), 1.0);
         let bps = limits.rate.map(|r| Rate::from_bps_f64(bounded(r * self.packet_bits, 1.0)));
         SendLimits { pacing_rate: bps, ..SendLimits::unpaced(window) }
     }

@@ -1,8 +1,11 @@
-//! The policy of who is alone: the bandwidth, and no queue that shows.
+//! The policy that assumes to be the only user of the bottleneck: its bandwidth, and a queue below the noise.
 //!
-//! One of eight rounds sends a quarter more. If half of that arrives and nothing is dropped, the next but one sends still
-//! more; otherwise the next holds back, so that the queue is empty again. Where probes are dropped they become rare.
-//! While a queue stands, every second round holds back: that drains it, or shows whose it is.
+//! One of [`CYCLE`] rounds is a probe with the gain [`UP`], and a round with the gain [`DOWN`] follows each probe. If
+//! at least half of the additional traffic arrives without a queue or losses, another probe with a larger gain follows
+//! that round; otherwise the gain is 1 until the next probe. If probes cause losses, the cycle doubles. While a queue
+//! or losses remain, every second round has the gain [`DOWN`].
+//!
+//! In a round with the gain [`DOWN`] only the pacing rate falls, not the window.
 
 use super::Limits;
 use super::constants::*;
@@ -10,16 +13,18 @@ use super::estimate::{Path, View};
 
 #[derive(Clone, Debug)]
 pub struct Alone {
-    /// Rounds since the probe, and from one to the next.
+    /// Rounds since the last probe.
     phase: u32,
+    /// Rounds between two probes.
     cycle: u32,
-    /// Of this round, and of the next probe.
+    /// Gain in force.
     pub gain: f64,
+    /// Gain of the next probe.
     up: f64,
 }
 
 impl Alone {
-    /// Begins by holding back: the startup left a queue.
+    /// Begins with a gain below 1, because the startup leaves a queue.
     pub fn begin() -> Alone {
         Alone { phase: 2, cycle: CYCLE, gain: DOWN, up: UP }
     }
@@ -52,8 +57,8 @@ impl Alone {
     }
 
     pub fn limits(&self, path: &Path) -> Limits {
-        // While it holds back, the rate drains the queue; a smaller window would leave the link idle.
-        let window = (self.gain.max(1.0) * path.product() + 1.0).max(MIN_WINDOW);
+        // With a gain below 1 the rate drains the queue; a smaller window would leave the link idle.
+        let window = (self.gain.max(1.0) * path.target() + 1.0).max(MIN_WINDOW);
         Limits { window, rate: Some(self.gain * path.bandwidth.get()) }
     }
 }

@@ -1,7 +1,7 @@
-//! The policy of who shares: CUBIC's window (RFC 9438), cut by losses that are not the link's.
+//! The policy for a shared bottleneck: CUBIC's window (RFC 9438), reduced by losses that are not the link's.
 //!
-//! One of eight rounds sends a quarter less, for two round trips: what becomes of the difference tells whether others
-//! are still there.
+//! Two of ten rounds have the gain [`DOWN`]. Whether the delivery rate falls with it shows whether the queue is still
+//! shared.
 
 use super::Limits;
 use super::constants::*;
@@ -13,23 +13,24 @@ use narrows_base::math;
 pub struct Competitive {
     /// Packets.
     window: f64,
-    /// When it was cut (seconds), what it was then (0: never), and seconds of round trips since.
-    cut_at: f64,
+    /// Time of the last back-off in seconds, 0 before the first.
+    reduced_at: f64,
+    /// Window at the last back-off in packets, 0 before the first.
     from: f64,
+    /// Sum of the round trips since the last back-off, seconds.
     clock: f64,
-    /// Rounds in this mode.
+    /// Rounds since the policy began.
     rounds: u32,
-    /// Rounds in a row without a queue or a cut.
-    empty: u32,
+    /// Consecutive rounds with an empty queue and without a back-off.
+    empty_rounds: u32,
 }
 
 impl Competitive {
     pub fn begin(window: f64) -> Competitive {
         let window = window.max(MIN_WINDOW);
-        Competitive { window, cut_at: 0.0, from: 0.0, clock: 0.0, rounds: 0, empty: 0 }
+        Competitive { window, reduced_at: 0.0, from: 0.0, clock: 0.0, rounds: 0, empty_rounds: 0 }
     }
     pub fn gain(&self) -> f64 {
-        // Two of ten rounds.
         if self.rounds % (CYCLE + 2) >= CYCLE { DOWN } else { 1.0 }
     }
 
@@ -37,34 +38,34 @@ impl Competitive {
         if !ack.window_limited || ack.newly_delivered == 0 {
             return;
         }
-        // A Reno that leaves this much of its window grows by so much (RFC 9438 section 4.3).
+        // Growth per round of the Reno flow that CUBIC emulates, with the same back-off (RFC 9438 section 4.3).
         let mut step =
             if self.window < self.from { 3.0 * (1.0 - BETA) / (1.0 + BETA) } else { 1.0 };
         if self.from > 0.0 {
-            let back = math::cbrt(self.from * (1.0 - BETA) / CUBIC);
-            let t = self.clock + path.rtt - back;
-            let target = self.from + CUBIC * t * t * t;
+            let recovery = math::cbrt(self.from * (1.0 - BETA) / CUBIC_C);
+            let t = self.clock + path.rtt - recovery;
+            let target = self.from + CUBIC_C * t * t * t;
             step = step.max((target - self.window).min(0.5 * self.window));
         }
-        if self.empty >= CYCLE {
+        if self.empty_rounds >= CYCLE {
             step = step.max(REFILL * self.window);
         }
         self.window += step * ack.newly_delivered as f64 / self.window;
     }
 
     pub fn on_loss(&mut self, outcome: &PacketOutcome, path: &Path) {
-        let link = path.loss.link_at_least() >= KNOWN_LOSS && !path.is_long();
-        if link || outcome.radio || outcome.sent.as_secs_f64() <= self.cut_at {
+        let link = path.loss.link_at_least() >= KNOWN_LOSS && !path.has_long_queue();
+        if link || outcome.radio || outcome.sent.as_secs_f64() <= self.reduced_at {
             return;
         }
-        self.cut_at = outcome.now.as_secs_f64();
+        self.reduced_at = outcome.now.as_secs_f64();
         self.from = self.window;
-        (self.clock, self.empty) = (0.0, 0);
+        (self.clock, self.empty_rounds) = (0.0, 0);
         self.window = (BETA * self.window).max(2.0);
     }
 
     pub fn on_round(&mut self, view: &View, path: &Path) {
-        self.empty = if view.empty && !view.saturated() { self.empty + 1 } else { 0 };
+        self.empty_rounds = if view.empty && !view.saturated() { self.empty_rounds + 1 } else { 0 };
         self.clock += path.rtt;
         self.rounds += 1;
     }

@@ -1,10 +1,10 @@
-//! What acknowledgements and outcomes tell of the path: bandwidth, base RTT, queueing delay, jitter, losses.
+//! Estimates of the path from acknowledgements and outcomes: bandwidth, base RTT, queueing delay, jitter, losses.
 //!
-//! *Queueing delay* is what the way there takes beyond the shortest of late: what was waited on the way back is not in
-//! it. *Noise* is what it may be without a queue of anybody: what it varies by while as much is sent, or while it moves
-//! against that, and what an experiment showed; only where delays leap from packet to packet, as no queue makes them.
-//! A round is *queued* if every delay in it was above the noise: then the bottleneck was busy all the time, and
-//! what arrived is the bandwidth. Otherwise it is the largest rate of the last rounds.
+//! *Queueing delay* is the forward delay minus its recent minimum; it does not include queues of the return path.
+//! *Noise* is the queueing delay that the sender does not try to drain: the target and the variation of delays while
+//! the sending rate is steady. If delays jitter, it includes the delay that the evidence has shown not to be a queue. A
+//! round is *queued* if every delay in it was above the noise: the bottleneck was busy all the time, and the delivery
+//! rate is the bandwidth. Otherwise the bandwidth is the largest rate of the last rounds.
 
 mod loss;
 mod round;
@@ -17,19 +17,19 @@ use narrows_base::math;
 pub use round::Round;
 use round::{Average, Counting};
 
-/// Estimates as they were at the end of a round.
+/// Estimates at the end of a round.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
     pub round: Round,
     /// Packets per second, before this round.
     pub bandwidth: f64,
-    /// Every packet met a queue.
+    /// Every queueing delay was above the noise.
     pub queued: bool,
-    /// More was lost than the link loses.
+    /// Losses significantly exceeded those of the link.
     pub dropped: bool,
-    /// More was lost in long queues since the last such round, outside of probes, than the link loses.
+    /// Losses in long queues outside of probes, since the last such round, significantly exceeded those of the link.
     pub unexplained: bool,
-    /// Hardly a packet met a queue.
+    /// The mean queueing delay is small against the longest recent one.
     pub empty: bool,
     /// Variance of the logarithm of the rate from round to round.
     pub rate_variance: f64,
@@ -40,7 +40,7 @@ impl View {
     pub fn saturated(&self) -> bool {
         self.queued || self.dropped
     }
-    /// At least this part of what was sent more arrived.
+    /// Whether at least this part of the additional traffic arrived; false unless the gain was above 1.
     pub fn follows(&self, part: f64) -> bool {
         let more = self.round.gain - 1.0;
         more > 0.0 && self.round.rate > self.bandwidth * (1.0 + part * more)
@@ -56,7 +56,7 @@ impl Bandwidth {
     pub fn get(&self) -> f64 {
         self.0.iter().copied().fold(0.0, f64::max)
     }
-    /// It is this, whatever was measured.
+    /// Replaces all measurements.
     pub fn set(&mut self, rate: f64) {
         self.0 = [0.0; RATE_ROUNDS];
         self.0[0] = rate;
@@ -67,47 +67,55 @@ impl Bandwidth {
     }
 }
 
-/// The most extreme values of a period of [`BASE_SECONDS`].
+/// Extreme values of a period of at least [`BASE_SECONDS`].
 #[derive(Clone, Copy, Debug)]
 struct Period {
+    /// Least RTT, seconds.
     rtt: f64,
-    there: f64,
+    /// Least forward delay, seconds plus an unknown constant.
+    forward_delay: f64,
+    /// Longest queueing delay, seconds.
     queue: f64,
+    /// Largest rate of a round, packets per second.
     rate: f64,
 }
 
 const EMPTY_PERIOD: Period =
-    Period { rtt: f64::INFINITY, there: f64::INFINITY, queue: 0.0, rate: 0.0 };
+    Period { rtt: f64::INFINITY, forward_delay: f64::INFINITY, queue: 0.0, rate: 0.0 };
 
 #[derive(Clone, Debug)]
 pub struct Path {
     pub bandwidth: Bandwidth,
     pub loss: Loss,
-    /// This period and the last one, and when this began.
+    /// The current period and the previous one.
     periods: [Period; 2],
+    /// Begin of the current period, seconds.
     period_began: f64,
-    /// The base RTT was told, and none measured.
-    told_rtt: bool,
-    /// Newest RTT and queueing delay, and the round trip without that, seconds.
+    /// Whether the base RTT is a hint, not a measurement.
+    hinted_rtt: bool,
+    /// Newest RTT, seconds.
     pub rtt: f64,
+    /// Newest queueing delay, seconds.
     queue: f64,
+    /// RTT without the queueing delay, seconds.
     unqueued: Average,
-    now: Counting,
-    /// The round before the newest.
+    current: Counting,
+    /// The round that ended last.
     last: Round,
-    /// The gain with which the packets of this round are answered.
-    answered_gain: f64,
-    /// When the last probe began, and until when its queue may stand.
+    /// Gain with which the packets left that are acknowledged now.
+    acked_gain: f64,
+    /// Begin and end of the newest probe time, seconds: until the queue of the probe has drained.
     probe: [f64; 2],
-    /// While as much is sent: deviation of delays in a round, difference of the least from round to round, squared
-    /// difference of the rate's logarithm.
+    /// Standard deviation of the delays in a round with a steady sending rate, seconds.
     deviation: Average,
+    /// Difference of the least delay from such a round to the next, seconds.
     wander: Average,
+    /// Squared difference of the logarithm of the rate from such a round to the next.
     rate_variance: Average,
-    /// How much delays leap.
-    leaps: Average,
-    /// Delay that an experiment showed to be nobody's.
-    learnt: f64,
+    /// Ratio of the scatter of delays to that of a queue, 0 to 2.
+    jitter_ratio: Average,
+    /// Delay that the evidence has shown not to be a queue, seconds.
+    learned: f64,
 }
 
 impl Default for Path {
@@ -117,130 +125,133 @@ impl Default for Path {
             loss: Loss::default(),
             periods: [EMPTY_PERIOD; 2],
             period_began: 0.0,
-            told_rtt: false,
+            hinted_rtt: false,
             rtt: 0.0,
             queue: 0.0,
             unqueued: Average::default(),
-            now: Counting::default(),
+            current: Counting::default(),
             last: Round::default(),
-            answered_gain: 1.0,
+            acked_gain: 1.0,
             probe: [0.0; 2],
             deviation: Average::default(),
             wander: Average::default(),
             rate_variance: Average::default(),
-            leaps: Average::default(),
-            learnt: 0.0,
+            jitter_ratio: Average::default(),
+            learned: 0.0,
         }
     }
 }
 
 impl Path {
-    /// The base RTT is this until one is measured.
-    pub fn tell_rtt(&mut self, rtt: f64) {
+    /// Uses this base RTT (seconds) until one is measured.
+    pub fn hint_rtt(&mut self, rtt: f64) {
         self.periods = [Period { rtt, ..EMPTY_PERIOD }, EMPTY_PERIOD];
-        (self.rtt, self.told_rtt) = (rtt, true);
+        (self.rtt, self.hinted_rtt) = (rtt, true);
     }
-    /// Smallest RTT of late, seconds.
+    /// Smallest RTT of both periods, seconds.
     pub fn base(&self) -> Option<f64> {
         let least = self.periods[0].rtt.min(self.periods[1].rtt);
         least.is_finite().then_some(least)
     }
-    fn longest(&self) -> f64 {
+    /// Longest queueing delay of both periods, seconds.
+    fn longest_queue(&self) -> f64 {
         self.periods[0].queue.max(self.periods[1].queue)
     }
-    /// Whether delays leap from packet to packet.
+    /// Whether delays differ more from packet to packet than in a queue.
     pub fn jitters(&self) -> bool {
-        self.leaps.value > JITTERS
+        self.jitter_ratio.value > JITTER_RATIO
     }
-    /// Whether the queue is a long one, as far as those of late tell.
-    pub fn is_long(&self) -> bool {
-        !self.jitters() && self.queue > LONG * self.longest()
+    /// Whether the queue is long in comparison with the longest recent one.
+    pub fn has_long_queue(&self) -> bool {
+        !self.jitters() && self.queue > LONG_QUEUE * self.longest_queue()
     }
-    /// Delay that is no queue to be drained: the target, or two packets, and what is noise.
+    /// Queueing delay that the sender does not try to drain, seconds: the target, or two packets' time if that is
+    /// longer, and the variation of delays.
     pub fn noise(&self) -> f64 {
         let most = self.periods[0].rate.max(self.periods[1].rate);
-        let turns = if most > 0.0 { 2.0 / most } else { 0.0 };
-        let varies = if self.jitters() {
-            let varies = 2.0 * (self.deviation.value + self.wander.value);
-            (self.learnt + varies).min(self.base().unwrap_or(0.0))
+        let two_packets = if most > 0.0 { 2.0 / most } else { 0.0 };
+        let variation = if self.jitters() {
+            let steady = 2.0 * (self.deviation.value + self.wander.value);
+            (self.learned + steady).min(self.base().unwrap_or(0.0))
         } else {
             self.deviation.value
         };
-        TARGET.max(turns) + varies
+        TARGET.max(two_packets) + variation
     }
-    /// The delay of the last round is nobody's queue.
+    /// Counts the mean delay of the last round as noise.
     pub fn learn_noise(&mut self) {
-        self.learnt = self.last.queue_mean;
+        self.learned = self.last.queue_mean;
     }
-    /// Packets that fill the path and a queue that would not show.
-    pub fn product(&self) -> f64 {
+    /// Packets in flight that fill the path and a queue as long as the noise.
+    pub fn target(&self) -> f64 {
         let base = self.base().unwrap_or(0.0);
         self.bandwidth.get() * (base.max(self.unqueued.value) + self.noise())
     }
 
     pub fn on_outcome(&mut self, outcome: &PacketOutcome) {
-        self.now.lost += f64::from(u8::from(outcome.lost));
+        self.current.lost += f64::from(u8::from(outcome.lost));
         let sent = outcome.sent.as_secs_f64();
         let when = Circumstances {
-            quiet: sent < self.probe[0] || sent > self.probe[1],
-            held: self.answered_gain < 1.0,
-            long: self.is_long(),
+            outside_probes: sent < self.probe[0] || sent > self.probe[1],
+            reduced: self.acked_gain < 1.0,
+            long_queue: self.has_long_queue(),
         };
         self.loss.on_outcome(outcome.lost, when);
     }
 
-    /// An acknowledgement, while packets leave with that gain: what is known if a round has ended.
+    /// Takes an acknowledgement; packets leave with this gain now. Returns the estimates if a round has ended.
     pub fn on_ack(&mut self, ack: &Ack, gain: f64) -> Option<View> {
         let now = ack.now.as_secs_f64();
         self.delays(ack, now);
-        let ended = if ack.round_start { self.turn(now, gain) } else { None };
-        self.now.add(ack, self.queue);
+        let ended = if ack.round_start { self.end_round(now, gain) } else { None };
+        self.current.add(ack, self.queue);
         ended
     }
 
-    /// Whether the current round has met a queue of this many seconds so far, and its largest rate in packets per second,
-    /// with the packets that the link lost. `None` before [`DELAY_SAMPLES`] acknowledgements.
-    pub fn so_far(&self, queue: f64) -> Option<f64> {
-        let (acknowledgements, shortest, rate) = self.now.so_far();
+    /// Largest rate of the current round in packets per second, including packets that the link lost. `None` before
+    /// [`DELAY_SAMPLES`] acknowledgements, or if not all of them had a longer queueing delay than `queue` seconds.
+    pub fn rate_so_far(&self, queue: f64) -> Option<f64> {
+        let (acknowledgements, shortest, rate) = self.current.so_far();
         (acknowledgements >= DELAY_SAMPLES && shortest > queue)
             .then(|| rate / (1.0 - self.loss.link()))
     }
 
     fn delays(&mut self, ack: &Ack, now: f64) {
         let rtt = positive(ack.rtt);
-        let there = ack.forward_delay.map_or(rtt, positive);
-        if std::mem::take(&mut self.told_rtt) {
+        let forward_delay = ack.forward_delay.map_or(rtt, positive);
+        if std::mem::take(&mut self.hinted_rtt) {
             self.periods = [EMPTY_PERIOD; 2];
         }
         if now - self.period_began > BASE_SECONDS.max(BASE_ROUNDS * rtt) {
             self.periods = [EMPTY_PERIOD, self.periods[0]];
             self.period_began = now;
         }
-        let least = self.periods[0].there.min(self.periods[1].there).min(there);
+        let least =
+            self.periods[0].forward_delay.min(self.periods[1].forward_delay).min(forward_delay);
         self.rtt = rtt;
-        self.queue = there - least;
+        self.queue = forward_delay - least;
         self.unqueued.add(rtt - self.queue);
         let period = &mut self.periods[0];
         period.rtt = period.rtt.min(rtt);
-        period.there = period.there.min(there);
+        period.forward_delay = period.forward_delay.min(forward_delay);
         period.queue = period.queue.max(self.queue);
     }
 
-    fn turn(&mut self, now: f64, gain: f64) -> Option<View> {
-        let next = self.now.next(now);
-        let ended = std::mem::replace(&mut self.now, next);
+    fn end_round(&mut self, now: f64, gain: f64) -> Option<View> {
+        let next = self.current.next(now);
+        let ended = std::mem::replace(&mut self.current, next);
         if gain > 1.0 {
-            // What left in the round that ends, and what meets its queue.
+            // Packets that left in the round that ends, and those that its queue delays.
             if now - self.rtt > self.probe[1] {
                 self.probe[0] = ended.began;
             }
             self.probe[1] = now + self.rtt;
         }
-        let gain = std::mem::replace(&mut self.answered_gain, gain);
+        let gain = std::mem::replace(&mut self.acked_gain, gain);
         let round = ended.end(now, gain, self.loss.link())?;
-        self.leaps.add(ended.leaps(&round));
+        self.jitter_ratio.add(ended.jitter_ratio(&round));
         self.learn_variation(&ended, &round);
-        self.learnt += NOISE_FALLS * (round.queue_mean - self.learnt).min(0.0);
+        self.learned += NOISE_FALL * (round.queue_mean - self.learned).min(0.0);
         self.periods[0].rate = self.periods[0].rate.max(round.rate);
         self.last = round;
         let unexplained = self.loss.take_unexplained();
@@ -250,16 +261,17 @@ impl Path {
             queued: round.queue_min > self.noise(),
             dropped: self.loss.exceeds(round.packets(), round.lost),
             unexplained,
-            empty: round.queue_mean <= EMPTY * self.longest().max(self.noise()),
+            empty: round.queue_mean <= EMPTY_QUEUE * self.longest_queue().max(self.noise()),
             rate_variance: self.rate_variance.value,
         })
     }
 
-    /// What delays and rates vary by though as much is sent, or against it.
+    /// Updates the variation of delays and rates if the sending rate is steady or the delay moved in the opposite
+    /// direction.
     fn learn_variation(&mut self, ended: &Counting, round: &Round) {
         let sent = math::ln(round.packets() / self.last.packets());
         let longer = round.queue_min - self.last.queue_min;
-        if sent.abs() < LEAST_DIFFERENCE || sent * longer < 0.0 {
+        if sent.abs() < MIN_CHANGE || sent * longer < 0.0 {
             self.deviation.add(ended.deviation());
             self.wander.add(longer.abs());
             let change = math::ln(round.mean_rate / self.last.mean_rate);
@@ -267,7 +279,7 @@ impl Path {
         }
     }
 
-    /// Takes a round's rate in.
+    /// Updates the bandwidth with the rate of a round.
     pub fn measure(&mut self, view: &View) {
         let (rate, before) = (view.round.rate, view.bandwidth);
         if view.round.app_limited && !view.saturated() && rate <= before {
@@ -276,10 +288,10 @@ impl Path {
         if view.queued {
             self.bandwidth.set(rate.max(MIN_WINDOW / self.rtt));
         } else if view.dropped {
-            // Others may have had what is lost of more that is sent; what is missing may be a burst's.
-            self.bandwidth.set(rate.clamp(GIVES_WAY * before, before));
+            // Lost packets may have displaced those of other flows. A burst of losses alone may have lowered the rate.
+            self.bandwidth.set(rate.clamp(BACK_OFF * before, before));
         } else if view.unexplained {
-            self.bandwidth.set(GIVES_WAY * before);
+            self.bandwidth.set(BACK_OFF * before);
         } else {
             self.bandwidth.add(rate);
         }

@@ -1,15 +1,15 @@
-//! The one experiment: a round that sends more or less than the one before, whatever for. What became of the difference?
+//! The test whether the bottleneck is shared: it compares rounds in which the sender sent more or less than before.
 //!
-//! | a queue stands | what was sent more or less | says |
+//! | queue | effect of sending more or less | conclusion |
 //! |---|---|---|
-//! | yes | arrives more or less | others': their packets fill or leave the rest of the queue |
-//! | yes | does not show in what arrives | ours: it only waits |
-//! | no | arrives, and nothing is lost | there is room |
-//! | no | arrives, and more is lost than the link loses | others', who had it before |
-//! | no, and nothing was probed | more is lost in longer queues | others' |
+//! | yes | the delivery rate changes likewise | shared: packets of other flows fill the rest of the queue |
+//! | yes | the delivery rate stays | alone: only the queue's length changes |
+//! | no | additional packets arrive without losses | there is capacity left |
+//! | no | additional packets arrive, losses exceed the link's | shared: they displaced packets of other flows |
+//! | in any case | outside of probes, losses in long queues exceed the link's | shared |
 //!
-//! Each is a log-likelihood ratio of sharing over being alone. They are summed up as long as they speak against what is
-//! believed (Page's cumulative sum, 1954); at [`DECIDES`] it is given up.
+//! Each row gives a log-likelihood ratio of shared over alone. The terms against the present hypothesis are summed up
+//! (Page's cumulative sum, 1954). Above [`THRESHOLD`] the hypothesis changes.
 
 use super::constants::*;
 use super::estimate::View;
@@ -19,30 +19,30 @@ use narrows_base::math;
 pub struct Evidence {
     /// The sum, 0 or more.
     sum: f64,
-    /// 1 while being alone is believed, -1 while sharing is.
+    /// 1 if the present hypothesis is alone, -1 if it is shared.
     sign: f64,
-    /// Bandwidth when the sum left 0: what the sender had before it gave way.
+    /// Bandwidth when the sum left 0, packets per second: that before the sender backed off.
     pub bandwidth_before: f64,
-    /// The round before.
+    /// Previous round; absent if the application limited it.
     last: Option<View>,
 }
 
 impl Evidence {
-    /// None yet, while that is believed.
-    pub fn while_shared(shared: bool) -> Evidence {
+    /// No evidence, with this hypothesis.
+    pub fn assuming_shared(shared: bool) -> Evidence {
         let sign = if shared { -1.0 } else { 1.0 };
         Evidence { sum: 0.0, sign, bandwidth_before: 0.0, last: None }
     }
-    /// Whether what is believed is wrong.
-    pub fn decides(&self) -> bool {
-        self.sum > DECIDES
+    /// Whether the hypothesis is to be changed.
+    pub fn refutes(&self) -> bool {
+        self.sum > THRESHOLD
     }
     fn add(&mut self, for_shared: f64, bandwidth: f64) {
         if self.sum <= 0.0 {
             self.bandwidth_before = bandwidth;
         }
-        let gain = self.sign * for_shared.clamp(-MOST_EACH, MOST_EACH);
-        self.sum = (self.sum + gain).max(0.0);
+        let term = self.sign * for_shared.clamp(-MAX_TERM, MAX_TERM);
+        self.sum = (self.sum + term).max(0.0);
     }
 
     pub fn on_round(&mut self, view: &View) {
@@ -52,33 +52,33 @@ impl Evidence {
             return;
         }
         if view.unexplained {
-            self.add(MOST_EACH, view.bandwidth);
+            self.add(MAX_TERM, view.bandwidth);
         }
         if !view.queued {
             if view.round.gain <= UP && view.follows(FOLLOWS * FOLLOWS) {
-                let says = if view.dropped { MOST_EACH } else { -2.0 * UNQUEUED };
-                self.add(says, view.bandwidth);
+                let term = if view.dropped { MAX_TERM } else { -2.0 * EMPTY_TERM };
+                self.add(term, view.bandwidth);
             } else if self.sign < 0.0 && view.empty && !view.dropped {
-                self.add(-UNQUEUED, view.bandwidth);
+                self.add(-EMPTY_TERM, view.bandwidth);
             }
         } else if let Some(last) = last.filter(|l| l.queued) {
             self.compare(&last, view);
         }
     }
 
-    /// Two rounds in a queue, of which one sent more.
+    /// Compares two consecutive rounds with a queue, if one of them sent more.
     fn compare(&mut self, last: &View, view: &View) {
         let (before, after) = (&last.round, &view.round);
         let sent = math::ln(after.packets() / before.packets());
-        let came = math::ln(after.mean_rate / before.mean_rate);
-        if sent.abs() < LEAST_DIFFERENCE || !came.is_finite() {
+        let arrived = math::ln(after.mean_rate / before.mean_rate);
+        if sent.abs() < MIN_CHANGE || !arrived.is_finite() {
             return;
         }
         let packet = 1.0 / after.delivered.min(before.delivered).max(1.0);
-        let variance = view.rate_variance.max(RATE_NOISE * RATE_NOISE) + packet * packet;
-        // Of half of the others' share; alone nothing is expected.
-        let missed = came - FOLLOWS * sent;
-        self.add((came * came - missed * missed) / (2.0 * variance), view.bandwidth);
+        let variance = view.rate_variance.max(MIN_RATE_ERROR * MIN_RATE_ERROR) + packet * packet;
+        // Expected change of the rate: half of that of the packets if the queue is shared, 0 if it is not.
+        let residual = arrived - FOLLOWS * sent;
+        self.add((arrived * arrived - residual * residual) / (2.0 * variance), view.bandwidth);
     }
 }
 
@@ -108,53 +108,54 @@ mod tests {
             rate_variance: 0.0,
         }
     }
-    /// Rounds that send 100 and 75 packets in turn, of which these rates arrive; how many it takes to decide.
-    fn decides(shared: bool, rates: [f64; 2]) -> Option<usize> {
-        let mut evidence = Evidence::while_shared(shared);
+    /// Number of rounds until the hypothesis changes. They send 100 and 75 packets in turn and have these delivery
+    /// rates.
+    fn rounds_to_refute(shared: bool, rates: [f64; 2]) -> Option<usize> {
+        let mut evidence = Evidence::assuming_shared(shared);
         (0..20).find(|i| {
             let sent = [100.0, 75.0][i % 2];
             evidence.on_round(&view(1.0, sent, rates[i % 2], true));
-            evidence.decides()
+            evidence.refutes()
         })
     }
 
     #[test]
-    fn less_that_arrives_when_less_is_sent_shows_others() {
-        assert_eq!(decides(false, [1000.0, 800.0]), Some(2));
-        assert_eq!(decides(false, [1000.0, 1000.0]), None);
+    fn a_rate_that_falls_with_the_packets_sent_shows_a_shared_queue() {
+        assert_eq!(rounds_to_refute(false, [1000.0, 800.0]), Some(2));
+        assert_eq!(rounds_to_refute(false, [1000.0, 1000.0]), None);
     }
 
     #[test]
-    fn as_much_that_arrives_when_less_is_sent_shows_nobody() {
-        assert_eq!(decides(true, [1000.0, 1000.0]), Some(2));
-        assert_eq!(decides(true, [1000.0, 800.0]), None);
+    fn a_rate_that_stays_when_less_is_sent_shows_an_own_queue() {
+        assert_eq!(rounds_to_refute(true, [1000.0, 1000.0]), Some(2));
+        assert_eq!(rounds_to_refute(true, [1000.0, 800.0]), None);
     }
 
-    /// Where rates vary by a third of themselves, a difference of a fifth says little.
+    /// If rates vary by a third, a difference of a fifth is weak evidence.
     #[test]
-    fn rates_that_vary_say_less() {
-        let mut evidence = Evidence::while_shared(false);
+    fn rates_that_vary_are_weaker_evidence() {
+        let mut evidence = Evidence::assuming_shared(false);
         for i in 0..6 {
             let (sent, rate) = if i % 2 == 0 { (100.0, 1000.0) } else { (75.0, 800.0) };
             evidence.on_round(&View { rate_variance: 0.1, ..view(1.0, sent, rate, true) });
         }
-        assert!(!evidence.decides());
+        assert!(!evidence.refutes());
     }
 
     #[test]
-    fn a_probe_that_arrives_and_loses_took_from_others() {
+    fn a_probe_that_arrives_and_causes_losses_shows_other_flows() {
         let probe = View { dropped: true, ..view(UP, 125.0, 1200.0, false) };
-        let mut evidence = Evidence::while_shared(false);
+        let mut evidence = Evidence::assuming_shared(false);
         evidence.on_round(&probe);
-        assert!(!evidence.decides(), "one is not enough");
+        assert!(!evidence.refutes(), "one is not enough");
         evidence.on_round(&probe);
-        assert!(evidence.decides());
-        // What arrives without a loss found room; of what does not arrive others lost nothing.
-        let mut evidence = Evidence::while_shared(false);
+        assert!(evidence.refutes());
+        // A probe that arrives without losses used free capacity. One that does not arrive displaced no other traffic.
+        let mut evidence = Evidence::assuming_shared(false);
         (0..9).for_each(|_| evidence.on_round(&View { dropped: false, ..probe }));
         (0..9).for_each(|_| {
             evidence.on_round(&View { dropped: true, ..view(UP, 125.0, 1000.0, false) })
         });
-        assert!(!evidence.decides());
+        assert!(!evidence.refutes());
     }
 }

@@ -1,8 +1,8 @@
-//! The policy of the startup: the window doubles per round trip until a queue shows.
+//! The policy of the startup: the window doubles per round trip until a queue, a plateau of the rate, or losses show.
 //!
-//! The packets of the first flight leave together, and their spacing tells a rate; so may the packets that opened the
-//! connection. Where it says that the path holds four times as much, the window grows four times as fast, at that rate,
-//! until a round shows otherwise.
+//! The packets of the first flight leave together; the spacing of their acknowledgements gives a rate. The handshake
+//! may give one before. If the BDP at that rate is more than [`TRAIN`] windows, the window grows by that factor per
+//! round trip, until a round has a queue or losses.
 
 use super::Limits;
 use super::constants::*;
@@ -13,23 +13,34 @@ use crate::Ack;
 pub struct Startup {
     /// Packets.
     window: f64,
-    /// Packets per second that a train told; 0 if none did.
+    /// Rate of the newest packet train, packets per second; 0 if unknown.
     train: f64,
-    /// The first acknowledgement of the first flight (seconds), until that has been answered, and packets since.
-    first: Option<f64>,
-    since: f64,
+    /// Time of the first acknowledgement of the train (seconds); absent if this round does not measure it.
+    train_began: Option<f64>,
+    /// Packets that arrived after that one.
+    count: f64,
+    /// Whether the first flight has not been acknowledged.
     is_first: bool,
-    /// Largest rate of a round, and rounds in a row without more.
+    /// Largest rate of a round, packets per second.
     best: f64,
+    /// Consecutive rounds at the window's limit without growth.
     stale: u32,
 }
 
 impl Startup {
     pub fn begin(window: f64) -> Startup {
-        Startup { window, train: 0.0, first: None, since: 0.0, is_first: true, best: 0.0, stale: 0 }
+        Startup {
+            window,
+            train: 0.0,
+            train_began: None,
+            count: 0.0,
+            is_first: true,
+            best: 0.0,
+            stale: 0,
+        }
     }
-    /// The packets that opened the connection told packets per second, and a round trip in seconds.
-    pub fn tell(&mut self, rate: f64, rtt: f64) {
+    /// Takes the dispersion of the handshake: packets per second, and a round trip in seconds.
+    pub fn on_dispersion(&mut self, rate: f64, rtt: f64) {
         self.train = rate;
         self.window = self.window.max((rate * rtt).min(FIRST_FLIGHT));
     }
@@ -37,32 +48,33 @@ impl Startup {
     pub fn on_ack(&mut self, ack: &Ack, path: &Path) {
         let now = ack.now.as_secs_f64();
         if ack.round_start {
-            (self.first, self.since) = (self.is_first.then_some(now), 0.0);
-        } else if let Some(first) = self.first {
-            self.since += ack.newly_delivered as f64;
-            if self.since >= TRAIN && now > first {
-                self.train = self.since / (now - first);
+            (self.train_began, self.count) = (self.is_first.then_some(now), 0.0);
+        } else if let Some(began) = self.train_began {
+            self.count += ack.newly_delivered as f64;
+            if self.count >= TRAIN && now > began {
+                self.train = self.count / (now - began);
             }
         }
-        let holds = self.train * path.base().unwrap_or(0.0);
-        let growth = if holds > TRAIN * self.window { TRAIN } else { 2.0 };
+        let bdp = self.train * path.base().unwrap_or(0.0);
+        let growth = if bdp > TRAIN * self.window { TRAIN } else { 2.0 };
         if ack.window_limited {
             self.window += (growth - 1.0) * ack.newly_delivered as f64;
         }
     }
 
-    /// Seconds of queueing delay that end the startup.
-    fn longest_queue(path: &Path) -> f64 {
+    /// Queueing delay that ends the startup, seconds.
+    fn queue_limit(path: &Path) -> f64 {
         path.noise().max(STARTUP_QUEUE * path.base().unwrap_or(0.0))
     }
 
-    /// The bandwidth, if the first acknowledgements of a round end the startup (RFC 9406 section 4.2).
+    /// The bandwidth in packets per second, if the acknowledgements of this round so far end the startup (RFC 9406
+    /// section 4.2).
     pub fn within_round(&self, path: &Path) -> Option<f64> {
-        let rate = path.so_far(Startup::longest_queue(path)).filter(|_| !self.is_first)?;
+        let rate = path.rate_so_far(Startup::queue_limit(path)).filter(|_| !self.is_first)?;
         Some(rate.max(self.best))
     }
 
-    /// The bandwidth, if the round ends the startup.
+    /// The bandwidth in packets per second, if this round ends the startup.
     pub fn on_round(&mut self, view: &View, ack: &Ack, path: &Path) -> Option<f64> {
         let round = &view.round;
         self.is_first &= round.delivered < TRAIN;
@@ -72,7 +84,7 @@ impl Startup {
         let grew = round.rate > UP * self.best;
         self.stale = if grew { 0 } else { self.stale + u32::from(ack.window_limited) };
         self.best = self.best.max(round.rate);
-        if !grew && (round.queue_min > Startup::longest_queue(path) || view.dropped) {
+        if !grew && (round.queue_min > Startup::queue_limit(path) || view.dropped) {
             Some(round.rate)
         } else {
             (self.stale >= PLATEAU_ROUNDS).then_some(self.best)

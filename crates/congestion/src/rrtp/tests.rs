@@ -7,7 +7,7 @@ fn at(s: f64) -> Time {
     Time::from_secs_f64(s)
 }
 
-/// 10 Mbit/s in packets of 1000 bytes, as the scenario has them.
+/// A path of 10 Mbit/s with packets of 1000 bytes, as in the scenario.
 fn path() -> SimplePath {
     SimplePath::new(build("rrtp"))
 }
@@ -26,7 +26,7 @@ fn alone_it_fills_the_path_with_a_short_queue() {
     let used = path.utilisation(at(20.0));
     assert!(used > 0.93, "{used}");
     assert!(watch(&path, "rrtp_mode") == 1.0 && watch(&path, "mode_reason") == 3.0);
-    // A probe adds a quarter of the product for a round trip.
+    // A probe adds a quarter of the BDP for a round trip.
     assert!(path.most_waiting < 40, "{}", path.most_waiting);
 }
 
@@ -45,7 +45,7 @@ fn a_rate_that_falls_and_rises_is_followed() {
     assert!(used > 0.85, "{used}");
 }
 
-/// A longer path is no queue of others: with its base RTT forgotten it is filled again.
+/// A longer path is no shared queue: when the old base RTT has expired, the sender fills the path again.
 #[test]
 fn a_path_that_becomes_longer_is_filled_again() {
     let mut path = path();
@@ -57,7 +57,7 @@ fn a_path_that_becomes_longer_is_filled_again() {
 }
 
 #[test]
-fn a_told_rate_is_used_at_once() {
+fn a_hinted_rate_is_used_at_once() {
     let hints = PathHints {
         rate: Some(Rate::from_bps_f64(10e6)),
         rtt: Some(Duration::from_millis(40)),

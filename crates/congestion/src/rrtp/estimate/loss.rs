@@ -1,6 +1,6 @@
-//! What the link loses by itself, and how long its bursts are.
+//! The share of packets that the link loses without congestion, and the mean length of its loss bursts.
 
-use super::super::constants::{ENOUGH, MEMORY, MOST_LOSS, SIGNIFICANT, UNTESTED};
+use super::super::constants::{ENOUGH, MAX_LOSS, MEMORY, SIGNIFICANT, UNTESTED_LOSS};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
@@ -21,77 +21,81 @@ impl Account {
     }
 }
 
-/// When a packet left, and what queue it met.
+/// Conditions under which a packet left, and the queue when its outcome arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Circumstances {
-    /// Outside of probes.
-    pub quiet: bool,
-    /// The sender held back.
-    pub held: bool,
-    /// The queue was a long one.
-    pub long: bool,
+    /// It left outside of probe times.
+    pub outside_probes: bool,
+    /// It left with a gain below 1.
+    pub reduced: bool,
+    /// The queue was long in comparison with the longest recent one.
+    pub long_queue: bool,
 }
 
 /// Accounts of packets that left outside of probes.
 #[derive(Clone, Debug, Default)]
 pub struct Loss {
-    /// Of those that met no long queue, and of these the ones that left while the sender held back.
+    /// Packets without a long queue.
     short: Account,
-    held: Account,
-    /// Of those that met a long queue since the last reaction.
+    /// Packets without a long queue that left with a gain below 1.
+    reduced: Account,
+    /// Packets with a long queue since the last reaction.
     long: Account,
-    /// Runs of losses, and losses.
+    /// Runs of consecutive losses (as packets), and losses.
     runs: Account,
+    /// Whether the previous packet was lost.
     was_lost: bool,
-    /// Share that the user says the link loses.
-    pub told: f64,
+    /// Hinted loss share of the link, 0 to 1.
+    pub hinted: f64,
 }
 
 impl Loss {
     pub fn on_outcome(&mut self, lost: bool, when: Circumstances) {
-        if when.quiet && when.long {
+        if when.outside_probes && when.long_queue {
             self.long.add(1.0, lost, MEMORY);
-        } else if when.quiet {
+        } else if when.outside_probes {
             if lost {
                 self.runs.add(f64::from(u8::from(!self.was_lost)), true, 2.0 * ENOUGH);
             }
             self.short.add(1.0, lost, MEMORY);
-            if when.held {
-                self.held.add(1.0, lost, MEMORY);
+            if when.reduced {
+                self.reduced.add(1.0, lost, MEMORY);
             }
         }
         self.was_lost = lost;
     }
-    /// Whether more was lost in long queues than the link explains; if so they are counted anew.
+    /// Whether losses in long queues significantly exceed those of the link; if so, their account is emptied.
     pub fn take_unexplained(&mut self) -> bool {
-        let more = self.exceeds(self.long.packets, self.long.lost);
-        if more {
+        let unexplained = self.exceeds(self.long.packets, self.long.lost);
+        if unexplained {
             self.long = Account::default();
         }
-        more
+        unexplained
     }
-    /// Packets of a burst in the mean. So many losses say as much as one that comes alone.
+    /// Mean length of the link's loss bursts in packets, at least 1. One burst is as significant as one single loss.
     pub fn burst(&self) -> f64 {
         ((self.runs.lost + 1.0) / (self.runs.packets + 1.0)).max(1.0)
     }
-    /// Share of packets that the link loses: what is lost without a queue, but no more than chance explains beyond what
-    /// is lost when holding back.
+    /// Loss share of the link: that without a long queue, but at most one standard error above that at a gain below 1.
     pub fn link(&self) -> f64 {
         let share = self.short.share();
-        let most =
-            if self.held.packets < ENOUGH { UNTESTED } else { self.held.share() + self.chance() };
-        share.min(most).max(self.told).min(MOST_LOSS)
+        let most = if self.reduced.packets < ENOUGH {
+            UNTESTED_LOSS
+        } else {
+            self.reduced.share() + self.standard_error()
+        };
+        share.min(most).max(self.hinted).min(MAX_LOSS)
     }
-    /// … that it loses at least, unless chance made it lose more when holding back.
+    /// Lower bound of the loss share of the link: one standard error below the smaller one of the two shares.
     pub fn link_at_least(&self) -> f64 {
-        (self.held.share().min(self.short.share()) - self.chance()).max(self.told)
+        (self.reduced.share().min(self.short.share()) - self.standard_error()).max(self.hinted)
     }
-    /// Standard error of the share that is lost when holding back.
-    fn chance(&self) -> f64 {
+    /// Standard error of the loss share at a gain below 1.
+    fn standard_error(&self) -> f64 {
         let share = self.short.share();
-        (self.burst() * share * (1.0 - share) / self.held.packets.max(1.0)).sqrt()
+        (self.burst() * share * (1.0 - share) / self.reduced.packets.max(1.0)).sqrt()
     }
-    /// Whether so many lost of so many packets are significantly more than the link loses.
+    /// Whether `lost` of `packets` packets are significantly more than the link loses.
     pub fn exceeds(&self, packets: f64, lost: f64) -> bool {
         let expected = packets * self.link();
         lost - expected > SIGNIFICANT * (self.burst() * (expected + 1.0)).sqrt()
@@ -102,9 +106,10 @@ impl Loss {
 mod tests {
     use super::*;
 
-    const QUIET: Circumstances = Circumstances { quiet: true, held: false, long: false };
+    const STEADY: Circumstances =
+        Circumstances { outside_probes: true, reduced: false, long_queue: false };
 
-    /// So many packets of which one of `every` is lost, in runs of so many.
+    /// Adds `packets` packets in runs of `run`; one of `every` runs is lost.
     fn count(loss: &mut Loss, packets: u32, every: u32, run: u32, when: Circumstances) {
         for i in 0..packets {
             loss.on_outcome((i / run).is_multiple_of(every), when);
@@ -112,39 +117,39 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_at_any_rate_without_a_queue_is_the_links() {
+    fn losses_without_a_queue_at_any_rate_are_the_links() {
         let mut loss = Loss::default();
-        count(&mut loss, 400, 10, 1, QUIET);
+        count(&mut loss, 400, 10, 1, STEADY);
         assert!((loss.link() - 0.1).abs() < 0.01, "{}", loss.link());
-        count(&mut loss, 400, 10, 1, Circumstances { held: true, ..QUIET });
+        count(&mut loss, 400, 10, 1, Circumstances { reduced: true, ..STEADY });
         assert!((loss.link() - 0.1).abs() < 0.01, "{}", loss.link());
         assert!(!loss.exceeds(100.0, 15.0) && loss.exceeds(100.0, 25.0));
     }
 
     #[test]
-    fn what_is_not_lost_when_holding_back_follows_the_rate() {
+    fn losses_that_stop_at_a_lower_rate_are_not_the_links() {
         let mut loss = Loss::default();
-        count(&mut loss, 400, 5, 1, QUIET);
-        count(&mut loss, 100, 1000, 1, Circumstances { held: true, ..QUIET });
+        count(&mut loss, 400, 5, 1, STEADY);
+        count(&mut loss, 100, 1000, 1, Circumstances { reduced: true, ..STEADY });
         assert!(loss.link() < 0.06, "{}", loss.link());
     }
 
     #[test]
-    fn probes_say_nothing_of_the_link_and_long_queues_something_of_others() {
+    fn probes_are_not_counted_and_losses_in_long_queues_are_unexplained() {
         let mut loss = Loss::default();
-        count(&mut loss, 400, 5, 1, Circumstances { quiet: false, ..QUIET });
+        count(&mut loss, 400, 5, 1, Circumstances { outside_probes: false, ..STEADY });
         assert!(loss.link() == 0.0 && !loss.take_unexplained());
-        count(&mut loss, 100, 10, 1, Circumstances { long: true, ..QUIET });
+        count(&mut loss, 100, 10, 1, Circumstances { long_queue: true, ..STEADY });
         assert!(loss.link() == 0.0 && loss.take_unexplained());
-        assert!(!loss.take_unexplained(), "they are counted anew");
+        assert!(!loss.take_unexplained(), "the account is emptied");
     }
 
-    /// Sixteen in a row are as likely as one alone where losses come so: they are no congestion.
+    /// If losses come in bursts of sixteen, a burst is as likely as a single loss elsewhere: it is no congestion.
     #[test]
     fn a_burst_counts_as_one_loss_where_bursts_are_usual() {
         let (mut single, mut bursts) = (Loss::default(), Loss::default());
-        count(&mut single, 1000, 20, 1, QUIET);
-        count(&mut bursts, 5000, 20, 16, QUIET);
+        count(&mut single, 1000, 20, 1, STEADY);
+        count(&mut bursts, 5000, 20, 16, STEADY);
         assert!(single.burst() < 1.1 && bursts.burst() > 8.0, "{}", bursts.burst());
         assert!(single.exceeds(100.0, 21.0) && !bursts.exceeds(100.0, 21.0));
     }

@@ -1,34 +1,37 @@
-//! What a round trip's worth of acknowledgements showed.
+//! Sums over the acknowledgements of a round trip, and averages over rounds.
 
-use super::super::constants::{LEAPS, SMOOTH};
+use super::super::constants::{SCATTER, SMOOTH};
 use crate::Ack;
 
 /// A round that has ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Round {
-    /// Gain with which its packets had left.
+    /// Gain with which its packets left.
     pub gain: f64,
-    /// Packets that arrived, and that were found lost.
+    /// Packets that arrived.
     pub delivered: f64,
+    /// Packets detected as lost.
     pub lost: f64,
-    /// Packets per second that arrived in the mean, and in the largest rate sample with what the link lost of it.
+    /// Mean delivery rate, packets per second.
     pub mean_rate: f64,
+    /// Largest rate sample, but at least the mean, including packets that the link lost; packets per second.
     pub rate: f64,
-    /// Queueing delays, seconds.
+    /// Least queueing delay, seconds.
     pub queue_min: f64,
+    /// Mean queueing delay, seconds.
     pub queue_mean: f64,
-    /// The application was the limit.
+    /// Whether the application limited all rate samples.
     pub app_limited: bool,
 }
 
 impl Round {
-    /// Packets of which the fate became known.
+    /// Packets that arrived or were lost, at least 1.
     pub fn packets(&self) -> f64 {
         (self.delivered + self.lost).max(1.0)
     }
 }
 
-/// The round that goes on.
+/// The round in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting {
     pub began: f64,
@@ -36,20 +39,20 @@ pub struct Counting {
     pub lost: f64,
     rate: f64,
     min: f64,
-    /// Acknowledgements; sums of delays, of their squares and of the squares of neighbours' differences.
+    /// Number of acknowledgements; sums of delays, of their squares, and of the squares of steps between neighbours.
     sums: [f64; 4],
-    /// The delays before the first and of the last.
+    /// Delay before the first acknowledgement, and that of the last, seconds.
     ends: [f64; 2],
-    /// Whether rates were sampled that the path limited, and the application.
+    /// Whether there were rate samples that the path limited, and samples that the application limited.
     limited: [bool; 2],
 }
 
 impl Counting {
-    /// Acknowledgements so far, their shortest queueing delay (seconds), and the largest rate (packets per second).
+    /// Number of acknowledgements, their shortest queueing delay (seconds), and the largest rate (packets per second).
     pub fn so_far(&self) -> (f64, f64, f64) {
         (self.sums[0], self.min, self.rate)
     }
-    /// One that follows on this.
+    /// The round that follows; `now` in seconds.
     pub fn next(&self, now: f64) -> Counting {
         Counting { began: now, ends: [self.ends[1]; 2], ..Counting::default() }
     }
@@ -68,7 +71,7 @@ impl Counting {
         }
     }
 
-    /// The round that ends now, if it had an acknowledgement.
+    /// The round that ends now. `None` without an acknowledgement or a length.
     pub fn end(&self, now: f64, gain: f64, link_loss: f64) -> Option<Round> {
         let span = now - self.began;
         if self.sums[0] == 0.0 || span <= 0.0 {
@@ -87,25 +90,25 @@ impl Counting {
         })
     }
 
-    /// Standard deviation of its delays.
+    /// Standard deviation of the queueing delays, seconds.
     pub fn deviation(&self) -> f64 {
         let [n, sum, squares, _] = self.sums;
         (squares / n - (sum / n) * (sum / n)).max(0.0).sqrt()
     }
 
-    /// Root mean square difference of neighbouring delays, without what they rise or fall by evenly, over what it is in a
-    /// queue as long; 2 at most.
-    pub fn leaps(&self, round: &Round) -> f64 {
+    /// Ratio of the scatter of delays to that of a queue of the same length, 0 to 2. The scatter is the root mean
+    /// square difference of neighbouring delays, without their linear trend.
+    pub fn jitter_ratio(&self, round: &Round) -> f64 {
         let [n, _, _, steps] = self.sums;
-        let even = (self.ends[1] - self.ends[0]) / n;
-        let scatter = (steps / n - even * even).max(0.0).sqrt();
+        let trend = (self.ends[1] - self.ends[0]) / n;
+        let scatter = (steps / n - trend * trend).max(0.0).sqrt();
         let within = (2.0 * round.queue_mean * round.mean_rate).max(1.0);
-        let turn = 1.0 / round.mean_rate.max(f64::MIN_POSITIVE);
-        (scatter / (LEAPS * round.queue_mean / within.sqrt()).max(turn)).min(2.0)
+        let one_packet = 1.0 / round.mean_rate.max(f64::MIN_POSITIVE);
+        (scatter / (SCATTER * round.queue_mean / within.sqrt()).max(one_packet)).min(2.0)
     }
 }
 
-/// A moving average that begins as a mean.
+/// A moving average that begins as the mean of the samples and of one zero.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Average {
     n: f64,
