@@ -1,11 +1,11 @@
 //! Copa: Arun and Balakrishnan, NSDI 2018.
 //!
-//! Measures delay. Steers the window towards the rate `1 / (delta dq)`, where `dq` is the queueing delay: the standing
-//! RTT (the smallest of the last half srtt, which ACK compression and jitter hardly move) less the smallest RTT of 10
-//! s. Every ACK moves the window by `v / (delta cwnd)`; the velocity `v` doubles each RTT once the direction has been
-//! the same for three. Its own window oscillates so that the queue empties every five RTTs; if it does not, competing
-//! flows fill it, and `1 / delta` follows AIMD driven by losses until the queue empties again ("competitive mode",
-//! section 3).
+//! Measures delay. Steers the window towards the rate `1 / (delta dq)`, where `dq` is the queueing delay. That is the
+//! standing RTT less the smallest RTT of 10 s. The standing RTT, the smallest of the last half srtt, is hardly
+//! sensitive to ACK compression and jitter. Every ACK moves the window by `v / (delta cwnd)`; the velocity `v` doubles
+//! each RTT once the direction has been the same for three. Its own window oscillates so that the queue empties every
+//! five RTTs; if it does not, competing flows fill it, and `1 / delta` follows AIMD driven by losses until the queue
+//! empties again ("competitive mode", section 3).
 //!
 //! Departure from the paper: a queue of less than two packets also counts as nearly empty. With windows of 50 packets,
 //! a tenth of the range is less than that, and single rounds were mistaken for a competitor's queue. Choices that the

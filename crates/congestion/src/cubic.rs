@@ -1,7 +1,7 @@
 //! CUBIC: RFC 9438; slow start by HyStart++, RFC 9406.
 //!
 //! Reacts to loss (and to delay in the first slow start). Sets the window to a cubic function of the time since the
-//! last loss, flat around the window where that loss happened, and never below what Reno would reach:
+//! last loss, flat around the window where that loss happened, and never below Reno's window:
 //!
 //! ```text
 //!  W_cubic(t) = C (t - K)^3 + W_max,   K = cbrt((W_max - cwnd_epoch) / C)     equations 1 and 2

@@ -99,7 +99,7 @@ fn a_timeout_begins_at_one_and_then_avoids_congestion_from_there() {
 }
 
 /// FlightSize includes packets that arrived behind a hole, so 0.7 of it may exceed the window. Then a second
-/// consecutive loss would reduce nothing. After a lost retransmission, a timeout would set ssthresh to a multiple of
+/// consecutive loss would not reduce it. After a lost retransmission, a timeout would set ssthresh to a multiple of
 /// the path's capacity.
 #[test]
 fn a_cut_is_of_the_window_however_much_arrived_behind_a_hole() {

@@ -139,7 +139,7 @@ impl FuzzCase {
         send_limits.cwnd as u64 > flight && soon
     }
 
-    /// No more packets arrive: only ticks, and the endpoint's timer if the controller has none.
+    /// No more packets arrive: only ticks, and the endpoint's timer if the controller keeps no own timer.
     fn silence(
         &self,
         sender: &mut dyn Controller,

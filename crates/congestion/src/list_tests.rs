@@ -181,7 +181,7 @@ fn controllers_repeat_to_the_bit() {
     }
 }
 
-/// A copy of a running controller continues as the original would have: no state is shared, and none is missing.
+/// A copy of a running controller continues as the original would have: no state is shared or missing.
 #[test]
 fn a_copy_goes_on_as_its_original() {
     use crate::scenario::build;

@@ -34,7 +34,7 @@ pub struct RoundTrips {
     smallest: [f64; 2],
     largest: [f64; 2],
     period_began: f64,
-    /// The base RTT is a hint, and none was measured.
+    /// Whether the base RTT is a hint, not a measurement.
     hinted: bool,
     /// Smallest delay of the return path of this period and of the last, seconds.
     back: [f64; 2],

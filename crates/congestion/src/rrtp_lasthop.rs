@@ -198,7 +198,7 @@ impl LastHop {
         }
         self.epochs = PROBE_EPOCHS;
     }
-    /// Takes an RTT sample. If none has been close to the smallest for long, begins to drain the queue.
+    /// Takes an RTT sample. If all have been well above the smallest for long, begins to drain the queue.
     fn look(&mut self, now: Time, rtt: f64) {
         let base = self.base.map_or(rtt, |b| b.min(rtt));
         self.base = Some(base);

@@ -1,5 +1,5 @@
 //! SCReAM version 2, self-clocked rate adaptation for multimedia: Johansson, Westerlund and Kühlewind,
-//! draft-johansson-ccwg-rfc8298bis-screamv2; for video whose encoder follows a target rate.
+//! draft-johansson-ccwg-rfc8298bis-screamv2; for video with an encoder that follows a target rate.
 //!
 //! Measures losses, CE marks and the queueing delay of the forward path. The reference window W (in packets) falls at
 //! most once per 25 ms (or round trip, if that is shorter). Otherwise it grows by a packet per round trip, and by 2% of
@@ -13,26 +13,26 @@
 //! target rate = W / srtt / 1.2
 //! ```
 //!
-//! s is small near the window of the last congestion, c and s are 1 long after it. The growth is smaller while the delay
-//! varies. Packets in flight may exceed W by 1.5 to 3 times, the more the steadier the delay.
+//! s is small near the window of the last congestion, c and s are 1 long after it. The growth is smaller while the
+//! delay varies. Packets in flight may exceed W by 1.5 to 3 times, the more the steadier the delay.
 //!
 //! Departures: an ideal encoder, which hits its target exactly, replaces a real one. So packets are paced at the target
 //! rate, and the part that adapts it to a queue of frames at the sender is left out. The rate counts bytes on the wire.
-//! Choices that the draft leaves open: the smallest delay is that of ten minutes; the target delay is adapted every 50
-//! ms from the last 200 of these; the rate of loss events is averaged over 100 round trips. At persistent congestion
+//! Choices that the draft leaves open: the smallest delay is that of ten minutes. The target delay is adapted every 50
+//! ms from the last 200 of these. The rate of loss events is averaged over 100 round trips. At persistent congestion
 //! the window is the smallest (RFC 9002 section 7.6.2).
 //!
 //! The authors publish rates of an implementation of October 2024 (github.com/EricssonResearch/scream, test-record.md).
 //! Its average of the share of marks rises and falls at the same speed. The draft's average rises fast and falls
 //! slowly, so it settles at a third of their 2 / p packets per RTT (a test here). With their average it is 0.67 of it,
 //! and 1 / 1.2² would be 0.69. On 100 Mbit/s behind DualPI2 with 5, 10, 25, 50, 100 ms RTT it has 92, 91, 86, 75 and 52
-//! Mbit/s alone (40 s from the start, two seeds), theirs 79, 78, 78, 76 and 71 with video frames. At 25 ms beside one
-//! Prague it has 15, theirs 60. Beside one CUBIC with 50 ms of buffer it starves (0.2 of 20 Mbit/s): the target stays
-//! below CUBIC's queue. `narrows compare --link 100Mbit/s,12.5ms,queue=5000kB,aqm=dualpi2 --protocols 'scream(l4s=on)'
-//! --against rrtp+prague --duration 40s --seeds 2`.
+//! Mbit/s alone (40 s from the start, two seeds). Theirs has 79, 78, 78, 76 and 71 with video frames. At 25 ms beside
+//! one Prague it has 15, theirs 60. Beside one CUBIC with 50 ms of buffer it starves (0.2 of 20 Mbit/s): the target
+//! stays below CUBIC's queue. `narrows compare --link 100Mbit/s,12.5ms,queue=5000kB,aqm=dualpi2 --protocols
+//! 'scream(l4s=on)' --against rrtp+prague --duration 40s --seeds 2`.
 //!
-//! Marks are optional. Without them (or behind a queue as in RFC 3168, with `ecn=on`) it is a delay-based controller; with
-//! `l4s=on` its packets are ECT(1), for queues such as DualPI2.
+//! Marks are optional. Without them (or behind a queue as in RFC 3168, with `ecn=on`) it is a delay-based controller;
+//! with `l4s=on` its packets are ECT(1), for queues such as DualPI2.
 
 use crate::extreme::{Keep, SlidingExtreme};
 use crate::{

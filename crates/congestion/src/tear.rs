@@ -9,10 +9,10 @@
 //! report and its ns-2 scripts were not available; the source is Jayaram's thesis. Where it is open, contradicts itself
 //! or is misprinted:
 //!
-//! - *T_timeout* is printed as T_interarrival · lastCwnd · 2 · DEV, seconds squared. Read as T_interarrival · lastCwnd
-//!   + 2 DEV; at least RTT + 4 DEV, and at least three arrivals, because fewer cannot end a gap. Its doubling lasts
-//!   until a round is complete without loss, at most 64-fold. Time without arrivals counts in SLOW-START, too; the
-//!   thesis names only CONGESTION-AVOIDANCE.
+//! - *T_timeout* is printed as T_interarrival · lastCwnd · 2 · DEV, seconds squared. Read as
+//!   T_interarrival · lastCwnd + 2 DEV; at least RTT + 4 DEV, and at least three arrivals, because fewer cannot end a
+//!   gap. Its doubling lasts until a round is complete without loss, at most 64-fold. Time without arrivals counts in
+//!   SLOW-START, too; the thesis names only CONGESTION-AVOIDANCE.
 //! - *FAST-RECOVERY-READY* (section 3.4) appears nowhere else: read as CONGESTION-AVOIDANCE-READY.
 //! - "Three acknowledgments (two dupacks)" against "at least two packets": the packet that reveals a gap and two more.
 //!   They must lie within lastCwnd of the lost one, so a window below 4 can only time out, as TCP's.

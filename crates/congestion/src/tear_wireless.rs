@@ -6,8 +6,8 @@
 //! an idle RTT of 500 ms to 800 ms. By default the thresholds adapt to the path, which the thesis leaves as future
 //! work: see `tear/wireless.rs`.
 //!
-//! Choices: gaps are counted as arrivals; T_timeout applies only to time without arrivals; a reduction waits its RTT in
-//! FAST-RECOVERY, so that there is one per RTT; an ECN mark is unambiguous even on radio, and reduces the window. Fixed
+//! Choices: gaps are counted as arrivals. T_timeout applies only to time without arrivals. A reduction waits its RTT in
+//! FAST-RECOVERY, so that there is one per RTT. An ECN mark is unambiguous even on radio, and reduces the window. Fixed
 //! thresholds apply to the last RTT sample, not to the smoothed RTT.
 
 use crate::tear;

@@ -4,7 +4,7 @@
 //! this number is between `alpha` and `beta`. A loss reduces it by a quarter, decided segment by segment.
 //!
 //! All reductions are made in `on_loss`, because the rule refers to the lost segment, not to an episode: was the window
-//! already reduced since it was sent? So `on_recovery_start` does nothing. The fine-grained retransmission timer is
+//! already reduced since it was sent? So `on_recovery_start` has no effect. The fine-grained retransmission timer is
 //! recovery `vegas`, in the crate `transport`.
 //!
 //! Kept from ns-2 because the reference numbers contain it: the backlog is rounded to a whole packet, and windows are

@@ -1,10 +1,10 @@
 //! The receiver side: the RRTP thesis, figure 3.4 as printed, and the notification of section 3.6.
 //!
-//! The gaps between packets, at departure and at arrival, go into a long average (the mean of the first 50, then 0.02
-//! of each new one) and a short one (of the first 10, then 0.1). Each epoch of ten packets reports one of the two to
-//! the sender: the long one, or the short one if they differ significantly. After five consecutive epochs with a
-//! difference the short one replaces the long one. A rise of the one-way trip times (the thesis's Spike scheme) is
-//! reported at once.
+//! The gaps between packets, at departure and at arrival, go into a long average and a short one. The long one is the
+//! mean of the first 50, then takes 0.02 of each new gap; the short one has 10 and 0.1. Each epoch of ten packets
+//! reports one of the two to the sender: the long one, or the short one if they differ significantly. After five
+//! consecutive epochs with a difference the short one replaces the long one. A rise of the one-way trip times (the
+//! thesis's Spike scheme) is reported at once.
 
 use crate::{Arrival, Feedback, ReceiverSide};
 use narrows_base::Time;

@@ -1,7 +1,8 @@
 //! Vegas as in Linux 6.1, `tcp_vegas.c`.
 //!
-//! It differs from the algorithm of Brakmo and Peterson: the smallest RTT of a round counts, not their mean; slow start
-//! doubles in every round; losses halve; during recoveries, and with fewer than three samples in a round, it is Reno.
+//! Differences to the algorithm of Brakmo and Peterson: the smallest RTT of a round counts, not their mean. Slow start
+//! doubles in every round. Losses halve the window. During recoveries, and with fewer than three samples in a round, it
+//! is Reno.
 
 use super::window::{Turn, Window, micros};
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits};

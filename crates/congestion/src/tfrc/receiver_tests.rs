@@ -105,8 +105,8 @@ fn a_report_that_is_owed_leaves_with_the_next_packet() {
     assert!(rate > 250.0 && rate < 333.0, "{rate}");
 }
 
-/// 100 packets per second without loss, then one loss: p is the equation's value for 10^5 B/s, within the 5% of the
-/// inverse and the one packet in ten by which an RTT may exceed the mean.
+/// 100 packets per second without loss, then one loss: p is the equation's value for 10^5 B/s. The tolerance is the 5%
+/// of the inverse, and the one packet in ten by which an RTT may exceed the mean.
 #[test]
 fn the_first_loss_gives_the_rate_that_was_received() {
     for preset in ["tfrc", "tfrc(preset=ns2)"] {

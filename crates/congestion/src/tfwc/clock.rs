@@ -1,6 +1,6 @@
 //! Round-trip times, TFWC's timer, and the spacing of packets in rate mode (Choi 2006, sections 5.4.1, 5.5).
 //!
-//! Equation 5.8 adds `|R - SRTT|/4` to RTTVAR and subtracts nothing, so RTTVAR could only grow. Here it is the usual
+//! Equation 5.8 adds `|R - SRTT|/4` to RTTVAR without a subtraction, so RTTVAR could only grow. Here it is the usual
 //! mean deviation, and both updates use the SRTT of before. The paper's timeout is `SRTT + 4 RTTVAR` (equation 5.6)
 //! without a minimum. On a path of constant RTT that is the RTT itself, and the timer would compete with every
 //! acknowledgement. As in the author's later code, the timer adds at least 10 ms to SRTT. The definition of t0 in
