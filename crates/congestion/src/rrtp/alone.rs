@@ -59,6 +59,8 @@ impl Alone {
     pub fn limits(&self, path: &Path) -> Limits {
         // With a gain below 1 the rate drains the queue; a smaller window would leave the link idle.
         let window = (self.gain.max(1.0) * path.target() + 1.0).max(MIN_WINDOW);
-        Limits { window, rate: Some(self.gain * path.bandwidth.get()) }
+        // Rounds without a delivered packet leave no bandwidth.
+        let least = if path.rtt > 0.0 { MIN_WINDOW / path.rtt } else { 0.0 };
+        Limits { window, rate: Some(self.gain * path.bandwidth.get().max(least)) }
     }
 }

@@ -286,7 +286,7 @@ impl Path {
             return;
         }
         if view.queued {
-            self.bandwidth.set(rate.max(MIN_WINDOW / self.rtt));
+            self.bandwidth.set(rate);
         } else if view.dropped {
             // Lost packets may have displaced those of other flows. A burst of losses alone may have lowered the rate.
             self.bandwidth.set(rate.clamp(BACK_OFF * before, before));
