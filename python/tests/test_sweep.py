@@ -75,7 +75,7 @@ def test_partial_results_can_be_read_while_it_runs_and_stay_when_it_is_cancelled
     ("given", "message"),
     [
         ({"vary": {"rat": ["1Mbit/s"]}}, "did you mean 'rate'?"),
-        ({"vary": {}}, "nothing varies"),
+        ({"vary": {}}, "no parameter varies"),
         ({"vary": {"loss": [[]]}}, "expected a text, a number"),
         ({"vary": 3}, "expected a mapping"),
         ({"vary": {"loss": ["1%"]}, "measure": "thetta"}, "did you mean 'theta'?"),

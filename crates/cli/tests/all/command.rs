@@ -61,7 +61,7 @@ fn bad_input_is_one_line_exit_code_2_and_leaves_nothing() {
         (&["run"], "not provided: <SCENARIO.toml>"),
         (&["run", "none.toml"], "no such file"),
         (&["run", "bad.toml"], "bad.toml: line 2: unknown key 'flws'; did you mean 'flows'?"),
-        (&["sweep"], "nothing varies"),
+        (&["sweep"], "no parameter varies"),
         (&["sweep", "--vary", "rat=1Mbit/s"], "did you mean 'rate'? What can vary: rate, delay"),
         (&["sweep", "--vary", "loss"], "NAME=VALUE"),
         (&["sweep", "--vary", "loss=1%", "--part", "4/3"], "I/N as in 3/16"),

@@ -204,7 +204,7 @@ fn files_must_be_whole_and_calls_do_not_wait() {
         text.starts_with("Use tfwc") && text.contains("but it loses 12% of its packets"),
         "{text}"
     );
-    assert!(text.contains("Not considered: cubic, which waits for what was lost"), "{text}");
+    assert!(text.contains("Not considered: cubic, which waits for retransmissions"), "{text}");
     let text = recommendation(Aim::Calls, vec![lossy(), result("fixed", 1.0, 0.12)]);
     assert!(text.contains("Not considered: fixed, which sends whatever is lost"), "{text}");
     let text = recommendation(Aim::Bulk, vec![lossy()]);

@@ -226,7 +226,7 @@ mod tests {
             (&["rat=1Mbit/s"][..], "'rate'"),
             (&["rate"], "NAME=VALUE"),
             (&["rate="], "missing"),
-            (&[], "nothing varies"),
+            (&[], "no parameter varies"),
             (&["rate=1Mbit/s", "rate=2Mbit/s"], "twice"),
             (&["flows=1..1000:1000", "delay=1ms..2ms:1000"], "too many"),
         ] {
