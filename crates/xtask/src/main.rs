@@ -211,6 +211,7 @@ fn check() -> Result<(), String> {
             .env("RUSTDOCFLAGS", "-D warnings"),
         "cargo doc --workspace --no-deps (warnings are errors)",
     )?;
+    prose::check(".".as_ref())?;
     fuzz::check_lock()?;
     bpf::check()?;
     crate_order::check(".".as_ref())?;
