@@ -317,7 +317,7 @@ mod tests {
             (Scenario::reconfigure, "30:rate=1Mbit/s", "'30' has no unit"),
             (Scenario::reconfigure, "30s:fils:loss=1%", "did you mean 'files'?"),
             (Scenario::reconfigure, "90s:loss=1%", "comes after the end at 60"),
-            (Scenario::reconfigure, "30s:loss=1%,loss=2%", "says loss twice"),
+            (Scenario::reconfigure, "30s:loss=1%,loss=2%", "has loss twice"),
             (Scenario::change, "30s:rtt=10ms", "unknown key 'rtt'"),
             (Scenario::change, "30s:pth:rate=1Mbit/s", "unknown link 'pth'; did you mean 'path'?"),
             (Scenario::change, "90s:rate=1Mbit/s", "comes after the end at 60"),

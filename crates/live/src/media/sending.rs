@@ -262,7 +262,7 @@ mod tests {
             (Mark::Slower, "encoder's rate 4.00 → 2.00 Mbit/s")
         );
         assert!(
-            events[0].2.starts_with("The oldest packet waits 120 ms here, of 200 ms"),
+            events[0].2.starts_with("The oldest packet has waited 120 ms here, of at most 200 ms"),
             "{events:?}"
         );
     }
