@@ -2,10 +2,10 @@
 
 use super::messages::MESSAGE_OVERHEAD;
 use super::path::PathFrame;
-use super::payload::SentFrames;
+use super::payload::{SHORT_PROBE_DATAGRAM, SentFrames};
 use super::report_frame::{self, feedback_bytes};
 use super::{Connection, Transmit, UDP_OVERHEAD};
-use crate::packet_sender::{PayloadSource, Permission, SHORT_PROBE_BYTES};
+use crate::packet_sender::{PayloadSource, Permission};
 use crate::streams::SentFrame;
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::{CONTROLLER, REPORT_SPACING, SKIPPED, UNCOUNTED, number_bytes};
@@ -31,10 +31,6 @@ const MAX_HELD: u64 = 40;
 const BURST_RATE: u64 = 5_000_000;
 /// After this many consecutive PTOs datagrams are small, because their size may be the cause.
 const SUSPICIOUS: u32 = 2;
-/// Bytes of IPv6 and UDP headers.
-const LONGEST_HEADERS: u32 = 48;
-/// UDP payload in bytes of a PTO probe that leaves earlier than RFC 9002 specifies: a PING.
-const SHORT_PROBE_DATAGRAM: usize = (SHORT_PROBE_BYTES - LONGEST_HEADERS) as usize;
 /// The first packets of a connection carry the sender side's feedback, and then every `ADVISED_EVERY`-th, even if it
 /// has not changed.
 const FIRST_ADVISED: u64 = 10;
@@ -324,7 +320,7 @@ impl Connection {
     #[inline]
     fn announce(&mut self, writer: &mut FrameWriter<'_>) {
         let Some(label) = &self.announce else { return };
-        if self.sender.has_arrived() {
+        if self.sender.payload_source().announced {
             self.announce = None;
         } else {
             let body = label.as_bytes();

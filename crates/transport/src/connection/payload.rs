@@ -3,8 +3,13 @@
 use super::messages::Outbox;
 use super::mtu::FullPackets;
 use super::outgoing_token::OutgoingToken;
-use crate::packet_sender::PayloadSource;
+use crate::packet_sender::{PayloadSource, SHORT_PROBE_BYTES};
 use crate::streams::{SentFrame, Streams};
+
+/// Bytes of IPv6 and UDP headers.
+const LONGEST_HEADERS: u32 = 48;
+/// UDP payload in bytes of a PTO probe that leaves earlier than RFC 9002 specifies: a PING.
+pub(super) const SHORT_PROBE_DATAGRAM: usize = (SHORT_PROBE_BYTES - LONGEST_HEADERS) as usize;
 
 /// The contents of a tracked packet. Usually this is one range of a stream, which needs no allocation.
 #[derive(Debug, Default)]
@@ -67,6 +72,8 @@ pub(super) struct ConnectionPayload {
     pub small: u16,
     /// Large packets lost since one was acknowledged.
     pub large_lost: u32,
+    /// Whether a packet with this end's announcements arrived: MTU probes and short probes have no space for them.
+    pub announced: bool,
     /// Outcome of packets of size `small` or more.
     pub full_packets: FullPackets,
     /// Lost stream bytes not yet sent again. The next stream bytes count as their retransmission.
@@ -84,6 +91,7 @@ impl ConnectionPayload {
             bytes_arrived: 0,
             small,
             large_lost: 0,
+            announced: false,
             full_packets: FullPackets::default(),
             owed: 0,
         }
@@ -121,6 +129,7 @@ impl PayloadSource for ConnectionPayload {
             self.probed = Some((frames.size, true));
             return;
         }
+        self.announced |= usize::from(frames.size) > SHORT_PROBE_DATAGRAM;
         if frames.has_token {
             self.token = self.token.take().filter(|token| !token.has_arrived());
         }

@@ -1,6 +1,7 @@
 //! Incoming packets: opened in place, checked, parsed.
 
 use super::nonces::Proof;
+use super::payload::SHORT_PROBE_DATAGRAM;
 use super::report_frame::feedback_of;
 use super::{Connection, UDP_OVERHEAD, USUAL_DATAGRAM};
 use crate::packet_receiver::ReceivedPacket;
@@ -17,7 +18,7 @@ use std::net::SocketAddr;
 const CE: u8 = 3;
 
 /// The peer's announcements in one packet: its protocol and its application protocol. Every packet with streams,
-/// messages or a PING carries them while they are pending, except MTU probes.
+/// messages or a PING carries them while they are pending, except MTU probes and short probes, which have no space.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Said {
     is_probe: bool,
@@ -33,7 +34,11 @@ impl Said {
         self.is_probe |= matches!(frame, Frame::Padding(_)) && size > USUAL_DATAGRAM as usize;
         self.is_named |= matches!(frame, Frame::Extension { kind: CONTROLLER, .. });
         self.has_application |= matches!(frame, Frame::Extension { kind: APPLICATION, .. });
-        self.carries |= matches!(frame, Frame::Stream { .. } | Frame::Datagram(_) | Frame::Ping);
+        self.carries |= match frame {
+            Frame::Stream { .. } | Frame::Datagram(_) => true,
+            Frame::Ping => size > SHORT_PROBE_DATAGRAM,
+            _ => false,
+        };
     }
 }
 
