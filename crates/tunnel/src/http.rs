@@ -69,6 +69,9 @@ fn host_and_port(text: &str, port: Option<u16>) -> Option<Request> {
         }
         None => text.split_at(text.find(':').unwrap_or(text.len())),
     };
+    if host.contains(['[', ']']) {
+        return None;
+    }
     let port = match rest.strip_prefix(':') {
         // RFC 3986 section 3.2.3: an empty port means the scheme's default.
         Some("") => port?,
@@ -378,6 +381,7 @@ mod tests {
             ("CONNECT", "example.org"),
             ("CONNECT", "example.org:0"),
             ("CONNECT", "[host]:443"),
+            ("GET", "http://a[]"),
             ("GET", "http://h:99999/"),
             ("GET", "http://h:0/"),
         ] {
