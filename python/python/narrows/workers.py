@@ -55,7 +55,7 @@ class Pool:
         self._rate = _FIRST_RATE
 
     def workers(self) -> int:
-        """Number of batches that can run concurrently; it may change."""
+        """Return the number of batches that can run concurrently; it may change."""
         if time.monotonic() - self._looked > _LOOK_S:
             self._looked = time.monotonic()
             if self._client is None:
