@@ -93,7 +93,7 @@ impl TransferControl {
     /// Fails if the user has stopped the transfer.
     ///
     /// # Errors
-    /// [`Kind::Interrupted`].
+    /// [`Kind::Interrupted`](crate::Kind::Interrupted).
     pub fn check(&self) -> Result<(), Error> {
         if self.stop.load(Ordering::SeqCst) { Err(Error::interrupted()) } else { Ok(()) }
     }
@@ -111,7 +111,7 @@ impl TransferControl {
     /// Waits until `bytes` fit the rate limit.
     ///
     /// # Errors
-    /// [`Kind::Interrupted`].
+    /// [`Kind::Interrupted`](crate::Kind::Interrupted).
     pub fn pass(&self, bytes: u64) -> Result<(), Error> {
         self.check()?;
         let Some(limit) = &self.limit else { return Ok(()) };

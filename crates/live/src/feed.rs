@@ -217,7 +217,7 @@ pub struct TrackSpec {
 }
 
 impl TrackSpec {
-    /// With [`LEVEL_ROWS`](history::LEVEL_ROWS) rows, and not simulated beside a real run.
+    /// With [`LEVEL_ROWS`] rows, and not simulated beside a real run.
     pub fn new(kind: Kind, name: &str, columns: Vec<Column>) -> TrackSpec {
         TrackSpec { kind, name: name.into(), columns, simulated: false, rows: LEVEL_ROWS }
     }
