@@ -64,3 +64,58 @@ impl Alone {
         Limits { window, rate: Some(self.gain * path.bandwidth.get().max(least)) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::estimate::Round;
+    use super::*;
+
+    /// A round without queue and losses whose packets left with this gain.
+    fn idle(gain: f64) -> View {
+        let round =
+            Round { gain, delivered: 100.0, mean_rate: 900.0, rate: 900.0, ..Round::default() };
+        View {
+            round,
+            bandwidth: 1000.0,
+            queued: false,
+            dropped: false,
+            unexplained: false,
+            empty: true,
+            rate_variance: 0.0,
+        }
+    }
+
+    /// The probe's queue drains in the next round, so a cycle sends as much as the bandwidth.
+    #[test]
+    fn a_round_at_the_lower_rate_follows_each_probe() {
+        let mut alone = Alone::begin();
+        let mut gains = vec![1.0];
+        for i in 0..4 * CYCLE as usize {
+            gains.push(alone.gain);
+            alone.on_round(&idle(gains[i]));
+        }
+        let probes: Vec<usize> = (2..gains.len() - 1).filter(|i| gains[*i] == UP).collect();
+        assert!(probes.len() >= 3, "{gains:?}");
+        assert!(probes.iter().all(|i| gains[i + 1] == DOWN), "{gains:?}");
+        let cycle = &gains[probes[0]..probes[1]];
+        assert_eq!(cycle.iter().sum::<f64>(), cycle.len() as f64, "{gains:?}");
+    }
+
+    #[test]
+    fn the_lower_rate_leaves_the_window() {
+        let mut path = Path::default();
+        path.hint_rtt(0.1);
+        path.bandwidth.set(1000.0);
+        let [steady, lower] =
+            [1.0, DOWN].map(|gain| Alone { gain, ..Alone::begin() }.limits(&path));
+        assert_eq!((lower.window, lower.rate), (steady.window, steady.rate.map(|r| DOWN * r)));
+    }
+
+    /// Otherwise the sender never sends again.
+    #[test]
+    fn rounds_without_a_delivered_packet_leave_a_rate() {
+        let mut path = Path::default();
+        path.hint_rtt(0.1);
+        assert_eq!(Alone::begin().limits(&path).rate, Some(DOWN * MIN_WINDOW / 0.1));
+    }
+}
