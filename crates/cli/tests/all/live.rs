@@ -1,9 +1,10 @@
 //! `--live` for commands with real connections: the data that a browser gets, and the data that it must not get.
 
+use crate::process::{Process, narrows};
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,26 +13,13 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Page {
-    child: Child,
+    _child: Process,
     address: String,
     token: String,
     /// Output of the command before the page's address, on both streams.
     printed: String,
     /// Output of the command after its page's address.
     errors: Arc<Mutex<String>>,
-}
-
-impl Drop for Page {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn narrows(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
-    command.env("HOME", home).env("XDG_CONFIG_HOME", home.join("config")).current_dir(home);
-    command
 }
 
 /// A command with a page, after it has printed the address; `until` is a word of its standard output to wait for.
@@ -62,7 +50,13 @@ fn start(home: &Path, args: &[&str], until: Option<&str>) -> Page {
         }
     }
     let (address, token) = url.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
-    Page { child, address: address.into(), token: token.into(), printed, errors: said }
+    Page {
+        _child: Process(child),
+        address: address.into(),
+        token: token.into(),
+        printed,
+        errors: said,
+    }
 }
 
 impl Page {

@@ -11,6 +11,7 @@ mod media_ffmpeg;
 #[cfg(target_os = "linux")]
 mod media_multicast;
 mod probe;
+mod process;
 mod proxy_clients;
 mod transfer;
 mod tunnel;

@@ -1,41 +1,24 @@
 //! Both ends of media over loopback, with a program at each end.
 
+use crate::process::{Process, narrows, run};
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{ChildStdout, Stdio};
 use std::time::Duration;
 
 /// One of the two commands; it ends with the test.
 struct Running {
-    child: Child,
+    child: Process,
     lines: BufReader<ChildStdout>,
     /// The awaited line.
     last: String,
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The command with a home of its own for each end.
-fn narrows(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
-    command.env("HOME", home).env("XDG_CONFIG_HOME", home.join("config")).current_dir(home);
-    command
-}
-
-fn run(home: &Path, args: &[&str]) -> Output {
-    narrows(home).args(args).output().unwrap()
-}
-
 fn spawn(home: &Path, args: &[&str]) -> Running {
     let mut child = narrows(home).args(args).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap());
-    Running { child, lines, last: String::new() }
+    Running { child: Process(child), lines, last: String::new() }
 }
 
 fn start(home: &Path, args: &[&str], until: &str) -> Running {
@@ -128,7 +111,7 @@ fn what_a_program_sends_comes_out_in_order_and_is_measured() {
     assert!(told["bits_per_second"].as_u64().unwrap() >= 300_000, "{told}");
     assert!(told["connected"].as_bool().unwrap() && told["dropped"] == 0, "{told}");
     // The receiver detects at once that its sender was stopped, and prints its measures.
-    drop(Command::new("kill").args(["-INT", &sender.child.id().to_string()]).status());
+    sender.child.interrupt();
     receiver.wait_for("frames:");
     assert!(receiver.last.contains(" 0 of "), "{}", receiver.last);
     assert!(receiver.child.wait().unwrap().success());
@@ -171,7 +154,7 @@ fn a_receiver_that_connects_plays_what_the_sender_is_given() {
         (1..=20).flat_map(|frame| (0..3).map(move |packet| rtp(frame, packet))).collect();
     assert_eq!(play(&encoder, &player), expected);
     // When it is stopped, it prints its measures.
-    drop(Command::new("kill").args(["-INT", &receiver.child.id().to_string()]).status());
+    receiver.child.interrupt();
     receiver.wait_for("late_packets");
     let measures: serde_json::Value = serde_json::from_str(&receiver.last).unwrap();
     assert_eq!(measures["late_packets"], 0);

@@ -1,9 +1,10 @@
 //! The receiver counts the frames of a stream that ffmpeg sends. Without ffmpeg the test is skipped with a message.
 
+use crate::process::{Process, narrows};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Time limit on each step, so that a failed test ends.
@@ -11,29 +12,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One of the two ends; it ends with the test. Its output goes to files, so that waiting for a line has a time limit.
 struct MediaEnd {
-    child: Child,
+    child: Process,
     home: tempfile::TempDir,
-}
-
-impl Drop for MediaEnd {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn command(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
-    command.env("HOME", home).env("XDG_CONFIG_HOME", home.join("config")).current_dir(home);
-    command
 }
 
 impl MediaEnd {
     fn start(home: tempfile::TempDir, args: &[&str]) -> MediaEnd {
         let file = |name| std::fs::File::create(home.path().join(name)).unwrap();
-        let mut command = command(home.path());
+        let mut command = narrows(home.path());
         let child = command.args(args).stdout(file("out")).stderr(file("err")).spawn().unwrap();
-        MediaEnd { child, home }
+        MediaEnd { child: Process(child), home }
     }
 
     fn text(&self, file: &str) -> String {
@@ -56,7 +44,7 @@ impl MediaEnd {
     }
 
     fn interrupt(&self) {
-        drop(Command::new("kill").args(["-INT", &self.child.id().to_string()]).status());
+        self.child.interrupt();
     }
 
     /// Waits until the process exits.
@@ -97,7 +85,7 @@ fn is_connected(url: &str) -> bool {
 fn counts(clip: &Path, outputs: &[&str]) -> (u64, u64) {
     let homes = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let [far, near] = homes;
-    let key = command(near.path()).arg("key").output().unwrap();
+    let key = narrows(near.path()).arg("key").output().unwrap();
     std::fs::write(far.path().join("clients"), key.stdout).unwrap();
     let player = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = player.local_addr().unwrap().to_string();

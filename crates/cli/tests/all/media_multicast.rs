@@ -2,9 +2,10 @@
 //! Mbit/s (with IPv6 only the last), each in a network namespace of the test. Needs root, iproute2, and a kernel with
 //! bridges.
 
+use crate::process::Process;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -14,15 +15,12 @@ const RECEIVERS: [(&str, &str); 3] = [("a", "300kbit"), ("b", "1mbit"), ("c", "3
 struct Networks {
     prefix: String,
     names: Vec<String>,
-    children: Vec<Child>,
+    children: Vec<Process>,
 }
 
 impl Drop for Networks {
     fn drop(&mut self) {
-        for child in &mut self.children {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.children.clear();
         for name in &self.names {
             let _ = Command::new("ip").args(["netns", "del", name]).output();
         }
@@ -86,7 +84,7 @@ impl Networks {
         let mut source = Command::new("ip");
         source.args(["netns", "exec", &format!("{}s", self.prefix), "python3", "-c", SOURCE]);
         let child = source.spawn().map_err(|e| e.to_string())?;
-        self.children.push(child);
+        self.children.push(Process(child));
         Ok(())
     }
 
@@ -100,7 +98,7 @@ impl Networks {
         let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let (say, hear) = channel();
         std::thread::spawn(move || lines.for_each(|line| drop(say.send(line))));
-        self.children.push(child);
+        self.children.push(Process(child));
         (self.children.len() - 1, hear)
     }
 

@@ -1,28 +1,12 @@
 //! `narrows probe` over loopback, as in the documentation: a server, a relay with a link, then `compare`.
 
+use crate::process::{Process, narrows, run};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-
-fn narrows(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
-    command.env("HOME", home).env("XDG_CONFIG_HOME", home.join("config")).current_dir(home);
-    command
-}
-
-fn run(home: &Path, args: &[&str]) -> Output {
-    narrows(home).args(args).output().unwrap()
-}
+use std::process::Stdio;
 
 /// A process, and the address that it has printed; it ends when this is dropped.
-struct Running(Child, String);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+struct Running(#[expect(dead_code, reason = "it ends the process")] Process, String);
 
 fn start(home: &Path, args: &[&str]) -> Running {
     let mut child =
@@ -40,7 +24,7 @@ fn start(home: &Path, args: &[&str]) -> Running {
         });
     }
     let at = address.recv_timeout(std::time::Duration::from_secs(30)).expect("no address");
-    Running(child, at)
+    Running(Process(child), at)
 }
 
 fn fails(home: &Path, args: &[&str], code: i32, hint: &str) {

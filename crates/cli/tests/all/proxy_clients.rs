@@ -1,12 +1,13 @@
 //! Installed clients of both proxies of a tunnel: Python, git, ssh. If a client is missing, its test is skipped with a
 //! message. `crates/tunnel` tests curl and hyper.
 
+use crate::process::Process;
 use crate::tunnel::{Running, serve, start};
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// Both proxies of a near side. The fields with `_` keep processes and folders alive.
@@ -214,18 +215,8 @@ fn git_clones_and_pushes() {
     }
 }
 
-/// An ssh server that ends with its test.
-struct Sshd(Child);
-
-impl Drop for Sshd {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// An sshd that accepts the key `folder/client` of this user, and its port; `None` if no sshd starts.
-fn sshd(folder: &Path) -> Option<(Sshd, u16)> {
+fn sshd(folder: &Path) -> Option<(Process, u16)> {
     let program = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"];
     let program = program.into_iter().find(|path| Path::new(path).exists())?;
     for key in ["host", "client"] {
@@ -244,9 +235,9 @@ fn sshd(folder: &Path) -> Option<(Sshd, u16)> {
     std::fs::write(folder.join("config"), config).unwrap();
     let mut command = Command::new(program);
     let child = command.args(["-D", "-e", "-f"]).arg(folder.join("config")).stderr(log).spawn();
-    let mut sshd = Sshd(child.ok()?);
+    let mut sshd = Process(child.ok()?);
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        if sshd.0.try_wait().unwrap().is_some() {
+        if sshd.try_wait().unwrap().is_some() {
             return None;
         }
         std::thread::yield_now();

@@ -1,33 +1,20 @@
 //! The file commands over loopback, as in the documentation: a server in one process, clients in others.
 
+use crate::process::{Process, narrows, run};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 struct Server {
-    child: Child,
+    _child: Process,
     /// `host:port`; below, the server's key.
     at: String,
     key: String,
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// The same controller over both transports.
 fn with(scheme: &str) -> String {
     format!("--protocol={scheme}+cubic")
-}
-
-/// The command with a home of its own for each end, so that no user's keys are touched.
-fn narrows(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
-    command.env("HOME", home).env("XDG_CONFIG_HOME", home.join("config")).current_dir(home);
-    command
 }
 
 fn size(file: &Path) -> u64 {
@@ -73,12 +60,9 @@ fn serve_with(protocol: &str, home: &Path, dir: &Path, flags: &[&str]) -> Server
     let line = lines.map_while(Result::ok).find(|l| l.contains("tcp://")).expect("no address");
     let (key, at) = line.trim().trim_start_matches("tcp://").split_once('@').unwrap();
     let (key, at) = (key.to_string(), at.trim_end_matches('/').to_string());
-    Server { child, at, key }
+    Server { _child: Process(child), at, key }
 }
 
-fn run(home: &Path, args: &[&str]) -> Output {
-    narrows(home).args(args).output().unwrap()
-}
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,40 +1,23 @@
 //! The tunnel's two commands over loopback, with a target.
 
+use crate::process::{Process, narrows, run};
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Stdio;
 
 /// One of the two commands; it ends with the test.
 pub(crate) struct Running {
-    child: Child,
+    _child: Process,
     /// Output up to the awaited line.
     pub(crate) last: String,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The command with a home of its own for each end.
-fn narrows(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
-    command.env("HOME", home).env("XDG_CONFIG_HOME", home.join("config")).current_dir(home);
-    command
-}
-
-fn run(home: &Path, args: &[&str]) -> Output {
-    narrows(home).args(args).output().unwrap()
 }
 
 pub(crate) fn start(home: &Path, args: &[&str], until: &str) -> Running {
     let mut child = narrows(home).args(args).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let last = lines.find(|line| line.contains(until));
-    let running = Running { child, last: last.unwrap_or_default().trim().into() };
+    let running = Running { _child: Process(child), last: last.unwrap_or_default().trim().into() };
     assert!(running.last.contains(until), "{args:?} ended without '{until}'");
     running
 }

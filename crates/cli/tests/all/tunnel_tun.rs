@@ -1,13 +1,14 @@
 //! `tunnel --tun` between namespaces of the test, over an emulated link with loss: the kernel's packets through the
 //! tunnel. Needs root; otherwise the tests are skipped with a message.
 
+use crate::process::{Process, narrows};
 use narrows_base::{Duration, Rate};
 use narrows_emulator::{EmulatedLink, LinkOptions, Namespace, PacketInterface, spawn};
 use narrows_link::{LinkConfig, LossSpec};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// A machine, and its link to the server's, with 2% loss in each direction.
 struct Near {
@@ -24,17 +25,10 @@ struct Net {
 
 /// One of the two commands; it ends with the test.
 struct Running {
-    child: Child,
+    _child: Process,
     log: PathBuf,
     /// Output up to the awaited line.
     last: String,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Running {
@@ -84,10 +78,7 @@ impl Net {
     fn command(&self, who: &str) -> Command {
         let home = self.home.path().join(who);
         std::fs::create_dir_all(&home).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
-        command.env("HOME", &home).env("XDG_CONFIG_HOME", home.join("config"));
-        command.current_dir(home);
-        command
+        narrows(&home)
     }
 
     /// A list of these clients, in this order.
@@ -108,7 +99,7 @@ impl Net {
         let mut child = spawn(&mut command, namespace, &[]).unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let last = lines.find(|line| line.contains(until)).unwrap_or_default().trim().to_string();
-        let running = Running { child, log, last };
+        let running = Running { _child: Process(child), log, last };
         assert!(running.last.contains(until), "{args:?} ended without '{until}'");
         running
     }
