@@ -215,8 +215,8 @@ pub enum PathEvent {
     /// Some properties of the path have changed or become known. Values in the hints replace estimates; absent ones
     /// leave them.
     Hints(PathHints),
-    /// Packet-pair dispersion measured in a connection's handshake: once, before the first data
-    /// packet.
+    /// Packet-pair dispersion measured in a connection's handshake: at most once, usually before the first
+    /// acknowledgement.
     Dispersion(Dispersion),
     /// The size of full packets on the wire in bytes has changed (path MTU discovery). Events, windows and rates still
     /// count segments of [`Environment::packet_bytes`](crate::Environment::packet_bytes), because the sender converts.
@@ -224,9 +224,8 @@ pub enum PathEvent {
     PacketBytes(u32),
 }
 
-/// Packet-pair dispersion: the spacing of the responses to back-to-back handshake packets, before the first data
-/// packet.
-#[derive(Clone, Copy, Debug)]
+/// Packet-pair dispersion: the spacing of the responses to back-to-back handshake packets.
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Dispersion {
     /// Round-trip time of a small packet.
     pub rtt: Duration,

@@ -80,7 +80,6 @@ impl Tried {
             established,
             remote: peer_at,
             rtt: Some(Duration::from_millis(20)),
-            dispersion: None,
             without_syn: false,
             token: None,
             early: None,

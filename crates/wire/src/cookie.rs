@@ -22,6 +22,11 @@ pub const MAX_COOKIE_LIFE: Duration = Duration::from_secs(20);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cookie(pub [u8; COOKIE_BYTES]);
 
+impl Cookie {
+    /// In a START of a client that has neither a cookie nor a token. No server issues it: its tag would be 0.
+    pub const NONE: Cookie = Cookie([0; COOKIE_BYTES]);
+}
+
 /// The server's secret and the previous one.
 #[derive(Debug)]
 pub struct CookieSecrets {

@@ -48,7 +48,8 @@ pub type Nonce = [u8; 16];
 /// A parsed datagram. Its content is not authenticated yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Packet<'a> {
-    /// A client requests a cookie. The only packet that is parsed in any version.
+    /// A client requests a cookie. The only packet that is parsed in any version; a START of another version is
+    /// parsed as a SYN.
     Syn {
         /// The version that the client requests; possibly unsupported here.
         version: u32,
@@ -62,7 +63,7 @@ pub enum Packet<'a> {
         /// To be returned in the START.
         cookie: Cookie,
     },
-    /// The client proves that it receives at its address, and sends an ephemeral key.
+    /// The client sends an ephemeral key, and usually proves that it receives at its address.
     Start(Start<'a>),
     /// The server's key, identity and parameters.
     StartEcho(StartEcho<'a>),
@@ -102,7 +103,7 @@ pub struct Start<'a> {
     pub suite: Suite,
     /// As in the SYN.
     pub nonce: Nonce,
-    /// From the SYN-ECHO.
+    /// From the SYN-ECHO, a token in the form of a cookie, or [`Cookie::NONE`].
     pub cookie: Cookie,
     /// The clear part, which is the handshake's prologue.
     pub clear: &'a [u8],
@@ -172,6 +173,10 @@ impl<'a> Packet<'a> {
             }
             let spoken = Versions(source.take(4 * count)?);
             return ended(source, Packet::Version { refused: version, nonce, spoken });
+        }
+        if first == START && version != VERSION && datagram.len() >= START_BYTES {
+            source.byte()?;
+            return Ok(Packet::Syn { version, nonce: source.array()? });
         }
         if version != VERSION {
             return Err(Malformed::new("another version than the one spoken"));
@@ -306,7 +311,7 @@ pub fn reset(token: &[u8; 16]) -> Vec<u8> {
     long(RESET, VERSION, &[token])
 }
 
-/// A BUSY. To be sent only in response to a START with a valid cookie, which is longer.
+/// A BUSY. To be sent only in response to a START, which is longer.
 pub fn busy(nonce: &Nonce) -> Vec<u8> {
     long(BUSY, VERSION, &[nonce])
 }

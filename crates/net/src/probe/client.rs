@@ -68,7 +68,7 @@ pub fn probe(
     let handshake = clock.now();
     let stream = block_on_for(most, connection.open_bi()).ok_or(ProbeError::Silent)??;
     let server_key = connection.peer_key();
-    // The handshake takes two round trips.
+    // Connecting and the first stream take about two round trips.
     let measured = connection.stats().min_rtt;
     let halved = Duration::from_nanos(handshake.as_nanos() / 2);
     let rtt = if measured > Duration::ZERO && measured < halved { measured } else { halved };

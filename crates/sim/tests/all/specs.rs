@@ -338,7 +338,7 @@ fn protocol() -> impl Strategy<Value = Protocol> {
     let tcp = timer().prop_map(|config| {
         Protocol::custom("mine", config, |e| read("cubic").controller(e)).unwrap()
     });
-    let openings = prop::sample::select(vec![Opening::None, Opening::Cookie, Opening::Token]);
+    let openings = prop::sample::select(vec![Opening::None, Opening::Full, Opening::Token]);
     let streams = (any::<bool>(), openings);
     let media = (timer(), bytes(), bytes(), duration(), duration(), streams).prop_map(
         |(tcp, packet_bytes, report_bytes, credit, expiry, (reliable, opening))| {

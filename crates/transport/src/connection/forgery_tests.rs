@@ -106,11 +106,11 @@ fn world(side: Side, config: &ConnectionConfig, victim: Victim, lies: Lies) -> W
     let hello = params(&open);
     let rtt = Duration::from_secs_f64(victim.rtt);
     let forged = Dispersion { rtt, bits: 12e3, took: Duration::from_micros(10) };
-    let beginning = super::NewConnection {
-        dispersion: (side == Side::Client).then_some(forged),
-        ..beginning(side, config, &hello, ours, from, Some(rtt))
-    };
+    let beginning = beginning(side, config, &hello, ours, from, Some(rtt));
     let mut sender = Connection::new(now, beginning);
+    if side == Side::Client {
+        sender.on_dispersion(now, &forged);
+    }
     let stream = sender.open(true).unwrap();
     World {
         now,

@@ -157,7 +157,7 @@ impl Connection {
     /// `hello` has this end's parameters as sent to the peer; `rtt` is measured in the handshake.
     pub fn new(now: Time, beginning: NewConnection<'_>) -> Connection {
         let NewConnection { side, config, hello, established, remote, .. } = beginning;
-        let NewConnection { rtt, dispersion, without_syn, token, early, seed, .. } = beginning;
+        let NewConnection { rtt, without_syn, token, early, seed, .. } = beginning;
         let Established { peer, sealer, opener, .. } = established;
         let peers = peer.params;
         let takes = match peers.max_datagram {
@@ -293,10 +293,12 @@ impl Connection {
         if from_peer {
             connection.reconfigure(now, &config.path_hints(), HintSource::Peer);
         }
-        if let Some(dispersion) = dispersion {
-            connection.sender.on_dispersion(now, &dispersion);
-        }
         connection
+    }
+
+    /// The dispersion of the handshake's probes.
+    pub(crate) fn on_dispersion(&mut self, now: Time, dispersion: &narrows_congestion::Dispersion) {
+        self.sender.on_dispersion(now, dispersion);
     }
 
     /// Passes the full packet size to the packet sender, once path MTU discovery has settled it.

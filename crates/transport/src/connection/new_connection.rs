@@ -3,7 +3,6 @@
 use super::{ConnectionConfig, Early};
 use crate::streams::Side;
 use narrows_base::Duration;
-use narrows_congestion::Dispersion;
 use narrows_wire::{Established, Params, Token};
 use std::net::SocketAddr;
 
@@ -21,8 +20,6 @@ pub struct NewConnection<'a> {
     pub remote: SocketAddr,
     /// The handshake's RTT; absent if one of its packets was retransmitted.
     pub rtt: Option<Duration>,
-    /// Packet-pair dispersion measured in the handshake.
-    pub dispersion: Option<Dispersion>,
     /// Server: whether the client's START had a token, so that no SYN was needed.
     pub without_syn: bool,
     /// A server: the address token for the client's next handshake.

@@ -170,7 +170,6 @@ pub(crate) fn beginning<'a>(
         established,
         remote,
         rtt,
-        dispersion: None,
         without_syn: false,
         token: None,
         early: None,

@@ -86,9 +86,9 @@ pub enum StreamRecovery {
 pub enum Opening {
     /// No handshake, as in the papers.
     None,
-    /// The whole handshake: two round trips.
-    Cookie,
-    /// The handshake of a client that has the server's address token: one round trip.
+    /// The whole handshake: one round trip, with probes of the rate if it is unknown.
+    Full,
+    /// The handshake of a client that has an address token of the server: no probes.
     Token,
 }
 

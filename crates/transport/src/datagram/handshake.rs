@@ -1,13 +1,13 @@
-//! The handshake of a simulated connection: SYN, SYN-ECHO, START, START-ECHO, FINISH, with the order, the repetitions
-//! and the sizes of real ones (`crate::handshake`). So a simulated transfer takes two round trips before its first
-//! byte, or one if it begins with START as with an address token. The handshake is also the first RTT sample.
+//! The handshake of a simulated connection: START, START-ECHO, FINISH, with the order, the repetitions and the sizes of
+//! real ones (`crate::handshake`). So a simulated transfer takes one round trip before its first byte. The handshake is
+//! also the first RTT sample, and without an address token its probes measure the rate.
 //!
 //! This server accepts no data before FINISH. A real one keeps a few packets that overtake it.
 
 use super::Opening;
-use crate::handshake::{ClientExchange, FinishRepeat, HandshakePacket, PROBE_BYTES, PathSample};
-use narrows_base::{Packet, Time};
-use narrows_congestion::PathHints;
+use crate::handshake::{ClientExchange, FinishRepeat, HandshakePacket, PROBE_BYTES, PacketPair};
+use narrows_base::{Duration, Packet, Time};
+use narrows_congestion::{Dispersion, PathHints};
 
 /// IP and UDP headers.
 const HEADERS: u16 = 28;
@@ -20,7 +20,7 @@ pub(crate) const SERVER: [u16; 2] = [57, 200];
 #[derive(Debug)]
 enum Stage {
     Exchange(ClientExchange),
-    Finish(FinishRepeat),
+    Finish(FinishRepeat, PacketPair),
     /// The server has the keys.
     Done,
 }
@@ -36,12 +36,8 @@ pub(super) struct Handshake {
 }
 
 fn exchange(now: Time, opening: Opening, hints: &PathHints) -> Stage {
-    Stage::Exchange(match opening {
-        Opening::Token => ClientExchange::with_token(now, hints.rtt),
-        Opening::None | Opening::Cookie => {
-            ClientExchange::new(now, hints.rtt, hints.rate.is_none())
-        }
-    })
+    let probes = opening != Opening::Token && hints.rate.is_none();
+    Stage::Exchange(ClientExchange::new(now, hints.rtt, probes))
 }
 
 impl Handshake {
@@ -59,7 +55,7 @@ impl Handshake {
     pub fn is_open(&self) -> bool {
         match &self.stage {
             Stage::Exchange(_) => false,
-            Stage::Finish(repeat) => repeat.is_sent(),
+            Stage::Finish(repeat, _) => repeat.is_sent(),
             Stage::Done => true,
         }
     }
@@ -72,7 +68,7 @@ impl Handshake {
         match &self.stage {
             Stage::Exchange(exchange) if exchange.has_probe() => Time::ZERO,
             Stage::Exchange(exchange) => exchange.due(),
-            Stage::Finish(repeat) => repeat.due(),
+            Stage::Finish(repeat, _) => repeat.due(),
             Stage::Done => Time::NEVER,
         }
     }
@@ -89,41 +85,55 @@ impl Handshake {
                     HandshakePacket::Start => (1, CLIENT[1]),
                 }
             }
-            Stage::Finish(repeat) if repeat.due() <= now => {
+            Stage::Finish(repeat, _) if repeat.due() <= now => {
                 repeat.on_sent(now);
                 (2, CLIENT[2])
             }
-            Stage::Finish(_) | Stage::Done => return None,
+            Stage::Finish(..) | Stage::Done => return None,
         };
         self.sent += 1;
         Some((place, bytes + HEADERS))
     }
-    /// An answer of the server arrived. Returns the handshake's measurements of the path once the keys are established.
-    pub fn on_answer(&mut self, now: Time, packet: &Packet) -> Option<PathSample> {
-        let Stage::Exchange(exchange) = &mut self.stage else { return None };
+    /// An answer of the server arrived. Returns the RTT once the keys are established, and the dispersion of the probes
+    /// once all of them are answered.
+    pub fn on_answer(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+    ) -> (Option<Duration>, Option<Dispersion>) {
+        let exchange = match &mut self.stage {
+            Stage::Exchange(exchange) => exchange,
+            Stage::Finish(_, packet_pair) if packet.seq == 0 => {
+                packet_pair.on_answer(now);
+                return (None, packet_pair.take());
+            }
+            Stage::Finish(..) | Stage::Done => return (None, None),
+        };
         if packet.seq == 0 {
-            exchange.on_syn_echo(now);
             if exchange.awaits_syn_echo() {
                 exchange.begin_start(now);
+            } else {
+                exchange.on_probe_echo(now);
             }
-            return None;
+            return (None, None);
         }
         if exchange.awaits_syn_echo() {
-            return None;
+            return (None, None);
         }
-        let sample = exchange.finish(now);
-        self.stage = Stage::Finish(sample.finish);
-        Some(sample)
+        let mut sample = exchange.finish(now);
+        let dispersion = sample.packet_pair.take();
+        self.stage = Stage::Finish(sample.finish, sample.packet_pair);
+        (sample.rtt, dispersion)
     }
     /// A data packet was sent.
     pub fn on_data(&mut self) {
-        if let Stage::Finish(repeat) = &mut self.stage {
+        if let Stage::Finish(repeat, _) = &mut self.stage {
             repeat.on_data(1);
         }
     }
     /// A report arrived, so the server has the keys.
     pub fn on_report(&mut self) {
-        if matches!(self.stage, Stage::Finish(_)) {
+        if matches!(self.stage, Stage::Finish(..)) {
             self.stage = Stage::Done;
         }
     }

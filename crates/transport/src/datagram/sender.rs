@@ -165,13 +165,12 @@ impl Sender {
             self.handshake = None;
             return false;
         }
-        if !packet.has(Packet::CORRUPT)
-            && let Some(sample) = handshake.on_answer(now, packet)
-        {
-            if let Some(rtt) = sample.rtt {
+        if !packet.has(Packet::CORRUPT) {
+            let (rtt, dispersion) = handshake.on_answer(now, packet);
+            if let Some(rtt) = rtt {
                 self.sender.seed_rtt(now, rtt);
             }
-            if let Some(dispersion) = sample.dispersion {
+            if let Some(dispersion) = dispersion {
                 self.sender.on_dispersion(now, &dispersion);
             }
         }

@@ -1,6 +1,6 @@
 //! The end of a handshake at the server: the check of the client, and the start of its connection.
 
-use super::accepting::Accepting;
+use super::accepting::{Accepting, Proof};
 use super::admission::BUSY;
 use super::connection_state::{ConnectionState, Live};
 use super::connections::Connections;
@@ -92,7 +92,7 @@ impl<C: ManagedConnection> Connections<C> {
             }
         };
         let (remote, rtt) = (accepting.from, accepting.sample(now));
-        self.gate.leave();
+        self.gate.leave(accepting.proof);
         let token = self.gate.token(now, remote.ip(), &mut *self.entropy);
         let own = &self.config.connection;
         let wanted = self.config.permit.config(&established.peer.params.controller, own);
@@ -103,8 +103,7 @@ impl<C: ManagedConnection> Connections<C> {
             established,
             remote,
             rtt,
-            dispersion: None,
-            without_syn: accepting.without_syn,
+            without_syn: accepting.proof != Proof::Cookie,
             token: Some(token),
             early: None,
             seed,

@@ -1,4 +1,4 @@
-//! A handshake at the server, from a START with a valid cookie or token to its FINISH.
+//! A handshake at the server, from START to FINISH.
 
 use narrows_base::{Duration, Time};
 use narrows_wire::packet::{Finish, Nonce, TAG_BYTES};
@@ -52,12 +52,20 @@ enum Stage {
     Ignored,
 }
 
-/// A handshake with a validated address.
+/// How a START proved that its client receives at its address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Proof {
+    Cookie,
+    Token,
+    /// Not at all; FINISH will.
+    None,
+}
+
+/// A handshake.
 pub(super) struct Accepting {
     pub(super) from: SocketAddr,
     pub(super) nonce: Nonce,
-    /// Whether its START had a token.
-    pub(super) without_syn: bool,
+    pub(super) proof: Proof,
     pub(super) born: Time,
     /// This end's parameters, as sent to the client.
     pub(super) hello: Params,
@@ -77,14 +85,14 @@ impl Accepting {
         now: Time,
         from: SocketAddr,
         nonce: Nonce,
-        without_syn: bool,
+        proof: Proof,
         handshake: ServerHandshake,
         hello: Params,
     ) -> Accepting {
         Accepting {
             from,
             nonce,
-            without_syn,
+            proof,
             born: now,
             hello,
             stage: Stage::Waiting(Box::new(handshake)),

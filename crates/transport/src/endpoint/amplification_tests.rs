@@ -8,7 +8,7 @@ use crate::protocol::MakeReceiverSide;
 use crate::{Preset, Protocol};
 use narrows_base::{Duration, Spec, Time};
 use narrows_wire::packet::{self, Packet};
-use narrows_wire::{ClientHandshake, ConnectionId, Hello, Params, Suite, VERSION};
+use narrows_wire::{ClientHandshake, ConnectionId, Cookie, Hello, Params, Suite, VERSION};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -74,6 +74,9 @@ fn longest_answer_to_start(label: usize) -> usize {
             ask(&mut endpoint, victim, &packet::syn_of(version, &[3; 16], bytes), 1.0);
         }
     }
+    let unproven =
+        ClientHandshake::new(Suite::Aes256Gcm, [6; 16], &Cookie::NONE, &key(1), [8; 32]).unwrap();
+    ask(&mut endpoint, victim, unproven.start(), 3.0);
     let echo = ask(&mut endpoint, from, &packet::syn(VERSION, &[4; 16]), 1.0).remove(0);
     let Ok(Packet::SynEcho { nonce, cookie }) = Packet::read(&echo) else { panic!("no echo") };
     let mut client =

@@ -1,7 +1,7 @@
 //! The methods that an application calls on an endpoint: connect, access a connection, close it.
 
 use super::activity::MIN_MOVING;
-use super::connecting::Connecting;
+use super::connecting::{Connecting, of_attempt};
 use super::connection_state::ConnectionState;
 use super::connections::Connections;
 use super::managed::ManagedConnection;
@@ -38,16 +38,14 @@ impl<C: ManagedConnection> Connections<C> {
         if self.connections() >= self.config.limits.connections {
             return None;
         }
-        let nonce = self.draw();
+        let (nonce, _) = of_attempt(self.draw());
         let until = now + connect.patience;
-        let token = self.tokens.take(now, connect.remote).map(|token| (token, self.draw()));
+        let (token, seed) = (self.tokens.take(now, connect.remote), self.draw());
         let (reset_key, key) = (&self.reset_key, &self.config.key);
         let slot = self.table.add(&mut *self.entropy, |id| {
             let reset_token = reset_key.token(id, connect.remote);
             let mut connecting = Connecting::new(now, connect, id, reset_token, nonce);
-            if let Some((token, seed)) = token {
-                connecting.present(now, token, key, seed);
-            }
+            connecting.begin(now, token, key, seed);
             Some(ConnectionState::Connecting(Box::new(connecting)))
         })?;
         self.nonces.insert(nonce, slot);

@@ -1,5 +1,5 @@
-//! The client's side of a handshake. It sends SYN until SYN-ECHO, then START until START-ECHO. With a token it begins
-//! with START, or with EARLY-START if there are early data.
+//! The client's side of a handshake. It sends START until START-ECHO, or EARLY-START until EARLY-ECHO if a token permits
+//! early data. If the server replies with SYN-ECHO, START follows with the cookie.
 
 use super::accepting::Overtaken;
 use super::{Connect, ServerKey, hello};
@@ -26,6 +26,16 @@ const REFUSALS: u32 = 3;
 /// them prevents the connection.
 const ECHOES: u32 = 64;
 
+/// Bit of a nonce's last byte that is 1 in the probes of an attempt, and 0 in its other packets.
+const PROBE: u8 = 1;
+
+/// The nonce of an attempt, and whether a reply with this nonce answers a probe.
+pub(super) fn of_attempt(mut nonce: Nonce) -> (Nonce, bool) {
+    let is_probe = nonce[15] & PROBE != 0;
+    nonce[15] &= !PROBE;
+    (nonce, is_probe)
+}
+
 /// An attempt to connect.
 pub(super) struct Connecting {
     connect: Connect,
@@ -33,7 +43,7 @@ pub(super) struct Connecting {
     reset_token: [u8; 16],
     nonce: Nonce,
     exchange: ClientExchange,
-    /// State for reading START-ECHO, from SYN-ECHO on.
+    /// State for reading START-ECHO; absent while SYN-ECHO is awaited.
     keys: Option<Box<ClientHandshake>>,
     /// State for reading EARLY-ECHO. Kept after a SYN-ECHO, because that can be forged and EARLY-ECHO may still arrive.
     early: Option<Box<EarlyHandshake>>,
@@ -94,31 +104,32 @@ impl Connecting {
         }
     }
 
-    /// Begins with a token and its age in place of SYN. Early data are sent if there are any and the token permits
-    /// them.
-    pub(super) fn present(
+    /// Creates the first packet, with a token and its age if there is one. Early data are sent if there are any and the
+    /// token permits them.
+    pub(super) fn begin(
         &mut self,
         now: Time,
-        (token, age): (Token, Duration),
+        token: Option<(Token, Duration)>,
         key: &StaticKey,
         seed: [u8; 32],
     ) {
         let suite = self.connect.suite;
         if let (Some(data), ServerKey::Is(server)) =
             (&self.connect.early_data, self.connect.server_key)
+            && let Some((token, age)) = token
             && token.permits_early_data()
         {
             let message = EarlyMessage { age, hello: self.hello(), frames: data.frames() };
             let made = EarlyHandshake::new(suite, self.nonce, &token, key, &server, seed, &message);
             if let Ok(early) = made {
-                self.exchange = ClientExchange::with_token(now, self.connect.connection.hints.rtt);
                 self.early = Some(Box::new(early));
                 return;
             }
         }
-        if let Ok(keys) = ClientHandshake::new(suite, self.nonce, &token.as_cookie(), key, seed) {
-            self.exchange = ClientExchange::with_token(now, self.connect.connection.hints.rtt);
-            self.keys = Some(Box::new(keys));
+        let cookie = token.map_or(Cookie::NONE, |(token, _)| token.as_cookie());
+        match ClientHandshake::new(suite, self.nonce, &cookie, key, seed) {
+            Ok(keys) => self.keys = Some(Box::new(keys)),
+            Err(_) => self.exchange.restart(now),
         }
     }
 
@@ -181,7 +192,9 @@ impl Connecting {
         match self.exchange.next_packet(now)? {
             HandshakePacket::Syn => Some(packet::syn(VERSION, &self.nonce)),
             HandshakePacket::Probe => {
-                Some(packet::syn_of(VERSION, &self.nonce, PROBE_BYTES.into()))
+                let mut nonce = self.nonce;
+                nonce[15] |= PROBE;
+                Some(packet::syn_of(VERSION, &nonce, PROBE_BYTES.into()))
             }
             HandshakePacket::Start => match (&self.keys, &self.early) {
                 (Some(keys), _) => Some(keys.start().to_vec()),
@@ -195,6 +208,12 @@ impl Connecting {
         self.exchange.has_probe()
     }
 
+    /// Handles the reply to a probe.
+    pub(super) fn on_probe_echo(&mut self, now: Time) {
+        self.is_answered = true;
+        self.exchange.on_probe_echo(now);
+    }
+
     /// Handles a SYN-ECHO with this attempt's nonce. Returns whether START is to be sent.
     pub(super) fn on_syn_echo(
         &mut self,
@@ -204,7 +223,6 @@ impl Connecting {
         seed: [u8; 32],
     ) -> bool {
         self.is_answered = true;
-        self.exchange.on_syn_echo(now);
         if !self.exchange.takes_cookie() {
             return false;
         }
@@ -224,7 +242,7 @@ impl Connecting {
     pub(super) fn on_version(&mut self, now: Time, refused: u32, spoken: &Versions<'_>) {
         self.is_answered = true;
         let is_plausible = refused == VERSION && spoken.iter().all(|v| v != VERSION);
-        if is_plausible && self.exchange.awaits_syn_echo() {
+        if is_plausible && self.exchange.takes_cookie() {
             self.end_soon(now, Closed::Version);
         }
     }

@@ -5,7 +5,7 @@ use super::{Clients, Connect, Connections, ServerKey};
 use crate::connection::{Closed, Event};
 use narrows_base::{Duration, RandomKey, Rate, Time};
 use narrows_wire::packet::{self, Packet};
-use narrows_wire::{ClientHandshake, ConnectionId, Hello, Params, Suite, VERSION};
+use narrows_wire::{ClientHandshake, ConnectionId, Cookie, Hello, Params, Suite, VERSION};
 use std::collections::BTreeSet;
 
 fn right() -> ServerKey {
@@ -25,21 +25,37 @@ fn both_ends_learn_whom_they_talk_to_and_how_far_it_is() {
     assert_eq!(net.at(CLIENT).connection(handle).unwrap().rtt, rtt);
     let at_server = net.events.iter().find(|e| e.0 == SERVER.parse().unwrap()).unwrap().1;
     assert_eq!(net.at(SERVER).connection(at_server).unwrap().rtt, rtt);
-    // SYN, SYN-ECHO, START, START-ECHO, FINISH, the client's PING and its reply.
+    // START, START-ECHO, FINISH, the client's PING and its reply.
     let kinds: Vec<u8> = net.seen.iter().map(|s| s.2[0]).collect();
-    assert_eq!(kinds, [0x81, 0x82, 0x83, 0x84, 0x85, 0, 0]);
+    assert_eq!(kinds, [0x83, 0x84, 0x85, 0, 0]);
     // Simulated handshakes have the same sizes; those with parameters have about the same.
     let sizes: Vec<u16> = net.seen.iter().map(|s| s.2.len() as u16).collect();
     let (client, server) = (crate::datagram::handshake::CLIENT, crate::datagram::handshake::SERVER);
-    assert_eq!(sizes[..3], [client[0], server[0], client[1]]);
-    assert!(sizes[3].abs_diff(server[1]) < 30 && sizes[4].abs_diff(client[2]) < 5, "{sizes:?}");
+    assert_eq!(sizes[0], client[1]);
+    assert!(sizes[1].abs_diff(server[1]) < 30 && sizes[2].abs_diff(client[2]) < 5, "{sizes:?}");
+}
+
+/// A server that requires a cookie costs one round trip more.
+#[test]
+fn a_server_may_ask_for_a_cookie() {
+    let mut net = Net::pair_with_cookies(1);
+    let handle = net.connect(right());
+    net.run_for(0.1);
+    let rtt = Some(Duration::from_millis(40));
+    assert_eq!(net.at(CLIENT).connection(handle).unwrap().rtt, rtt);
+    net.run_for(0.1);
+    let kinds: Vec<u8> = net.seen.iter().map(|s| s.2[0]).collect();
+    assert_eq!(kinds, [0x83, 0x82, 0x83, 0x84, 0x85, 0, 0]);
+    let (client, server) = (crate::datagram::handshake::CLIENT, crate::datagram::handshake::SERVER);
+    assert_eq!(net.seen[1].2.len(), usize::from(server[0]));
+    assert_eq!(packet::SYN_BYTES, usize::from(client[0]));
 }
 
 /// If requested, and if hints give no rate, the first packets measure the path's rate. The server keeps no state for
 /// them and sends at most as many bytes as it received.
 #[test]
 fn larger_syns_tell_the_rate_before_data_do() {
-    for (probes_rate, told, syns) in [(true, None, 4), (false, None, 1), (true, Some(1), 1)] {
+    for (probes_rate, told, syns) in [(true, None, 3), (false, None, 0), (true, Some(1), 0)] {
         let mut net = Net::pair(1);
         let mut config = connection();
         config.probes_rate = probes_rate;
@@ -56,9 +72,9 @@ fn larger_syns_tell_the_rate_before_data_do() {
         });
         let sizes: Vec<usize> =
             net.seen.iter().filter(|s| s.2[0] == 0x81).map(|s| s.2.len()).collect();
-        assert_eq!(sizes, [64, 500, 500, 500][..syns]);
+        assert_eq!(sizes, [500; 3][..syns]);
         let dispersion = net.at(CLIENT).connection(handle).unwrap().dispersion;
-        assert_eq!(dispersion.is_some(), syns == 4);
+        assert_eq!(dispersion.is_some(), syns == 3);
         if let Some(s) = dispersion {
             // The replies in both directions share one link.
             let rate = s.bits / s.took.as_secs_f64();
@@ -71,8 +87,8 @@ fn larger_syns_tell_the_rate_before_data_do() {
 fn data_follows_finish_at_once_and_arrives_both_ways() {
     let mut net = Net::pair(2);
     let handle = net.connect(right());
-    net.run_for(0.085);
-    // Two round trips after `connect` the client may send data.
+    net.run_for(0.045);
+    // A round trip after `connect` the client may send data.
     net.at(CLIENT).connection(handle).unwrap().to_say.push_back(b"hello".to_vec());
     net.run_for(0.03);
     let at_server = net.events.iter().find(|e| e.2 == Event::Message).expect("heard").1;
@@ -89,7 +105,7 @@ fn a_lost_finish_does_not_cost_the_flight_behind_it() {
     let mut net = Net::pair(2);
     let handle = net.connect(right());
     let mut finishes = 0;
-    let until = net.now + Duration::from_millis(85);
+    let until = net.now + Duration::from_millis(45);
     let mut way = |now: Time, packet: &[u8]| {
         finishes += u32::from(packet[0] == 0x85);
         if packet[0] == 0x85 && finishes == 1 {
@@ -161,8 +177,8 @@ fn nobody_there_is_said_when_patience_ends() {
     net.connect(ServerKey::Any);
     net.run_for(14.9);
     assert_eq!(net.closed(CLIENT), None);
-    // At 0, 0.3, 0.6, 0.9, 1.5, 2.1 and then every second.
-    assert_eq!(net.seen.len(), 18);
+    // START at 0, 0.3, 0.6, 0.9, 1.5, 2.1; from 3.1 SYN at such distances and then every second.
+    assert_eq!(net.seen.len(), 21);
     net.run_for(0.2);
     assert_eq!(net.closed(CLIENT), Some(Closed::NoAnswer));
     assert!(net.at(CLIENT).is_empty());
@@ -186,12 +202,13 @@ fn an_attempt_ends_when_its_packets_are_refused() {
     assert_eq!(net.closed(CLIENT), Some(Closed::NoListener));
     assert!(!net.at(CLIENT).is_connecting());
 
-    let mut net = Net::pair(3);
+    let mut net = Net::pair_with_cookies(3);
     net.connect(right());
-    // SYN-ECHO arrives; all STARTs are lost.
+    // SYN-ECHO arrives; all STARTs with a cookie are lost.
     let until = net.now + Duration::from_secs(2);
     net.run(until, &mut |now, bytes| {
-        if bytes[0] == 0x83 { vec![] } else { vec![now + Duration::from_millis(20)] }
+        let is_lost = bytes[0] == 0x83 && bytes[22..58] != [0; 36];
+        if is_lost { vec![] } else { vec![now + Duration::from_millis(20)] }
     });
     (0..9).for_each(|_| net.at(CLIENT).on_refused(server));
     net.run_for(3.0);
@@ -215,7 +232,7 @@ fn a_start_that_is_not_answered_is_begun_again() {
     });
     assert!(net.is_connected(CLIENT) && net.is_connected(SERVER));
     let nonces: BTreeSet<&[u8]> =
-        net.seen.iter().filter(|s| s.2[0] == 0x81).map(|s| &s.2[5..21]).collect();
+        net.seen.iter().filter(|s| s.2[0] == 0x83).map(|s| &s.2[6..22]).collect();
     // After about three seconds each.
     assert_eq!(nonces.len(), 4);
 }
@@ -225,7 +242,7 @@ fn a_start_that_is_not_answered_is_begun_again() {
 #[test]
 fn a_damaged_key_or_cookie_costs_seconds_and_not_the_attempt() {
     for (kind, place) in [(0x83, 80), (0x82, 40)] {
-        let mut net = Net::pair(40);
+        let mut net = Net::pair_with_cookies(40);
         net.connect(right());
         for _ in 0..10 {
             net.run_for(0.01);
@@ -256,7 +273,7 @@ fn the_right_server_may_answer_after_a_wrong_one() {
     let client = CLIENT.parse().unwrap();
     let server = SERVER.parse().unwrap();
     net.connect(right());
-    net.run_for(0.045);
+    net.run_for(0.005);
     let start = net.seen.iter().find(|s| s.2[0] == 0x83).unwrap().2.clone();
     let Ok(Packet::Start(start)) = Packet::read(&start) else { panic!("no START") };
     let hello = Hello { connection: ConnectionId(7), params: Params::default() };
@@ -302,7 +319,8 @@ fn a_server_of_other_versions_only_is_a_clear_error() {
     let (server, client) = (SERVER.parse().unwrap(), CLIENT.parse().unwrap());
     net.ports.remove(&server);
     net.run_for(0.01);
-    let Ok(Packet::Syn { nonce, .. }) = Packet::read(&net.seen[0].2) else { panic!("no SYN") };
+    let Ok(Packet::Start(start)) = Packet::read(&net.seen[0].2) else { panic!("no START") };
+    let nonce = start.nonce;
     let soon = net.now + Duration::from_millis(1);
     let unlike = |list: &[u32]| packet::version(VERSION, &nonce, list);
     net.fly(soon, server, client, &unlike(&[VERSION + 3, VERSION]));
@@ -332,13 +350,20 @@ fn another_version_is_answered_with_ours() {
     let mut server: Connections<StubConnection> =
         Connections::new(config(2, Clients::Any), random(10));
     let now = Time::from_secs_f64(5.0);
-    let mut syn = packet::syn(VERSION + 1, &[3; 16]);
-    server.receive(now, CLIENT.parse().unwrap(), 0, &mut syn);
-    let mut buffer = [0; 100];
-    let sent = server.transmit(now, &mut buffer, 1).unwrap();
-    assert!(sent.size <= syn.len());
-    let answer = &buffer[..sent.size];
-    assert_eq!(answer, packet::version(VERSION + 1, &[3; 16], &[VERSION]));
+    let syn = packet::syn(VERSION + 1, &[3; 16]);
+    let mut start = ClientHandshake::new(Suite::Aes256Gcm, [3; 16], &Cookie::NONE, &key(1), [8; 32])
+        .unwrap()
+        .start()
+        .to_vec();
+    start[1..5].copy_from_slice(&(VERSION + 1).to_be_bytes());
+    for asked in [syn, start] {
+        server.receive(now, CLIENT.parse().unwrap(), 0, &mut asked.clone());
+        let mut buffer = [0; 100];
+        let sent = server.transmit(now, &mut buffer, 1).unwrap();
+        assert!(sent.size <= asked.len());
+        let answer = &buffer[..sent.size];
+        assert_eq!(answer, packet::version(VERSION + 1, &[3; 16], &[VERSION]));
+    }
 }
 
 /// After a version downgrade the client gets CLOSE 5.
@@ -446,7 +471,7 @@ fn a_long_path_that_is_known_is_asked_once() {
     net.run(until, &mut |now, _| vec![now + Duration::from_millis(300)]);
     let count = |kind: u8| net.seen.iter().filter(|s| s.2[0] == kind).count();
     // A copy of FINISH leaves with the stub's second packet, before a reply can have arrived.
-    assert_eq!([0x81, 0x82, 0x83, 0x84, 0x85].map(count), [1, 1, 1, 1, 2]);
+    assert_eq!([0x81, 0x82, 0x83, 0x84, 0x85].map(count), [0, 0, 1, 1, 2]);
     let rtt = net.at(CLIENT).connection(handle).unwrap().rtt;
     assert_eq!(rtt, Some(Duration::from_millis(600)));
 }

@@ -7,7 +7,7 @@ use super::managed::ManagedConnection;
 use super::share::Client;
 use crate::connection::NewConnection;
 use crate::connection::{Closed, Event};
-use crate::handshake::FinishRepeat;
+use crate::handshake::{FinishRepeat, PacketPair};
 use narrows_base::Time;
 use narrows_wire::Established;
 use narrows_wire::packet::Nonce;
@@ -19,6 +19,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(super) struct Finishing {
     pub(super) packet: Vec<u8>,
     pub(super) repeat: FinishRepeat,
+    /// Nonce of the attempt, and its probes.
+    pub(super) probes: (Nonce, PacketPair),
     /// When the attempt fails.
     pub(super) until: Time,
 }
@@ -95,6 +97,14 @@ impl<C: ManagedConnection> Live<C> {
             over: None,
             is_told: false,
         })
+    }
+
+    /// Passes on the dispersion of the probes if their replies are complete.
+    pub(super) fn on_dispersion(&mut self, now: Time) {
+        let dispersion = self.finishing.as_mut().and_then(|finishing| finishing.probes.1.take());
+        if let Some(dispersion) = dispersion {
+            self.guarded(|connection| connection.on_dispersion(now, &dispersion));
+        }
     }
 
     /// Calls `act` on the connection, unless it is over. If that panics, as a custom congestion controller may, the

@@ -2,6 +2,7 @@
 
 use super::alarms::Alarms;
 use super::client_counts::ClientCounts;
+use super::connecting::of_attempt;
 use super::connection_state::{ConnectionState, due};
 use super::handshake_gate::HandshakeGate;
 use super::handshake_rate::Limiter;
@@ -147,8 +148,9 @@ impl<C: ManagedConnection> Connections<C> {
                 let until = connecting.until();
                 if connecting.is_stale(now) {
                     let old = connecting.nonce();
-                    let mut nonce = [0; 16];
-                    self.entropy.fill(&mut nonce);
+                    let mut drawn = [0; 16];
+                    self.entropy.fill(&mut drawn);
+                    let (nonce, _) = of_attempt(drawn);
                     connecting.restart(now, nonce);
                     self.nonces.remove(&old);
                     self.nonces.insert(nonce, slot);
@@ -310,7 +312,7 @@ impl<C: ManagedConnection> Connections<C> {
                 self.unconfirmed -= usize::from(live.early.is_some());
                 self.uncount_client(&live);
             }
-            Some(ConnectionState::Accepting(_)) => self.gate.leave(),
+            Some(ConnectionState::Accepting(accepting)) => self.gate.leave(accepting.proof),
             Some(ConnectionState::Connecting(connecting)) => {
                 self.nonces.remove(&connecting.nonce());
             }

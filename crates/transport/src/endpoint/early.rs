@@ -51,7 +51,7 @@ impl<C: ManagedConnection> Connections<C> {
         let token = match self.gate.address_proof(now, from, start) {
             AddressProof::Token(token) => token,
             AddressProof::BadToken => return self.on_syn(now, from, VERSION, &start.nonce),
-            AddressProof::Cookie | AddressProof::None => return,
+            AddressProof::Cookie | AddressProof::Absent | AddressProof::Invalid => return,
         };
         if let Some(slot) = self.gate.known(now, without_port(from), &start.nonce) {
             return self.repeat_early_echo(now, from, slot, &start.nonce);
@@ -132,7 +132,6 @@ impl<C: ManagedConnection> Connections<C> {
                 established,
                 remote: from,
                 rtt: None,
-                dispersion: None,
                 without_syn: true,
                 token: Some(token),
                 early: Some(Early::Received),

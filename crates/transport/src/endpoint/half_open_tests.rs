@@ -1,9 +1,12 @@
 //! Floods of handshakes that never complete, and their effect on conforming clients.
 
 use super::attackers::{ATTACKER, Attackers, NEIGHBOUR, connect, is_alive, net};
-use super::stub::{CLIENT, SERVER, config, random};
-use super::{Clients, Connections, EndpointConfig, EndpointLimits};
+use super::hostile_tests::{drain, place};
+use super::stub::{CLIENT, Net, SERVER, config, key, random};
+use super::{Clients, Connections, EndpointConfig, EndpointLimits, ServerKey};
+use narrows_base::Duration;
 use narrows_wire::packet::{self, Packet};
+use narrows_wire::{ClientHandshake, Cookie, Suite};
 
 /// 150 STARTs per second from nine addresses, with a tenth of the usual limit on handshakes. An earlier such attack
 /// made four of six transfers fail. Handshakes from other addresses, and from other clients at one of these, take as
@@ -37,6 +40,48 @@ fn a_flood_of_half_open_handshakes_delays_nobody() {
     assert!(is_alive(&mut net, CLIENT, talker));
     net.run_for(11.0);
     assert_eq!(net.at(SERVER).gate.half_open(), 0, "they had their ten seconds");
+}
+
+/// STARTs without a cookie from 300 addresses in two seconds. A quarter of the handshakes begin so, the rest of the STARTs
+/// get a cookie, which is shorter. Another client needs one round trip more, and the same limits hold.
+#[test]
+fn a_flood_of_starts_without_a_cookie_costs_others_one_round_trip() {
+    let mut net = Net::pair(9);
+    let most = config(2, Clients::Any).limits.handshakes / 4;
+    let (mut begun, mut cookies) = (0, 0);
+    for n in 0..300u32 {
+        let start = ClientHandshake::new(
+            Suite::Aes256Gcm,
+            [n as u8; 16],
+            &Cookie::NONE,
+            &key(1),
+            [n as u8; 32],
+        )
+        .unwrap();
+        let now = net.now;
+        net.at(SERVER).receive(now, place(n), 0, &mut start.start().to_vec());
+        for (_, answer) in drain(net.at(SERVER), now) {
+            match Packet::read(&answer) {
+                Ok(Packet::StartEcho(_)) => begun += 1,
+                Ok(Packet::SynEcho { .. }) => cookies += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        net.now += Duration::from_secs_f64(1.0 / 150.0);
+    }
+    assert_eq!((begun, cookies), (most, 300 - most));
+    assert_eq!(net.at(SERVER).gate.half_open(), most);
+    let honest = net.connect(ServerKey::Any);
+    net.run_for(0.085);
+    assert!(net.at(CLIENT).connection(honest).is_some());
+    net.run_for(11.0);
+    assert_eq!(net.at(SERVER).gate.half_open(), 0);
+    // Now a handshake without a cookie may begin again.
+    let start =
+        ClientHandshake::new(Suite::Aes256Gcm, [1; 16], &Cookie::NONE, &key(1), [1; 32]).unwrap();
+    let now = net.now;
+    net.at(SERVER).receive(now, place(1), 0, &mut start.start().to_vec());
+    assert_eq!(net.at(SERVER).gate.half_open(), 1);
 }
 
 /// The limits on handshakes per second hold, in all and per network. Rejected clients get BUSY. Another network's

@@ -1,6 +1,7 @@
 //! The stateless part of the server's handshake: cookies for SYN, checks of cookies and address tokens, and the limit
 //! on handshakes per second.
 
+use super::accepting::Proof;
 use super::handshake_rate::{HandshakeRate, Limiter};
 use super::source::Source;
 use super::used_tokens::UsedTokens;
@@ -9,11 +10,13 @@ use narrows_base::Time;
 use narrows_wire::cookie::MAX_COOKIE_LIFE;
 use narrows_wire::packet::{self, Nonce, Start};
 use narrows_wire::token::{MAX_TOKEN_LIFE, TokenName};
-use narrows_wire::{CookieSecrets, Token, TokenSecrets, VERSION};
+use narrows_wire::{Cookie, CookieSecrets, Token, TokenSecrets, VERSION};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 const SECOND: u64 = 1_000_000_000;
+/// Part of the handshakes per second, and of those that wait for FINISH, that may have an unproven address.
+const UNPROVEN_PART: usize = 4;
 
 /// How a START validates its address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +26,10 @@ pub(super) enum AddressProof {
     Token(TokenName),
     /// A token of another server, too old, or for another address.
     BadToken,
-    None,
+    /// Neither a cookie nor a token.
+    Absent,
+    /// Not a cookie of this server.
+    Invalid,
 }
 
 /// Cookies, tokens, recently accepted STARTs, and limits.
@@ -37,7 +43,12 @@ pub(super) struct HandshakeGate {
     tokens_since: Option<Time>,
     used_tokens: UsedTokens,
     half_open: usize,
+    /// Those of `half_open` whose client's address is not proven, and their limit.
+    unproven: usize,
+    most_unproven: usize,
     rate: HandshakeRate,
+    /// Limit for handshakes with an unproven address, which has no network to count.
+    unproven_rate: Limiter,
     /// Limit for handshakes after a forged FINISH: each further one may cost five X25519 operations.
     finishes: Limiter,
     /// STARTs accepted within a cookie's lifetime, and their slots. `ages` has the same, the oldest first.
@@ -54,6 +65,7 @@ impl HandshakeGate {
         early_data: bool,
     ) -> HandshakeGate {
         let (rate, of_source) = (limits.handshake_rate, limits.handshake_rate_of_source);
+        let unproven_rate = rate / UNPROVEN_PART as u32;
         HandshakeGate {
             secrets: CookieSecrets::new(secrets[0]),
             since: None,
@@ -62,12 +74,15 @@ impl HandshakeGate {
             tokens_since: None,
             used_tokens: UsedTokens::new(limits.used_tokens),
             half_open: 0,
+            unproven: 0,
+            most_unproven: limits.handshakes / UNPROVEN_PART,
             rate: HandshakeRate::new(rate, of_source),
+            unproven_rate: Limiter::new(unproven_rate),
             finishes: Limiter::new(of_source),
             recent: BTreeMap::new(),
             ages: VecDeque::new(),
             // One more second, because the lifetime may begin within a second.
-            remembered: rate as usize * (MAX_COOKIE_LIFE.as_nanos() / SECOND + 1) as usize,
+            remembered: (rate + unproven_rate) as usize * (MAX_COOKIE_LIFE.as_nanos() / SECOND + 1) as usize,
         }
     }
 
@@ -104,9 +119,12 @@ impl HandshakeGate {
             let named = self.token_secrets.verify(now, from.ip(), &token);
             return named.map_or(AddressProof::BadToken, AddressProof::Token);
         }
+        if start.cookie == Cookie::NONE {
+            return AddressProof::Absent;
+        }
         match self.secrets.is_valid(now, from, &start.nonce, VERSION, &start.cookie) {
             true => AddressProof::Cookie,
-            false => AddressProof::None,
+            false => AddressProof::Invalid,
         }
     }
 
@@ -154,9 +172,21 @@ impl HandshakeGate {
     pub(super) fn permits_finish(&mut self, now: Time) -> bool {
         self.finishes.permits(now)
     }
+    /// Whether one more handshake with an unproven address may begin now. If so, it is counted.
+    pub(super) fn permits_unproven(&mut self, now: Time) -> bool {
+        self.unproven < self.most_unproven && self.unproven_rate.permits(now)
+    }
     /// Counts a new handshake.
-    pub(super) fn enter(&mut self, now: Time, from: SocketAddr, nonce: Nonce, slot: u32) {
+    pub(super) fn enter(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        nonce: Nonce,
+        slot: u32,
+        proof: Proof,
+    ) {
         self.half_open += 1;
+        self.unproven += usize::from(proof == Proof::None);
         self.remember(now, from, nonce, slot);
     }
     /// Remembers the slot of an accepted START.
@@ -165,8 +195,9 @@ impl HandshakeGate {
         self.ages.push_back((now, (from, nonce)));
     }
     /// Counts the end of a handshake, successful or not.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn leave(&mut self, proof: Proof) {
         self.half_open = self.half_open.saturating_sub(1);
+        self.unproven = self.unproven.saturating_sub(usize::from(proof == Proof::None));
     }
     /// Number of present handshakes.
     pub(super) fn half_open(&self) -> usize {

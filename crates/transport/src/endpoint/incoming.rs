@@ -1,7 +1,7 @@
 //! Incoming datagrams: which connection each belongs to, and the steps of a handshake.
 
-use super::accepting::Accepting;
-use super::connecting::HandshakeDone;
+use super::accepting::{Accepting, Proof};
+use super::connecting::{HandshakeDone, of_attempt};
 use super::connection_state::{ConnectionState, Finishing, Live};
 use super::connections::{Connections, MAX_REPLIES};
 use super::handshake_gate::AddressProof;
@@ -40,6 +40,10 @@ impl<C: ManagedConnection> Connections<C> {
             Packet::EarlyStart(start) if is_server => self.on_early_start(now, from, &start),
             Packet::Finish(finish) if is_server => self.on_finish(now, from, &finish),
             Packet::SynEcho { nonce, cookie } => {
+                let (nonce, is_probe) = of_attempt(nonce);
+                if is_probe {
+                    return self.on_probe_echo(now, from, &nonce);
+                }
                 let Some(slot) = self.attempt(from, &nonce) else { return };
                 let seed = self.draw();
                 let content = self.table.get(slot).and_then(|s| s.content.as_mut());
@@ -90,6 +94,27 @@ impl<C: ManagedConnection> Connections<C> {
                 Some(slot)
             }
             _ => None,
+        }
+    }
+
+    /// Handles the reply to a probe, before or after START-ECHO.
+    fn on_probe_echo(&mut self, now: Time, from: SocketAddr, nonce: &Nonce) {
+        if let Some(slot) = self.attempt(from, nonce) {
+            let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+            if let Some(ConnectionState::Connecting(connecting)) = content {
+                connecting.on_probe_echo(now);
+            }
+            return;
+        }
+        for &(_, slot) in self.remotes.range((from, 0)..=(from, u32::MAX)) {
+            let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+            if let Some(ConnectionState::Live(live)) = content
+                && let Some(finishing) = live.finishing.as_mut().filter(|f| f.probes.0 == *nonce)
+            {
+                finishing.probes.1.on_answer(now);
+                live.on_dispersion(now);
+                return self.touch(slot);
+            }
         }
     }
 
@@ -171,7 +196,7 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// Replies to a SYN, or to a START with a rejected token, with a cookie. No state is kept.
+    /// Replies with a cookie to a SYN, or to a START without a proof of its address. No state is kept.
     pub(super) fn on_syn(&mut self, now: Time, from: SocketAddr, version: u32, nonce: &Nonce) {
         if self.answers.len() < MAX_REPLIES {
             let answer = self.gate.on_syn(now, from, version, nonce, &mut *self.entropy);
@@ -184,16 +209,11 @@ impl<C: ManagedConnection> Connections<C> {
             AddressProof::Cookie => None,
             AddressProof::Token(token) => Some(token),
             AddressProof::BadToken => return self.on_syn(now, from, VERSION, &start.nonce),
-            AddressProof::None => return,
+            AddressProof::Absent => return self.on_unproven_start(now, from, start),
+            AddressProof::Invalid => return,
         };
         if let Some(slot) = self.gate.known(now, from, &start.nonce) {
-            let content = self.table.get(slot).and_then(|s| s.content.as_mut());
-            if let Some(ConnectionState::Accepting(accepting)) = content
-                && accepting.on_start(now, from, &start.nonce)
-            {
-                self.urge(slot);
-            }
-            return;
+            return self.on_start_again(now, from, &start.nonce, slot);
         }
         if token.is_some_and(|token| !self.gate.is_unused(from.ip(), &token)) {
             return self.on_syn(now, from, VERSION, &start.nonce);
@@ -205,6 +225,49 @@ impl<C: ManagedConnection> Connections<C> {
         if !self.table.has_room() {
             return self.say_busy(from, &start.nonce);
         }
+        let proof = if token.is_some() { Proof::Token } else { Proof::Cookie };
+        if self.begin_handshake(now, from, start, proof)
+            && let Some(token) = token
+        {
+            self.gate.use_up(now, from.ip(), &token);
+        }
+    }
+
+    /// Handles a START without a cookie or token. While few of them wait for FINISH, a handshake begins. Otherwise the
+    /// client gets a cookie: a flood of them, from whatever addresses, costs a bounded amount of work and memory, and
+    /// delays clients by one round trip.
+    fn on_unproven_start(&mut self, now: Time, from: SocketAddr, start: &Start<'_>) {
+        if let Some(slot) = self.gate.known(now, from, &start.nonce) {
+            return self.on_start_again(now, from, &start.nonce, slot);
+        }
+        let is_permitted = self.gate.half_open() < self.config.limits.handshakes
+            && self.table.has_room()
+            && self.may_have_room(now, from)
+            && self.gate.permits_unproven(now);
+        if !is_permitted {
+            return self.on_syn(now, from, VERSION, &start.nonce);
+        }
+        self.begin_handshake(now, from, start, Proof::None);
+    }
+
+    /// Handles a START with the nonce and address of a known one.
+    fn on_start_again(&mut self, now: Time, from: SocketAddr, nonce: &Nonce, slot: u32) {
+        let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+        if let Some(ConnectionState::Accepting(accepting)) = content
+            && accepting.on_start(now, from, nonce)
+        {
+            self.urge(slot);
+        }
+    }
+
+    /// Begins a handshake. False if the START's key is invalid.
+    fn begin_handshake(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        start: &Start<'_>,
+        proof: Proof,
+    ) -> bool {
         let seed = self.draw();
         let (config, reset_key) = (&self.config, &self.reset_key);
         let made = self.table.add(&mut *self.entropy, |id| {
@@ -212,17 +275,15 @@ impl<C: ManagedConnection> Connections<C> {
             let params = hello::server_params(&config.connection, reset_token);
             let hello = Hello { connection: id, params };
             let handshake = ServerHandshake::new(start, &config.key, seed, &hello).ok()?;
-            let (nonce, without_syn) = (start.nonce, token.is_some());
-            let accepting = Accepting::new(now, from, nonce, without_syn, handshake, hello.params);
+            let accepting =
+                Accepting::new(now, from, start.nonce, proof, handshake, hello.params);
             Some(ConnectionState::Accepting(Box::new(accepting)))
         });
-        let Some(slot) = made else { return };
-        self.gate.enter(now, from, start.nonce, slot);
-        if let Some(token) = token {
-            self.gate.use_up(now, from.ip(), &token);
-        }
+        let Some(slot) = made else { return false };
+        self.gate.enter(now, from, start.nonce, slot, proof);
         self.urge(slot);
         self.rearm(slot);
+        true
     }
 
     /// Replies BUSY to a START without a place. BUSY is shorter than START, and the address is validated. The client
@@ -260,10 +321,11 @@ impl<C: ManagedConnection> Connections<C> {
         let Some(ConnectionState::Connecting(connecting)) = &mut s.content else { return };
         let overtaken = std::mem::take(&mut connecting.overtaken);
         let until = opened.until;
-        let PathSample { rtt, dispersion, finish: repeat } = opened.path;
+        let PathSample { rtt, packet_pair, finish: repeat } = opened.path;
+        let probes = (connecting.nonce(), packet_pair);
         // Without FINISH the server has accepted the early data.
         let early = connecting.early(opened.finish.is_none());
-        let finishing = opened.finish.map(|packet| Box::new(Finishing { packet, repeat, until }));
+        let finishing = opened.finish.map(|packet| Box::new(Finishing { packet, repeat, probes, until }));
         let beginning = NewConnection {
             side: Side::Client,
             config: connecting.config(),
@@ -271,7 +333,6 @@ impl<C: ManagedConnection> Connections<C> {
             established: opened.established,
             remote: from,
             rtt,
-            dispersion,
             without_syn: false,
             token: None,
             early,
@@ -279,7 +340,7 @@ impl<C: ManagedConnection> Connections<C> {
         };
         let begun = Live::begin(now, beginning, finishing, None);
         self.nonces.remove(&connecting.nonce());
-        let live = match begun {
+        let mut live = match begun {
             Ok(live) => live,
             Err(why) => {
                 self.alarms.disarm(slot, &mut s.armed);
@@ -287,6 +348,7 @@ impl<C: ManagedConnection> Connections<C> {
                 return self.touch(slot);
             }
         };
+        live.on_dispersion(now);
         s.content = Some(ConnectionState::Live(Box::new(live)));
         self.remotes.insert((from, slot));
         self.arm(slot, until);

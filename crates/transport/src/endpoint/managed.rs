@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, Event, NewConnection, Transmit};
 use narrows_base::Time;
+use narrows_congestion::Dispersion;
 use narrows_wire::Token;
 use std::net::SocketAddr;
 
@@ -13,6 +14,8 @@ pub trait ManagedConnection: Sized {
     fn begin(now: Time, beginning: NewConnection<'_>) -> Self;
     /// Handles a short packet. Returns whether it was authentic.
     fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool;
+    /// The dispersion of the handshake's probes.
+    fn on_dispersion(&mut self, now: Time, dispersion: &Dispersion);
     /// The next datagrams to send.
     fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit>;
     /// When to call `on_timeout`.
@@ -58,6 +61,9 @@ impl ManagedConnection for Connection {
     }
     fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool {
         Connection::receive(self, now, from, ecn, datagram)
+    }
+    fn on_dispersion(&mut self, now: Time, dispersion: &Dispersion) {
+        Connection::on_dispersion(self, now, dispersion);
     }
     fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
         Connection::transmit(self, now, buffer, segments)

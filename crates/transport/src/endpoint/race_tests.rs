@@ -35,17 +35,18 @@ fn a_conversation_that_is_replayed_opens_and_ends_nothing() {
     let client = CLIENT.parse().unwrap();
     let said: Vec<Vec<u8>> =
         net.seen.iter().filter(|s| s.0 == client).map(|s| s.2.clone()).collect();
-    assert!(said.len() >= 4, "SYN, START, FINISH, data");
+    assert!(said.len() >= 3, "START, FINISH, data");
     let replay = |net: &mut Net<StubConnection>| {
-        let before = net.at(SERVER).len();
+        let before = net.at(SERVER).connections();
         let mut answers = 0;
         for packet in said.iter().chain(said.iter().rev()) {
             let now = net.now;
             net.at(SERVER).receive(now, client, 0, &mut packet.clone());
             let sent = drain(net.at(SERVER), now);
-            // A copied SYN gets a reply, like any SYN.
+            // A copied START without a cookie may begin a handshake that its FINISH cannot complete.
             answers += sent.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
-            assert_eq!(net.at(SERVER).len(), before, "a copy opened or ended a connection");
+            let after = net.at(SERVER).connections();
+            assert_eq!(after, before, "a copy opened or ended a connection");
         }
         let bytes: usize = said.iter().map(Vec::len).sum();
         assert!(answers <= 2 * bytes, "{answers} bytes of answers to {} copied", 2 * bytes);

@@ -58,7 +58,7 @@ impl ManagedConnection for StubConnection {
             keys: b.established,
             remote: b.remote,
             rtt: b.rtt,
-            dispersion: b.dispersion,
+            dispersion: None,
             number: 0,
             asks_at: now,
             has_heard: false,
@@ -96,6 +96,9 @@ impl ManagedConnection for StubConnection {
             }
         }
         true
+    }
+    fn on_dispersion(&mut self, _now: Time, dispersion: &narrows_congestion::Dispersion) {
+        self.dispersion = Some(*dispersion);
     }
     fn transmit(&mut self, now: Time, buffer: &mut [u8], _: usize) -> Option<Transmit> {
         self.looks += 1;
@@ -257,6 +260,14 @@ impl Net<StubConnection> {
     /// A server with key 2 that accepts all clients, and a client with key 1.
     pub(super) fn pair(seed: u64) -> Net<StubConnection> {
         Net::new(seed)
+    }
+    /// Such a pair whose server requires a cookie.
+    pub(super) fn pair_with_cookies(seed: u64) -> Net<StubConnection> {
+        let mut net = Net::pair(seed);
+        let config = config(2, Clients::Any);
+        let limits = EndpointLimits { handshakes: 3, ..config.limits };
+        *net.at(SERVER) = Connections::new(EndpointConfig { limits, ..config }, random(2 * seed));
+        net
     }
 }
 

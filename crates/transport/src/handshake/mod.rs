@@ -1,17 +1,15 @@
-//! The client's handshake as a sequence of exchanges, the same over sockets and in simulation: SYN until SYN-ECHO,
-//! START until START-ECHO, then FINISH. With an address token in place of the cookie it begins with START. This module
-//! decides when to repeat packets, and measures the path by their replies. The packets' contents are added elsewhere:
+//! The client's handshake as a sequence of exchanges, the same over sockets and in simulation: START until START-ECHO,
+//! then FINISH. A server that requires a proof of the client's address replies with SYN-ECHO, and START follows with its
+//! cookie. If START gets no reply, the attempt restarts with SYN until SYN-ECHO. This module decides when to repeat packets, and measures the path by their replies. The packets' contents are added elsewhere:
 //! keys, cookies and tokens in `endpoint/connecting.rs`, sizes alone in `datagram/handshake.rs`.
 
 mod packet_pair;
 mod repeat;
 
-pub(crate) use packet_pair::PROBE_BYTES;
+pub(crate) use packet_pair::{PROBE_BYTES, PacketPair};
 pub(crate) use repeat::FinishRepeat;
 
 use narrows_base::{Duration, Time};
-use narrows_congestion::Dispersion;
-use packet_pair::PacketPair;
 use repeat::{FIRST_REPEAT, Repeat};
 
 /// After this many STARTs during at least `MAX_START_TIME` without a valid reply, the attempt restarts with a new
@@ -27,7 +25,7 @@ enum Awaited {
     SynEcho,
     /// Since this time, after a START with a cookie.
     StartEcho(Time),
-    /// Since this time, after a START with a token. SYN-ECHO arrives if the server rejects the token.
+    /// Since this time, after a START without a cookie. SYN-ECHO arrives if the server requires one.
     Either(Time),
 }
 
@@ -35,7 +33,7 @@ enum Awaited {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum HandshakePacket {
     Syn,
-    /// A SYN of [`PROBE_BYTES`]: the spacing of the replies measures the path's rate.
+    /// A SYN of [`PROBE_BYTES`] with a nonce of its own: the spacing of the replies measures the path's rate.
     Probe,
     Start,
 }
@@ -45,7 +43,8 @@ pub(crate) enum HandshakePacket {
 pub(crate) struct PathSample {
     /// The shorter of the exchanges that were not repeated.
     pub rtt: Option<Duration>,
-    pub dispersion: Option<Dispersion>,
+    /// The probes. Their replies may still arrive.
+    pub packet_pair: PacketPair,
     /// FINISH, to be sent until a packet of the server opens.
     pub finish: FinishRepeat,
 }
@@ -60,22 +59,16 @@ pub(crate) struct ClientExchange {
 }
 
 impl ClientExchange {
-    /// Begins now. `rtt` is an estimate of the RTT, and `probes` requests a measurement of the rate.
+    /// Begins now with a START without a cookie. `rtt` is an estimate of the RTT, and `probes` requests a measurement of the rate.
     pub fn new(now: Time, rtt: Option<Duration>, probes: bool) -> ClientExchange {
         // On a path with a long RTT an early repetition would only spoil the sample.
         let wait = rtt.map_or(FIRST_REPEAT, |rtt| rtt.mul_f64(1.5)).max(FIRST_REPEAT);
         ClientExchange {
-            awaited: Awaited::SynEcho,
+            awaited: Awaited::Either(now),
             repeat: Repeat::new(now, wait),
             rtt: None,
             packet_pair: PacketPair::new(probes),
         }
-    }
-    /// Begins now with a START with a token. There is no probe of the rate, because data measure it one round trip
-    /// earlier than after a SYN.
-    pub fn with_token(now: Time, rtt: Option<Duration>) -> ClientExchange {
-        let awaited = Awaited::Either(now);
-        ClientExchange { awaited, ..ClientExchange::new(now, rtt, false) }
     }
     /// Restarts with SYN.
     pub fn restart(&mut self, now: Time) {
@@ -102,7 +95,7 @@ impl ClientExchange {
     }
     /// Whether another packet follows the last one at once.
     pub fn has_probe(&self) -> bool {
-        self.packet_pair.is_due() && self.repeat.is_sent() && self.awaits_syn_echo()
+        self.packet_pair.is_due() && self.repeat.is_sent()
     }
     /// Transmissions of the packet that awaits its reply, except probes.
     pub fn sent(&self) -> u32 {
@@ -128,8 +121,8 @@ impl ClientExchange {
         })
     }
 
-    /// Handles a SYN-ECHO, the first or a further one.
-    pub fn on_syn_echo(&mut self, now: Time) {
+    /// Handles the reply to a probe.
+    pub fn on_probe_echo(&mut self, now: Time) {
         self.packet_pair.on_answer(now);
     }
     /// Begins to send START, after a valid SYN-ECHO.
@@ -141,9 +134,11 @@ impl ClientExchange {
     /// Ends the exchange after a valid START-ECHO.
     pub fn finish(&self, now: Time) -> PathSample {
         let rtt = self.rtt.into_iter().chain(self.repeat.sample(now)).min();
+        let mut packet_pair = self.packet_pair;
+        packet_pair.on_rtt(rtt);
         PathSample {
             rtt,
-            dispersion: rtt.and_then(|rtt| self.packet_pair.dispersion(rtt)),
+            packet_pair,
             finish: FinishRepeat::new(self.repeat.next(now)),
         }
     }

@@ -1,17 +1,17 @@
 //! Packet-pair probing in the handshake, before the first data packet.
 //!
-//! Three larger SYNs directly follow the first one. A server replies to each without keeping state. The spacing of the
+//! Three larger SYNs directly follow the first START. A server replies to each without keeping state. The spacing of the
 //! replies is the serialisation time of the slowest link. This is the packet pair of the RRTP thesis (section 3.2), one
-//! round trip earlier than with data. If the first SYN is lost, the next one opens the connection.
+//! round trip earlier than with data.
 
 use narrows_base::{Duration, Time};
 use narrows_congestion::Dispersion;
 
-/// Number of probes after the first SYN. All of them fit into a queue of two full packets.
+/// Number of probes after the first START. All of them fit into a queue of two full packets.
 const PROBES: u32 = 3;
 /// UDP payload of each probe in bytes.
 pub(crate) const PROBE_BYTES: u16 = 500;
-/// A later reply belongs to a SYN that was repeated after 0.3 s. So a path slower than 84 kbit/s is not measured.
+/// Longest time from the first reply to the last. So a path slower than 56 kbit/s is not measured.
 const MAX_DISPERSION: Duration = Duration::from_millis(150);
 /// Bytes of IP and UDP headers.
 const HEADERS: u16 = 28;
@@ -24,6 +24,7 @@ pub(crate) struct PacketPair {
     came: u32,
     first: Time,
     last: Time,
+    rtt: Option<Duration>,
 }
 
 impl PacketPair {
@@ -31,7 +32,7 @@ impl PacketPair {
     pub(crate) fn new(wanted: bool) -> PacketPair {
         PacketPair { wanted, left: if wanted { PROBES } else { 0 }, ..PacketPair::default() }
     }
-    /// Whether the next probe is to be sent, after the first SYN.
+    /// Whether the next probe is to be sent, after the first START.
     pub(crate) fn is_due(&self) -> bool {
         self.left > 0
     }
@@ -43,7 +44,11 @@ impl PacketPair {
     pub(crate) fn spoil(&mut self) {
         *self = PacketPair::default();
     }
-    /// Counts a reply to a SYN.
+    /// The RTT of START, without which there is no measurement.
+    pub(crate) fn on_rtt(&mut self, rtt: Option<Duration>) {
+        self.rtt = rtt;
+    }
+    /// Counts a reply to a probe.
     pub(crate) fn on_answer(&mut self, now: Time) {
         if self.came == 0 {
             self.first = now;
@@ -54,14 +59,13 @@ impl PacketPair {
         self.came += 1;
         self.last = now;
     }
-    /// The measurement, if every SYN got exactly one reply. Otherwise the missing one is unknown.
-    pub(crate) fn dispersion(&self, rtt: Duration) -> Option<Dispersion> {
-        let bits = f64::from(PROBES) * f64::from(PROBE_BYTES + HEADERS) * 8.0;
-        (self.wanted && self.came == 1 + PROBES).then(|| Dispersion {
-            rtt,
-            bits,
-            took: self.last.since(self.first),
-        })
+    /// The measurement, once every probe has its reply. It is returned once.
+    pub(crate) fn take(&mut self) -> Option<Dispersion> {
+        let (rtt, took) = (self.rtt?, self.last.since(self.first));
+        let is_complete = self.wanted && self.came == PROBES;
+        self.wanted &= !is_complete;
+        let bits = f64::from(PROBES - 1) * f64::from(PROBE_BYTES + HEADERS) * 8.0;
+        is_complete.then_some(Dispersion { rtt, bits, took })
     }
 }
 
@@ -72,7 +76,9 @@ mod tests {
     fn answered(packet_pair: &mut PacketPair, times: u64) -> Option<f64> {
         (0..times)
             .for_each(|i| packet_pair.on_answer(Time::from_nanos(70_000_000 + i * 5_280_000)));
-        let dispersion = packet_pair.dispersion(Duration::from_millis(60))?;
+        packet_pair.on_rtt(Some(Duration::from_millis(60)));
+        let dispersion = packet_pair.take()?;
+        assert_eq!(packet_pair.take(), None, "once");
         Some(dispersion.bits / dispersion.took.as_secs_f64())
     }
 
@@ -81,16 +87,16 @@ mod tests {
         let mut left = PacketPair::new(true);
         let sent = std::iter::from_fn(|| left.is_due().then(|| left.on_sent())).count();
         assert_eq!(sent, 3);
-        let rate = answered(&mut left.clone(), 4).unwrap();
+        let rate = answered(&mut left.clone(), 3).unwrap();
         assert!((rate / 800e3 - 1.0).abs() < 1e-9, "{rate}");
-        assert_eq!(answered(&mut left.clone(), 3), None, "one was lost");
-        assert_eq!(answered(&mut left.clone(), 5), None, "one was doubled");
+        assert_eq!(answered(&mut left.clone(), 2), None, "one was lost");
+        assert_eq!(answered(&mut left.clone(), 4), None, "a reply of another attempt");
         let mut late = left;
-        assert_eq!(answered(&mut late, 3), None);
+        assert_eq!(answered(&mut late, 2), None);
         late.on_answer(Time::from_nanos(370_000_000));
-        assert!(late.dispersion(Duration::ZERO).is_none(), "the answer to another SYN");
+        assert!(late.take().is_none(), "the answer came too late");
         left.spoil();
-        assert_eq!(answered(&mut left, 4), None, "it began again");
+        assert_eq!(answered(&mut left, 3), None, "it began again");
         assert!(!PacketPair::new(false).is_due());
         assert_eq!(answered(&mut PacketPair::new(false), 1), None);
     }

@@ -124,7 +124,7 @@ const MAX_ACK_DELAY: Param = Param {
 };
 const HANDSHAKE: Param = Param {
     name: "handshake",
-    help: "data wait for the handshake: two round trips (on), or one as with an address token from before (token)",
+    help: "data wait for the handshake, one round trip: with probes of the rate (on), or as with an address token (token)",
     kind: ParamKind::Choice(&["on", "token", "off"]),
     origin: "as over UDP",
 };
@@ -221,7 +221,7 @@ fn configured(
     }
     c.feedback = FeedbackConfig { ack_every, max_ack_delay, ..c.feedback };
     c.handshake = match given.choice("handshake") {
-        "on" => Opening::Cookie,
+        "on" => Opening::Full,
         "token" => Opening::Token,
         _ => Opening::None,
     };
