@@ -80,9 +80,9 @@ pub fn write(
 
 fn section(rows: &[Row], protocols: &[String], before: Option<&Before>, seeds: u64) -> String {
     let mut text = format!(
-        "## Bad links\n\nSimulated medians over {seeds} seeds of {}, each with its goal in parentheses; **missed** goals are marked. Run\n\
-`cargo xtask bench bad-links --write` (`--filter`, `--protocols`, `--seeds`, `--json FILE`). `--before FILE` puts an\n\
-earlier run's figures before the arrows.\n\
+        "## Bad links\n\nSimulated medians over {seeds} seeds of {}. Goals that are missed stand beside the figures; `cargo xtask bench bad-links`\n\
+(`--filter`, `--protocols`, `--seeds`, `--json FILE`) prints all of them, and with `--write` this section. `--before FILE`\n\
+puts an earlier run's figures before the arrows.\n\
 \n\
 - *rate*: goodput over the capacity for application bytes, losses subtracted\n\
 - *wire*: bytes offered to the link per delivered application byte, times 1 - loss\n\
@@ -107,8 +107,8 @@ earlier run's figures before the arrows.\n\
                     let figure = goal.figure();
                     let was = earlier(before, row, protocol, figure.name());
                     let was = was.map_or(String::new(), |x| format!("{} → ", figure.text(x)));
-                    let mark = if good { "" } else { " **missed**" };
-                    format!("{} {was}{} ({bound}){mark}", figure.name(), figure.text(value))
+                    let mark = if good { String::new() } else { format!(" (**missed**: {bound})") };
+                    format!("{} {was}{}{mark}", figure.name(), figure.text(value))
                 })
                 .collect();
             let of = if protocols.len() > 1 { format!(", {protocol}") } else { String::new() };
