@@ -81,10 +81,38 @@ def test_pictures_and_files_are_the_commands(found, tmp_path):
         found.write(tmp_path / "file" / "x")
 
 
-def test_plot_draws_with_matplotlib(found):
+def test_plot_draws_measures_as_bars(found):
     pytest.importorskip("matplotlib")
     axes = found.plot().axes
     assert [panel.get_xlabel() for panel in axes] == ["goodput_bps (bit/s)", "rtt_s_p95 (s)"]
+
+
+def test_plot_draws_columns_of_the_series_over_time(found):
+    pytest.importorskip("matplotlib")
+    figure = found.plot("cwnd", "queue", width=3.35)
+    assert [panel.get_ylabel() for panel in figure.axes] == ["cwnd (packets)", "queue (packets)"]
+    assert figure.axes[1].get_xlabel() == "time (s)"
+    assert figure._repr_png_().startswith(b"\x89PNG"), "which a notebook shows"
+    lines = [[line.get_label() for line in panel.lines] for panel in figure.axes]
+    assert lines == [["reno"], ["reno", "tfrc"]], "tfrc has no window"
+    windows = figure.axes[0].lines[0].get_ydata()
+    rows = zip(found.series["kind"], found.series["cwnd"], strict=True)
+    assert list(windows) == [cwnd for kind, cwnd in rows if kind == "flow" and cwnd is not None]
+    with pytest.raises(ValueError, match="no column 'cwmd'"):
+        found.plot("cwmd")
+
+
+def test_a_link_of_several_groups_is_one_line():
+    pytest.importorskip("matplotlib")
+    ends = ("a", "b")
+    flows = [narrows.Flow("reno", ends, name=name) for name in ("first", "second")]
+    link = narrows.Link("1Mbit/s", "10ms")
+    result = narrows.run(
+        narrows.Scenario(links=[narrows.Wire(ends, link)], flows=flows, duration=5)
+    )
+    (panel,) = result.plot("queue").axes
+    (line,) = panel.lines
+    assert sorted(line.get_xdata()) == list(line.get_xdata())
 
 
 def test_importing_loads_nothing_large():

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _narrows
+from . import _narrows, figures
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -115,17 +115,15 @@ class Comparison:
         """Write the files that the command writes under ``--out``, and return their paths."""
         return [Path(path) for path in self._found.write(Path(folder))]
 
-    def plot(self, measures: tuple[str, str] = ("goodput_bps", "rtt_s_p95")) -> Figure:
-        """Draw two measures as bars with 95% intervals, by matplotlib (``pip install narrows[plot]``)."""
-        from matplotlib.figure import Figure
+    def plot(self, *columns: str, width: float | None = None) -> Figure:
+        """Draw results by matplotlib (``pip install narrows[plot]``).
 
-        figure = Figure(figsize=(10, 0.4 * len(self.means) + 1.2), layout="constrained")
-        units = {column.name: column.unit for column in self.means.columns}
-        axes = figure.subplots(1, len(measures), sharey=True, squeeze=False)[0]
-        for panel, measure in zip(axes, measures, strict=True):
-            values = [float("nan") if x is None else x for x in self.means[measure]]
-            halves = [x or 0.0 for x in self.means[f"{measure}_ci95"]]
-            panel.barh(self.means["protocol"], values, xerr=halves)
-            panel.set_xlabel(f"{measure} ({units[measure]})" if units[measure] else measure)
-        axes[0].invert_yaxis()
-        return figure
+        Measures of ``means`` become bars with 95% intervals, by default goodput and delay. Columns of ``series``, such
+        as ``cwnd`` or ``queue``, become lines over time, one panel below the other. A ``width`` (inches) of 3.35 fits a
+        column of a paper.
+
+        >>> import narrows
+        >>> narrows.compare("dsl", protocols="cubic,bbr", seeds=1).plot("cwnd", width=3.35).axes[0].get_ylabel()
+        'cwnd (packets)'
+        """
+        return figures.draw(self.means, self.series, columns or ("goodput_bps", "rtt_s_p95"), width)

@@ -80,40 +80,39 @@ pub fn write(
 
 fn section(rows: &[Row], protocols: &[String], before: Option<&Before>, seeds: u64) -> String {
     let mut text = format!(
-        "## Bad links\n\nSimulated medians over {seeds} seeds, each with its goal. Missed goals are marked. Run\n\
-`cargo xtask bench bad-links --write` (`--filter`, `--protocols`, `--seeds`, `--json FILE`). `--before FILE` fills the\n\
-column *before* with an earlier run.\n\
+        "## Bad links\n\nSimulated medians over {seeds} seeds of {}. Goals that are missed stand beside the figures; `cargo xtask bench bad-links`\n\
+(`--filter`, `--protocols`, `--seeds`, `--json FILE`) prints all of them, and with `--write` this section. `--before FILE`\n\
+puts an earlier run's figures before the arrows.\n\
 \n\
 - *rate*: goodput over the capacity for application bytes, losses subtracted\n\
 - *wire*: bytes offered to the link per delivered application byte, times 1 - loss\n\
 - *queue*: time to send the queued packets, averaged over time\n\
 - *theta*: share of the competing flows\n\
-"
+",
+        protocols.join(", ")
     );
     let mut table = "";
     for row in rows {
         if row.cell.table != table {
             table = row.cell.table;
-            let _ = write!(text, "\n### {}\n\n", heading(table));
-            let _ = writeln!(text, "| cell | protocol | figure | before | now | goal | |");
-            let _ = writeln!(text, "|---|---|---|---|---|---|---|");
+            let _ = write!(text, "\n### {}\n\n| cell | figures |\n|---|---|\n", heading(table));
         }
         for protocol in protocols {
-            for (i, goal) in row.cell.goals.iter().enumerate() {
-                let (value, bound, good) = judge(goal, protocol, &row.medians);
-                let figure = goal.figure();
-                let was = earlier(before, row, protocol, figure.name());
-                let _ = writeln!(
-                    text,
-                    "| {} | {} | {} | {} | {} | {bound} | {} |",
-                    if i == 0 { row.cell.name.as_str() } else { "" },
-                    if i == 0 { protocol.as_str() } else { "" },
-                    figure.name(),
-                    was.map_or(String::new(), |x| figure.text(x)),
-                    figure.text(value),
-                    if good { "" } else { "missed" }
-                );
-            }
+            let figures: Vec<String> = row
+                .cell
+                .goals
+                .iter()
+                .map(|goal| {
+                    let (value, bound, good) = judge(goal, protocol, &row.medians);
+                    let figure = goal.figure();
+                    let was = earlier(before, row, protocol, figure.name());
+                    let was = was.map_or(String::new(), |x| format!("{} → ", figure.text(x)));
+                    let mark = if good { String::new() } else { format!(" (**missed**: {bound})") };
+                    format!("{} {was}{}{mark}", figure.name(), figure.text(value))
+                })
+                .collect();
+            let of = if protocols.len() > 1 { format!(", {protocol}") } else { String::new() };
+            let _ = writeln!(text, "| {}{of} | {} |", row.cell.name, figures.join(", "));
         }
     }
     text.push('\n');

@@ -118,10 +118,12 @@ same link with the same losses in real time.\n\
     for n in &NETS {
         let _ = writeln!(out, "| {} | `{}` | {} |", n.name, n.spec, n.seconds * shorter);
     }
-    let (mut table, mut agree, mut all, mut late) = (String::new(), 0, 0, 0);
+    let (mut agreeing, mut table) = (String::new(), String::new());
+    let (mut agree, mut all, mut late) = (0, 0, 0);
     let (mut others, mut machine) = (String::new(), 0);
     for protocol in protocols(rows) {
-        for n in &NETS {
+        let mut cells = [const { String::new() }; NETS.len()];
+        for (cell, n) in cells.iter_mut().zip(&NETS) {
             let mine = |r: &&Row| {
                 r.key.protocol == protocol
                     && r.key.link == n.name
@@ -150,7 +152,14 @@ same link with the same losses in real time.\n\
             let agrees = judged && goodput != "**no**" && rtt == "yes";
             all += usize::from(judged);
             agree += usize::from(agrees);
-            if judged && !agrees {
+            if agrees {
+                let ratio = |e: (Estimate, Estimate)| e.1.mean / e.0.mean;
+                let (mbps, ms) = (g.1.mean * 1e-6, r.1.mean * 1e3);
+                *cell = format!("{mbps:.3} ({:.3}), {ms:.1} ({:.3})", ratio(g), ratio(r));
+                continue;
+            }
+            *cell = "below".into();
+            if judged {
                 let (line, agrees) = beside_late(&format!("{protocol} | {}", n.name), here, again)?;
                 others += &line;
                 machine += usize::from(agrees);
@@ -172,12 +181,19 @@ same link with the same losses in real time.\n\
                 here.len(),
             );
         }
+        if cells.iter().any(|c| !c.is_empty()) {
+            let _ = writeln!(agreeing, "| {protocol} | {} |", cells.join(" | "));
+        }
     }
     let loads = estimate(rows.iter().map(|r| r.load)).mean;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let nets = NETS.map(|n| n.name).join(" | ");
     let _ = write!(
         out,
-        "\n**{agree} of {all} agree.** Mbit/s, and milliseconds; simulated, then real; means over seeds.\n\n\
+        "\n**{agree} of {all} agree.** These have here, as means over seeds, the real goodput in Mbit/s and the real RTT in ms,\n\
+each with its ratio to the simulated one:\n\n\
+| protocol | {nets} |\n|{}\n{agreeing}\n\
+The others; simulated, then real:\n\n\
 | protocol | link | goodput | real | ratio | RTT | real | queue | real | offered | real | goodput agrees | RTT agrees | relay late ms | seeds |\n\
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n{table}\n\
 Run `cargo xtask sim-vs-real` (`--protocols`, `--links`, `--runs` select a part; `--resume` continues after an\n\
@@ -186,6 +202,7 @@ budget](benchmarks.md#in-real-time). A run whose relay was late by more than {:.
 runs stayed late and do not count.\n\
 \n\
 ",
+        "---|".repeat(NETS.len() + 1),
         LATE_S * 1e3
     );
     if !others.is_empty() {
