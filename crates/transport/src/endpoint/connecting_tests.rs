@@ -337,8 +337,8 @@ fn a_forged_version_does_not_stop_a_server_that_answers() {
     let mut net = Net::pair(9);
     net.connect(right());
     net.run_for(0.01);
-    let Ok(Packet::Syn { nonce, .. }) = Packet::read(&net.seen[0].2) else { panic!("no SYN") };
-    let forged = packet::version(VERSION, &nonce, &[VERSION + 3]);
+    let Ok(Packet::Start(start)) = Packet::read(&net.seen[0].2) else { panic!("no START") };
+    let forged = packet::version(VERSION, &start.nonce, &[VERSION + 3]);
     let soon = net.now + Duration::from_millis(1);
     net.fly(soon, SERVER.parse().unwrap(), CLIENT.parse().unwrap(), &forged);
     net.run_for(3.0);
@@ -351,10 +351,11 @@ fn another_version_is_answered_with_ours() {
         Connections::new(config(2, Clients::Any), random(10));
     let now = Time::from_secs_f64(5.0);
     let syn = packet::syn(VERSION + 1, &[3; 16]);
-    let mut start = ClientHandshake::new(Suite::Aes256Gcm, [3; 16], &Cookie::NONE, &key(1), [8; 32])
-        .unwrap()
-        .start()
-        .to_vec();
+    let mut start =
+        ClientHandshake::new(Suite::Aes256Gcm, [3; 16], &Cookie::NONE, &key(1), [8; 32])
+            .unwrap()
+            .start()
+            .to_vec();
     start[1..5].copy_from_slice(&(VERSION + 1).to_be_bytes());
     for asked in [syn, start] {
         server.receive(now, CLIENT.parse().unwrap(), 0, &mut asked.clone());

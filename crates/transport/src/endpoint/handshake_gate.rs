@@ -82,7 +82,8 @@ impl HandshakeGate {
             recent: BTreeMap::new(),
             ages: VecDeque::new(),
             // One more second, because the lifetime may begin within a second.
-            remembered: (rate + unproven_rate) as usize * (MAX_COOKIE_LIFE.as_nanos() / SECOND + 1) as usize,
+            remembered: (rate + unproven_rate) as usize
+                * (MAX_COOKIE_LIFE.as_nanos() / SECOND + 1) as usize,
         }
     }
 

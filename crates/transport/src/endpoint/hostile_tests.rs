@@ -193,7 +193,7 @@ fn data_that_overtakes_finish_is_not_lost() {
 /// changes state at either end, in any stage.
 #[test]
 fn forged_and_broken_datagrams_change_nothing() {
-    let mut net = Net::pair(5);
+    let mut net = Net::pair_with_cookies(5);
     let alive = net.connect(ServerKey::Any);
     net.run_for(0.5);
     let seen = std::mem::take(&mut net.seen);

@@ -275,8 +275,7 @@ impl<C: ManagedConnection> Connections<C> {
             let params = hello::server_params(&config.connection, reset_token);
             let hello = Hello { connection: id, params };
             let handshake = ServerHandshake::new(start, &config.key, seed, &hello).ok()?;
-            let accepting =
-                Accepting::new(now, from, start.nonce, proof, handshake, hello.params);
+            let accepting = Accepting::new(now, from, start.nonce, proof, handshake, hello.params);
             Some(ConnectionState::Accepting(Box::new(accepting)))
         });
         let Some(slot) = made else { return false };
@@ -325,7 +324,8 @@ impl<C: ManagedConnection> Connections<C> {
         let probes = (connecting.nonce(), packet_pair);
         // Without FINISH the server has accepted the early data.
         let early = connecting.early(opened.finish.is_none());
-        let finishing = opened.finish.map(|packet| Box::new(Finishing { packet, repeat, probes, until }));
+        let finishing =
+            opened.finish.map(|packet| Box::new(Finishing { packet, repeat, probes, until }));
         let beginning = NewConnection {
             side: Side::Client,
             config: connecting.config(),

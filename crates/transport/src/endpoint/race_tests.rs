@@ -132,7 +132,7 @@ fn packets_of_a_places_last_connection_change_nothing() {
     }
     assert!(said.iter().any(|p| p[0] & 0x80 == 0) && said.iter().any(|p| p[0] == 0x85));
     net.run_for(1.0);
-    assert_eq!(net.at(SERVER).len(), 1);
+    assert_eq!(net.at(SERVER).connections(), 1);
     let connection = net.at(CLIENT).connection(second).unwrap();
     let id = connection.open(true).unwrap();
     assert_eq!(connection.write(id, &[7; 20_000]).unwrap(), 20_000);

@@ -56,8 +56,7 @@ fn connects(net: &mut Whole, from: &str) -> (Vec<u8>, f64) {
     (kinds.collect(), took)
 }
 
-const COOKIE: [u8; 5] = [0x81, 0x82, 0x83, 0x84, 0x85];
-const TOKEN: [u8; 3] = [0x83, 0x84, 0x85];
+const STARTED: [u8; 3] = [0x83, 0x84, 0x85];
 const REFUSED: [u8; 5] = [0x83, 0x82, 0x83, 0x84, 0x85];
 
 /// A pair after one connection. The test can read the client's token store.
@@ -65,18 +64,20 @@ fn acquainted(seed: u64, keeps_used: bool) -> (Whole, Shared) {
     let mut net = Whole::new(seed);
     let store = Shared { keeps_used, ..Shared::default() };
     net.at(CLIENT).set_token_store(Box::new(store.clone()));
-    assert_eq!(connects(&mut net, CLIENT), (COOKIE.to_vec(), 0.08));
+    assert_eq!(connects(&mut net, CLIENT), (STARTED.to_vec(), 0.04));
     assert!(store.has().is_some());
     (net, store)
 }
 
 #[test]
-fn a_known_server_is_spoken_to_after_one_round_trip() {
+fn tokens_are_used_one_after_the_other() {
     let mut net = Whole::new(1);
-    assert_eq!(connects(&mut net, CLIENT), (COOKIE.to_vec(), 0.08));
+    assert_eq!(connects(&mut net, CLIENT), (STARTED.to_vec(), 0.04));
     // Each connection brings the token for the next.
     for _ in 0..3 {
-        assert_eq!(connects(&mut net, CLIENT), (TOKEN.to_vec(), 0.04));
+        let seen = net.seen.len();
+        assert_eq!(connects(&mut net, CLIENT), (STARTED.to_vec(), 0.04));
+        assert!(net.seen[seen].2[22] & 0x80 != 0, "a token in place of the cookie");
     }
     let rtts = |net: &mut Whole, at: &str| {
         let handles: Vec<Handle> =
@@ -94,7 +95,7 @@ fn a_known_server_is_spoken_to_after_one_round_trip() {
 #[test]
 fn a_token_is_good_at_its_address_only() {
     for (from, expected) in
-        [("198.51.100.7:6000", (&TOKEN[..], 0.04)), (OTHER, (&REFUSED[..], 0.08))]
+        [("198.51.100.7:6000", (&STARTED[..], 0.04)), (OTHER, (&REFUSED[..], 0.08))]
     {
         let (mut net, store) = acquainted(2, false);
         let mut thief = Connections::new(config(7, Clients::None), random(70));
@@ -109,7 +110,7 @@ fn a_token_is_good_at_its_address_only() {
 fn a_token_is_used_once() {
     let (mut net, store) = acquainted(3, true);
     let first = store.has();
-    assert_eq!(connects(&mut net, CLIENT), (TOKEN.to_vec(), 0.04));
+    assert_eq!(connects(&mut net, CLIENT), (STARTED.to_vec(), 0.04));
     assert_ne!(store.has(), first, "there is a new one");
     store.tokens.lock().unwrap().insert(SERVER.parse().unwrap(), first.unwrap());
     assert_eq!(connects(&mut net, CLIENT), (REFUSED.to_vec(), 0.08));
@@ -117,7 +118,7 @@ fn a_token_is_used_once() {
 
 #[test]
 fn a_token_is_good_for_a_day() {
-    for (hours, expected) in [(23.9, (&TOKEN[..], 0.04)), (24.1, (&REFUSED[..], 0.08))] {
+    for (hours, expected) in [(23.9, (&STARTED[..], 0.04)), (24.1, (&REFUSED[..], 0.08))] {
         let (mut net, _) = acquainted(4, false);
         net.run_for(hours * 3600.0);
         let (kinds, took) = connects(&mut net, CLIENT);
@@ -129,7 +130,7 @@ fn a_token_is_good_for_a_day() {
 #[test]
 fn a_server_that_was_started_again_asks_for_a_cookie() {
     let seed = 5;
-    for (secret, expected) in [(2 * seed, (&TOKEN[..], 0.04)), (99, (&REFUSED[..], 0.08))] {
+    for (secret, expected) in [(2 * seed, (&STARTED[..], 0.04)), (99, (&REFUSED[..], 0.08))] {
         let (mut net, _) = acquainted(seed, false);
         *net.at(SERVER) = Connections::new(config(2, Clients::Any), random(secret));
         let (kinds, took) = connects(&mut net, CLIENT);
@@ -213,7 +214,7 @@ fn a_token_that_is_lost_comes_again() {
             vec![now + Duration::from_millis(20)]
         });
         assert!(lost == 1 && store.has().is_some(), "seed {seed}");
-        assert_eq!(connects(&mut net, CLIENT).0, TOKEN);
+        assert_eq!(connects(&mut net, CLIENT).0, STARTED);
     }
 }
 
@@ -319,7 +320,7 @@ fn used_tokens_are_bounded() {
     let mut tokens = Vec::new();
     for _ in 0..6 {
         tokens.push(store.has().unwrap());
-        assert_eq!(connects(&mut net, CLIENT).0, TOKEN);
+        assert_eq!(connects(&mut net, CLIENT).0, STARTED);
         assert!(net.at(SERVER).gate.used_tokens() <= 3);
     }
     for old in tokens {

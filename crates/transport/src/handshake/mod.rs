@@ -136,10 +136,6 @@ impl ClientExchange {
         let rtt = self.rtt.into_iter().chain(self.repeat.sample(now)).min();
         let mut packet_pair = self.packet_pair;
         packet_pair.on_rtt(rtt);
-        PathSample {
-            rtt,
-            packet_pair,
-            finish: FinishRepeat::new(self.repeat.next(now)),
-        }
+        PathSample { rtt, packet_pair, finish: FinishRepeat::new(self.repeat.next(now)) }
     }
 }
