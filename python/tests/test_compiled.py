@@ -9,6 +9,8 @@ import sys
 import narrows
 import pytest
 from gentle import Gentle
+from narrows.controller import lending
+from outcomes import HINT, Outcomes
 
 numba = pytest.importorskip("numba")
 LINK = "5Mbit/s,20ms,loss=2%"
@@ -45,6 +47,16 @@ def test_compiled_code_decides_as_python_does(cls):
     assert [row["digest"] for row in plain.values()] == [row["digest"] for row in fast.values()]
     partial = functools.partial(protocols[0], limit=1.5)
     assert list(rows(narrows.compare(LINK, protocols=[partial], seeds=1))) == [f"{name}(limit=1.5)"]
+
+
+def test_outcomes_and_hints_are_equal():
+    """Protects the layouts of the records that only rrtp fills."""
+    digests = []
+    for cls in (Outcomes, narrows.compiled(Outcomes)):
+        with lending([cls]):
+            found = narrows.compare(LINK, protocols="rrtp+Outcomes", seeds=1, reconfigure=HINT)
+        digests.append(rows(found)["rrtp+Outcomes"]["digest"])
+    assert digests[0] == digests[1]
 
 
 def test_every_attribute_of_an_acknowledgement_has_the_same_value():

@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 from gentle import Gentle
 from narrows.controller import lending
+from outcomes import HINT, Outcomes
 
 ROOT = Path(__file__).parents[2]
 LINK = "5Mbit/s,20ms,loss=0.2%"
@@ -149,6 +150,32 @@ def test_every_method_is_called_with_what_the_page_says():
     starts = [call[1:] for call in calls if call[0] == "start"]
     assert starts[-1][:2] == (10.0, 1000)
     assert sum(call[0] == "tick" for call in calls) > 20
+
+
+def test_outcomes_and_hints_are_passed_over_rrtp():
+    """Protects what rrtp reports beyond TCP: each packet's outcome, before the acknowledgements, and hints."""
+    made = []
+
+    class Seen(Outcomes):
+        def on_start(self, start):
+            self.hinted_loss = start.loss_hint
+            made.append(self)
+
+    protocols = "rrtp+Seen(loss=0.02),rrtp+Seen,Seen"
+    with lending([Seen]):
+        narrows.compare(LINK, protocols=protocols, seeds=1, duration="20s", reconfigure=HINT)
+    over_rrtp, over_tcp = (
+        [s for s in made if s.arrived],
+        [s for s in made if s.acks and not s.arrived],
+    )
+    assert len(over_rrtp) == 2
+    for seen in over_rrtp:
+        assert seen.arrived == seen.acks > 1000
+        assert 0 < seen.lost < seen.arrived / 100
+        assert 0.04 < seen.age < 0.5
+        assert (seen.dispersions, seen.hints, seen.pacing_rate) == (1, 1, 2e6 * 1.05)
+    assert [s.hinted_loss for s in over_rrtp] == [0.02, None]
+    assert [(s.lost, s.dispersions) for s in over_tcp] == [(0, 0)]
 
 
 def test_an_acknowledgement_that_is_kept_stays_what_it_was():

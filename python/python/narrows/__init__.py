@@ -9,7 +9,18 @@
 from ._narrows import SpecError, __version__
 from .comparison import compare, run
 from .compiled import compiled
-from .controller import Ack, Controller, ControllerError, Loss, Start, Timeout, register
+from .controller import (
+    Ack,
+    Controller,
+    ControllerError,
+    Dispersion,
+    Hints,
+    Loss,
+    PacketOutcome,
+    Start,
+    Timeout,
+    register,
+)
 from .links import Link
 from .real import Speed, Transfer, in_kernel, speed
 from .results import Comparison
@@ -24,9 +35,12 @@ __all__ = [
     "Comparison",
     "Controller",
     "ControllerError",
+    "Dispersion",
     "Flow",
+    "Hints",
     "Link",
     "Loss",
+    "PacketOutcome",
     "Scenario",
     "SpecError",
     "Speed",

@@ -221,6 +221,77 @@ class Timeout:
     def srtt(self) -> float:
         """Smoothed round-trip time, s."""
 
+class PacketOutcome:
+    """The outcome of one packet, the argument of ``on_outcome``: it arrived or was lost."""
+
+    @property
+    def now(self) -> float:
+        """Time at which the outcome was detected, s since the start."""
+
+    @property
+    def sent(self) -> float:
+        """Time at which the packet was sent, s since the start."""
+
+    @property
+    def number(self) -> int:
+        """Number of the packet; numbers are never reused."""
+
+    @property
+    def bytes(self) -> int:
+        """Size of the packet on the wire, bytes."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether it was lost (RFC 9002 section 6.1)."""
+
+    @property
+    def marked(self) -> bool:
+        """Whether it arrived with a CE mark (ECN)."""
+
+    @property
+    def radio(self) -> bool:
+        """Whether the receiver attributes the loss to the radio link rather than to congestion."""
+
+class Hints:
+    """Properties of the path that have changed or become known, the argument of ``on_hints``.
+
+    They replace estimates.
+    """
+
+    @property
+    def now(self) -> float:
+        """Time, s since the start."""
+
+    @property
+    def rate(self) -> float | None:
+        """Rate of the path, bit/s."""
+
+    @property
+    def rtt(self) -> float | None:
+        """Round-trip time of the path with empty queues, s."""
+
+    @property
+    def loss(self) -> float | None:
+        """Share of packets that the path loses without congestion, 0 to 1."""
+
+class Dispersion:
+    """Dispersion of back-to-back packets in the handshake, the argument of ``on_dispersion``.
+
+    At most once, usually before the first acknowledgement.
+    """
+
+    @property
+    def now(self) -> float:
+        """Time, s since the start."""
+
+    @property
+    def rate(self) -> float:
+        """Rate at which the packets arrived, bit/s."""
+
+    @property
+    def rtt(self) -> float:
+        """Round-trip time of a small packet, s."""
+
 class Start:
     """State before the first packet, the argument of ``on_start``."""
 
@@ -251,6 +322,10 @@ class Start:
     @property
     def rtt_hint(self) -> float | None:
         """Round-trip time of the path with empty queues, s, if the user has given a hint."""
+
+    @property
+    def loss_hint(self) -> float | None:
+        """Share of packets that the path loses without congestion, if the user has given a hint."""
 
 class Loan:
     def release(self) -> None: ...

@@ -16,7 +16,14 @@ from ._narrows import SpecError, Start
 _C = TypeVar("_C")
 
 #: Event record of each method; methods that get a time or no argument are not listed.
-_EVENTS = {"on_ack": 0, "on_loss": 1, "on_rto": 1}
+_EVENTS = {
+    "on_ack": 0,
+    "on_loss": 1,
+    "on_rto": 1,
+    "on_outcome": 2,
+    "on_hints": 3,
+    "on_dispersion": 4,
+}
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,9 @@ class _Layout:
     on_ack: int
     on_loss: int
     on_rto: int
+    on_outcome: int
+    on_hints: int
+    on_dispersion: int
     on_tick: int
     next_tick: int
     fields: list[tuple[str, int, bool]]
@@ -62,7 +72,7 @@ def compiled(cls: Callable[..., _C]) -> Compiled[_C]:
       state; each is a number (a float from then on) or a bool.
     - Its methods may compute with these attributes and set them. They may call functions compiled by
       numba, but no other methods.
-    - Absent values of an acknowledgement (``forward_delay``, ``delivery_rate``) are nan instead of
+    - Absent values of an acknowledgement (``forward_delay``, ``delivery_rate``) and of hints are nan instead of
       ``None``, ``next_tick()`` returns ``math.inf`` for never, and ``pacing_rate`` is always a number.
       A loss has ``is_ecn``, a bool, instead of ``cause``.
     - A division by zero gives inf or nan.
@@ -150,6 +160,9 @@ def compiled(cls: Callable[..., _C]) -> Compiled[_C]:
         on_ack=address("on_ack"),
         on_loss=address("on_loss"),
         on_rto=address("on_rto"),
+        on_outcome=address("on_outcome"),
+        on_hints=address("on_hints"),
+        on_dispersion=address("on_dispersion"),
         on_tick=address("on_tick"),
         next_tick=address("next_tick"),
         fields=[(f, int(state.fields[f][1]), kind == "b1") for f, kind in kinds.items()]

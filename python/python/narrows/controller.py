@@ -29,9 +29,30 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from . import _narrows
-from ._narrows import Ack, ControllerError, Loss, SpecError, Start, Timeout
+from ._narrows import (
+    Ack,
+    ControllerError,
+    Dispersion,
+    Hints,
+    Loss,
+    PacketOutcome,
+    SpecError,
+    Start,
+    Timeout,
+)
 
-__all__ = ["Ack", "Controller", "ControllerError", "Loss", "Start", "Timeout", "register"]
+__all__ = [
+    "Ack",
+    "Controller",
+    "ControllerError",
+    "Dispersion",
+    "Hints",
+    "Loss",
+    "PacketOutcome",
+    "Start",
+    "Timeout",
+    "register",
+]
 
 
 @runtime_checkable
@@ -41,21 +62,26 @@ class Controller(Protocol):
     Attributes and methods are looked up once, when an object is created for a flow of a run. One more
     object is created before, only for inspection:
 
-    ==================  ========================================================================
-    ``on_ack(ack)``     required: called for every acknowledgement, an :class:`Ack`
-    ``cwnd``            required: window in segments, read after every call; 0 to 1e15
-    ``pacing_rate``     bit/s on the wire, or ``None`` for the window alone; read after every call
-    ``ssthresh``        slow-start threshold in segments, optional: below it, an endpoint that paces
-                        by the window allows the window to double
-    ``on_start(start)`` before the first packet: a :class:`Start`, with the initial window
-    ``on_loss(loss)``   losses or ECN marks have begun a recovery, at most once per window
-    ``on_rto(timeout)`` the retransmission timer has expired
-    ``next_tick()``     when to call ``on_tick``, in s since the start, or ``None`` for never
-    ``on_tick(now)``    called at that time, in s; required by ``next_tick``
-    ``name``            its name in tables; by default that of the class
-    ``variables``       attributes that are columns of its time series: ``{"limit": "what it is"}``
-                        or ``{"rate_bps": ("bit/s", "what it is")}``
-    ==================  ========================================================================
+    ====================  ======================================================================
+    ``on_ack(ack)``       required: called for every acknowledgement, an :class:`Ack`
+    ``cwnd``              required: window in segments, read after every call; 0 to 1e15
+    ``pacing_rate``       bit/s on the wire, or ``None`` for the window alone; read after every call
+    ``ssthresh``          slow-start threshold in segments, optional: below it, an endpoint that paces
+                          by the window allows the window to double
+    ``on_start(start)``   before the first packet: a :class:`Start`, with the initial window
+    ``on_loss(loss)``     losses or ECN marks have begun a recovery, at most once per window
+    ``on_rto(timeout)``   the retransmission timer has expired
+    ``on_outcome(…)``     over rrtp: a packet arrived or was lost, a :class:`PacketOutcome`; before the
+                          acknowledgements of the same report
+    ``on_hints(hints)``   properties of the path have become known, :class:`Hints`: from the application,
+                          or over TCP the handshake's RTT
+    ``on_dispersion(…)``  over rrtp: the handshake has measured a :class:`Dispersion`
+    ``next_tick()``       when to call ``on_tick``, in s since the start, or ``None`` for never
+    ``on_tick(now)``      called at that time, in s; required by ``next_tick``
+    ``name``              its name in tables; by default that of the class
+    ``variables``         attributes that are columns of its time series: ``{"limit": "what it is"}``
+                          or ``{"rate_bps": ("bit/s", "what it is")}``
+    ====================  ======================================================================
 
     Parameters of the constructor with a number or bool as default are parameters of the
     protocol: ``"Gentle(limit=1.5)"``, or ``functools.partial(Gentle, limit=1.5)``. Without
@@ -79,7 +105,16 @@ class Controller(Protocol):
 ProtocolLike = str | type[Controller] | Callable[[], Controller]
 
 _T = TypeVar("_T")
-_OPTIONAL = ("on_start", "on_loss", "on_rto", "on_tick", "next_tick")
+_OPTIONAL = (
+    "on_start",
+    "on_loss",
+    "on_rto",
+    "on_outcome",
+    "on_hints",
+    "on_dispersion",
+    "on_tick",
+    "next_tick",
+)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ use super::interpreted::{Failed, Parameter};
 use super::limits;
 use narrows_base::Time;
 use narrows_congestion as congestion;
-use narrows_congestion::{CongestionEvent, Controller, Environment, SendLimits};
+use narrows_congestion::{
+    CongestionEvent, Controller, Environment, PacketOutcome, PathEvent, SendLimits,
+};
 use pyo3::prelude::*;
 use std::mem::{offset_of, transmute};
 use std::sync::Arc;
@@ -84,6 +86,35 @@ struct EventRecord {
     is_ecn: bool,
 }
 
+/// The outcome of a packet, for compiled code.
+#[repr(C)]
+struct OutcomeRecord {
+    now: f64,
+    sent: f64,
+    number: i64,
+    bytes: i64,
+    lost: bool,
+    marked: bool,
+    radio: bool,
+}
+
+/// Hints, for compiled code; NaN if absent.
+#[repr(C)]
+struct HintsRecord {
+    now: f64,
+    rate: f64,
+    rtt: f64,
+    loss: f64,
+}
+
+/// Dispersion, for compiled code.
+#[repr(C)]
+struct DispersionRecord {
+    now: f64,
+    rate: f64,
+    rtt: f64,
+}
+
 /// A field of a record: name, kind (`f8`, `i8` or `b1`, as NumPy writes them) and offset.
 type Field = (String, &'static str, usize);
 
@@ -93,9 +124,10 @@ macro_rules! fields {
     };
 }
 
-/// Layouts and sizes of the events' records: of acknowledgements, and of losses and timeouts.
+/// Layouts and sizes of the events' records: of acknowledgements, of losses and timeouts, of outcomes, of hints, and of
+/// dispersions.
 #[pyfunction]
-pub fn layouts() -> [(Vec<Field>, usize); 2] {
+pub fn layouts() -> [(Vec<Field>, usize); 5] {
     let ack = fields!(AckRecord:
         "f8" now rtt srtt rttvar min_rtt forward_delay delivery_rate;
         "i8" newly_acked counted newly_sacked newly_delivered flight outstanding prior_outstanding sent_since round
@@ -105,7 +137,19 @@ pub fn layouts() -> [(Vec<Field>, usize); 2] {
         "f8" now min_rtt srtt;
         "i8" flight outstanding backoffs;
         "b1" is_ecn;);
-    [(ack, size_of::<AckRecord>()), (event, size_of::<EventRecord>())]
+    let outcome = fields!(OutcomeRecord:
+        "f8" now sent;
+        "i8" number bytes;
+        "b1" lost marked radio;);
+    let hints = fields!(HintsRecord: "f8" now rate rtt loss;);
+    let dispersion = fields!(DispersionRecord: "f8" now rate rtt;);
+    [
+        (ack, size_of::<AckRecord>()),
+        (event, size_of::<EventRecord>()),
+        (outcome, size_of::<OutcomeRecord>()),
+        (hints, size_of::<HintsRecord>()),
+        (dispersion, size_of::<DispersionRecord>()),
+    ]
 }
 
 /// The machine code and the state's record, as created by `compiled.py`. The address of an absent method is 0.
@@ -114,6 +158,9 @@ pub struct Layout {
     on_ack: usize,
     on_loss: usize,
     on_rto: usize,
+    on_outcome: usize,
+    on_hints: usize,
+    on_dispersion: usize,
     on_tick: usize,
     next_tick: usize,
     /// Name, offset, and whether it is a bool; otherwise it is a float.
@@ -132,23 +179,17 @@ impl Layout {
 /// Calls machine code of numba. Each function gets the state and an event, and returns whether it raised.
 #[allow(unsafe_code)]
 mod call {
-    use super::{AckRecord, EventRecord, transmute};
+    use super::transmute;
 
     /// # Safety
-    /// `address` must be that of a C function `int64 (state *, const AckRecord *)`, compiled for this layout of
-    /// `state`.
-    pub unsafe fn on_ack(address: usize, state: &mut [u64], ack: &AckRecord) -> bool {
-        let f: extern "C" fn(*mut u64, *const AckRecord) -> i64 = unsafe { transmute(address) };
-        f(state.as_mut_ptr(), ack) != 0
-    }
-    /// # Safety
-    /// As [`on_ack`], with an `EventRecord`.
-    pub unsafe fn on_event(address: usize, state: &mut [u64], event: &EventRecord) -> bool {
-        let f: extern "C" fn(*mut u64, *const EventRecord) -> i64 = unsafe { transmute(address) };
+    /// `address` must be that of a C function `int64 (state *, const E *)`, compiled for this layout of `state` and
+    /// for the layout of `E` that [`layouts`](super::layouts) returns.
+    pub unsafe fn on_event<E>(address: usize, state: &mut [u64], event: &E) -> bool {
+        let f: extern "C" fn(*mut u64, *const E) -> i64 = unsafe { transmute(address) };
         f(state.as_mut_ptr(), event) != 0
     }
     /// # Safety
-    /// As [`on_ack`], with a time.
+    /// As [`on_event`], with a time.
     pub unsafe fn on_tick(address: usize, state: &mut [u64], now: f64) -> bool {
         let f: extern "C" fn(*mut u64, f64) -> i64 = unsafe { transmute(address) };
         f(state.as_mut_ptr(), now) != 0
@@ -269,7 +310,7 @@ impl Compiled {
         }
     }
 
-    fn event(&mut self, method: &'static str, now: Time, address: usize, event: &EventRecord) {
+    fn event<E>(&mut self, method: &'static str, now: Time, address: usize, event: &E) {
         if address == 0 || self.failed {
             return;
         }
@@ -282,14 +323,7 @@ impl Compiled {
 
 impl Controller for Compiled {
     fn on_ack(&mut self, ack: &congestion::Ack) {
-        if self.failed {
-            return;
-        }
-        #[allow(unsafe_code)]
-        // SAFETY: as in `read`.
-        let raised =
-            unsafe { call::on_ack(self.layout.on_ack, &mut self.state, &AckRecord::new(ack)) };
-        self.after("on_ack", ack.now, raised, None);
+        self.event("on_ack", ack.now, self.layout.on_ack, &AckRecord::new(ack));
     }
 
     fn send_limits(&self) -> SendLimits {
@@ -321,6 +355,40 @@ impl Controller for Compiled {
                     is_ecn: false,
                 };
                 self.event("on_rto", r.now, self.layout.on_rto, &record);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_packet_outcome(&mut self, o: &PacketOutcome) {
+        let record = OutcomeRecord {
+            now: o.now.as_secs_f64(),
+            sent: o.sent.as_secs_f64(),
+            number: o.seq as i64,
+            bytes: o.bytes.into(),
+            lost: o.lost,
+            marked: o.marked,
+            radio: o.radio,
+        };
+        self.event("on_outcome", o.now, self.layout.on_outcome, &record);
+    }
+
+    fn on_path_event(&mut self, at: Time, event: &PathEvent) {
+        let now = at.as_secs_f64();
+        match event {
+            PathEvent::Hints(hints) => {
+                let record = HintsRecord {
+                    now,
+                    rate: hints.rate.map_or(f64::NAN, |r| r.as_bps() as f64),
+                    rtt: hints.rtt.map_or(f64::NAN, |d| d.as_secs_f64()),
+                    loss: hints.loss.unwrap_or(f64::NAN),
+                };
+                self.event("on_hints", at, self.layout.on_hints, &record);
+            }
+            PathEvent::Dispersion(d) => {
+                let rate = d.bits / congestion::positive(d.took);
+                let record = DispersionRecord { now, rate, rtt: d.rtt.as_secs_f64() };
+                self.event("on_dispersion", at, self.layout.on_dispersion, &record);
             }
             _ => {}
         }

@@ -228,6 +228,117 @@ impl Timeout {
     }
 }
 
+/// The outcome of one packet, the argument of `on_outcome`: it arrived or was lost.
+#[pyclass(module = "narrows", name = "PacketOutcome", frozen)]
+pub struct PacketOutcome(pub congestion::PacketOutcome);
+
+#[pymethods]
+impl PacketOutcome {
+    /// Time at which the outcome was detected, s since the start.
+    #[getter]
+    fn now(&self) -> f64 {
+        self.0.now.as_secs_f64()
+    }
+    /// Time at which the packet was sent, s since the start.
+    #[getter]
+    fn sent(&self) -> f64 {
+        self.0.sent.as_secs_f64()
+    }
+    /// Number of the packet; numbers are never reused.
+    #[getter]
+    fn number(&self) -> u64 {
+        self.0.seq
+    }
+    /// Size of the packet on the wire, bytes.
+    #[getter]
+    fn bytes(&self) -> u32 {
+        self.0.bytes
+    }
+    /// Whether it was lost (RFC 9002 section 6.1).
+    #[getter]
+    fn lost(&self) -> bool {
+        self.0.lost
+    }
+    /// Whether it arrived with a CE mark (ECN).
+    #[getter]
+    fn marked(&self) -> bool {
+        self.0.marked
+    }
+    /// Whether the receiver attributes the loss to the radio link rather than to congestion.
+    #[getter]
+    fn radio(&self) -> bool {
+        self.0.radio
+    }
+    fn __repr__(&self) -> String {
+        let (sent, lost) = (self.sent(), if self.0.lost { "True" } else { "False" });
+        format!(
+            "PacketOutcome(now={}, sent={sent}, number={}, lost={lost})",
+            self.now(),
+            self.0.seq
+        )
+    }
+}
+
+/// Properties of the path that have changed or become known, the argument of `on_hints`. They replace estimates.
+#[pyclass(module = "narrows", name = "Hints", frozen)]
+pub struct Hints(pub Time, pub congestion::PathHints);
+
+#[pymethods]
+impl Hints {
+    /// Time, s since the start.
+    #[getter]
+    fn now(&self) -> f64 {
+        self.0.as_secs_f64()
+    }
+    /// Rate of the path, bit/s.
+    #[getter]
+    fn rate(&self) -> Option<f64> {
+        self.1.rate.map(|r| r.as_bps() as f64)
+    }
+    /// Round-trip time of the path with empty queues, s.
+    #[getter]
+    fn rtt(&self) -> Option<f64> {
+        self.1.rtt.map(seconds)
+    }
+    /// Share of packets that the path loses without congestion, 0 to 1.
+    #[getter]
+    fn loss(&self) -> Option<f64> {
+        self.1.loss
+    }
+    fn __repr__(&self) -> String {
+        let shown = |x: Option<f64>| x.map_or_else(|| "None".into(), |x| x.to_string());
+        let (rate, rtt, loss) = (shown(self.rate()), shown(self.rtt()), shown(self.loss()));
+        format!("Hints(now={}, rate={rate}, rtt={rtt}, loss={loss})", self.now())
+    }
+}
+
+/// Dispersion of back-to-back packets in the handshake, the argument of `on_dispersion`: at most once, usually before
+/// the first acknowledgement.
+#[pyclass(module = "narrows", name = "Dispersion", frozen)]
+pub struct Dispersion(pub Time, pub congestion::Dispersion);
+
+#[pymethods]
+impl Dispersion {
+    /// Time, s since the start.
+    #[getter]
+    fn now(&self) -> f64 {
+        self.0.as_secs_f64()
+    }
+    /// Rate at which the packets arrived, bit/s.
+    #[getter]
+    fn rate(&self) -> f64 {
+        self.1.bits / congestion::positive(self.1.took)
+    }
+    /// Round-trip time of a small packet, s.
+    #[getter]
+    fn rtt(&self) -> f64 {
+        seconds(self.1.rtt)
+    }
+    fn __repr__(&self) -> String {
+        format!("Dispersion(now={}, rate={}, rtt={})", self.now(), self.rate(), self.rtt())
+    }
+}
+
 /// State before the first packet, the argument of `on_start`.
 #[pyclass(module = "narrows", name = "Start", frozen)]
 pub struct Start(pub congestion::Environment);
@@ -263,6 +374,11 @@ impl Start {
     #[getter]
     fn rtt_hint(&self) -> Option<f64> {
         self.0.hints.rtt.map(seconds)
+    }
+    /// Share of packets that the path loses without congestion, if the user has given a hint.
+    #[getter]
+    fn loss_hint(&self) -> Option<f64> {
+        self.0.hints.loss
     }
     fn __repr__(&self) -> String {
         let (window, bytes) = (self.0.initial_window, self.0.packet_bytes);
@@ -310,6 +426,9 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Ack>()?;
     m.add_class::<Loss>()?;
     m.add_class::<Timeout>()?;
+    m.add_class::<PacketOutcome>()?;
+    m.add_class::<Hints>()?;
+    m.add_class::<Dispersion>()?;
     m.add_class::<Start>()?;
     m.add_function(wrap_pyfunction!(example_start, m)?)
 }

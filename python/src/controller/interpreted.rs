@@ -1,12 +1,14 @@
 //! A controller with methods in Python.
 
 use super::class::Class;
-use super::events::{Ack, Loss, Start, Timeout, no_ack};
+use super::events::{Ack, Dispersion, Hints, Loss, PacketOutcome, Start, Timeout, no_ack};
 use super::failure::{self, Fault};
 use super::limits;
 use narrows_base::Time;
 use narrows_congestion as congestion;
-use narrows_congestion::{CloneController, CongestionEvent, Controller, Environment, SendLimits};
+use narrows_congestion::{
+    CloneController, CongestionEvent, Controller, Environment, PathEvent, SendLimits,
+};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -33,6 +35,9 @@ struct Methods {
     on_ack: Py<PyAny>,
     on_loss: Option<Py<PyAny>>,
     on_rto: Option<Py<PyAny>>,
+    on_outcome: Option<Py<PyAny>>,
+    on_hints: Option<Py<PyAny>>,
+    on_dispersion: Option<Py<PyAny>>,
     on_tick: Option<Py<PyAny>>,
     next_tick: Option<Py<PyAny>>,
 }
@@ -44,6 +49,9 @@ impl Methods {
             on_ack: object.getattr("on_ack")?.unbind(),
             on_loss: optional("on_loss")?,
             on_rto: optional("on_rto")?,
+            on_outcome: optional("on_outcome")?,
+            on_hints: optional("on_hints")?,
+            on_dispersion: optional("on_dispersion")?,
             on_tick: optional("on_tick")?,
             next_tick: optional("next_tick")?,
         })
@@ -190,6 +198,34 @@ impl Controller for Interpreted {
                         .on_rto
                         .as_ref()
                         .map_or(Ok(()), |m| m.call1(py, (Timeout(*restart),)).map(drop))
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn on_packet_outcome(&mut self, outcome: &congestion::PacketOutcome) {
+        if self.methods.on_outcome.is_some() {
+            self.call(("on_outcome", outcome.now), None, |this, py| {
+                let method = this.methods.on_outcome.as_ref();
+                method.map_or(Ok(()), |m| m.call1(py, (PacketOutcome(*outcome),)).map(drop))
+            });
+        }
+    }
+
+    fn on_path_event(&mut self, now: Time, event: &PathEvent) {
+        match *event {
+            PathEvent::Hints(hints) if self.methods.on_hints.is_some() => {
+                self.call(("on_hints", now), None, |this, py| {
+                    let method = this.methods.on_hints.as_ref();
+                    method.map_or(Ok(()), |m| m.call1(py, (Hints(now, hints),)).map(drop))
+                });
+            }
+            PathEvent::Dispersion(dispersion) if self.methods.on_dispersion.is_some() => {
+                self.call(("on_dispersion", now), None, |this, py| {
+                    let (method, event) =
+                        (this.methods.on_dispersion.as_ref(), Dispersion(now, dispersion));
+                    method.map_or(Ok(()), |m| m.call1(py, (event,)).map(drop))
                 });
             }
             _ => {}
