@@ -1,7 +1,7 @@
 //! The methods that an application calls on a connection.
 
 use super::{Closed, Connection, ReceivedMessage, Stats};
-use crate::Counters;
+use crate::packet_sender::Counters;
 use crate::streams::{Read, StreamError};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};

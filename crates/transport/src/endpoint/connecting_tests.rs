@@ -30,7 +30,7 @@ fn both_ends_learn_whom_they_talk_to_and_how_far_it_is() {
     assert_eq!(kinds, [0x81, 0x82, 0x83, 0x84, 0x85, 0, 0]);
     // Simulated handshakes have the same sizes; those with parameters have about the same.
     let sizes: Vec<u16> = net.seen.iter().map(|s| s.2.len() as u16).collect();
-    let (client, server) = (crate::datagram::handshake::CLIENT, crate::datagram::handshake::SERVER);
+    let (client, server) = (crate::handshake::CLIENT_BYTES, crate::handshake::SERVER_BYTES);
     assert_eq!(sizes[..3], [client[0], server[0], client[1]]);
     assert!(sizes[3].abs_diff(server[1]) < 30 && sizes[4].abs_diff(client[2]) < 5, "{sizes:?}");
 }

@@ -1,13 +1,13 @@
 //! The client's handshake as a sequence of exchanges, the same over sockets and in simulation: SYN until SYN-ECHO,
 //! START until START-ECHO, then FINISH. With an address token in place of the cookie it begins with START. This module
 //! decides when to repeat packets, and measures the path by their replies. The packets' contents are added elsewhere:
-//! keys, cookies and tokens in `endpoint/connecting.rs`, sizes alone in `datagram/handshake.rs`.
+//! keys, cookies and tokens in `endpoint/connecting.rs`, sizes alone in the simulator's `datagram/handshake.rs`.
 
 mod packet_pair;
 mod repeat;
 
-pub(crate) use packet_pair::PROBE_BYTES;
-pub(crate) use repeat::FinishRepeat;
+pub use packet_pair::PROBE_BYTES;
+pub use repeat::FinishRepeat;
 
 use narrows_base::{Duration, Time};
 use narrows_congestion::Dispersion;
@@ -21,6 +21,11 @@ const MAX_START_TIME: Duration = Duration::from_secs(3);
 /// A server may reject a cookie older than this.
 pub(crate) const MAX_COOKIE_AGE: Duration = Duration::from_secs(10);
 
+/// UDP payload of SYN, START and FINISH in bytes, without parameters.
+pub const CLIENT_BYTES: [u16; 3] = [64, 90, 140];
+/// UDP payload of SYN-ECHO and START-ECHO in bytes, likewise.
+pub const SERVER_BYTES: [u16; 2] = [57, 200];
+
 /// The reply that the client waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Awaited {
@@ -33,18 +38,21 @@ enum Awaited {
 
 /// A packet to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum HandshakePacket {
+pub enum HandshakePacket {
+    /// SYN.
     Syn,
     /// A SYN of [`PROBE_BYTES`]: the spacing of the replies measures the path's rate.
     Probe,
+    /// START.
     Start,
 }
 
 /// Measurements of the path in a handshake.
 #[derive(Debug)]
-pub(crate) struct PathSample {
+pub struct PathSample {
     /// The shorter of the exchanges that were not repeated.
     pub rtt: Option<Duration>,
+    /// The packet-pair dispersion; absent without probes, or if a reply is missing.
     pub dispersion: Option<Dispersion>,
     /// FINISH, to be sent until a packet of the server opens.
     pub finish: FinishRepeat,
@@ -52,7 +60,7 @@ pub(crate) struct PathSample {
 
 /// A handshake until START-ECHO.
 #[derive(Debug)]
-pub(crate) struct ClientExchange {
+pub struct ClientExchange {
     awaited: Awaited,
     repeat: Repeat,
     rtt: Option<Duration>,

@@ -10,7 +10,7 @@ use narrows_congestion::Dispersion;
 /// Number of probes after the first SYN. All of them fit into a queue of two full packets.
 const PROBES: u32 = 3;
 /// UDP payload of each probe in bytes.
-pub(crate) const PROBE_BYTES: u16 = 500;
+pub const PROBE_BYTES: u16 = 500;
 /// A later reply belongs to a SYN that was repeated after 0.3 s. So a path slower than 84 kbit/s is not measured.
 const MAX_DISPERSION: Duration = Duration::from_millis(150);
 /// Bytes of IP and UDP headers.

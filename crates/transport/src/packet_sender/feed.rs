@@ -2,13 +2,13 @@
 //! arrived, with the feedback of the controller's receiver side. Then `on_congestion_event` for spurious losses,
 //! losses, the end or start of a recovery or a slow start restart, and CE marks.
 
+use super::counters::Counters;
 use super::delivery::{Delivery, Stamp};
 use super::ledger::{PacketLedger, ResolvedPacket};
 use super::losses::Found;
 use super::reports::MARKS;
 use super::round_trip::RoundTrip;
 use super::spurious::{Episode, LateArrivals};
-use crate::simulated::Counters;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{
     Ack, CongestionEvent, Controller, Dispersion, Feedback, Loss, LossFoundBy, PacketOutcome,

@@ -17,6 +17,7 @@
 //! path's MTU) may be lost without meaning congestion; packets that carry reports only (ACK-only) are not tracked.
 //! Numbers that are skipped on purpose (`skips`) are not in flight either.
 
+mod counters;
 mod delivery;
 mod feed;
 mod forward_delay;
@@ -37,7 +38,6 @@ mod skips;
 mod spurious;
 
 use crate::rtt::{RtoConfig, RttEstimator};
-use crate::simulated::Counters;
 use feed::CcFeed;
 use ledger::PacketLedger;
 use limiter::Limiter;
@@ -49,6 +49,7 @@ use return_path::ReturnPath;
 use round_trip::RoundTrip;
 use sent_packet::PacketClass;
 
+pub use counters::Counters;
 pub use forward_delay::ForwardTime;
 pub use permission::Permission;
 pub use reports::{AckReport, MARKS};
