@@ -14,7 +14,8 @@ use narrows_transport::packet_sender::{
 
 /// A datagram sender.
 pub struct Sender {
-    sender: PacketSender<SimulatedSource>,
+    sender: PacketSender<SentRange>,
+    source: SimulatedSource,
     flow: u32,
     payload: u32,
     header: u32,
@@ -46,7 +47,7 @@ impl Sender {
             paces_windows: config.window_pacing,
             hints: (config.hints, HintSource::User),
         };
-        let payload = SimulatedSource::new(config);
+        let source = SimulatedSource::new(config);
         // An L4S controller needs marks, so its packets are ECN-capable even if the scenario does not enable ECN.
         let ect = match (controller.requirements().l4s, config.ecn) {
             (true, _) => Packet::ECT | Packet::ECT1,
@@ -54,7 +55,8 @@ impl Sender {
             (false, false) => 0,
         };
         Sender {
-            sender: PacketSender::new(&carrying, controller, payload),
+            sender: PacketSender::new(&carrying, controller),
+            source,
             flow,
             payload: config.payload(),
             header: config.header_bytes,
@@ -87,7 +89,7 @@ impl Sender {
     }
     /// Counts since the start.
     pub fn counters(&self) -> Counters {
-        Counters { expired: self.sender.payload_source().expired(), ..self.sender.counters() }
+        Counters { expired: self.source.expired(), ..self.sender.counters() }
     }
     /// Packets sent that neither arrived nor were declared lost (RFC 9002 bytes_in_flight).
     #[inline]
@@ -104,7 +106,7 @@ impl Sender {
     }
     /// Application bytes that wait to be sent for the first time; `u64::MAX` if the data have no end.
     pub fn unsent(&self) -> u64 {
-        self.sender.payload_source().unsent()
+        self.source.unsent()
     }
     /// Smoothed RTT; zero before the first sample.
     pub fn srtt(&self) -> Duration {
@@ -199,13 +201,11 @@ impl Sender {
                 Err(Time::NEVER)
             }
             Permission::Now if self.sender.is_short_probe() => Ok(SentRange::default()),
-            Permission::Now => {
-                self.sender.payload_source_mut().take(now, self.payload).ok_or_else(|| {
-                    self.sender.nothing_to_send();
-                    self.limit = Limit::Application;
-                    Time::NEVER
-                })
-            }
+            Permission::Now => self.source.take(now, self.payload).ok_or_else(|| {
+                self.sender.nothing_to_send();
+                self.limit = Limit::Application;
+                Time::NEVER
+            }),
         }
     }
 
@@ -213,8 +213,7 @@ impl Sender {
     #[cold]
     fn on_nack(&mut self, p: &Packet) {
         if !p.has(Packet::CORRUPT) {
-            let source = self.sender.payload_source_mut();
-            header::read_nack(p).for_each(|(from, to)| source.requested(from, to));
+            header::read_nack(p).for_each(|(from, to)| self.source.requested(from, to));
         }
     }
 
@@ -229,7 +228,7 @@ impl Sender {
         let arrived = run::arrived(highest, vector.runs());
         let missing = run::missing(highest, vector.runs());
         let radio = missing.filter(|m| m.2).map(|(from, to, _)| (from, to));
-        self.sender.on_report(now, &ack_report, arrived, radio);
+        self.sender.on_report(now, &mut self.source, &ack_report, arrived, radio);
     }
 }
 
@@ -253,13 +252,13 @@ impl Machine for Sender {
             }
             Input::Packet(p) if p.has(header::NACK) => self.on_nack(&p),
             Input::Packet(p) => self.on_report(now, &p),
-            Input::Data(bytes) => self.sender.payload_source_mut().push(now, bytes),
-            Input::Frame(part) => self.sender.payload_source_mut().push_frame(now, part),
-            Input::Stop => self.sender.payload_source_mut().stop(),
+            Input::Data(bytes) => self.source.push(now, bytes),
+            Input::Frame(part) => self.source.push_frame(now, part),
+            Input::Stop => self.source.stop(),
             Input::Timeout if !self.open => {}
             Input::Timeout => {
-                if self.sender.on_timeout(now) {
-                    self.sender.payload_source_mut().probe();
+                if self.sender.on_timeout(now, &mut self.source) {
+                    self.source.probe();
                 }
             }
         }
@@ -287,7 +286,7 @@ impl Machine for Sender {
         };
         let seq = self.sender.next_number();
         let bytes = if range.length > 0 { range.length + self.header } else { self.empty };
-        self.sender.sent(now, bytes, range, range.again);
+        self.sender.sent(now, &mut self.source, bytes, range, range.again);
         self.handshake.iter_mut().for_each(Handshake::on_data);
         Output::Send(self.packet(now, seq, range, bytes))
     }

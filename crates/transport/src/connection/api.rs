@@ -17,11 +17,11 @@ const ENOUGH: u64 = 200;
 impl Connection {
     /// Opens a stream. `None` if the peer's limit permits no further stream, or the connection is closed.
     pub fn open(&mut self, one_way: bool) -> Option<u64> {
-        if self.is_open() { self.sender.payload_source_mut().streams.open(one_way) } else { None }
+        if self.is_open() { self.payload.streams.open(one_way) } else { None }
     }
     /// The next stream that the peer opened; `None` if there is no new one.
     pub fn accept(&mut self) -> Option<u64> {
-        self.sender.payload_source_mut().streams.accept()
+        self.payload.streams.accept()
     }
     /// See [`Streams::write`](crate::streams::Streams::write).
     ///
@@ -63,7 +63,7 @@ impl Connection {
     /// # Errors
     /// Those of `Streams::stop`.
     pub fn stop(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
-        self.sender.payload_source_mut().streams.stop(id, code)
+        self.payload.streams.stop(id, code)
     }
     /// See [`Streams::read`](crate::streams::Streams::read). Data received before the connection
     /// ended can still be read.
@@ -71,7 +71,7 @@ impl Connection {
     /// # Errors
     /// Those of `Streams::read`.
     pub fn read(&mut self, id: u64, into: &mut [u8]) -> Result<Read, StreamError> {
-        self.sender.payload_source_mut().streams.read(id, into)
+        self.payload.streams.read(id, into)
     }
     /// See [`Streams::read_with`](crate::streams::Streams::read_with).
     ///
@@ -83,19 +83,15 @@ impl Connection {
         most: usize,
         put: &mut dyn FnMut(&[u8]),
     ) -> Result<Read, StreamError> {
-        self.sender.payload_source_mut().streams.read_with(id, most, put)
+        self.payload.streams.read_with(id, most, put)
     }
     fn sending(&mut self) -> Result<&mut crate::streams::Streams, StreamError> {
-        if self.is_open() {
-            Ok(&mut self.sender.payload_source_mut().streams)
-        } else {
-            Err(StreamError::Unknown)
-        }
+        if self.is_open() { Ok(&mut self.payload.streams) } else { Err(StreamError::Unknown) }
     }
 
     /// Sets whether the newest of several waiting messages is sent first. By default the oldest is.
     pub fn newest_first(&mut self, on: bool) {
-        self.sender.payload_source_mut().messages.newest_first = on;
+        self.payload.messages.newest_first = on;
     }
     /// The next received message; `None` if no message waits.
     pub fn receive_message(&mut self) -> Option<Vec<u8>> {
@@ -117,7 +113,7 @@ impl Connection {
     /// peer.
     pub fn on_local_address_change(&mut self) {
         if self.is_open() {
-            self.sender.payload_source_mut().ping = true;
+            self.payload.ping = true;
             self.sender.force();
         }
     }
@@ -184,8 +180,8 @@ impl Connection {
     pub fn stats(&self) -> Stats {
         let send_limits = self.sender.send_limits();
         let min = self.sender.rtt().min();
-        let (arrived, taken) = self.sender.payload_source().streams.carried();
-        let expired = self.sender.payload_source().messages.expired;
+        let (arrived, taken) = self.payload.streams.carried();
+        let expired = self.payload.messages.expired;
         Stats {
             counters: Counters { expired, ..self.sender.counters() },
             datagrams_sent: self.datagrams_sent,
@@ -212,8 +208,8 @@ impl Connection {
     /// Bytes of streams and messages acknowledged by the peer, plus those that the application received. Data sent
     /// twice may count twice.
     pub fn moved(&self) -> u64 {
-        let payload_source = self.sender.payload_source();
-        payload_source.bytes_arrived + payload_source.streams.carried().1 + self.inbox.bytes
+        let payload = &self.payload;
+        payload.bytes_arrived + payload.streams.carried().1 + self.inbox.bytes
     }
     /// Packets sent that are neither acknowledged nor declared lost.
     pub fn in_flight(&self) -> u64 {
@@ -221,9 +217,9 @@ impl Connection {
     }
     /// Approximate heap memory in bytes of streams, messages and packet records.
     pub fn memory(&self) -> usize {
-        let payload_source = self.sender.payload_source();
-        payload_source.streams.memory()
-            + payload_source.messages.memory()
+        let payload = &self.payload;
+        payload.streams.memory()
+            + payload.messages.memory()
             + self.inbox.memory()
             + self.sender.memory()
             + self.receiver.memory()

@@ -100,7 +100,7 @@ impl Connection {
         if !self.agreement.is_pending || self.agreement.side == Side::Client {
             return;
         }
-        if self.sender.payload_source().announced {
+        if self.payload.announced {
             self.agreement.is_pending = false;
         } else if let Some(name) = &self.agreement.agreed {
             // There is space, because the first packets are empty.

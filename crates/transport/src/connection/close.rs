@@ -160,7 +160,7 @@ impl Connection {
         if std::mem::take(&mut self.inbox.news) {
             return Some(Event::Message);
         }
-        if let Some(event) = self.sender.payload_source_mut().streams.event() {
+        if let Some(event) = self.payload.streams.event() {
             return Some(Event::Stream(event));
         }
         let closed = self.closed.take()?;

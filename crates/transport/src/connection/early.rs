@@ -119,7 +119,7 @@ impl Connection {
     /// At a server: reads the frames of EARLY-START, which must be the beginning of the first stream. False if they are
     /// not; the caller must then drop the connection.
     pub fn take_early(&mut self, frames: &[u8]) -> bool {
-        let streams = &mut self.sender.payload_source_mut().streams;
+        let streams = &mut self.payload.streams;
         let mut is_any = false;
         for frame in Frames::bare(frames) {
             match frame {
@@ -159,7 +159,7 @@ impl Connection {
     pub(super) fn confirm(&mut self) {
         let Some(early) = self.early.as_mut().filter(|early| early.is_unconfirmed) else { return };
         early.is_unconfirmed = false;
-        if let Some(token) = &mut self.sender.payload_source_mut().token {
+        if let Some(token) = &mut self.payload.token {
             token.hurry();
         }
     }

@@ -74,7 +74,7 @@ impl Connection {
             self.seek_larger(now);
             return Err(MessageError::TooLongForPath { most });
         }
-        let taken = self.sender.payload_source_mut().messages.push(now, message, expiry);
+        let taken = self.payload.messages.push(now, message, expiry);
         if taken { Ok(()) } else { Err(MessageError::QueueFull) }
     }
 
@@ -85,7 +85,7 @@ impl Connection {
 
     /// Number of messages that wait to be sent.
     pub fn messages_waiting(&self) -> usize {
-        self.sender.payload_source().messages.waiting.len()
+        self.payload.messages.waiting.len()
     }
 
     fn message_bound(&self, datagram: u16) -> usize {
@@ -97,7 +97,7 @@ impl Connection {
     /// outcome.
     pub(super) fn seek_larger(&mut self, now: Time) {
         if self.mtu.is_sought(now) && self.sender.flight() == 0 {
-            self.sender.payload_source_mut().ping = true;
+            self.payload.ping = true;
         }
     }
 }

@@ -67,7 +67,7 @@ use nonces::{Received, SentNonces};
 use outgoing_token::OutgoingToken;
 use path::PeerPath;
 use path_change::{ControllerSetup, PathChanges};
-use payload::ConnectionPayload;
+use payload::{ConnectionPayload, SentFrames};
 use repair::Repairs;
 use report_frame::PeerClock;
 use std::net::SocketAddr;
@@ -84,7 +84,8 @@ const USUAL_DATAGRAM: u64 = 1200;
 
 /// A connection after its handshake.
 pub struct Connection {
-    sender: PacketSender<ConnectionPayload>,
+    sender: PacketSender<SentFrames>,
+    payload: ConnectionPayload,
     sealer: Sealer,
     opener: Opener,
     receiver: PacketReceiver<Received>,
@@ -205,15 +206,15 @@ impl Connection {
             one_way: peers.max_streams_one,
         });
         let early = early.map(|early| EarlyState::begin(early, &mut streams));
-        let mut payload_source = ConnectionPayload::new(streams, Outbox::default(), first);
+        let mut payload = ConnectionPayload::new(streams, Outbox::default(), first);
         // EARLY-ECHO already contains all that a client needs at first. The application's response is the next packet
         // to send.
         let is_unconfirmed = early.is_some_and(|early| early.is_unconfirmed);
-        payload_source.ping = !is_unconfirmed;
-        payload_source.token = token.map(|t| Box::new(OutgoingToken::new(t, is_unconfirmed)));
+        payload.ping = !is_unconfirmed;
+        payload.token = token.map(|t| Box::new(OutgoingToken::new(t, is_unconfirmed)));
         let environment = config.protocol.environment(nominal_packet, random_key, believed);
         let controller = config.protocol.controller(&environment);
-        let mut sender = PacketSender::new(&carrying, controller, payload_source);
+        let mut sender = PacketSender::new(&carrying, controller);
         sender.limit_rate(config.rate_limit);
         let mut draws = Prf::new(&seed, "rrtp skipped numbers");
         sender.skip_numbers(move || draws.bits());
@@ -230,6 +231,7 @@ impl Connection {
         let (receiver_side, classifier) = receiving.unwrap_or_default();
         let mut connection = Connection {
             sender,
+            payload,
             sealer,
             opener,
             receiver: PacketReceiver::new(&RECEIVER, receiver_side, classifier),

@@ -85,7 +85,7 @@ impl Connection {
     }
 
     fn transmit_data(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
-        self.sender.payload_source_mut().messages.expire(now);
+        self.payload.messages.expire(now);
         let (mut used, mut segment) = (0, 0);
         let full = self.datagram();
         let full = full - self.left_for_repair(full);
@@ -102,8 +102,7 @@ impl Connection {
             }
             used += size;
             // The next message did not fit; later ones may make packets of the same size.
-            let is_nearly_full = size + MAX_LEFT_EMPTY >= full
-                && !self.sender.payload_source_mut().messages.is_empty();
+            let is_nearly_full = size + MAX_LEFT_EMPTY >= full && !self.payload.messages.is_empty();
             if size < segment || size < full && !is_nearly_full {
                 break;
             }
@@ -131,7 +130,7 @@ impl Connection {
             let due = self.sender.next_pace().map_or(held, |due| held.min(due + self.hold()));
             self.held_until = Some(due);
             if now < due {
-                self.is_data_held = !self.sender.payload_source_mut().is_empty();
+                self.is_data_held = !self.payload.is_empty();
                 return false;
             }
         }
@@ -140,8 +139,7 @@ impl Connection {
             Permission::Paced(due) => Some(due + self.hold()),
             Permission::WindowFull | Permission::Now => None,
         };
-        self.is_data_held =
-            self.held_until.is_some() && !self.sender.payload_source_mut().is_empty();
+        self.is_data_held = self.held_until.is_some() && !self.payload.is_empty();
         permission == Permission::Now
     }
 
@@ -178,7 +176,7 @@ impl Connection {
     #[inline]
     fn next_packet(&mut self, now: Time, space: &mut [u8], before: usize) -> usize {
         let mut data = self.may_send(now) && !self.is_before_first_ack(before, space.len());
-        if data && self.sender.payload_source_mut().is_empty() {
+        if data && self.payload.is_empty() {
             self.sender.nothing_to_send();
             data = false;
         }
@@ -218,10 +216,10 @@ impl Connection {
         let bytes = size as u32 + UDP_OVERHEAD;
         if asks {
             self.keep_for_repair(now, space.get(head..written), &frames, apart);
-            let again = self.sender.payload_source_mut().repays(&frames);
-            self.sender.sent(now, bytes, frames, again);
+            let again = self.payload.repays(&frames);
+            self.sender.sent(now, &mut self.payload, bytes, frames, again);
         } else {
-            self.sender.sent_not_in_flight(now, bytes, frames, false);
+            self.sender.sent_not_in_flight(now, &mut self.payload, bytes, frames, false);
         }
         if self.seal(number, acked, space.get_mut(..size), apart) { size } else { 0 }
     }
@@ -245,7 +243,7 @@ impl Connection {
     fn reports_with_last(&mut self, writer: &mut FrameWriter<'_>, now: Time) -> bool {
         writer.room() > 0
             && self.receiver.has_news()
-            && self.sender.payload_source_mut().is_empty()
+            && self.payload.is_empty()
             && report_frame::write(&mut self.receiver, now, writer)
     }
 
@@ -279,14 +277,14 @@ impl Connection {
         self.write_feedback(now, writer);
         self.wish_for_spacing(writer);
         let is_short = self.sender.is_short_probe();
-        let payload_source = self.sender.payload_source_mut();
-        if payload_source.ping && writer.frame(&Frame::Ping).is_ok() {
-            payload_source.ping = false;
+        let payload = &mut self.payload;
+        if payload.ping && writer.frame(&Frame::Ping).is_ok() {
+            payload.ping = false;
         }
         if is_short {
             return;
         }
-        while let Some(message) = payload_source.messages.peek() {
+        while let Some(message) = payload.messages.peek() {
             let message_bytes = message.len() as u16;
             if writer.room() == message.len() + 1 {
                 if writer.last_datagram(message).is_err() {
@@ -300,14 +298,13 @@ impl Connection {
                 }
             }
             frames.messages += message_bytes;
-            payload_source.messages.pop();
+            payload.messages.pop();
         }
         if writer.room() > 0 {
-            payload_source.streams.fill(writer, &mut |piece| frames.push(piece));
+            payload.streams.fill(writer, &mut |piece| frames.push(piece));
         }
         let padding = writer.room();
-        let is_padded =
-            follows && padding <= MAX_MESSAGE_PADDING && !payload_source.messages.is_empty();
+        let is_padded = follows && padding <= MAX_MESSAGE_PADDING && !payload.messages.is_empty();
         // The first packet is always a full one: it measures the RTT of full packets, and its arrival shows that they
         // pass.
         if padding > 0 && (is_padded || self.sender.next_number() == 0) {
@@ -320,7 +317,7 @@ impl Connection {
     #[inline]
     fn announce(&mut self, writer: &mut FrameWriter<'_>) {
         let Some(label) = &self.announce else { return };
-        if self.sender.payload_source().announced {
+        if self.payload.announced {
             self.announce = None;
         } else {
             let body = label.as_bytes();
@@ -413,7 +410,13 @@ impl Connection {
         }
         let size = head + writer.len() + TAG_BYTES;
         let frames = SentFrames::bare(size as u16, probe.is_some());
-        self.sender.sent_not_in_flight(now, size as u32 + UDP_OVERHEAD, frames, probe.is_some());
+        self.sender.sent_not_in_flight(
+            now,
+            &mut self.payload,
+            size as u32 + UDP_OVERHEAD,
+            frames,
+            probe.is_some(),
+        );
         self.seal(number, acked, buffer.get_mut(..size), None).then_some(size)
     }
 
@@ -427,7 +430,7 @@ impl Connection {
         apart: Option<SentFrame>,
     ) -> bool {
         let Some(datagram) = datagram else { return false };
-        let streams = &self.sender.payload_source().streams;
+        let streams = &self.payload.streams;
         let tail = apart.as_ref().map_or(&[][..], |piece| streams.bytes(piece));
         self.sealer.set_random(self.nonces.header_bits());
         let sealed = self.sealer.seal_with(number, acked, datagram, tail);

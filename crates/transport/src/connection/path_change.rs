@@ -117,13 +117,13 @@ impl Connection {
         self.changes.last = Some(now);
         // The hints were those of the old path.
         self.setup.environment.hints = PathHints::default();
-        self.sender.renew(now, self.setup.controller(), &self.rto);
+        self.sender.renew(now, &self.payload, self.setup.controller(), &self.rto);
         self.learned = Learned::default();
         (self.feedback_sent, self.held_until, self.suspects_size) = (Feedback::NONE, None, false);
-        let payload_source = self.sender.payload_source_mut();
-        payload_source.large_lost = 0;
+        let payload = &mut self.payload;
+        payload.large_lost = 0;
         // A PING measures the new RTT soon, even if this end has no data to send.
-        payload_source.ping = true;
+        payload.ping = true;
         _ = self.renew_receiver(first);
         true
     }

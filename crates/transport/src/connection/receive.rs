@@ -61,7 +61,7 @@ impl Connection {
             self.on_late_packet();
         } else {
             (self.last_received, self.keeps_memory) = (now, true);
-            self.sender.on_peer_alive(now);
+            self.sender.on_peer_alive(now, &self.payload);
             self.path.on_packet(now, from, size, highest.is_none_or(|h| opened.number > h));
         }
         let Ok((prelude, frames)) = Frames::read(opened.payload) else {
@@ -175,7 +175,7 @@ impl Connection {
             | Frame::Extension { .. }
             | Frame::Close { .. } => {}
             _ => {
-                let taken = self.sender.payload_source_mut().streams.on_frame(frame);
+                let taken = self.payload.streams.on_frame(frame);
                 if let Err(violation) = taken {
                     self.fault(now, violation.code, violation.why);
                 }
@@ -219,7 +219,8 @@ impl Connection {
         };
         self.sealer.acknowledged(report.highest);
         let radio = report.missing().filter(|m| m.2).map(|(from, to, _)| (from, to));
-        let sample = self.sender.on_report(now, &ack_report, report.arrived(), radio);
+        let sample =
+            self.sender.on_report(now, &mut self.payload, &ack_report, report.arrived(), radio);
         self.before_first_ack &= !self.sender.has_arrived();
         if let Some(sample) = sample {
             let bytes = u32::from(self.mtu.size()) + UDP_OVERHEAD;
@@ -230,17 +231,17 @@ impl Connection {
                 self.mtu.on_rate(rate);
             }
         }
-        if let Some((size, arrived)) = self.sender.payload_source_mut().probed.take() {
+        if let Some((size, arrived)) = self.payload.probed.take() {
             self.mtu.on_probe(now, size, arrived);
         }
         self.seek_larger(now);
-        if self.sender.payload_source().large_lost >= super::mtu::BLACK_HOLE && self.suspects_size {
+        if self.payload.large_lost >= super::mtu::BLACK_HOLE && self.suspects_size {
             self.suspects_size = false;
-            self.sender.payload_source_mut().large_lost = 0;
+            self.payload.large_lost = 0;
             self.mtu.on_black_hole(now);
         }
-        self.suspects_size &= self.sender.payload_source().large_lost > 0;
-        if self.sender.payload_source_mut().full_packets.on_report() {
+        self.suspects_size &= self.payload.large_lost > 0;
+        if self.payload.full_packets.on_report() {
             return self.end_on_small_path(now);
         }
         self.set_scale(now);

@@ -53,7 +53,7 @@ impl Connection {
     /// When unused memory is released.
     fn release_due(&self) -> Time {
         // Reading the end of a stream can free it without a packet.
-        if self.keeps_memory || self.sender.payload_source().streams.has_spare() {
+        if self.keeps_memory || self.payload.streams.has_spare() {
             self.last_received.max(self.last_sent) + KEEPS_MEMORY
         } else {
             Time::NEVER
@@ -67,9 +67,9 @@ impl Connection {
         if let Some(repairs) = &mut self.repairs {
             repairs.release_memory();
         }
-        let payload_source = self.sender.payload_source_mut();
-        payload_source.streams.release_memory();
-        payload_source.messages.release_memory();
+        let payload = &mut self.payload;
+        payload.streams.release_memory();
+        payload.messages.release_memory();
     }
 
     fn idle_due(&self) -> Time {
@@ -97,9 +97,9 @@ impl Connection {
         if self.sender.backoffs() > 0 {
             return; // Probes already request a reply.
         }
-        let payload_source = self.sender.payload_source_mut();
-        payload_source.ping |= is_wanted;
-        if !payload_source.is_empty() {
+        let payload = &mut self.payload;
+        payload.ping |= is_wanted;
+        if !payload.is_empty() {
             self.sender.force();
         }
     }
@@ -119,19 +119,19 @@ impl Connection {
         if now >= self.keep_alive_due() {
             self.keep_alive(now);
         }
-        if self.sender.on_timeout(now) {
+        if self.sender.on_timeout(now, &mut self.payload) {
             // PTO expired: a probe must be sent. The datagram size may be too large.
             // Until a full packet arrives, every second probe from the third PTO on is short. Its report distinguishes
             // a path that carries only small packets from an outage.
             let timeouts = self.sender.counters().timeouts;
-            let has_arrived = self.sender.payload_source().full_packets.has_arrived();
+            let has_arrived = self.payload.full_packets.has_arrived();
             let tests_size = !has_arrived && timeouts > 2 && timeouts % 2 == 1;
             if tests_size || self.is_before_first_ack(0, self.datagram()) {
                 self.sender.shorten_probe();
             }
             let is_short = self.sender.is_short_probe();
-            let payload_source = self.sender.payload_source_mut();
-            payload_source.ping |= is_short || payload_source.is_empty();
+            let payload = &mut self.payload;
+            payload.ping |= is_short || payload.is_empty();
             self.suspects_size = true;
         }
         self.receiver.on_timeout(now);

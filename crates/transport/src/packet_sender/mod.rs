@@ -120,10 +120,10 @@ impl Force {
     }
 }
 
-/// A packet sender with its payload source.
-pub struct PacketSender<C: PayloadSource> {
-    payload_source: C,
-    ledger: PacketLedger<C::Payload>,
+/// A packet sender; `P` is what it keeps of a packet's payload until the outcome is known. The payload source is an
+/// argument of the methods that need it.
+pub struct PacketSender<P> {
+    ledger: PacketLedger<P>,
     path: RoundTrip,
     return_path: Box<ReturnPath>,
     loss: LossDetector,
@@ -137,13 +137,9 @@ pub struct PacketSender<C: PayloadSource> {
     second_probe: bool,
 }
 
-impl<C: PayloadSource> PacketSender<C> {
+impl<P: Default> PacketSender<P> {
     /// A sender that has not sent anything yet.
-    pub fn new(
-        config: &PacketSenderConfig,
-        controller: Box<dyn Controller>,
-        payload_source: C,
-    ) -> PacketSender<C> {
+    pub fn new(config: &PacketSenderConfig, controller: Box<dyn Controller>) -> PacketSender<P> {
         let mut limiter = Limiter::new(config.packet);
         let (mut hints, source) = config.hints;
         // A rate that is a parameter of the controller counts as a hint, too.
@@ -152,7 +148,6 @@ impl<C: PayloadSource> PacketSender<C> {
             hints.rate.or(send_limits.pacing_rate.filter(|_| send_limits.cwnd >= UNLIMITED_WINDOW));
         limiter.on_hints(&hints, source);
         PacketSender {
-            payload_source,
             ledger: PacketLedger::new(),
             path: RoundTrip::new(&config.rto),
             return_path: Box::new(ReturnPath::new()),
@@ -186,16 +181,6 @@ impl<C: PayloadSource> PacketSender<C> {
     #[inline]
     pub fn not_in_flight_below(&self) -> u64 {
         self.ledger.not_in_flight_below()
-    }
-    /// Access to the payload source.
-    #[inline]
-    pub fn payload_source(&self) -> &C {
-        &self.payload_source
-    }
-    /// Mutable access to the payload source, to add data.
-    #[inline]
-    pub fn payload_source_mut(&mut self) -> &mut C {
-        &mut self.payload_source
     }
     /// The controller, read-only.
     pub fn controller(&self) -> &dyn Controller {
@@ -324,11 +309,11 @@ impl<C: PayloadSource> PacketSender<C> {
     /// A packet was received from the peer, with or without a report. If probes were unanswered, the PTO's back-off
     /// ends and the timer is set anew.
     #[inline]
-    pub fn on_peer_alive(&mut self, now: Time) {
+    pub fn on_peer_alive(&mut self, now: Time, source: &impl PayloadSource<Payload = P>) {
         self.loss.notice_leap(now);
         if self.loss.backoffs() > 0 {
             self.loss.end_backoff();
-            self.arm(now);
+            self.arm(now, source);
         }
     }
     /// New path hints, from `source`.
@@ -342,7 +327,14 @@ impl<C: PayloadSource> PacketSender<C> {
     }
     /// A packet with `bytes` bytes on the wire is sent; `again` if it repeats lost data.
     #[inline]
-    pub fn sent(&mut self, now: Time, bytes: u32, payload: C::Payload, again: bool) {
+    pub fn sent(
+        &mut self,
+        now: Time,
+        source: &mut impl PayloadSource<Payload = P>,
+        bytes: u32,
+        payload: P,
+        again: bool,
+    ) {
         let bytes = bytes.min(65_535);
         let stamp = self.feed.stamp_sent(now, self.ledger.in_flight() == 0);
         self.ledger.push(now, stamp, payload, bytes, PacketClass::InFlight);
@@ -354,12 +346,12 @@ impl<C: PayloadSource> PacketSender<C> {
         }
         self.counters.retransmissions += u64::from(again);
         if self.ledger.is_full() {
-            self.forget_oldest(now);
+            self.forget_oldest(now, source);
         }
         if self.loss.due().is_never() {
-            self.arm(now);
+            self.arm(now, source);
         }
-        let last_waiting = self.payload_source.is_empty();
+        let last_waiting = source.is_empty();
         self.counters.sent += 1;
         let scaled = self.feed.scaled(bytes);
         self.feed.on_sent(&Sent {
@@ -371,16 +363,23 @@ impl<C: PayloadSource> PacketSender<C> {
         });
         self.pacer.on_sent(now, scaled, &self.feed, self.progress());
         if self.ledger.is_next_skipped() {
-            self.ledger.push(now, stamp, C::Payload::default(), 0, PacketClass::Skipped);
+            self.ledger.push(now, stamp, P::default(), 0, PacketClass::Skipped);
         }
     }
 
     /// A packet is sent that is not in flight; `probe` if the payload source needs its outcome.
-    pub fn sent_not_in_flight(&mut self, now: Time, bytes: u32, payload: C::Payload, probe: bool) {
+    pub fn sent_not_in_flight(
+        &mut self,
+        now: Time,
+        source: &mut impl PayloadSource<Payload = P>,
+        bytes: u32,
+        payload: P,
+        probe: bool,
+    ) {
         let class = if probe { PacketClass::MtuProbe } else { PacketClass::AckOnly };
         self.ledger.push(now, self.feed.stamp(), payload, bytes.min(65_535), class);
         if self.ledger.is_full() {
-            self.forget_oldest(now);
+            self.forget_oldest(now, source);
         }
         self.ledger.drop_untracked();
     }
@@ -393,15 +392,15 @@ impl<C: PayloadSource> PacketSender<C> {
     }
 
     /// A timer fired. Returns whether it was the PTO, so that a packet should be sent.
-    pub fn on_timeout(&mut self, now: Time) -> bool {
+    pub fn on_timeout(&mut self, now: Time, source: &mut impl PayloadSource<Payload = P>) -> bool {
         self.loss.notice_leap(now);
-        let probe = now >= self.loss.due() && self.on_timer(now);
+        let probe = now >= self.loss.due() && self.on_timer(now, source);
         self.feed.on_timeout(now);
         probe
     }
 }
 
-impl<C: PayloadSource> std::fmt::Debug for PacketSender<C> {
+impl<P: Default> std::fmt::Debug for PacketSender<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,

@@ -140,12 +140,12 @@ impl Connection {
         }
         // With this much data unacknowledged, packets sent now are acknowledged before the last data leave.
         let flight = self.sender.flight();
-        let payload_source = self.sender.payload_source_mut();
+        let payload = &mut self.payload;
         let round = flight.clamp(16, super::MAX_GROUP);
-        if payload_source.streams.unacknowledged() as u64 > (flight + round) * full as u64 {
+        if payload.streams.unacknowledged() as u64 > (flight + round) * full as u64 {
             return 0;
         }
-        let message = payload_source.messages.peek().map_or(0, |m| m.len() + MESSAGE_OVERHEAD);
+        let message = payload.messages.peek().map_or(0, |m| m.len() + MESSAGE_OVERHEAD);
         if message + MAX_OVERHEAD > full { 0 } else { MAX_OVERHEAD }
     }
 
@@ -170,7 +170,7 @@ impl Connection {
         }
         let frames = payload.and_then(|payload| Frames::read(payload).ok());
         let Some((_, frames)) = frames else { return };
-        let streams = &self.sender.payload_source().streams;
+        let streams = &self.payload.streams;
         let tail = apart.as_ref().map_or(&[][..], |piece| streams.bytes(piece));
         outgoing.kept.keep(now, self.sender.next_number(), [frames.bytes(), tail]);
     }
@@ -183,7 +183,7 @@ impl Connection {
     ) -> Option<Transmit> {
         let outgoing = &mut self.repairs.as_mut()?.outgoing;
         let has_something = !outgoing.kept.is_empty() || !outgoing.waiting.is_empty();
-        if !has_something || !self.sender.payload_source_mut().is_empty() {
+        if !has_something || !self.payload.is_empty() {
             return None;
         }
         let sender = &self.sender;
@@ -219,7 +219,13 @@ impl Connection {
         self.say_uncounted(&mut writer);
         let size = head + writer.len() + TAG_BYTES;
         let bytes = size as u32 + UDP_OVERHEAD;
-        self.sender.sent(now, bytes, SentFrames::bare(size as u16, false), false);
+        self.sender.sent(
+            now,
+            &mut self.payload,
+            bytes,
+            SentFrames::bare(size as u16, false),
+            false,
+        );
         let outgoing = &mut self.repairs.as_mut()?.outgoing;
         outgoing.bank = (outgoing.bank - f64::from(bytes)).max(0.0);
         outgoing.sent = (outgoing.sent.0 + 1, outgoing.sent.1 + u64::from(bytes));
