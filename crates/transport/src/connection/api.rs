@@ -8,12 +8,6 @@ use narrows_congestion::{HintSource, PathHints};
 use narrows_wire::ConnectionId;
 use std::net::SocketAddr;
 
-/// The highest loss rate accepted in a peer's hints. A controller that allows for twice this rate still detects
-/// overload on a path that delivers less than half.
-const MAX_PEER_LOSS: f64 = 0.2;
-/// A loss rate is reported from this number of packets on.
-const ENOUGH: u64 = 200;
-
 impl Connection {
     /// Opens a stream. `None` if the peer's limit permits no further stream, or the connection is closed.
     pub fn open(&mut self, one_way: bool) -> Option<u64> {
@@ -106,7 +100,7 @@ impl Connection {
     /// Sets the ECN field (0 to 3) of later packets that carry data, in place of the protocol's choice. For
     /// applications that measure ECN on the path.
     pub fn set_ecn_field(&mut self, field: u8) {
-        self.ecn_field = Some(field & 3);
+        self.ecn.by_application = Some(field & 3);
     }
 
     /// To be called when this end's address has changed. A packet is sent at once to make the new address known to the
@@ -114,7 +108,7 @@ impl Connection {
     pub fn on_local_address_change(&mut self) {
         if self.is_open() {
             self.payload.ping = true;
-            self.sender.force();
+            self.path.sender.force();
         }
     }
 
@@ -135,30 +129,11 @@ impl Connection {
     }
     /// Replaces the path hints, after a change of path or with better estimates from `source`.
     pub fn reconfigure(&mut self, now: Time, hints: &PathHints, source: HintSource) {
-        let mut hints = *hints;
-        if source == HintSource::Peer {
-            hints = self.bounded(&hints);
-        } else if let Some(rate) = hints.rate {
-            self.mtu.on_rate(rate);
-            self.set_scale(now);
-        }
-        self.sender.on_path_hints(now, &hints, source);
-    }
-    /// Bounds a peer's hints. The RTT is at most the measured one, and the loss rate at most [`MAX_PEER_LOSS`]. The
-    /// packet sender limits the rate.
-    fn bounded(&self, hints: &PathHints) -> PathHints {
-        let rtt = self.sender.rtt();
-        let measured = if rtt.min() < Duration::MAX { rtt.min() } else { rtt.srtt() };
-        let rtt = hints.rtt.filter(|_| measured > Duration::ZERO).map(|rtt| rtt.min(measured));
-        PathHints {
-            rate: hints.rate,
-            rtt,
-            loss: hints.loss.map(|loss| loss.clamp(0.0, MAX_PEER_LOSS)),
-        }
+        self.path.on_hints(now, hints, source);
     }
     /// Sets an upper limit on the sending rate, regardless of the controller. `None` removes it.
     pub fn limit_rate(&mut self, most: Option<Rate>) {
-        self.sender.limit_rate(most);
+        self.path.sender.limit_rate(most);
     }
 
     /// Path hints for the next connection to the same peer, from measurements of this one.
@@ -168,41 +143,35 @@ impl Connection {
     /// - RTT: the smallest.
     /// - Loss rate: among packets that directly follow one with a short queueing delay. Absent below 200 such packets.
     pub fn learned(&self) -> PathHints {
-        let min = self.sender.rtt().min();
-        let (lost, hints) = self.sender.losses_at_short_queue();
-        PathHints {
-            rate: self.learned.rate().map(|r| r.min(self.sender.max_delivered())),
-            rtt: (min < Duration::MAX).then_some(min),
-            loss: (hints >= ENOUGH).then(|| lost as f64 / hints as f64),
-        }
+        self.path.learned()
     }
     /// Counters and measurements up to now.
     pub fn stats(&self) -> Stats {
-        let send_limits = self.sender.send_limits();
-        let min = self.sender.rtt().min();
+        let send_limits = self.path.sender.send_limits();
+        let min = self.path.sender.rtt().min();
         let (arrived, taken) = self.payload.streams.carried();
         let expired = self.payload.messages.expired;
         Stats {
-            counters: Counters { expired, ..self.sender.counters() },
-            datagrams_sent: self.datagrams_sent,
-            bytes_sent: self.bytes_sent,
-            bytes_received: self.bytes_received,
+            counters: Counters { expired, ..self.path.sender.counters() },
+            datagrams_sent: self.traffic.datagrams_sent,
+            bytes_sent: self.traffic.bytes_sent,
+            bytes_received: self.traffic.bytes_received,
             bytes_arrived: arrived,
             bytes_taken: taken + self.inbox.bytes,
-            srtt: self.sender.rtt().srtt(),
+            srtt: self.path.sender.rtt().srtt(),
             min_rtt: if min < Duration::MAX { min } else { Duration::ZERO },
-            rtt_sum: self.rtts.0,
-            rtt_samples: self.rtts.1,
+            rtt_sum: self.path.rtts.0,
+            rtt_samples: self.path.rtts.1,
             window: send_limits.cwnd,
             rate: send_limits.pacing_rate,
-            flight: self.sender.flight(),
-            datagram: self.datagram() as u16,
-            refused: self.refused,
-            unproved: self.unproved,
+            flight: self.path.sender.flight(),
+            datagram: self.path.datagram() as u16,
+            refused: self.traffic.refused,
+            unproved: self.traffic.unproved,
             repairs_sent: self.repairs.as_ref().map_or(0, |r| r.outgoing.sent.0),
             repair_bytes: self.repairs.as_ref().map_or(0, |r| r.outgoing.sent.1),
             rebuilt: self.repairs.as_ref().map_or(0, |r| r.incoming.count),
-            radio_losses: self.sender.radio_losses(),
+            radio_losses: self.path.sender.radio_losses(),
         }
     }
     /// Bytes of streams and messages acknowledged by the peer, plus those that the application received. Data sent
@@ -213,7 +182,7 @@ impl Connection {
     }
     /// Packets sent that are neither acknowledged nor declared lost.
     pub fn in_flight(&self) -> u64 {
-        self.sender.flight()
+        self.path.sender.flight()
     }
     /// Approximate heap memory in bytes of streams, messages and packet records.
     pub fn memory(&self) -> usize {
@@ -221,7 +190,7 @@ impl Connection {
         payload.streams.memory()
             + payload.messages.memory()
             + self.inbox.memory()
-            + self.sender.memory()
+            + self.path.sender.memory()
             + self.receiver.memory()
             + self.receiver.received().memory()
             + self.nonces.memory()
@@ -229,7 +198,7 @@ impl Connection {
     }
     /// The controller's variables, for time series.
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        self.sender.controller().watch(put);
+        self.path.sender.controller().watch(put);
     }
     /// The peer's connection ID, which packets to the peer carry.
     pub fn peer_id(&self) -> ConnectionId {
@@ -237,22 +206,22 @@ impl Connection {
     }
     /// Label of this end's protocol for sending: name and parameters.
     pub fn protocol(&self) -> &str {
-        &self.label
+        &self.protocols.label
     }
     /// Label of the peer's protocol, as announced; empty before an announcement.
     pub fn peer_protocol(&self) -> &str {
-        &self.setup.peers
+        &self.protocols.peers
     }
     /// Arrival time of the last authentic packet; before the first, the time when the connection began.
     pub fn last_received(&self) -> Time {
-        self.last_received
+        self.timeouts.received
     }
     /// The shorter of both ends' idle timeouts; zero means no timeout.
     pub fn idle_timeout(&self) -> Duration {
-        self.idle_timeout
+        self.timeouts.idle
     }
     /// The peer's validated address.
     pub fn remote(&self) -> SocketAddr {
-        self.path.remote()
+        self.path.address.remote()
     }
 }

@@ -115,6 +115,11 @@ impl EarlyState {
     }
 }
 
+/// Whether this total of bytes exceeds the limit for an address that is not yet validated.
+pub(super) fn is_too_early(early: Option<EarlyState>, bytes: u64) -> bool {
+    early.is_some_and(|early| early.is_unconfirmed) && bytes > MAX_UNCONFIRMED_BYTES
+}
+
 impl Connection {
     /// At a server: reads the frames of EARLY-START, which must be the beginning of the first stream. False if they are
     /// not; the caller must then drop the connection.
@@ -165,10 +170,10 @@ impl Connection {
     }
     /// Whether this total of bytes exceeds the limit for an address that is not yet validated.
     pub(super) fn is_too_early(&self, bytes: u64) -> bool {
-        !self.is_confirmed() && bytes > MAX_UNCONFIRMED_BYTES
+        is_too_early(self.early, bytes)
     }
     /// When an unconfirmed connection is dropped.
     pub(super) fn unconfirmed_until(&self) -> Time {
-        if self.is_confirmed() { Time::NEVER } else { self.last_received + MAX_UNCONFIRMED }
+        if self.is_confirmed() { Time::NEVER } else { self.timeouts.received + MAX_UNCONFIRMED }
     }
 }

@@ -64,14 +64,14 @@ impl Connection {
         if !self.is_open() {
             return Err(MessageError::Closed);
         }
-        let most = self.message_bound(self.mtu.most());
-        if message.len() > most || self.peers_message == 0 {
+        let most = self.message_limits.bound(self.path.mtu.most());
+        if message.len() > most || self.message_limits.peers == 0 {
             return Err(MessageError::TooLong { most });
         }
         let most = self.max_message_len();
         if message.len() > most {
-            self.mtu.want_larger();
-            self.seek_larger(now);
+            self.path.mtu.want_larger();
+            self.path.seek_larger(now, &mut self.payload);
             return Err(MessageError::TooLongForPath { most });
         }
         let taken = self.payload.messages.push(now, message, expiry);
@@ -80,25 +80,29 @@ impl Connection {
 
     /// Length in bytes of the longest message that can be sent now. It follows the path MTU found by probing.
     pub fn max_message_len(&self) -> usize {
-        self.message_bound(self.mtu.size())
+        self.message_limits.bound(self.path.mtu.size())
     }
 
     /// Number of messages that wait to be sent.
     pub fn messages_waiting(&self) -> usize {
         self.payload.messages.waiting.len()
     }
+}
 
-    fn message_bound(&self, datagram: u16) -> usize {
-        let peers = usize::try_from(self.peers_message).unwrap_or(usize::MAX);
+/// Limits on the length of messages, in bytes.
+#[derive(Debug)]
+pub(super) struct MessageLimits {
+    /// Of received messages.
+    pub ours: u16,
+    /// Of sent messages; 0 if the peer accepts none.
+    pub peers: u64,
+}
+
+impl MessageLimits {
+    /// Length of the longest message for a datagram of this size.
+    fn bound(&self, datagram: u16) -> usize {
+        let peers = usize::try_from(self.peers).unwrap_or(usize::MAX);
         usize::from(datagram).saturating_sub(MESSAGE_OVERHEAD).min(peers)
-    }
-
-    /// Sends a PING if a larger size is being probed and no packet is in flight. Only later packets reveal a probe's
-    /// outcome.
-    pub(super) fn seek_larger(&mut self, now: Time) {
-        if self.mtu.is_sought(now) && self.sender.flight() == 0 {
-            self.payload.ping = true;
-        }
     }
 }
 

@@ -6,7 +6,6 @@ use super::loss_share::LossShare;
 use crate::connection::messages::MESSAGE_OVERHEAD;
 use crate::connection::payload::SentFrames;
 use crate::connection::{Connection, Transmit, UDP_OVERHEAD};
-use crate::packet_sender::PayloadSource;
 use crate::streams::SentFrame;
 use narrows_base::{Duration, Time};
 use narrows_wire::bytes::Sink;
@@ -135,11 +134,11 @@ impl Connection {
     /// bytes.
     pub(in super::super) fn left_for_repair(&mut self, full: usize) -> usize {
         let is_active = self.repairs.as_ref().is_some_and(|r| r.outgoing.is_active());
-        if !is_active || self.sender.is_short_probe() {
+        if !is_active || self.path.sender.is_short_probe() {
             return 0;
         }
         // With this much data unacknowledged, packets sent now are acknowledged before the last data leave.
-        let flight = self.sender.flight();
+        let flight = self.path.sender.flight();
         let payload = &mut self.payload;
         let round = flight.clamp(16, super::MAX_GROUP);
         if payload.streams.unacknowledged() as u64 > (flight + round) * full as u64 {
@@ -159,10 +158,12 @@ impl Connection {
         frames: &SentFrames,
         apart: Option<SentFrame>,
     ) {
-        let full = self.datagram();
+        let full = self.path.datagram();
         let Some(Repairs { outgoing, .. }) = self.repairs.as_deref_mut() else { return };
-        outgoing
-            .on_sent(u32::from(frames.size) + UDP_OVERHEAD, self.sender.losses_at_short_queue());
+        outgoing.on_sent(
+            u32::from(frames.size) + UDP_OVERHEAD,
+            self.path.sender.losses_at_short_queue(),
+        );
         let is_worth_it = frames.last().is_some() || frames.messages > 0;
         let fits = usize::from(frames.size) + MAX_OVERHEAD <= full;
         if !outgoing.is_active() || !is_worth_it || !fits {
@@ -172,7 +173,7 @@ impl Connection {
         let Some((_, frames)) = frames else { return };
         let streams = &self.payload.streams;
         let tail = apart.as_ref().map_or(&[][..], |piece| streams.bytes(piece));
-        outgoing.kept.keep(now, self.sender.next_number(), [frames.bytes(), tail]);
+        outgoing.kept.keep(now, self.path.sender.next_number(), [frames.bytes(), tail]);
     }
 
     /// The next repair packet, if no data wait to be sent.
@@ -186,11 +187,14 @@ impl Connection {
         if !has_something || !self.payload.is_empty() {
             return None;
         }
-        let sender = &self.sender;
+        let sender = &self.path.sender;
         outgoing.prepare(now, sender.rtt().srtt(), |n| sender.is_in_flight(n));
         let is_nothing = outgoing.waiting.is_empty();
-        let full = self.datagram().min(buffer.len());
-        if is_nothing || self.is_before_first_ack(0, full) || !self.may_send(now) {
+        let full = self.path.datagram().min(buffer.len());
+        if is_nothing
+            || self.is_before_first_ack(0, full)
+            || !self.path.may_send(now, &mut self.payload)
+        {
             return None;
         }
         let size = loop {
@@ -199,14 +203,14 @@ impl Connection {
                 break size;
             }
         };
-        (self.last_sent, self.keeps_memory) = (now, true);
-        Some(self.one(self.path.remote(), size, true))
+        (self.timeouts.sent, self.timeouts.keeps_memory) = (now, true);
+        Some(self.one(self.path.address.remote(), size, true))
     }
 
     /// Seals a repair packet. `None` if it does not fit; no state has changed then.
     fn seal_repair(&mut self, now: Time, buffer: &mut [u8], waiting: &Waiting) -> Option<usize> {
-        let number = self.sender.next_number();
-        let acked = self.sender.highest_reported();
+        let number = self.path.sender.next_number();
+        let acked = self.path.sender.highest_reported();
         let head = Sealer::header_len(number, acked);
         let distance = number.checked_sub(*waiting.numbers.first()?)?;
         let bitmap = waiting.bitmap.get(..waiting.bitmap_bytes)?;
@@ -219,13 +223,7 @@ impl Connection {
         self.say_uncounted(&mut writer);
         let size = head + writer.len() + TAG_BYTES;
         let bytes = size as u32 + UDP_OVERHEAD;
-        self.sender.sent(
-            now,
-            &mut self.payload,
-            bytes,
-            SentFrames::bare(size as u16, false),
-            false,
-        );
+        self.path.sent(now, &mut self.payload, bytes, SentFrames::bare(size as u16, false), false);
         let outgoing = &mut self.repairs.as_mut()?.outgoing;
         outgoing.bank = (outgoing.bank - f64::from(bytes)).max(0.0);
         outgoing.sent = (outgoing.sent.0 + 1, outgoing.sent.1 + u64::from(bytes));

@@ -23,10 +23,12 @@ struct Candidate {
     tries: u32,
 }
 
-/// The validated path, and the candidate for a new one.
+/// The validated address, and the candidate for a new one.
 #[derive(Debug)]
-pub(super) struct PeerPath {
+pub(in super::super) struct PeerAddress {
     remote: SocketAddr,
+    /// A new address that was not yet reported.
+    moved: Option<SocketAddr>,
     candidate: Option<Box<Candidate>>,
     /// A received challenge and its source address, to which the response goes.
     response: Option<(SocketAddr, [u8; 8])>,
@@ -37,18 +39,30 @@ pub(super) struct PeerPath {
 
 /// A path frame, sent alone in a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum PathFrame {
+pub(in super::super) enum PathFrame {
     Challenge([u8; 8]),
     Response([u8; 8]),
 }
 
-impl PeerPath {
-    pub fn new(remote: SocketAddr, seed: &[u8; 32]) -> PeerPath {
-        PeerPath { remote, candidate: None, response: None, secret: *seed, challenges: 0 }
+impl PeerAddress {
+    pub fn new(remote: SocketAddr, seed: &[u8; 32]) -> PeerAddress {
+        PeerAddress {
+            remote,
+            moved: None,
+            candidate: None,
+            response: None,
+            secret: *seed,
+            challenges: 0,
+        }
     }
     #[inline]
     pub fn remote(&self) -> SocketAddr {
         self.remote
+    }
+
+    /// The new address, once after a change.
+    pub fn moved(&mut self) -> Option<SocketAddr> {
+        self.moved.take()
     }
 
     /// Handles an authentic packet of `bytes` bytes; `newest` if its number is the highest so far.
@@ -99,7 +113,7 @@ impl PeerPath {
         if c.tries == 0 || !is_token(&padded.0, &padded.1) {
             return None;
         }
-        self.remote = c.address;
+        (self.remote, self.moved) = (c.address, Some(c.address));
         // After two challenges the response is ambiguous, so it gives no RTT.
         let rtt = (c.tries == 1).then(|| now.since(c.asked));
         self.candidate = None;

@@ -22,47 +22,10 @@ const CLOSE_ENOUGH: u16 = 16;
 const RAISE: Duration = Duration::from_secs(600);
 /// Pause after a black hole; doubles up to `RAISE`.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
-/// This many consecutive losses of large packets indicate a black hole.
-pub(super) const BLACK_HOLE: u32 = 3;
 
-/// If this many packets of the first size were lost, in this many reports, and no such packet arrived, the path carries
-/// only smaller packets. At 50% random loss, 1 of 4,096 connections loses 12 in a row. All losses of an outage are in a
-/// single report.
-const TOO_SMALL: (u32, u32) = (12, 3);
-
-/// Outcome of a connection's packets of the first size or more.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct FullPackets {
-    has_arrived: bool,
-    lost: u32,
-    /// Reports with losses.
-    reports: u32,
-    is_in_report: bool,
-}
-
-impl FullPackets {
-    /// Whether such a packet arrived.
-    pub fn has_arrived(&self) -> bool {
-        self.has_arrived
-    }
-    /// Counts an arrival.
-    pub fn on_arrived(&mut self) {
-        self.has_arrived = true;
-    }
-    /// Counts a loss. The caller must not count MTU probes.
-    pub fn on_lost(&mut self) {
-        self.lost = self.lost.saturating_add(1);
-        self.is_in_report = true;
-    }
-    /// Handles the end of a report; returns whether the path carries only smaller packets.
-    pub fn on_report(&mut self) -> bool {
-        self.reports += u32::from(std::mem::take(&mut self.is_in_report) && !self.has_arrived);
-        !self.has_arrived && self.lost >= TOO_SMALL.0 && self.reports >= TOO_SMALL.1
-    }
-}
-
+/// The search for the datagram size.
 #[derive(Debug)]
-pub(super) struct Mtu {
+pub(in super::super) struct Mtu {
     first: u16,
     most: u16,
     /// The largest size known to arrive.
