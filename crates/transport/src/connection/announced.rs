@@ -1,10 +1,9 @@
 //! The protocols of both ends for sending. The peer's is identified by its label, because this end runs the receiver
 //! side of its controller.
 
-use super::{Closed, Connection};
 use crate::loss_classifier::LossTracker;
 use crate::{Preset, Protocol};
-use narrows_base::{Settings, Spec, Time};
+use narrows_base::{Settings, Spec};
 use narrows_congestion::{Controller, Environment, ReceiverSide};
 use narrows_wire::frame::CONTROLLER;
 use narrows_wire::{Frame, FrameWriter};
@@ -98,16 +97,5 @@ impl Protocols {
             // The first packets are empty, so it fits.
             let _ = writer.frame(&Frame::Extension { kind: CONTROLLER, body });
         }
-    }
-}
-
-impl Connection {
-    /// Closes the connection if the peer announced a protocol unknown to this end. Without a
-    /// receiver side the peer's sending might never work, with no visible reason.
-    pub(super) fn on_unknown(&mut self, now: Time) {
-        let Some(label) = self.protocols.unknown.take() else { return };
-        let reason = format!("the protocol '{label}' is unknown here");
-        let label = label.into();
-        self.begin_closing(now, UNKNOWN_PROTOCOL, &reason, Closed::UnknownProtocol { label });
     }
 }

@@ -1,6 +1,6 @@
 //! The methods that an application calls on a connection.
 
-use super::{Closed, Connection, ReceivedMessage, Stats};
+use super::{Closed, Connection, MessageError, ReceivedMessage, Stats};
 use crate::packet_sender::Counters;
 use crate::streams::{Read, StreamError};
 use narrows_base::{Duration, Rate, Time};
@@ -223,5 +223,47 @@ impl Connection {
     /// The peer's validated address.
     pub fn remote(&self) -> SocketAddr {
         self.path.address.remote()
+    }
+    /// The agreed application protocol, or `Some(None)` if neither end names any. `None` at a client that offered
+    /// several, until the server's choice arrives.
+    pub fn application(&self) -> Option<Option<&str>> {
+        self.agreement.agreed()
+    }
+
+    /// Queues a message. If it is not sent within `expiry`, it is dropped; zero means no limit.
+    ///
+    /// # Errors
+    /// See [`MessageError`].
+    pub fn send_message(
+        &mut self,
+        now: Time,
+        message: &[u8],
+        expiry: Duration,
+    ) -> Result<(), MessageError> {
+        if !self.is_open() {
+            return Err(MessageError::Closed);
+        }
+        let most = self.message_limits.bound(self.path.mtu.most());
+        if message.len() > most || self.message_limits.peers == 0 {
+            return Err(MessageError::TooLong { most });
+        }
+        let most = self.max_message_len();
+        if message.len() > most {
+            self.path.mtu.want_larger();
+            self.path.seek_larger(now, &mut self.payload);
+            return Err(MessageError::TooLongForPath { most });
+        }
+        let taken = self.payload.messages.push(now, message, expiry);
+        if taken { Ok(()) } else { Err(MessageError::QueueFull) }
+    }
+
+    /// Length in bytes of the longest message that can be sent now. It follows the path MTU found by probing.
+    pub fn max_message_len(&self) -> usize {
+        self.message_limits.bound(self.path.mtu.size())
+    }
+
+    /// Number of messages that wait to be sent.
+    pub fn messages_waiting(&self) -> usize {
+        self.payload.messages.waiting.len()
     }
 }

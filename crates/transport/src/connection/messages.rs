@@ -1,6 +1,5 @@
 //! Unreliable messages: the queue of messages to send, and the queue of received ones.
 
-use super::Connection;
 use narrows_base::{Duration, Time};
 use narrows_wire::packet::TAG_BYTES;
 use std::collections::VecDeque;
@@ -50,45 +49,6 @@ impl std::fmt::Display for MessageError {
 
 impl std::error::Error for MessageError {}
 
-impl Connection {
-    /// Queues a message. If it is not sent within `expiry`, it is dropped; zero means no limit.
-    ///
-    /// # Errors
-    /// See [`MessageError`].
-    pub fn send_message(
-        &mut self,
-        now: Time,
-        message: &[u8],
-        expiry: Duration,
-    ) -> Result<(), MessageError> {
-        if !self.is_open() {
-            return Err(MessageError::Closed);
-        }
-        let most = self.message_limits.bound(self.path.mtu.most());
-        if message.len() > most || self.message_limits.peers == 0 {
-            return Err(MessageError::TooLong { most });
-        }
-        let most = self.max_message_len();
-        if message.len() > most {
-            self.path.mtu.want_larger();
-            self.path.seek_larger(now, &mut self.payload);
-            return Err(MessageError::TooLongForPath { most });
-        }
-        let taken = self.payload.messages.push(now, message, expiry);
-        if taken { Ok(()) } else { Err(MessageError::QueueFull) }
-    }
-
-    /// Length in bytes of the longest message that can be sent now. It follows the path MTU found by probing.
-    pub fn max_message_len(&self) -> usize {
-        self.message_limits.bound(self.path.mtu.size())
-    }
-
-    /// Number of messages that wait to be sent.
-    pub fn messages_waiting(&self) -> usize {
-        self.payload.messages.waiting.len()
-    }
-}
-
 /// Limits on the length of messages, in bytes.
 #[derive(Debug)]
 pub(super) struct MessageLimits {
@@ -100,7 +60,7 @@ pub(super) struct MessageLimits {
 
 impl MessageLimits {
     /// Length of the longest message for a datagram of this size.
-    fn bound(&self, datagram: u16) -> usize {
+    pub fn bound(&self, datagram: u16) -> usize {
         let peers = usize::try_from(self.peers).unwrap_or(usize::MAX);
         usize::from(datagram).saturating_sub(MESSAGE_OVERHEAD).min(peers)
     }
@@ -110,7 +70,7 @@ impl MessageLimits {
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     /// Waiting messages with their expiry times.
-    waiting: VecDeque<(Time, Vec<u8>)>,
+    pub waiting: VecDeque<(Time, Vec<u8>)>,
     bytes: usize,
     /// No message expires before this time.
     soonest: Option<Time>,

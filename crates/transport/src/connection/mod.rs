@@ -7,7 +7,7 @@
 //! - `receive` parses packets, and `report_frame` encodes the reports of `packet_receiver`.
 //! - `path` has what belongs to the path: the peer's address, the packet sender and its controller, the datagram size.
 //! - `repair` sends repair packets and rebuilds lost packets.
-//! - `close` ends the connection.
+//! - `close` ends the connection (`life`).
 //!
 //! Each end begins with a PING, whose arrival confirms the handshake to the peer.
 //!
@@ -20,9 +20,11 @@ mod api;
 mod application;
 mod close;
 mod config;
+mod confirmation;
 mod early;
 mod ecn;
 mod event;
+mod life;
 mod messages;
 mod new_connection;
 mod nonces;
@@ -34,6 +36,7 @@ mod payload;
 mod receive;
 mod repair;
 mod report_frame;
+mod timeouts;
 mod timers;
 mod token;
 mod traffic;
@@ -52,9 +55,9 @@ use crate::protocol::is_sayable;
 use crate::streams::{Limits, Side, Streams};
 use announced::{Protocols, receiving};
 use application::Agreement;
-use close::Life;
 use early::EarlyState;
 use ecn::EcnField;
+use life::Life;
 use messages::{Inbox, MessageLimits};
 use narrows_base::{Duration, RandomKey, Time};
 use narrows_congestion::{HintSource, PathHints};
@@ -63,22 +66,17 @@ use narrows_wire::{Established, Opener, Sealer, Token};
 use nonces::{Received, SentNonces};
 use outgoing_token::OutgoingToken;
 use path::{Mtu, Path, PeerAddress};
-use payload::ConnectionPayload;
+use payload::{ConnectionPayload, UDP_OVERHEAD, USUAL_DATAGRAM};
 use repair::Repairs;
 use report_frame::PeerClock;
-use timers::Timeouts;
+use timeouts::Timeouts;
 use traffic::Traffic;
 
-/// Bytes of UDP and IPv4 headers.
-const UDP_OVERHEAD: u32 = 28;
 /// Lower limit on the datagram size, even if a peer sets a smaller one.
 const MIN_DATAGRAM: u16 = 512;
 /// The ACK policy for the peer's packets.
 const RECEIVER: ReceiverConfig =
     ReceiverConfig { ack_every: MAX_PACKETS_PER_ACK, max_ack_delay: MAX_ACK_DELAY };
-/// Datagram size for a peer that sets no limit.
-const USUAL_DATAGRAM: u64 = 1200;
-
 /// A connection after its handshake.
 pub struct Connection {
     path: Path,
@@ -130,7 +128,7 @@ impl Connection {
         let believed = if from_peer { PathHints::default() } else { config.path_hints() };
         let endpoint = config.protocol.datagram();
         let idle_timeout = shorter(config.idle_timeout, peers.idle_timeout_ms);
-        let rto = timers::backing_off(endpoint.rto, idle_timeout);
+        let rto = timeouts::backing_off(endpoint.rto, idle_timeout);
         let carrying = PacketSenderConfig {
             credit: endpoint.credit.max(LATENESS),
             max_ack_delay: MAX_ACK_DELAY,
@@ -248,7 +246,7 @@ const LATENESS: Duration = Duration::from_millis(5);
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (remote, sender) = (self.path.address.remote(), &self.path.sender);
-        write!(f, "Connection({remote}, {sender:?}, {:?})", self.life.phase())
+        write!(f, "Connection({remote}, {sender:?}, {:?})", self.life.phase)
     }
 }
 

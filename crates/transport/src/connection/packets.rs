@@ -2,9 +2,9 @@
 
 use super::messages::MESSAGE_OVERHEAD;
 use super::path::PathFrame;
-use super::payload::SentFrames;
+use super::payload::{SentFrames, UDP_OVERHEAD};
 use super::report_frame;
-use super::{Connection, Transmit, UDP_OVERHEAD};
+use super::{Connection, Transmit};
 use crate::streams::SentFrame;
 use narrows_base::Time;
 use narrows_wire::frame::{SKIPPED, UNCOUNTED, number_bytes};
@@ -192,7 +192,7 @@ impl Connection {
         follows: bool,
     ) {
         self.protocols.write_label(self.payload.announced, writer);
-        self.say_application(writer);
+        self.agreement.write(self.payload.announced, writer);
         self.path.changes.write(self.path.sender.has_arrived(), writer);
         self.give_token(writer, frames);
         self.path.write_feedback(now, writer);

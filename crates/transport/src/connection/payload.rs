@@ -5,6 +5,10 @@ use super::outgoing_token::OutgoingToken;
 use crate::packet_sender::SHORT_PROBE_BYTES;
 use crate::streams::{SentFrame, Streams};
 
+/// Bytes of UDP and IPv4 headers.
+pub(super) const UDP_OVERHEAD: u32 = 28;
+/// Datagram size for a peer that sets no limit.
+pub(super) const USUAL_DATAGRAM: u64 = 1200;
 /// Bytes of IPv6 and UDP headers.
 const LONGEST_HEADERS: u32 = 48;
 /// UDP payload in bytes of a PTO probe that leaves earlier than RFC 9002 specifies: a PING.

@@ -1,9 +1,11 @@
 //! Incoming packets: opened in place, checked, parsed.
 
+use super::announced::UNKNOWN_PROTOCOL;
+use super::application::NO_COMMON_PROTOCOL;
 use super::nonces::Proof;
-use super::payload::SHORT_PROBE_DATAGRAM;
+use super::payload::{SHORT_PROBE_DATAGRAM, UDP_OVERHEAD, USUAL_DATAGRAM};
 use super::report_frame::feedback_of;
-use super::{Connection, UDP_OVERHEAD, USUAL_DATAGRAM};
+use super::{Closed, Connection};
 use crate::packet_receiver::ReceivedPacket;
 use crate::packet_sender::{AckReport, ForwardTime, MARKS};
 use narrows_base::{Duration, Time};
@@ -219,9 +221,33 @@ impl Connection {
         self.sealer.acknowledged(report.highest);
         let radio = report.missing().filter(|m| m.2).map(|(from, to, _)| (from, to));
         let payload = &mut self.payload;
-        if self.path.on_report(now, payload, &ack_report, report.arrived(), radio) {
-            return self.end_on_small_path(now);
-        }
+        let is_too_small = self.path.on_report(now, payload, &ack_report, report.arrived(), radio);
         self.traffic.before_first_ack &= !self.path.sender.has_arrived();
+        if is_too_small {
+            self.end_on_small_path(now);
+        }
+    }
+
+    /// Handles APPLICATION, in which the server names its choice among the client's offers.
+    pub(super) fn on_application(&mut self, now: Time, name: &[u8]) {
+        if !self.agreement.on_choice(name) {
+            self.fault(now, 1, "an application protocol that was not offered");
+        }
+    }
+    /// Closes a client's connection if a packet without the server's choice arrived.
+    fn on_no_application(&mut self, now: Time) {
+        if let Some(reason) = self.agreement.missing_choice() {
+            let why = Closed::NoCommonProtocol { reason: reason.clone() };
+            self.begin_closing(now, NO_COMMON_PROTOCOL, &reason, why);
+        }
+    }
+
+    /// Closes the connection if the peer announced a protocol unknown to this end. Without a
+    /// receiver side the peer's sending might never work, with no visible reason.
+    pub(super) fn on_unknown(&mut self, now: Time) {
+        let Some(label) = self.protocols.unknown.take() else { return };
+        let reason = format!("the protocol '{label}' is unknown here");
+        let label = label.into();
+        self.begin_closing(now, UNKNOWN_PROTOCOL, &reason, Closed::UnknownProtocol { label });
     }
 }

@@ -6,7 +6,6 @@ use super::counters::Counters;
 use super::delivery::{Delivery, Stamp};
 use super::ledger::{PacketLedger, ResolvedPacket};
 use super::losses::Found;
-use super::reports::MARKS;
 use super::round_trip::RoundTrip;
 use super::spurious::{Episode, LateArrivals};
 use narrows_base::{Duration, Rate, Time};
@@ -15,6 +14,9 @@ use narrows_congestion::{
     PathEvent, PathHints, RecoveryCause, RecoveryEvent, SendLimits, Sent, SlowStartRestart,
     SpuriousLosses,
 };
+
+/// Modulus of the count of CE marks.
+pub const MARKS: u32 = 1 << 29;
 
 /// The packet sender's reaction to losses, besides calling the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -46,17 +46,15 @@ use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{Controller, Dispersion, HintSource, PathHints, Sent};
 use pacer::Pacer;
 use return_path::ReturnPath;
-use round_trip::RoundTrip;
+use round_trip::{MAX_BACKOFF_TIMEOUT, RoundTrip};
 use sent_packet::PacketClass;
 
 pub use counters::Counters;
+pub use feed::MARKS;
 pub use forward_delay::ForwardTime;
+pub use ledger::MAX_SENT_PACKETS;
 pub use permission::Permission;
-pub use reports::{AckReport, MARKS};
-
-/// Limit on packets of unknown outcome. Beyond it the oldest are declared lost, so that memory is bounded if no
-/// acknowledgements arrive.
-pub const MAX_SENT_PACKETS: usize = 1 << 16;
+pub use reports::AckReport;
 
 /// Supplies the payload of packets and receives the outcome of each.
 pub trait PayloadSource {
@@ -95,9 +93,6 @@ pub struct PacketSenderConfig {
 /// A controller's window of at least this many packets is no limit.
 const UNLIMITED_WINDOW: f64 = 1e15;
 
-/// Limit on the back-off of the PTO once the path has acknowledged a packet, so that the end of an outage is detected
-/// soon.
-const MAX_BACKOFF_TIMEOUT: Duration = Duration::from_secs(2);
 /// Size on the wire of a probe that is sent earlier than RFC 9002's back-off permits.
 pub const SHORT_PROBE_BYTES: u32 = 100;
 

@@ -8,9 +8,6 @@ use super::{PacketSender, PayloadSource};
 use narrows_base::{Duration, Time};
 use narrows_congestion::{Ack, Feedback, RateSample};
 
-/// Modulus of the count of CE marks.
-pub const MARKS: u32 = 1 << 29;
-
 /// The fields of a report, without the ranges of arrived and missing packets.
 #[derive(Clone, Copy, Debug)]
 pub struct AckReport {
@@ -20,7 +17,7 @@ pub struct AckReport {
     pub rtt: Duration,
     /// Forward time of that packet.
     pub forward: ForwardTime,
-    /// Packets received so far with a CE mark, modulo [`MARKS`].
+    /// Packets received so far with a CE mark, modulo [`MARKS`](super::MARKS).
     pub marks: u32,
     /// Feedback of the controller's receiver side.
     pub feedback: Feedback,

@@ -25,7 +25,7 @@ struct Candidate {
 
 /// The validated address, and the candidate for a new one.
 #[derive(Debug)]
-pub(in super::super) struct PeerAddress {
+pub struct PeerAddress {
     remote: SocketAddr,
     /// A new address that was not yet reported.
     moved: Option<SocketAddr>,
@@ -39,7 +39,7 @@ pub(in super::super) struct PeerAddress {
 
 /// A path frame, sent alone in a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in super::super) enum PathFrame {
+pub enum PathFrame {
     Challenge([u8; 8]),
     Response([u8; 8]),
 }

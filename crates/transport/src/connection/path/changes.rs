@@ -10,7 +10,7 @@ const MIN_PROBE_TIMEOUTS: u64 = 3;
 
 /// Counts of changes, to match NEW_PATH frames with them.
 #[derive(Debug, Default)]
-pub(in super::super) struct PathChanges {
+pub struct PathChanges {
     /// Changes found by this end, and whether the last is not yet acknowledged.
     found: u64,
     must_say: bool,

@@ -16,8 +16,7 @@ pub(super) use address::{PathFrame, PeerAddress};
 pub(super) use changes::PathChanges;
 pub(super) use mtu::Mtu;
 
-use super::UDP_OVERHEAD;
-use super::payload::{ConnectionPayload, SHORT_PROBE_DATAGRAM, SentFrames};
+use super::payload::{ConnectionPayload, SHORT_PROBE_DATAGRAM, SentFrames, UDP_OVERHEAD};
 use crate::packet_sender::{AckReport, PacketSender, Permission};
 use crate::rtt::RtoConfig;
 use feedback::SentFeedback;

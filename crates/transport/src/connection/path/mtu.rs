@@ -25,7 +25,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 
 /// The search for the datagram size.
 #[derive(Debug)]
-pub(in super::super) struct Mtu {
+pub struct Mtu {
     first: u16,
     most: u16,
     /// The largest size known to arrive.
