@@ -5,11 +5,10 @@ use crate::group_packet::{Head, data, read_packet};
 use crate::packet::{HEAD, extended, of_layer};
 use crate::playing::{Looks, Playing};
 use crate::shown::Layers;
-use narrows_base::{Duration, Packet, RandomKey, Rate, Spec, Time};
-use narrows_congestion::{Feedback, PathHints};
-use narrows_transport::datagram::header::{self, Data as Fields};
+use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
+use narrows_congestion::PathHints;
 use narrows_transport::layers::MAX_LAYERS;
-use narrows_transport::multicast::Receiver as Session;
+use narrows_transport::multicast::{LayerPacket, LayerReceiver};
 use narrows_transport::{Preset, Protocol};
 use std::net::IpAddr;
 
@@ -39,7 +38,7 @@ struct Heard {
     from: IpAddr,
     session: u64,
     rates: Vec<u32>,
-    tear: Session,
+    tear: LayerReceiver,
     /// The highest number received in each layer.
     highest: [Option<u64>; MAX_LAYERS],
     strange: u32,
@@ -56,11 +55,11 @@ pub struct GroupReceiver {
 }
 
 /// A TEAR receiver over layers of these rates in bit/s.
-fn tear(rates: &[f64], rtt: Duration) -> Option<Session> {
+fn tear(rates: &[f64], rtt: Duration) -> Option<LayerReceiver> {
     let protocol = Protocol::read(&Spec::named("tear"), Preset::Rfc, 1500).ok()?;
     let key = RandomKey::from_seed(0);
     let environment = protocol.environment(protocol.packet_bytes(), key, PathHints::default());
-    Some(Session::new(protocol.receiver_side(&environment)?, rates, rtt))
+    Some(LayerReceiver::new(protocol.receiver_side(&environment)?, rates, rtt))
 }
 
 impl GroupReceiver {
@@ -156,25 +155,15 @@ impl GroupReceiver {
             return None;
         }
         *highest = Some(highest.map_or(number, |h| h.max(number)));
-        let mut packet = Packet {
-            seq: number,
-            stamp: data.stamp,
-            number: 0,
-            random_key: 0,
-            sack: [(0, 0); 3],
-            flow: 0,
-            size: (length + HEADERS).min(usize::from(u16::MAX)) as u16,
-            hop: 0,
-            flags: 0,
+        let whole = length + HEADERS;
+        let packet = LayerPacket {
+            layer: head.layer,
+            number,
+            sent: data.stamp,
+            bytes: whole.min(usize::from(u16::MAX)) as u32,
+            payload: message.len().saturating_sub(HEAD).min(usize::from(u16::MAX)) as u32,
+            marked: false,
         };
-        let fields = Fields {
-            payload: (message.len().saturating_sub(HEAD)).min(usize::from(u16::MAX)) as u16,
-            least_unacked: 0,
-            offset: head.layer as u64,
-            feedback: Feedback::NONE,
-            spacing: Duration::ZERO,
-        };
-        header::write_data(&mut packet, &fields);
         heard.tear.on_arrival(now, &packet);
         let change = heard.change(before);
         self.layers.on_message(now, &mut of_layer(head.layer, message.to_vec()));

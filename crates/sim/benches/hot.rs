@@ -5,7 +5,7 @@ use divan::{Bencher, counter::ItemsCount};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Spec, Time};
 use narrows_link::{Link, LinkConfig, QueueConfig, QueueLimit};
 use narrows_sim::calendar::{Calendar, Event, Kind};
-use narrows_transport::{Input, Output};
+use narrows_simulated::{Input, Output};
 use narrows_transport::{Preset, Protocol};
 use std::collections::VecDeque;
 
@@ -96,7 +96,8 @@ fn endpoints(bencher: Bencher, name: &str) {
     let spec =
         Spec { args: vec![(Some("receive-window".into()), "64".into())], ..Spec::named(name) };
     let protocol = Protocol::read(&spec, Preset::Rfc, 1000).expect("a listed protocol");
-    let (mut sender, mut receiver) = protocol.endpoints(0, RandomKey::from_seed(1));
+    let (mut sender, mut receiver) =
+        narrows_simulated::endpoints(&protocol, 0, RandomKey::from_seed(1));
     let mut now = Time::ZERO;
     let mut wire: VecDeque<Packet> = VecDeque::new();
     sender.handle(now, Input::Open);

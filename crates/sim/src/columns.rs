@@ -2,7 +2,7 @@
 //! list entry.
 
 use narrows_base::Variable;
-use narrows_transport::Limit;
+use narrows_simulated::Limit;
 
 /// Columns of the tables of flows (`kind` is `flow`) and links (`link`). Counts cover the interval that ends at the
 /// sample.

@@ -2,7 +2,7 @@
 
 use crate::result::FrameResult;
 use narrows_base::{Duration, Time};
-use narrows_transport::FramePart;
+use narrows_simulated::FramePart;
 use narrows_transport::layers::MAX_LAYERS;
 use std::collections::VecDeque;
 

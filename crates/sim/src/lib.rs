@@ -27,6 +27,7 @@ pub use columns::COLUMNS;
 pub use dumbbell::dumbbell;
 pub use histogram::Histogram;
 pub use loan::Loan;
+pub use narrows_simulated::{Counters, Limit};
 pub use network::{Simulation, run};
 pub use packet_log::{PacketEvent, PacketEventKind};
 pub use registry::Registry;

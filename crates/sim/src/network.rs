@@ -30,7 +30,7 @@ use crate::source::Writer;
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Machine, Packet, Time};
 use narrows_link::Link;
-use narrows_transport::{Input, Output};
+use narrows_simulated::{Input, Output};
 
 const NONE: u32 = u32::MAX;
 /// Indices of a route's directions: data and ACKs.

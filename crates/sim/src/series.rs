@@ -6,7 +6,7 @@ use crate::result::Table;
 use crate::source::Writer;
 use narrows_base::{Duration, Packet, Time};
 use narrows_link::Link;
-use narrows_transport::SimulatedReceiver;
+use narrows_simulated::SimulatedReceiver;
 
 /// A flow that is sampled.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::list::{List, Listed};
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, RandomStream, Settings, Spec, SpecError, Time};
-use narrows_transport::FramePart;
+use narrows_simulated::FramePart;
 
 /// An application that writes into one connection.
 pub trait Source: std::fmt::Debug + Send {

@@ -16,10 +16,12 @@ impl Ranges {
         self.0.is_empty()
     }
     /// Number of ranges.
+    #[inline]
     pub fn len(&self) -> usize {
         self.0.len()
     }
     /// The ranges in ascending order.
+    #[inline]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         self.0.iter().copied()
     }
@@ -28,6 +30,7 @@ impl Ranges {
         self.0.clear();
     }
     /// The range that contains `n`.
+    #[inline]
     pub fn find(&self, n: u64) -> Option<(u64, u64)> {
         match self.0.back() {
             Some(&(from, to)) if from <= n => return (n < to).then_some((from, to)),
@@ -37,6 +40,7 @@ impl Ranges {
         self.0.get(i).copied().filter(|r| r.0 <= n)
     }
     /// Start of the first range that begins above `n`.
+    #[inline]
     pub fn next_start(&self, n: u64) -> Option<u64> {
         let i = self.0.partition_point(|r| r.0 <= n);
         self.0.get(i).map(|r| r.0)

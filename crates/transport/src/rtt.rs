@@ -182,6 +182,7 @@ impl RttEstimator {
     }
 
     /// Whether samples must be added by [`sample_in_round`](RttEstimator::sample_in_round).
+    #[inline]
     pub fn counts_rounds(&self) -> bool {
         self.round.is_some()
     }
@@ -198,6 +199,7 @@ impl RttEstimator {
         if backoffs == 0 { self.bounded_rto } else { self.backed_off(backoffs) }
     }
 
+    #[inline]
     fn backed_off(&self, backoffs: u32) -> Duration {
         let doubled = self.rto.max(self.min_rto) * f64::from(1u32 << backoffs.min(16));
         Duration::from_secs_f64(doubled.min(self.max_rto))
@@ -208,6 +210,7 @@ impl RttEstimator {
         Duration::from_secs_f64(self.srtt)
     }
     /// RTT variation (RFC 6298 RTTVAR); zero before the first sample.
+    #[inline]
     pub fn rttvar(&self) -> Duration {
         Duration::from_secs_f64(self.rttvar)
     }

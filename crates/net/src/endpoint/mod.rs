@@ -12,6 +12,7 @@ mod driver;
 mod early;
 mod observer;
 mod options;
+mod owner;
 mod receive_stream;
 mod send_stream;
 mod shared;
@@ -33,6 +34,7 @@ use self::driver::thread;
 #[cfg(feature = "runtime-tokio")]
 use self::driver::{Ending, task, task::Registered};
 use self::options::System;
+use self::owner::Owner;
 use self::shared::{Core, DriverWaker, Shared};
 use self::state::{ConnectionState, Stage};
 use crate::clock::Clock;
@@ -40,12 +42,10 @@ use crate::error::Error;
 use crate::socket::Socket;
 use crate::wait::Waker;
 use narrows_transport::endpoint::{Connect, Endpoint as TransportEndpoint, MemoryTokens};
-use std::fmt;
 use std::future::poll_fn;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::thread::JoinHandle;
 #[cfg(feature = "runtime-tokio")]
 use tokio::runtime::Handle;
 
@@ -69,27 +69,6 @@ impl Drop for Listener {
             while let Some(handle) = core.incoming.pop_front() {
                 core.abandon(now, handle);
             }
-        });
-    }
-}
-
-/// Shared by all handles that may still need the driver.
-pub(crate) struct Owner {
-    pub(self) shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl fmt::Debug for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Owner({})", self.shared.socket().local())
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        // The driver ends by itself after the lingering connections.
-        self.shared.with_now(|core, now| {
-            core.leaving.get_or_insert(now);
         });
     }
 }

@@ -149,7 +149,7 @@ impl Network {
         }
         self.routes.push(Route { ways, group: index as u32, series });
         let key = place.key(RandomKey::from_seed(spec.seed));
-        let (sender, receiver) = group.protocol.endpoints(number, key);
+        let (sender, receiver) = narrows_simulated::endpoints(&group.protocol, number, key);
         self.flows.push(Flow {
             sender,
             receiver,

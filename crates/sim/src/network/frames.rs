@@ -4,7 +4,7 @@ use super::Network;
 use crate::calendar::{Event, Kind};
 use crate::source::{TransportState, Writer};
 use narrows_base::Machine;
-use narrows_transport::Input;
+use narrows_simulated::Input;
 
 impl Network {
     /// The application of a flow writes frames.

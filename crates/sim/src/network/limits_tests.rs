@@ -5,8 +5,7 @@ use crate::dumbbell;
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_congestion::{Ack, Controller, SendLimits};
-use narrows_transport::tcp::{Preset, TcpConfig};
-use narrows_transport::{DatagramConfig, Protocol};
+use narrows_transport::{DatagramConfig, Preset, Protocol, TcpConfig};
 use std::sync::Arc;
 
 /// A controller without limits.

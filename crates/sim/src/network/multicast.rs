@@ -11,7 +11,7 @@ use super::{FORWARD, NONE, Network, Route};
 use crate::frames::FrameMeter;
 use crate::spec::NetworkSpec;
 use narrows_base::{Duration, Packet, RandomKey, Time};
-use narrows_transport::{FramePart, SimulatedReceiver, SimulatedSender, multicast};
+use narrows_simulated::{FramePart, SimulatedReceiver, SimulatedSender, multicast};
 
 /// The sender spaces its packets at this multiple of the rate of all layers.
 const SPACING: f64 = 1.25;

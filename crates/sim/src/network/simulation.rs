@@ -7,7 +7,7 @@ use crate::result::RunResult;
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Time};
 use narrows_congestion::Controller;
-use narrows_transport::{Counters, Limit};
+use narrows_simulated::{Counters, Limit};
 use std::borrow::Cow;
 
 /// A network that is advanced step by step and can be read in between. However long its steps are, its result is equal

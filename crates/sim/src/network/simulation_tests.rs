@@ -6,8 +6,7 @@ use crate::{SourceSpec, dumbbell, run};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
 use narrows_congestion::{Ack, Controller, SendLimits};
 use narrows_link::{Change, LossSpec};
-use narrows_transport::tcp::{Preset, TcpConfig};
-use narrows_transport::{DatagramConfig, Protocol};
+use narrows_transport::{DatagramConfig, Preset, Protocol, TcpConfig};
 use std::any::Any;
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@
 use super::{FrameSource, Pattern, SourceEntry, TransportState, number};
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, RandomStream, Settings, SpecError, Status, Time};
-use narrows_transport::FramePart;
+use narrows_simulated::FramePart;
 use narrows_transport::layers::{Buffers, LayerChange, MAX_LAYERS, Outlook, QualityAdaptation};
 
 pub(super) const ENTRY: SourceEntry =

@@ -3,7 +3,7 @@
 use super::{FrameSource, LATENCY, Pattern, SourceEntry, TransportState, number};
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, RandomStream, Settings, SpecError, Status, Time};
-use narrows_transport::FramePart;
+use narrows_simulated::FramePart;
 
 pub(super) const ENTRY: SourceEntry =
     SourceEntry { check, ..SourceEntry::new(&DESCRIPTOR, Pattern::Frames(start)) };

@@ -8,8 +8,9 @@ use narrows_link::{
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError, SourceSpec, run,
 };
-use narrows_transport::tcp::{RecoveryKind, TcpConfig};
-use narrows_transport::{DatagramConfig, Opening, Preset, Protocol, RtoConfig, RtoMethod};
+use narrows_transport::{
+    DatagramConfig, Opening, Preset, Protocol, RecoveryKind, RtoConfig, RtoMethod, TcpConfig,
+};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;

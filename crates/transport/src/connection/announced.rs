@@ -1,11 +1,13 @@
-//! The protocol that the peer announced for sending. It is identified by its label, because this
-//! end runs the receiver side of its controller.
+//! The protocols of both ends for sending. The peer's is identified by its label, because this end runs the receiver
+//! side of its controller.
 
-use super::{Closed, Connection};
 use crate::loss_classifier::LossTracker;
 use crate::{Preset, Protocol};
-use narrows_base::{Settings, Spec, Time};
-use narrows_congestion::{Environment, ReceiverSide};
+use narrows_base::{Settings, Spec};
+use narrows_congestion::{Controller, Environment, ReceiverSide};
+use narrows_wire::frame::CONTROLLER;
+use narrows_wire::{Frame, FrameWriter};
+use std::sync::Arc;
 
 /// CLOSE code: the peer announced a protocol unknown to this end.
 pub(crate) const UNKNOWN_PROTOCOL: u64 = 9;
@@ -32,7 +34,7 @@ pub(super) fn find(label: &str, ours: &Protocol, custom: &[Protocol]) -> Option<
 }
 
 /// Receiver side of the peer's controller, and the loss classifier for its packets.
-type Receiving = (Option<Box<dyn ReceiverSide>>, Option<LossTracker>);
+pub(super) type Receiving = (Option<Box<dyn ReceiverSide>>, Option<LossTracker>);
 
 /// The receiver side and loss classifier for the announced protocol; `None` if this end has no
 /// protocol with that label. A peer's protocol without a loss classifier gets that of this end.
@@ -56,13 +58,44 @@ pub(super) fn receiving(
     })
 }
 
-impl Connection {
-    /// Closes the connection if the peer announced a protocol unknown to this end. Without a
-    /// receiver side the peer's sending might never work, with no visible reason.
-    pub(super) fn on_unknown(&mut self, now: Time) {
-        let Some(label) = self.unknown.take() else { return };
-        let reason = format!("the protocol '{label}' is unknown here");
-        let label = label.into();
-        self.begin_closing(now, UNKNOWN_PROTOCOL, &reason, Closed::UnknownProtocol { label });
+/// The protocols of both ends for sending.
+pub(super) struct Protocols {
+    /// This end's.
+    pub protocol: Protocol,
+    /// Unlisted protocols that the peer may announce.
+    pub custom: Arc<[Protocol]>,
+    /// The input of controllers' constructors.
+    pub environment: Environment,
+    /// Label of this end's protocol. `announce` is a copy that remains until the announcement is acknowledged.
+    pub label: Box<str>,
+    pub announce: Option<Box<str>>,
+    /// Label of the peer's protocol.
+    pub peers: Box<str>,
+    /// Whether the peer may still announce another protocol. A server may do so once.
+    pub may_say: bool,
+    /// The label that the peer announced, if it is unknown to this end. A server may still announce another one.
+    pub unknown: Option<Box<str>>,
+}
+
+impl Protocols {
+    /// A new controller of this end's protocol.
+    pub fn controller(&self) -> Box<dyn Controller> {
+        self.protocol.controller(&self.environment)
+    }
+    /// The receiver side and loss classifier for the peer's packets; `None` if its protocol is unknown to this end.
+    pub fn receiving(&self) -> Option<Receiving> {
+        receiving(&self.peers, &self.protocol, &self.custom, &self.environment)
+    }
+    /// Writes CONTROLLER, the label of this end's protocol, if it differs from the handshake's. Every packet has it
+    /// until one is acknowledged (`is_announced`).
+    #[inline]
+    pub fn write_label(&mut self, is_announced: bool, writer: &mut FrameWriter<'_>) {
+        if is_announced {
+            self.announce = None;
+        } else if let Some(label) = &self.announce {
+            let body = label.as_bytes();
+            // The first packets are empty, so it fits.
+            let _ = writer.frame(&Frame::Extension { kind: CONTROLLER, body });
+        }
     }
 }

@@ -1,27 +1,21 @@
 //! The methods that an application calls on a connection.
 
-use super::{Closed, Connection, ReceivedMessage, Stats};
-use crate::Counters;
+use super::{Closed, Connection, MessageError, ReceivedMessage, Stats};
+use crate::packet_sender::Counters;
 use crate::streams::{Read, StreamError};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_wire::ConnectionId;
 use std::net::SocketAddr;
 
-/// The highest loss rate accepted in a peer's hints. A controller that allows for twice this rate still detects
-/// overload on a path that delivers less than half.
-const MAX_PEER_LOSS: f64 = 0.2;
-/// A loss rate is reported from this number of packets on.
-const ENOUGH: u64 = 200;
-
 impl Connection {
     /// Opens a stream. `None` if the peer's limit permits no further stream, or the connection is closed.
     pub fn open(&mut self, one_way: bool) -> Option<u64> {
-        if self.is_open() { self.sender.payload_source_mut().streams.open(one_way) } else { None }
+        if self.is_open() { self.payload.streams.open(one_way) } else { None }
     }
     /// The next stream that the peer opened; `None` if there is no new one.
     pub fn accept(&mut self) -> Option<u64> {
-        self.sender.payload_source_mut().streams.accept()
+        self.payload.streams.accept()
     }
     /// See [`Streams::write`](crate::streams::Streams::write).
     ///
@@ -63,7 +57,7 @@ impl Connection {
     /// # Errors
     /// Those of `Streams::stop`.
     pub fn stop(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
-        self.sender.payload_source_mut().streams.stop(id, code)
+        self.payload.streams.stop(id, code)
     }
     /// See [`Streams::read`](crate::streams::Streams::read). Data received before the connection
     /// ended can still be read.
@@ -71,7 +65,7 @@ impl Connection {
     /// # Errors
     /// Those of `Streams::read`.
     pub fn read(&mut self, id: u64, into: &mut [u8]) -> Result<Read, StreamError> {
-        self.sender.payload_source_mut().streams.read(id, into)
+        self.payload.streams.read(id, into)
     }
     /// See [`Streams::read_with`](crate::streams::Streams::read_with).
     ///
@@ -83,19 +77,15 @@ impl Connection {
         most: usize,
         put: &mut dyn FnMut(&[u8]),
     ) -> Result<Read, StreamError> {
-        self.sender.payload_source_mut().streams.read_with(id, most, put)
+        self.payload.streams.read_with(id, most, put)
     }
     fn sending(&mut self) -> Result<&mut crate::streams::Streams, StreamError> {
-        if self.is_open() {
-            Ok(&mut self.sender.payload_source_mut().streams)
-        } else {
-            Err(StreamError::Unknown)
-        }
+        if self.is_open() { Ok(&mut self.payload.streams) } else { Err(StreamError::Unknown) }
     }
 
     /// Sets whether the newest of several waiting messages is sent first. By default the oldest is.
     pub fn newest_first(&mut self, on: bool) {
-        self.sender.payload_source_mut().messages.newest_first = on;
+        self.payload.messages.newest_first = on;
     }
     /// The next received message; `None` if no message waits.
     pub fn receive_message(&mut self) -> Option<Vec<u8>> {
@@ -110,15 +100,15 @@ impl Connection {
     /// Sets the ECN field (0 to 3) of later packets that carry data, in place of the protocol's choice. For
     /// applications that measure ECN on the path.
     pub fn set_ecn_field(&mut self, field: u8) {
-        self.ecn_field = Some(field & 3);
+        self.ecn.by_application = Some(field & 3);
     }
 
     /// To be called when this end's address has changed. A packet is sent at once to make the new address known to the
     /// peer.
     pub fn on_local_address_change(&mut self) {
         if self.is_open() {
-            self.sender.payload_source_mut().ping = true;
-            self.sender.force();
+            self.payload.ping = true;
+            self.path.sender.force();
         }
     }
 
@@ -139,30 +129,11 @@ impl Connection {
     }
     /// Replaces the path hints, after a change of path or with better estimates from `source`.
     pub fn reconfigure(&mut self, now: Time, hints: &PathHints, source: HintSource) {
-        let mut hints = *hints;
-        if source == HintSource::Peer {
-            hints = self.bounded(&hints);
-        } else if let Some(rate) = hints.rate {
-            self.mtu.on_rate(rate);
-            self.set_scale(now);
-        }
-        self.sender.on_path_hints(now, &hints, source);
-    }
-    /// Bounds a peer's hints. The RTT is at most the measured one, and the loss rate at most [`MAX_PEER_LOSS`]. The
-    /// packet sender limits the rate.
-    fn bounded(&self, hints: &PathHints) -> PathHints {
-        let rtt = self.sender.rtt();
-        let measured = if rtt.min() < Duration::MAX { rtt.min() } else { rtt.srtt() };
-        let rtt = hints.rtt.filter(|_| measured > Duration::ZERO).map(|rtt| rtt.min(measured));
-        PathHints {
-            rate: hints.rate,
-            rtt,
-            loss: hints.loss.map(|loss| loss.clamp(0.0, MAX_PEER_LOSS)),
-        }
+        self.path.on_hints(now, hints, source);
     }
     /// Sets an upper limit on the sending rate, regardless of the controller. `None` removes it.
     pub fn limit_rate(&mut self, most: Option<Rate>) {
-        self.sender.limit_rate(most);
+        self.path.sender.limit_rate(most);
     }
 
     /// Path hints for the next connection to the same peer, from measurements of this one.
@@ -172,60 +143,54 @@ impl Connection {
     /// - RTT: the smallest.
     /// - Loss rate: among packets that directly follow one with a short queueing delay. Absent below 200 such packets.
     pub fn learned(&self) -> PathHints {
-        let min = self.sender.rtt().min();
-        let (lost, hints) = self.sender.losses_at_short_queue();
-        PathHints {
-            rate: self.learned.rate().map(|r| r.min(self.sender.max_delivered())),
-            rtt: (min < Duration::MAX).then_some(min),
-            loss: (hints >= ENOUGH).then(|| lost as f64 / hints as f64),
-        }
+        self.path.learned()
     }
     /// Counters and measurements up to now.
     pub fn stats(&self) -> Stats {
-        let send_limits = self.sender.send_limits();
-        let min = self.sender.rtt().min();
-        let (arrived, taken) = self.sender.payload_source().streams.carried();
-        let expired = self.sender.payload_source().messages.expired;
+        let send_limits = self.path.sender.send_limits();
+        let min = self.path.sender.rtt().min();
+        let (arrived, taken) = self.payload.streams.carried();
+        let expired = self.payload.messages.expired;
         Stats {
-            counters: Counters { expired, ..self.sender.counters() },
-            datagrams_sent: self.datagrams_sent,
-            bytes_sent: self.bytes_sent,
-            bytes_received: self.bytes_received,
+            counters: Counters { expired, ..self.path.sender.counters() },
+            datagrams_sent: self.traffic.datagrams_sent,
+            bytes_sent: self.traffic.bytes_sent,
+            bytes_received: self.traffic.bytes_received,
             bytes_arrived: arrived,
             bytes_taken: taken + self.inbox.bytes,
-            srtt: self.sender.rtt().srtt(),
+            srtt: self.path.sender.rtt().srtt(),
             min_rtt: if min < Duration::MAX { min } else { Duration::ZERO },
-            rtt_sum: self.rtts.0,
-            rtt_samples: self.rtts.1,
+            rtt_sum: self.path.rtts.0,
+            rtt_samples: self.path.rtts.1,
             window: send_limits.cwnd,
             rate: send_limits.pacing_rate,
-            flight: self.sender.flight(),
-            datagram: self.datagram() as u16,
-            refused: self.refused,
-            unproved: self.unproved,
+            flight: self.path.sender.flight(),
+            datagram: self.path.datagram() as u16,
+            refused: self.traffic.refused,
+            unproved: self.traffic.unproved,
             repairs_sent: self.repairs.as_ref().map_or(0, |r| r.outgoing.sent.0),
             repair_bytes: self.repairs.as_ref().map_or(0, |r| r.outgoing.sent.1),
             rebuilt: self.repairs.as_ref().map_or(0, |r| r.incoming.count),
-            radio_losses: self.sender.radio_losses(),
+            radio_losses: self.path.sender.radio_losses(),
         }
     }
     /// Bytes of streams and messages acknowledged by the peer, plus those that the application received. Data sent
     /// twice may count twice.
     pub fn moved(&self) -> u64 {
-        let payload_source = self.sender.payload_source();
-        payload_source.bytes_arrived + payload_source.streams.carried().1 + self.inbox.bytes
+        let payload = &self.payload;
+        payload.bytes_arrived + payload.streams.carried().1 + self.inbox.bytes
     }
     /// Packets sent that are neither acknowledged nor declared lost.
     pub fn in_flight(&self) -> u64 {
-        self.sender.flight()
+        self.path.sender.flight()
     }
     /// Approximate heap memory in bytes of streams, messages and packet records.
     pub fn memory(&self) -> usize {
-        let payload_source = self.sender.payload_source();
-        payload_source.streams.memory()
-            + payload_source.messages.memory()
+        let payload = &self.payload;
+        payload.streams.memory()
+            + payload.messages.memory()
             + self.inbox.memory()
-            + self.sender.memory()
+            + self.path.sender.memory()
             + self.receiver.memory()
             + self.receiver.received().memory()
             + self.nonces.memory()
@@ -233,7 +198,7 @@ impl Connection {
     }
     /// The controller's variables, for time series.
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        self.sender.controller().watch(put);
+        self.path.sender.controller().watch(put);
     }
     /// The peer's connection ID, which packets to the peer carry.
     pub fn peer_id(&self) -> ConnectionId {
@@ -241,22 +206,64 @@ impl Connection {
     }
     /// Label of this end's protocol for sending: name and parameters.
     pub fn protocol(&self) -> &str {
-        &self.label
+        &self.protocols.label
     }
     /// Label of the peer's protocol, as announced; empty before an announcement.
     pub fn peer_protocol(&self) -> &str {
-        &self.setup.peers
+        &self.protocols.peers
     }
     /// Arrival time of the last authentic packet; before the first, the time when the connection began.
     pub fn last_received(&self) -> Time {
-        self.last_received
+        self.timeouts.received
     }
     /// The shorter of both ends' idle timeouts; zero means no timeout.
     pub fn idle_timeout(&self) -> Duration {
-        self.idle_timeout
+        self.timeouts.idle
     }
     /// The peer's validated address.
     pub fn remote(&self) -> SocketAddr {
-        self.path.remote()
+        self.path.address.remote()
+    }
+    /// The agreed application protocol, or `Some(None)` if neither end names any. `None` at a client that offered
+    /// several, until the server's choice arrives.
+    pub fn application(&self) -> Option<Option<&str>> {
+        self.agreement.agreed()
+    }
+
+    /// Queues a message. If it is not sent within `expiry`, it is dropped; zero means no limit.
+    ///
+    /// # Errors
+    /// See [`MessageError`].
+    pub fn send_message(
+        &mut self,
+        now: Time,
+        message: &[u8],
+        expiry: Duration,
+    ) -> Result<(), MessageError> {
+        if !self.is_open() {
+            return Err(MessageError::Closed);
+        }
+        let most = self.message_limits.bound(self.path.mtu.most());
+        if message.len() > most || self.message_limits.peers == 0 {
+            return Err(MessageError::TooLong { most });
+        }
+        let most = self.max_message_len();
+        if message.len() > most {
+            self.path.mtu.want_larger();
+            self.path.seek_larger(now, &mut self.payload);
+            return Err(MessageError::TooLongForPath { most });
+        }
+        let taken = self.payload.messages.push(now, message, expiry);
+        if taken { Ok(()) } else { Err(MessageError::QueueFull) }
+    }
+
+    /// Length in bytes of the longest message that can be sent now. It follows the path MTU found by probing.
+    pub fn max_message_len(&self) -> usize {
+        self.message_limits.bound(self.path.mtu.size())
+    }
+
+    /// Number of messages that wait to be sent.
+    pub fn messages_waiting(&self) -> usize {
+        self.payload.messages.waiting.len()
     }
 }

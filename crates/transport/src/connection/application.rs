@@ -2,9 +2,7 @@
 //! connection begins, and names it in its packets until one of them is acknowledged. If no packet names a protocol, the
 //! server does not support the negotiation, or has no application protocols.
 
-use super::{Closed, Connection};
 use crate::streams::Side;
-use narrows_base::Time;
 use narrows_wire::frame::APPLICATION;
 use narrows_wire::{ApplicationProtocols, Frame, FrameWriter};
 
@@ -58,51 +56,33 @@ impl Agreement {
             None => Some(None),
         }
     }
-}
 
-impl Connection {
-    /// The agreed application protocol, or `Some(None)` if neither end names any. `None` at a client that offered
-    /// several, until the server's choice arrives.
-    pub fn application(&self) -> Option<Option<&str>> {
-        self.agreement.agreed()
-    }
-
-    /// Handles APPLICATION, in which the server names its choice among the client's offers.
-    pub(super) fn on_application(&mut self, now: Time, name: &[u8]) {
-        let agreement = &mut *self.agreement;
-        if agreement.side == Side::Server || !agreement.is_pending {
-            return;
+    /// Client: the server names its choice. Returns false if it was not offered.
+    pub fn on_choice(&mut self, name: &[u8]) -> bool {
+        if self.side == Side::Server || !self.is_pending {
+            return true;
         }
-        let chosen = agreement.offered.iter().find(|offered| offered.as_bytes() == name);
-        match chosen {
-            Some(chosen) => {
-                agreement.agreed = Some(chosen.into());
-                (agreement.is_pending, agreement.news) = (false, true);
-            }
-            None => self.fault(now, 1, "an application protocol that was not offered"),
-        }
+        let chosen = self.offered.iter().find(|offered| offered.as_bytes() == name);
+        let Some(chosen) = chosen else { return false };
+        self.agreed = Some(chosen.into());
+        (self.is_pending, self.news) = (false, true);
+        true
     }
-
-    /// Closes a client's connection if a packet without the server's choice arrived: it would name one if there were
+    /// Client: the reason for closing after a packet without the server's choice, which would name one if there were
     /// any.
-    pub(super) fn on_no_application(&mut self, now: Time) {
-        let agreement = &*self.agreement;
-        if agreement.side == Side::Client && agreement.is_pending {
-            let reason = refusal(&agreement.offered, &ApplicationProtocols::default());
-            let why = Closed::NoCommonProtocol { reason: reason.clone() };
-            self.begin_closing(now, NO_COMMON_PROTOCOL, &reason, why);
-        }
+    pub fn missing_choice(&self) -> Option<String> {
+        let is_missing = self.side == Side::Client && self.is_pending;
+        is_missing.then(|| refusal(&self.offered, &ApplicationProtocols::default()))
     }
-
-    /// Writes APPLICATION in every packet until one of them is acknowledged.
+    /// Server: writes APPLICATION in every packet until one of them is acknowledged (`is_announced`).
     #[inline]
-    pub(super) fn say_application(&mut self, writer: &mut FrameWriter<'_>) {
-        if !self.agreement.is_pending || self.agreement.side == Side::Client {
+    pub fn write(&mut self, is_announced: bool, writer: &mut FrameWriter<'_>) {
+        if !self.is_pending || self.side == Side::Client {
             return;
         }
-        if self.sender.payload_source().announced {
-            self.agreement.is_pending = false;
-        } else if let Some(name) = &self.agreement.agreed {
+        if is_announced {
+            self.is_pending = false;
+        } else if let Some(name) = &self.agreed {
             // There is space, because the first packets are empty.
             let _ = writer.frame(&Frame::Extension { kind: APPLICATION, body: name.as_bytes() });
         }

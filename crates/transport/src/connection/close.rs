@@ -1,5 +1,6 @@
 //! Closing: CLOSE, RESET, and the closing and draining states (RFC 9000 section 10).
 
+use super::life::Phase;
 use super::{Closed, Connection, Event};
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::MAX_REASON_BYTES;
@@ -15,29 +16,9 @@ const MAX_DRAIN: Duration = Duration::from_secs(10);
 /// CLOSE code for a path that drops full packets.
 const SMALL_PATH: u64 = 11;
 
-/// The state of a connection.
-#[derive(Debug)]
-pub(super) enum Phase {
-    Open,
-    /// CLOSE was sent. It is repeated if the peer keeps sending.
-    Closing {
-        code: u64,
-        reason: Box<str>,
-        say: bool,
-        next: Time,
-        pause: Duration,
-        until: Time,
-    },
-    /// The peer sent CLOSE; this end sends no further packets.
-    Draining {
-        until: Time,
-    },
-    Over,
-}
-
 impl Connection {
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Open)
+        self.life.is_open()
     }
 
     /// Sends CLOSE and reports `closed` to the application.
@@ -45,11 +26,11 @@ impl Connection {
         if !self.is_open() {
             return;
         }
-        let pause = self.sender.probe_timeout();
+        let pause = self.path.sender.probe_timeout();
         let until = self.drained_at(now);
         let reason = bounded(reason).into();
-        self.phase = Phase::Closing { code, reason, say: true, next: now, pause, until };
-        self.closed = Some(closed);
+        self.life.phase = Phase::Closing { code, reason, say: true, next: now, pause, until };
+        self.life.closed = Some(closed);
     }
 
     /// Closes after a protocol violation by the peer.
@@ -59,7 +40,7 @@ impl Connection {
 
     /// Closes the connection because the path drops full packets.
     pub(super) fn end_on_small_path(&mut self, now: Time) {
-        let size = self.mtu.small();
+        let size = self.path.mtu.small();
         let why = format!("packets of {size} bytes do not pass");
         self.begin_closing(now, SMALL_PATH, &why, Closed::SmallPath { size });
     }
@@ -68,54 +49,45 @@ impl Connection {
     pub(super) fn on_close(&mut self, now: Time, code: u64, reason: &[u8]) {
         if self.is_open() {
             let reason = cleaned(reason);
-            self.closed = Some(Closed::ByPeer { code, reason });
+            self.life.closed = Some(Closed::ByPeer { code, reason });
         }
-        let until = match self.phase {
+        let until = match self.life.phase {
             Phase::Closing { until, .. } => until,
             Phase::Draining { .. } | Phase::Over => return,
             Phase::Open => self.drained_at(now),
         };
-        self.phase = Phase::Draining { until };
+        self.life.phase = Phase::Draining { until };
     }
 
     /// End of a closing or draining state that begins now.
     fn drained_at(&self, now: Time) -> Time {
-        now + self.sender.probe_timeout().saturating_mul(DRAIN).min(MAX_DRAIN)
+        now + self.path.sender.probe_timeout().saturating_mul(DRAIN).min(MAX_DRAIN)
     }
 
     /// Ends the connection at once, without CLOSE.
     pub(super) fn vanish(&mut self, closed: Closed) {
-        if self.is_open() {
-            self.closed = Some(closed);
-        }
-        self.phase = Phase::Over;
+        self.life.vanish(closed);
     }
 
     /// Handles a RESET from the peer's address. It is valid only if its token equals the one in the peer's parameters.
     pub fn on_reset(&mut self, token: &[u8; 16]) {
-        if self.is_open() && self.reset_token.as_ref().is_some_and(|told| is_token(told, token)) {
+        if self.is_open()
+            && self.life.reset_token.as_ref().is_some_and(|told| is_token(told, token))
+        {
             self.vanish(Closed::Reset);
         }
     }
 
     pub(super) fn on_refused(&mut self, now: Time, why: &OpenError) {
-        self.refused += 1;
+        self.traffic.refused += 1;
         if matches!(why, OpenError::TooManyForged) {
             self.fault(now, 6, "more forged packets than the cipher withstands");
         }
     }
 
-    /// Schedules another CLOSE after an authentic packet that arrived too late. The interval between CLOSEs doubles
-    /// each time.
-    pub(super) fn on_late_packet(&mut self) {
-        if let Phase::Closing { say, .. } = &mut self.phase {
-            *say = true;
-        }
-    }
-
     /// Writes CLOSE if it is due.
     pub(super) fn transmit_close(&mut self, now: Time, buffer: &mut [u8]) -> Option<usize> {
-        let Phase::Closing { code, reason, say, next, pause, .. } = &mut self.phase else {
+        let Phase::Closing { code, reason, say, next, pause, .. } = &mut self.life.phase else {
             return None;
         };
         if !*say || now < *next {
@@ -131,27 +103,12 @@ impl Connection {
             .or_else(|| self.seal_frames(now, buffer, &close, None, false))
     }
 
-    pub(super) fn next_close_timeout(&self) -> Time {
-        match &self.phase {
-            Phase::Closing { say: true, next, until, .. } => *next.min(until),
-            Phase::Closing { until, .. } | Phase::Draining { until } => *until,
-            Phase::Open | Phase::Over => Time::NEVER,
-        }
-    }
-    pub(super) fn on_close_timeout(&mut self, now: Time) {
-        if let Phase::Closing { until, .. } | Phase::Draining { until } = self.phase
-            && now >= until
-        {
-            self.phase = Phase::Over;
-        }
-    }
-
     /// The next event; `None` if no event is pending.
     pub fn event(&mut self) -> Option<Event> {
-        if self.ended {
+        if self.life.ended {
             return None;
         }
-        if let Some(to) = self.moved.take() {
+        if let Some(to) = self.path.address.moved() {
             return Some(Event::Moved(to));
         }
         if std::mem::take(&mut self.agreement.news) {
@@ -160,17 +117,15 @@ impl Connection {
         if std::mem::take(&mut self.inbox.news) {
             return Some(Event::Message);
         }
-        if let Some(event) = self.sender.payload_source_mut().streams.event() {
+        if let Some(event) = self.payload.streams.event() {
             return Some(Event::Stream(event));
         }
-        let closed = self.closed.take()?;
-        self.ended = true;
-        Some(Event::Closed(closed))
+        self.life.closed().map(Event::Closed)
     }
 
     /// Whether the closing or draining state is over, so that the connection can be dropped.
     pub fn is_drained(&self) -> bool {
-        matches!(self.phase, Phase::Over)
+        matches!(self.life.phase, Phase::Over)
     }
 }
 

@@ -4,17 +4,16 @@
 //! connection is *unconfirmed* until a packet of the client opens. Until then it sends less than three times the bytes
 //! received, and it is dropped after [`MAX_UNCONFIRMED`].
 
-use super::Connection;
-use crate::streams::{Side, Streams};
-use narrows_base::{Duration, Time};
+use crate::streams::Streams;
+use narrows_base::Duration;
 use narrows_wire::frame::MAX_REASON_BYTES;
 use narrows_wire::noise::early::MAX_EARLY_FRAMES;
 use narrows_wire::packet::{EARLY_START_BYTES, TAG_BYTES};
 use narrows_wire::params::MAX_HELLO_BYTES;
-use narrows_wire::{Frame, FrameWriter, Frames};
+use narrows_wire::{Frame, FrameWriter};
 
 /// The stream of early data: the client's first.
-const STREAM: u64 = 0;
+pub(super) const STREAM: u64 = 0;
 /// Bytes of STREAM's type and length.
 const STREAM_HEAD: usize = 1 + 2;
 /// Limit on early data in bytes.
@@ -22,7 +21,7 @@ const MAX_EARLY_DATA: usize = 512;
 const _: () = assert!(MAX_EARLY_DATA + STREAM_HEAD <= MAX_EARLY_FRAMES);
 
 /// Lifetime of an unconfirmed connection, as of any handshake.
-const MAX_UNCONFIRMED: Duration = Duration::from_secs(10);
+pub(super) const MAX_UNCONFIRMED: Duration = Duration::from_secs(10);
 /// Limit on the bytes of an unconfirmed connection. With EARLY-ECHO and CLOSE the total is at most three times
 /// EARLY-START.
 const MAX_UNCONFIRMED_BYTES: u64 = 2700;
@@ -87,7 +86,7 @@ pub enum Early<'a> {
         /// Whether the server accepted them.
         is_taken: bool,
     },
-    /// At a server: the frames are passed to [`Connection::take_early`].
+    /// At a server: the frames are passed to [`Connection::take_early`](super::Connection::take_early).
     Received,
 }
 
@@ -95,8 +94,8 @@ pub enum Early<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EarlyState {
     /// Client: the server's limits permit the stream.
-    has_stream: bool,
-    is_taken: bool,
+    pub has_stream: bool,
+    pub is_taken: bool,
     pub is_unconfirmed: bool,
 }
 
@@ -115,60 +114,7 @@ impl EarlyState {
     }
 }
 
-impl Connection {
-    /// At a server: reads the frames of EARLY-START, which must be the beginning of the first stream. False if they are
-    /// not; the caller must then drop the connection.
-    pub fn take_early(&mut self, frames: &[u8]) -> bool {
-        let streams = &mut self.sender.payload_source_mut().streams;
-        let mut is_any = false;
-        for frame in Frames::bare(frames) {
-            match frame {
-                Ok(Frame::Padding(_)) => {}
-                Ok(frame @ Frame::Stream { id: STREAM, .. })
-                    if streams.on_frame(&frame).is_ok() =>
-                {
-                    is_any = true;
-                }
-                _ => return false,
-            }
-        }
-        is_any
-    }
-
-    /// At a server: whether this stream has data received before the handshake completed. Such data may arrive again in
-    /// another connection.
-    pub fn is_early(&self, id: u64) -> bool {
-        let is_server = self.agreement.side == Side::Server;
-        is_server && id == STREAM && self.early.is_some_and(|early| early.is_taken)
-    }
-    /// At a server: false until a packet of the client opens, after EARLY-START alone.
-    pub fn is_confirmed(&self) -> bool {
-        self.early.is_none_or(|early| !early.is_unconfirmed)
-    }
-    /// At a client: the stream of its early data, whether or not the server accepted them early.
-    pub fn early_stream(&self) -> Option<u64> {
-        self.early.filter(|early| early.has_stream).map(|_| STREAM)
-    }
-    /// At a client: whether the server accepted the early data.
-    pub fn is_early_taken(&self) -> bool {
-        self.early.is_some_and(|early| early.is_taken)
-    }
-
-    /// Confirms the connection: a packet of the peer opened.
-    #[inline]
-    pub(super) fn confirm(&mut self) {
-        let Some(early) = self.early.as_mut().filter(|early| early.is_unconfirmed) else { return };
-        early.is_unconfirmed = false;
-        if let Some(token) = &mut self.sender.payload_source_mut().token {
-            token.hurry();
-        }
-    }
-    /// Whether this total of bytes exceeds the limit for an address that is not yet validated.
-    pub(super) fn is_too_early(&self, bytes: u64) -> bool {
-        !self.is_confirmed() && bytes > MAX_UNCONFIRMED_BYTES
-    }
-    /// When an unconfirmed connection is dropped.
-    pub(super) fn unconfirmed_until(&self) -> Time {
-        if self.is_confirmed() { Time::NEVER } else { self.last_received + MAX_UNCONFIRMED }
-    }
+/// Whether this total of bytes exceeds the limit for an address that is not yet validated.
+pub(super) fn is_too_early(early: Option<EarlyState>, bytes: u64) -> bool {
+    early.is_some_and(|early| early.is_unconfirmed) && bytes > MAX_UNCONFIRMED_BYTES
 }

@@ -1,6 +1,6 @@
 //! Output of a connection: datagrams, events, and statistics.
 
-use crate::Counters;
+use crate::packet_sender::Counters;
 use crate::streams::StreamEvent;
 use narrows_base::{Duration, Rate};
 use std::net::SocketAddr;

@@ -125,7 +125,8 @@ impl World {
         let mut buffer = vec![0; 1500];
         while let Some(t) = self.server.transmit(self.now, &mut buffer, 1) {
             let bytes = t.size as u64 + 28;
-            let number = self.server.sender.next_number() - self.server.sender.skipped_below() - 1;
+            let number =
+                self.server.path.sender.next_number() - self.server.path.sender.skipped_below() - 1;
             self.next = number + 1;
             (self.sent, self.sent_bytes) = (self.sent + 1, self.sent_bytes + bytes);
             let waits = self.free.since(self.now).as_secs_f64() * BPS / 8.0;

@@ -170,7 +170,7 @@ fn a_leap_of_the_clock_does_not_rule_the_timers() {
         pair.client.write(id, &[1; 100_000]).unwrap();
         pair.run_for(0.5);
         for side in [Side::Client, Side::Server] {
-            let timeout = pair.end(side).sender.probe_timeout();
+            let timeout = pair.end(side).path.sender.probe_timeout();
             assert!(timeout < Duration::from_secs(1), "{protocol}, {busy}, {side:?}: {timeout:?}");
             let srtt = pair.end(side).stats().srtt;
             assert!(srtt < Duration::from_millis(200), "{protocol}, {busy}, {side:?}: {srtt:?}");
@@ -194,7 +194,7 @@ fn a_stall_of_the_path_does_not_make_timeouts_of_minutes() {
     pair.net.delay = Net::good().delay;
     pair.run_for(0.5);
     assert!(pair.client.stats().rtt_sum > Duration::from_secs(60), "reports came late");
-    let timeout = pair.client.sender.probe_timeout();
+    let timeout = pair.client.path.sender.probe_timeout();
     assert!(timeout <= Duration::from_secs(10), "{timeout:?}");
 }
 
@@ -205,7 +205,7 @@ fn a_leap_of_the_clock_does_not_make_the_end_long() {
     pair.run_for(1.0);
     let now = pair.now;
     for end in [&mut pair.client, &mut pair.server] {
-        end.sender.seed_rtt(now, Duration::from_secs(500));
+        end.path.sender.seed_rtt(now, Duration::from_secs(500));
     }
     pair.client.close(now, 256, "done");
     pair.run_for(11.0);

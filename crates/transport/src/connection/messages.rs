@@ -1,6 +1,5 @@
 //! Unreliable messages: the queue of messages to send, and the queue of received ones.
 
-use super::Connection;
 use narrows_base::{Duration, Time};
 use narrows_wire::packet::TAG_BYTES;
 use std::collections::VecDeque;
@@ -50,55 +49,20 @@ impl std::fmt::Display for MessageError {
 
 impl std::error::Error for MessageError {}
 
-impl Connection {
-    /// Queues a message. If it is not sent within `expiry`, it is dropped; zero means no limit.
-    ///
-    /// # Errors
-    /// See [`MessageError`].
-    pub fn send_message(
-        &mut self,
-        now: Time,
-        message: &[u8],
-        expiry: Duration,
-    ) -> Result<(), MessageError> {
-        if !self.is_open() {
-            return Err(MessageError::Closed);
-        }
-        let most = self.message_bound(self.mtu.most());
-        if message.len() > most || self.peers_message == 0 {
-            return Err(MessageError::TooLong { most });
-        }
-        let most = self.max_message_len();
-        if message.len() > most {
-            self.mtu.want_larger();
-            self.seek_larger(now);
-            return Err(MessageError::TooLongForPath { most });
-        }
-        let taken = self.sender.payload_source_mut().messages.push(now, message, expiry);
-        if taken { Ok(()) } else { Err(MessageError::QueueFull) }
-    }
+/// Limits on the length of messages, in bytes.
+#[derive(Debug)]
+pub(super) struct MessageLimits {
+    /// Of received messages.
+    pub ours: u16,
+    /// Of sent messages; 0 if the peer accepts none.
+    pub peers: u64,
+}
 
-    /// Length in bytes of the longest message that can be sent now. It follows the path MTU found by probing.
-    pub fn max_message_len(&self) -> usize {
-        self.message_bound(self.mtu.size())
-    }
-
-    /// Number of messages that wait to be sent.
-    pub fn messages_waiting(&self) -> usize {
-        self.sender.payload_source().messages.waiting.len()
-    }
-
-    fn message_bound(&self, datagram: u16) -> usize {
-        let peers = usize::try_from(self.peers_message).unwrap_or(usize::MAX);
+impl MessageLimits {
+    /// Length of the longest message for a datagram of this size.
+    pub fn bound(&self, datagram: u16) -> usize {
+        let peers = usize::try_from(self.peers).unwrap_or(usize::MAX);
         usize::from(datagram).saturating_sub(MESSAGE_OVERHEAD).min(peers)
-    }
-
-    /// Sends a PING if a larger size is being probed and no packet is in flight. Only later packets reveal a probe's
-    /// outcome.
-    pub(super) fn seek_larger(&mut self, now: Time) {
-        if self.mtu.is_sought(now) && self.sender.flight() == 0 {
-            self.sender.payload_source_mut().ping = true;
-        }
     }
 }
 
@@ -106,7 +70,7 @@ impl Connection {
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     /// Waiting messages with their expiry times.
-    waiting: VecDeque<(Time, Vec<u8>)>,
+    pub waiting: VecDeque<(Time, Vec<u8>)>,
     bytes: usize,
     /// No message expires before this time.
     soonest: Option<Time>,

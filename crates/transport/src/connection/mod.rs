@@ -5,10 +5,9 @@
 //! modules:
 //!
 //! - `receive` parses packets, and `report_frame` encodes the reports of `packet_receiver`.
-//! - `path` follows the peer's address.
-//! - `mtu` finds the datagram size.
+//! - `path` has what belongs to the path: the peer's address, the packet sender and its controller, the datagram size.
 //! - `repair` sends repair packets and rebuilds lost packets.
-//! - `close` ends the connection.
+//! - `close` ends the connection (`life`).
 //!
 //! Each end begins with a PING, whose arrival confirms the handshake to the peer.
 //!
@@ -21,11 +20,12 @@ mod api;
 mod application;
 mod close;
 mod config;
+mod confirmation;
 mod early;
+mod ecn;
 mod event;
-mod learned;
+mod life;
 mod messages;
-mod mtu;
 mod new_connection;
 mod nonces;
 mod outgoing_token;
@@ -36,8 +36,10 @@ mod payload;
 mod receive;
 mod repair;
 mod report_frame;
+mod timeouts;
 mod timers;
 mod token;
+mod traffic;
 
 pub(crate) use announced::UNKNOWN_PROTOCOL;
 pub(crate) use application::{NO_COMMON_PROTOCOL, refusal};
@@ -50,107 +52,53 @@ pub use new_connection::NewConnection;
 use crate::packet_receiver::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, PacketReceiver, ReceiverConfig};
 use crate::packet_sender::{PacketSender, PacketSenderConfig};
 use crate::protocol::is_sayable;
-use crate::rtt::RtoConfig;
 use crate::streams::{Limits, Side, Streams};
-use announced::receiving;
+use announced::{Protocols, receiving};
 use application::Agreement;
-use close::Phase;
 use early::EarlyState;
-use learned::Learned;
-use messages::{Inbox, Outbox};
-use mtu::Mtu;
+use ecn::EcnField;
+use life::Life;
+use messages::{Inbox, MessageLimits};
 use narrows_base::{Duration, RandomKey, Time};
-use narrows_congestion::{Feedback, HintSource, PathHints};
+use narrows_congestion::{HintSource, PathHints};
 use narrows_wire::prf::Prf;
 use narrows_wire::{Established, Opener, Sealer, Token};
 use nonces::{Received, SentNonces};
 use outgoing_token::OutgoingToken;
-use path::PeerPath;
-use path_change::{ControllerSetup, PathChanges};
-use payload::ConnectionPayload;
+use path::{Mtu, Path, PeerAddress};
+use payload::{ConnectionPayload, UDP_OVERHEAD, USUAL_DATAGRAM};
 use repair::Repairs;
 use report_frame::PeerClock;
-use std::net::SocketAddr;
+use timeouts::Timeouts;
+use traffic::Traffic;
 
-/// Bytes of UDP and IPv4 headers.
-const UDP_OVERHEAD: u32 = 28;
 /// Lower limit on the datagram size, even if a peer sets a smaller one.
 const MIN_DATAGRAM: u16 = 512;
 /// The ACK policy for the peer's packets.
 const RECEIVER: ReceiverConfig =
     ReceiverConfig { ack_every: MAX_PACKETS_PER_ACK, max_ack_delay: MAX_ACK_DELAY };
-/// Datagram size for a peer that sets no limit.
-const USUAL_DATAGRAM: u64 = 1200;
-
 /// A connection after its handshake.
 pub struct Connection {
-    sender: PacketSender<ConnectionPayload>,
+    path: Path,
+    payload: ConnectionPayload,
     sealer: Sealer,
     opener: Opener,
+    nonces: SentNonces,
     receiver: PacketReceiver<Received>,
     peer_clock: PeerClock,
-    nonces: SentNonces,
-    unproved: u64,
     inbox: Inbox,
-    path: PeerPath,
-    mtu: Mtu,
-    learned: Learned,
-    phase: Phase,
-    /// Server: no packet has been acknowledged yet, which limits the bytes sent.
-    before_first_ack: bool,
-    /// The handshake had no SYN.
-    without_syn: bool,
-    /// Events not yet reported. After `Closed` is reported, `ended` is set and no event follows.
-    closed: Option<Closed>,
-    moved: Option<SocketAddr>,
-    ended: bool,
-    /// Configuration of the RTT estimator on a new path.
-    rto: RtoConfig,
-    /// Size on the wire of the full packet for which the controller was built.
-    nominal_packet: u32,
-    ecn: bool,
-    /// The ECN field of data packets set by the application, in place of the protocol's.
-    ecn_field: Option<u8>,
-    max_message: u16,
-    peers_message: u64,
-    reset_token: Option<Box<[u8; 16]>>,
-    /// Label of this end's protocol for sending. `announce` is a copy that remains until the announcement is
-    /// acknowledged.
-    label: Box<str>,
-    announce: Option<Box<str>>,
-    setup: Box<ControllerSetup>,
-    changes: PathChanges,
-    /// The label that the peer announced, if it is unknown to this end. A server may still announce another one.
-    unknown: Option<Box<str>>,
+    message_limits: MessageLimits,
+    life: Life,
+    timeouts: Timeouts,
+    traffic: Traffic,
+    ecn: EcnField,
+    protocols: Box<Protocols>,
     agreement: Box<Agreement>,
     /// The server's token for the next handshake, until the application takes it.
     token: Option<Box<Token>>,
     early: Option<EarlyState>,
     /// Repair packets, if both ends support them.
     repairs: Option<Box<Repairs>>,
-    idle_timeout: Duration,
-    keep_alive: Duration,
-    last_received: Time,
-    last_sent: Time,
-    last_asked: Time,
-    last_due: Time,
-    /// Packets are held until this time, by the pacer or to send several at once.
-    held_until: Option<Time>,
-    /// Whether data wait for `held_until`.
-    is_data_held: bool,
-    /// Whether a packet was sent or received since memory was last released.
-    keeps_memory: bool,
-    /// Whether a PTO expired since a large packet was acknowledged.
-    suspects_size: bool,
-    /// The last feedback sent by the controller's sender side, and its time.
-    feedback_sent: Feedback,
-    feedback_sent_at: Time,
-    datagrams_sent: u64,
-    bytes_sent: u64,
-    bytes_received: u64,
-    refused: u64,
-    /// Sum and number of the round-trip times from reports.
-    rtts: (Duration, u64),
 }
 
 impl Connection {
@@ -180,7 +128,7 @@ impl Connection {
         let believed = if from_peer { PathHints::default() } else { config.path_hints() };
         let endpoint = config.protocol.datagram();
         let idle_timeout = shorter(config.idle_timeout, peers.idle_timeout_ms);
-        let rto = timers::backing_off(endpoint.rto, idle_timeout);
+        let rto = timeouts::backing_off(endpoint.rto, idle_timeout);
         let carrying = PacketSenderConfig {
             credit: endpoint.credit.max(LATENESS),
             max_ack_delay: MAX_ACK_DELAY,
@@ -205,15 +153,15 @@ impl Connection {
             one_way: peers.max_streams_one,
         });
         let early = early.map(|early| EarlyState::begin(early, &mut streams));
-        let mut payload_source = ConnectionPayload::new(streams, Outbox::default(), first);
+        let mut payload = ConnectionPayload::new(streams);
         // EARLY-ECHO already contains all that a client needs at first. The application's response is the next packet
         // to send.
         let is_unconfirmed = early.is_some_and(|early| early.is_unconfirmed);
-        payload_source.ping = !is_unconfirmed;
-        payload_source.token = token.map(|t| Box::new(OutgoingToken::new(t, is_unconfirmed)));
+        payload.ping = !is_unconfirmed;
+        payload.token = token.map(|t| Box::new(OutgoingToken::new(t, is_unconfirmed)));
         let environment = config.protocol.environment(nominal_packet, random_key, believed);
         let controller = config.protocol.controller(&environment);
-        let mut sender = PacketSender::new(&carrying, controller, payload_source);
+        let mut sender = PacketSender::new(&carrying, controller);
         sender.limit_rate(config.rate_limit);
         let mut draws = Prf::new(&seed, "rrtp skipped numbers");
         sender.skip_numbers(move || draws.bits());
@@ -228,87 +176,56 @@ impl Connection {
             receiving(&peers.controller, &config.protocol, &config.custom, &environment);
         let unknown = receiving.is_none().then(|| peers.controller.as_str().into());
         let (receiver_side, classifier) = receiving.unwrap_or_default();
-        let mut connection = Connection {
-            sender,
+        let address = PeerAddress::new(remote, &seed);
+        let mut path = Path::new(address, sender, mtu, rto, nominal_packet);
+        path.set_scale(now);
+        if path.sender.is_scaled() {
+            path.sender.on_path_hints(now, &believed, config.hint_source);
+        }
+        if from_peer {
+            path.on_hints(now, &config.path_hints(), HintSource::Peer);
+        }
+        Connection {
+            path,
+            payload,
             sealer,
             opener,
+            nonces: SentNonces::new(&seed),
             receiver: PacketReceiver::new(&RECEIVER, receiver_side, classifier),
             peer_clock: PeerClock::default(),
-            nonces: SentNonces::new(&seed),
-            unproved: 0,
             inbox: Inbox::new(config.messages_held),
-            path: PeerPath::new(remote, &seed),
-            mtu,
-            learned: Learned::default(),
-            phase: Phase::Open,
-            before_first_ack: side == Side::Server,
-            without_syn,
-            closed: None,
-            moved: None,
-            ended: false,
-            rto,
-            nominal_packet,
-            ecn: endpoint.ecn,
-            ecn_field: None,
-            max_message: config.max_message.min(hello.max_message.min(65_535) as u16),
-            peers_message: peers.max_message,
-            reset_token: peers.reset_token.map(Box::new),
-            label: label.into(),
-            announce,
-            setup: Box::new(ControllerSetup {
+            message_limits: MessageLimits {
+                ours: config.max_message.min(hello.max_message.min(65_535) as u16),
+                peers: peers.max_message,
+            },
+            life: Life::new(peers.reset_token),
+            timeouts: Timeouts::new(now, idle_timeout, config.keep_alive),
+            traffic: Traffic {
+                before_first_ack: side == Side::Server,
+                without_syn,
+                ..Traffic::default()
+            },
+            ecn: EcnField { is_on: endpoint.ecn, by_application: None },
+            protocols: Box::new(Protocols {
                 protocol: config.protocol.clone(),
                 custom: config.custom.clone(),
                 environment,
+                label: label.into(),
+                announce,
                 peers: peers.controller.as_str().into(),
                 may_say: side == Side::Client,
+                unknown,
             }),
-            changes: PathChanges::default(),
-            unknown,
             agreement: Box::new(Agreement::new(side, &config.applications, &peers.applications)),
             token: None,
             early,
             repairs: Repairs::new(hello.repair, peers.repair),
-            idle_timeout,
-            keep_alive: config.keep_alive,
-            last_received: now,
-            last_sent: now,
-            last_asked: now,
-            last_due: now,
-            held_until: None,
-            is_data_held: false,
-            keeps_memory: true,
-            suspects_size: false,
-            feedback_sent: Feedback::NONE,
-            feedback_sent_at: Time::ZERO,
-            datagrams_sent: 0,
-            bytes_sent: 0,
-            bytes_received: 0,
-            refused: 0,
-            rtts: (Duration::ZERO, 0),
-        };
-        connection.set_scale(now);
-        if connection.sender.is_scaled() {
-            connection.sender.on_path_hints(now, &believed, config.hint_source);
         }
-        if from_peer {
-            connection.reconfigure(now, &config.path_hints(), HintSource::Peer);
-        }
-        connection
     }
 
     /// The dispersion of the handshake's probes.
     pub(crate) fn on_dispersion(&mut self, now: Time, dispersion: &narrows_congestion::Dispersion) {
-        self.sender.on_dispersion(now, dispersion);
-    }
-
-    /// Passes the full packet size to the packet sender, once path MTU discovery has settled it.
-    fn set_scale(&mut self, now: Time) {
-        let full = if self.mtu.is_settled() {
-            u32::from(self.mtu.size()) + UDP_OVERHEAD
-        } else {
-            self.nominal_packet
-        };
-        self.sender.scale_bytes(now, full, self.nominal_packet);
+        self.path.sender.on_dispersion(now, dispersion);
     }
 }
 
@@ -330,7 +247,8 @@ const LATENESS: Duration = Duration::from_millis(5);
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Connection({}, {:?}, {:?})", self.path.remote(), self.sender, self.phase)
+        let (remote, sender) = (self.path.address.remote(), &self.path.sender);
+        write!(f, "Connection({remote}, {sender:?}, {:?})", self.life.phase)
     }
 }
 

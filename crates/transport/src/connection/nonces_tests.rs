@@ -132,7 +132,7 @@ fn an_idle_connection_keeps_little() {
     }
     for side in [Side::Client, Side::Server] {
         let end = pair.end(side);
-        assert!(end.sender.next_number() > 3000);
+        assert!(end.path.sender.next_number() > 3000);
         let kept = end.nonces.memory();
         assert!(kept <= 2 * MIN_CAPACITY, "{side:?}: {kept}");
         let kept = end.receiver.memory() + end.receiver.received().memory();

@@ -199,10 +199,10 @@ fn a_path_that_changes_all_the_time_is_no_new_one_each_time() {
     d.run_for(2.0);
     let mut begun = 0;
     for times in 1..=500 {
-        let before = d.pair.server.sender.flight();
+        let before = d.pair.server.path.sender.flight();
         let (now, next) = (d.pair.now, d.pair.server.receiver.next_number());
         d.pair.server.on_new_path(now, times, next);
-        begun += u32::from(before > 0 && d.pair.server.sender.flight() == 0);
+        begun += u32::from(before > 0 && d.pair.server.path.sender.flight() == 0);
         d.run_for(0.01);
     }
     assert!((2..=5).contains(&begun), "{begun} in 5 s");

@@ -1,11 +1,14 @@
 //! The payload of a connection's packets, as the packet sender sees it.
 
 use super::messages::Outbox;
-use super::mtu::FullPackets;
 use super::outgoing_token::OutgoingToken;
-use crate::packet_sender::{PayloadSource, SHORT_PROBE_BYTES};
+use crate::packet_sender::SHORT_PROBE_BYTES;
 use crate::streams::{SentFrame, Streams};
 
+/// Bytes of UDP and IPv4 headers.
+pub(super) const UDP_OVERHEAD: u32 = 28;
+/// Datagram size for a peer that sets no limit.
+pub(super) const USUAL_DATAGRAM: u64 = 1200;
 /// Bytes of IPv6 and UDP headers.
 const LONGEST_HEADERS: u32 = 48;
 /// UDP payload in bytes of a PTO probe that leaves earlier than RFC 9002 specifies: a PING.
@@ -64,35 +67,23 @@ pub(super) struct ConnectionPayload {
     pub ping: bool,
     /// The token for the client's next handshake, until it is acknowledged.
     pub token: Option<Box<OutgoingToken>>,
-    /// Size of the last MTU probe, and whether it arrived.
-    pub probed: Option<(u16, bool)>,
     /// Bytes of streams and messages in acknowledged packets.
     pub bytes_arrived: u64,
-    /// Packets larger than this are *large*, in bytes of UDP payload.
-    pub small: u16,
-    /// Large packets lost since one was acknowledged.
-    pub large_lost: u32,
     /// Whether a packet with this end's announcements arrived: MTU probes and short probes have no space for them.
     pub announced: bool,
-    /// Outcome of packets of size `small` or more.
-    pub full_packets: FullPackets,
     /// Lost stream bytes not yet sent again. The next stream bytes count as their retransmission.
     owed: u64,
 }
 
 impl ConnectionPayload {
-    pub fn new(streams: Streams, messages: Outbox, small: u16) -> ConnectionPayload {
+    pub fn new(streams: Streams) -> ConnectionPayload {
         ConnectionPayload {
             streams,
-            messages,
+            messages: Outbox::default(),
             ping: true,
             token: None,
-            probed: None,
             bytes_arrived: 0,
-            small,
-            large_lost: 0,
             announced: false,
-            full_packets: FullPackets::default(),
             owed: 0,
         }
     }
@@ -104,39 +95,23 @@ impl ConnectionPayload {
         self.owed = self.owed.saturating_sub(bytes);
         repays
     }
-}
 
-impl PayloadSource for ConnectionPayload {
-    type Payload = SentFrames;
-
+    /// Whether no data waits, neither new data nor retransmissions.
     #[inline]
-    fn is_empty(&mut self) -> bool {
+    pub fn is_empty(&mut self) -> bool {
         !self.ping
             && self.token.as_ref().is_none_or(|token| !token.must_leave())
             && self.messages.is_empty()
             && !self.streams.has_something()
     }
+    /// A packet with these frames arrived.
     #[inline]
-    fn all_arrived(&self, in_flight: u64) -> bool {
-        in_flight == 0
-    }
-    #[inline]
-    fn arrived(&mut self, frames: &SentFrames) {
-        if frames.size >= self.small {
-            self.full_packets.on_arrived();
-        }
-        if frames.is_probe {
-            self.probed = Some((frames.size, true));
-            return;
-        }
+    pub fn arrived(&mut self, frames: &SentFrames) {
         self.announced |= usize::from(frames.size) > SHORT_PROBE_DATAGRAM;
         if frames.has_token {
             self.token = self.token.take().filter(|token| !token.has_arrived());
         }
         self.bytes_arrived += frames.bytes() + u64::from(frames.messages);
-        if frames.size > self.small {
-            self.large_lost = 0;
-        }
         for piece in frames.sent_frames() {
             self.streams.arrived(piece);
         }
@@ -144,17 +119,9 @@ impl PayloadSource for ConnectionPayload {
             self.owed = 0;
         }
     }
-    fn lost(&mut self, frames: &SentFrames) -> bool {
-        if frames.is_probe {
-            self.probed = Some((frames.size, false));
-            return false;
-        }
-        if frames.size > self.small {
-            self.large_lost = self.large_lost.saturating_add(1);
-        }
-        if frames.size >= self.small {
-            self.full_packets.on_lost();
-        }
+    /// A packet with these frames was declared lost, or a probe repeats it. Returns whether any of its data must be sent
+    /// again.
+    pub fn lost(&mut self, frames: &SentFrames) -> bool {
         if let Some(token) = self.token.as_mut().filter(|_| frames.has_token) {
             token.on_lost();
         }

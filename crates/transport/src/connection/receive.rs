@@ -1,9 +1,11 @@
 //! Incoming packets: opened in place, checked, parsed.
 
+use super::announced::UNKNOWN_PROTOCOL;
+use super::application::NO_COMMON_PROTOCOL;
 use super::nonces::Proof;
-use super::payload::SHORT_PROBE_DATAGRAM;
+use super::payload::{SHORT_PROBE_DATAGRAM, UDP_OVERHEAD, USUAL_DATAGRAM};
 use super::report_frame::feedback_of;
-use super::{Connection, UDP_OVERHEAD, USUAL_DATAGRAM};
+use super::{Closed, Connection};
 use crate::packet_receiver::ReceivedPacket;
 use crate::packet_sender::{AckReport, ForwardTime, MARKS};
 use narrows_base::{Duration, Time};
@@ -55,14 +57,14 @@ impl Connection {
                 return false;
             }
         };
-        self.bytes_received += size as u64;
+        self.traffic.bytes_received += size as u64;
         self.confirm();
         if !self.is_open() {
-            self.on_late_packet();
+            self.life.on_late_packet();
         } else {
-            (self.last_received, self.keeps_memory) = (now, true);
-            self.sender.on_peer_alive(now);
-            self.path.on_packet(now, from, size, highest.is_none_or(|h| opened.number > h));
+            (self.timeouts.received, self.timeouts.keeps_memory) = (now, true);
+            self.path.on_peer_alive(now, &mut self.payload);
+            self.path.address.on_packet(now, from, size, highest.is_none_or(|h| opened.number > h));
         }
         let Ok((prelude, frames)) = Frames::read(opened.payload) else {
             self.fault(now, 1, "a payload without a prelude");
@@ -105,7 +107,7 @@ impl Connection {
         self.on_said(now, &said);
         if let Some(repairs) = self.repairs.as_mut().filter(|_| ack_eliciting) {
             let frames = (repair.is_none() && !was_rebuilt).then_some(bytes);
-            let rtt = self.sender.rtt().srtt();
+            let rtt = self.path.sender.rtt().srtt();
             repairs.incoming.on_packet(now, opened.number, uncounted, frames, rtt);
         }
         if let Some(body) = repair.filter(|_| self.is_open()) {
@@ -122,7 +124,7 @@ impl Connection {
                 ack_eliciting,
                 uncounted,
             };
-            self.receiver.on_packet(now, &came, self.sender.rtt().srtt());
+            self.receiver.on_packet(now, &came, self.path.sender.rtt().srtt());
         }
         true
     }
@@ -150,14 +152,14 @@ impl Connection {
         }
         match *frame {
             Frame::Feedback(bytes) => self.receiver.on_feedback(feedback_of(bytes)),
-            Frame::Datagram(message) if message.len() > usize::from(self.max_message) => {
+            Frame::Datagram(message) if message.len() > usize::from(self.message_limits.ours) => {
                 self.fault(now, 1, "a message longer than permitted");
             }
             Frame::Datagram(message) => self.inbox.push(now, ecn, message),
-            Frame::PathChallenge(data) => self.path.on_challenge(from, data),
+            Frame::PathChallenge(data) => self.path.address.on_challenge(from, data),
             Frame::PathResponse(data) => {
-                let before = self.path.remote();
-                if let Some(rtt) = self.path.on_response(now, &data) {
+                let before = self.path.address.remote();
+                if let Some(rtt) = self.path.address.on_response(now, &data) {
                     self.on_move(now, before, rtt);
                 }
             }
@@ -166,7 +168,7 @@ impl Connection {
             Frame::Extension { kind: TOKEN, body } => self.on_token(body),
             Frame::Extension { kind: REPORT_SPACING, body } => {
                 let asked = Duration::from_micros(number(body).unwrap_or(0));
-                self.receiver.on_spacing(asked, self.sender.rtt().srtt());
+                self.receiver.on_spacing(asked, self.path.sender.rtt().srtt());
             }
             // Reports are handled in `receive`, with their packet's stamp.
             Frame::Report(_)
@@ -175,7 +177,7 @@ impl Connection {
             | Frame::Extension { .. }
             | Frame::Close { .. } => {}
             _ => {
-                let taken = self.sender.payload_source_mut().streams.on_frame(frame);
+                let taken = self.payload.streams.on_frame(frame);
                 if let Err(violation) = taken {
                     self.fault(now, violation.code, violation.why);
                 }
@@ -185,18 +187,18 @@ impl Connection {
 
     /// Handles a report in a packet that left at `stamp` by the peer's clock.
     fn on_report(&mut self, now: Time, report: &Report<'_>, stamp: u32) {
-        if !self.sender.is_possible(report.highest, report.arrived()) {
+        if !self.path.sender.is_possible(report.highest, report.arrived()) {
             return self.fault(now, 1, "a report of a packet that was never sent");
         }
         let proof = self.nonces.check(report.arrived(), report.nonce_sum);
         if proof == Proof::Wrong {
             return self.fault(now, 1, "a report of packets that did not arrive");
         }
-        if !self.sender.concerns(report.highest) {
+        if !self.path.sender.concerns(report.highest) {
             return;
         }
         if proof == Proof::Forgotten {
-            self.unproved += 1;
+            self.traffic.unproved += 1;
             return;
         }
         let now_us = now.as_nanos() / 1000;
@@ -209,7 +211,6 @@ impl Connection {
         } else {
             elapsed.max(Duration::from_micros(1))
         };
-        self.rtts = (self.rtts.0 + rtt, self.rtts.1 + 1);
         let ack_report = AckReport {
             highest: report.highest,
             rtt,
@@ -219,30 +220,34 @@ impl Connection {
         };
         self.sealer.acknowledged(report.highest);
         let radio = report.missing().filter(|m| m.2).map(|(from, to, _)| (from, to));
-        let sample = self.sender.on_report(now, &ack_report, report.arrived(), radio);
-        self.before_first_ack &= !self.sender.has_arrived();
-        if let Some(sample) = sample {
-            let bytes = u32::from(self.mtu.size()) + UDP_OVERHEAD;
-            let srtt = self.sender.rtt().srtt();
-            if self.learned.on_sample(now, &sample, bytes, srtt)
-                && let Some(rate) = self.learned.rate()
-            {
-                self.mtu.on_rate(rate);
-            }
+        let payload = &mut self.payload;
+        let is_too_small = self.path.on_report(now, payload, &ack_report, report.arrived(), radio);
+        self.traffic.before_first_ack &= !self.path.sender.has_arrived();
+        if is_too_small {
+            self.end_on_small_path(now);
         }
-        if let Some((size, arrived)) = self.sender.payload_source_mut().probed.take() {
-            self.mtu.on_probe(now, size, arrived);
+    }
+
+    /// Handles APPLICATION, in which the server names its choice among the client's offers.
+    pub(super) fn on_application(&mut self, now: Time, name: &[u8]) {
+        if !self.agreement.on_choice(name) {
+            self.fault(now, 1, "an application protocol that was not offered");
         }
-        self.seek_larger(now);
-        if self.sender.payload_source().large_lost >= super::mtu::BLACK_HOLE && self.suspects_size {
-            self.suspects_size = false;
-            self.sender.payload_source_mut().large_lost = 0;
-            self.mtu.on_black_hole(now);
+    }
+    /// Closes a client's connection if a packet without the server's choice arrived.
+    fn on_no_application(&mut self, now: Time) {
+        if let Some(reason) = self.agreement.missing_choice() {
+            let why = Closed::NoCommonProtocol { reason: reason.clone() };
+            self.begin_closing(now, NO_COMMON_PROTOCOL, &reason, why);
         }
-        self.suspects_size &= self.sender.payload_source().large_lost > 0;
-        if self.sender.payload_source_mut().full_packets.on_report() {
-            return self.end_on_small_path(now);
-        }
-        self.set_scale(now);
+    }
+
+    /// Closes the connection if the peer announced a protocol unknown to this end. Without a
+    /// receiver side the peer's sending might never work, with no visible reason.
+    pub(super) fn on_unknown(&mut self, now: Time) {
+        let Some(label) = self.protocols.unknown.take() else { return };
+        let reason = format!("the protocol '{label}' is unknown here");
+        let label = label.into();
+        self.begin_closing(now, UNKNOWN_PROTOCOL, &reason, Closed::UnknownProtocol { label });
     }
 }

@@ -40,5 +40,5 @@ fn a_wide_return_path_carries_many_reports() {
     let (_, reports) = upload(&mut pair, 2.0);
     // 32 reports per round trip of 40 ms.
     assert!(reports > 16.0 / 0.04 * 68.0 * 8.0, "{reports}");
-    assert_eq!(pair.client.sender.report_spacing(), (Duration::ZERO, false));
+    assert_eq!(pair.client.path.sender.report_spacing(), (Duration::ZERO, false));
 }

@@ -105,7 +105,7 @@ fn the_loss_that_is_remembered_is_the_paths() {
                     pair.transfer(Side::Client, 6_000_000, 600.0).unwrap();
                     let what =
                         format!("{protocol}, {bps} bit/s, {ms} ms, {products}, {loss}, {seed}");
-                    let told = pair.client.sender.losses_at_short_queue().1 as f64;
+                    let told = pair.client.path.sender.losses_at_short_queue().1 as f64;
                     let Some(known) = pair.client.learned().loss else {
                         assert!(protocol != "rrtp" && told < 200.0, "{what}: nothing is said");
                         continue;

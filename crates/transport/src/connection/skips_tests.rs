@@ -31,7 +31,7 @@ fn reordering() -> Net {
 fn pair(protocol: &str, net: Net, seed: u64) -> Pair {
     let mut pair = Pair::new(&config(protocol), net, seed);
     for side in [Side::Client, Side::Server] {
-        pair.end(side).sender.skip_often(3.0);
+        pair.end(side).path.sender.skip_often(3.0);
     }
     pair
 }
@@ -90,7 +90,7 @@ fn a_clean_path_has_no_losses_under_any_controller() {
         }
         // Skipped numbers are not counted as sent.
         let stats = pair.client.stats();
-        let numbers = pair.client.sender.next_number();
+        let numbers = pair.client.path.sender.next_number();
         assert!(numbers > stats.counters.sent * 5 / 4, "{protocol}: {numbers}, {stats:?}");
         assert_eq!(loss_events(&protocol, &most), 0.0, "{protocol}");
         if protocol.contains("tear") && !protocol.contains("wireless") {
@@ -245,7 +245,7 @@ fn the_cost_in_bytes_is_below_a_thousandth() {
         let net = Net { rate: Rate::from_bps(200_000_000), queue: 1_000_000, ..Net::good() };
         let mut pair = Pair::new(&config("rrtp+bbr"), net, 1);
         if let Some(mean) = often {
-            pair.client.sender.skip_often(mean);
+            pair.client.path.sender.skip_often(mean);
         }
         pair.transfer(Side::Client, 30_000_000, 60.0).unwrap();
         let (c, s) = (pair.client.stats(), pair.server.stats());

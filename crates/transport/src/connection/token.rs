@@ -12,8 +12,8 @@ impl Connection {
     /// Writes the token, if it is due.
     #[inline]
     pub(super) fn give_token(&mut self, writer: &mut FrameWriter<'_>, frames: &mut SentFrames) {
-        let payload_source = self.sender.payload_source_mut();
-        let Some(token) = &mut payload_source.token else { return };
+        let payload = &mut self.payload;
+        let Some(token) = &mut payload.token else { return };
         let Some(due) = token.due() else { return };
         if writer.frame(&Frame::Extension { kind: TOKEN, body: &due.0 }).is_ok() {
             token.on_sent();
@@ -32,7 +32,7 @@ impl Connection {
     pub fn give_another_token(&mut self, token: Token) {
         if self.is_open() {
             let token = Box::new(OutgoingToken::new(token, false));
-            self.sender.payload_source_mut().token = Some(token);
+            self.payload.token = Some(token);
         }
     }
 

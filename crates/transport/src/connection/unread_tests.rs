@@ -49,7 +49,7 @@ fn reports_of_many_pieces_cost_work_in_proportion_to_packets() {
     assert!(pair.transfer(Side::Client, 3_000_000, 300.0).is_some());
     let packets = pair.log.iter().filter(|l| l.1 == Side::Client).count() as u64;
     let reports = pair.log.iter().filter(|l| l.1 == Side::Server).count() as u64;
-    let looked = pair.client.sender.packets_looked_at();
+    let looked = pair.client.path.sender.packets_looked_at();
     assert!(packets > 3000 && reports > 500, "{packets} packets, {reports} reports");
     // A report names at most 32 pieces.
     assert!(looked <= 2 * packets + 32 * reports, "{looked}: {packets} packets, {reports} reports");

@@ -1,13 +1,14 @@
 //! The client's handshake as a sequence of exchanges, the same over sockets and in simulation: START until START-ECHO,
 //! then FINISH. A server that requires a proof of the client's address replies with SYN-ECHO, and START follows with its
-//! cookie. If START gets no reply, the attempt restarts with SYN until SYN-ECHO. This module decides when to repeat packets, and measures the path by their replies. The packets' contents are added elsewhere:
-//! keys, cookies and tokens in `endpoint/connecting.rs`, sizes alone in `datagram/handshake.rs`.
+//! cookie. If START gets no reply, the attempt restarts with SYN until SYN-ECHO. This module decides when to repeat
+//! packets, and measures the path by their replies. The packets' contents are added elsewhere: keys, cookies and tokens in
+//! `endpoint/connecting.rs`, sizes alone in the simulator's `datagram/handshake.rs`.
 
 mod packet_pair;
 mod repeat;
 
-pub(crate) use packet_pair::{PROBE_BYTES, PacketPair};
-pub(crate) use repeat::FinishRepeat;
+pub use packet_pair::{PROBE_BYTES, PacketPair};
+pub use repeat::FinishRepeat;
 
 use narrows_base::{Duration, Time};
 use repeat::{FIRST_REPEAT, Repeat};
@@ -18,6 +19,11 @@ const MAX_STARTS: u32 = 4;
 const MAX_START_TIME: Duration = Duration::from_secs(3);
 /// A server may reject a cookie older than this.
 pub(crate) const MAX_COOKIE_AGE: Duration = Duration::from_secs(10);
+
+/// UDP payload of SYN, START and FINISH in bytes, without parameters.
+pub const CLIENT_BYTES: [u16; 3] = [64, 90, 140];
+/// UDP payload of SYN-ECHO and START-ECHO in bytes, likewise.
+pub const SERVER_BYTES: [u16; 2] = [57, 200];
 
 /// The reply that the client waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,16 +37,18 @@ enum Awaited {
 
 /// A packet to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum HandshakePacket {
+pub enum HandshakePacket {
+    /// SYN.
     Syn,
     /// A SYN of [`PROBE_BYTES`] with a nonce of its own: the spacing of the replies measures the path's rate.
     Probe,
+    /// START.
     Start,
 }
 
 /// Measurements of the path in a handshake.
 #[derive(Debug)]
-pub(crate) struct PathSample {
+pub struct PathSample {
     /// The shorter of the exchanges that were not repeated.
     pub rtt: Option<Duration>,
     /// The probes. Their replies may still arrive.
@@ -51,7 +59,7 @@ pub(crate) struct PathSample {
 
 /// A handshake until START-ECHO.
 #[derive(Debug)]
-pub(crate) struct ClientExchange {
+pub struct ClientExchange {
     awaited: Awaited,
     repeat: Repeat,
     rtt: Option<Duration>,

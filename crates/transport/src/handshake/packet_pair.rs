@@ -10,7 +10,7 @@ use narrows_congestion::Dispersion;
 /// Number of probes after the first START. All of them fit into a queue of two full packets.
 const PROBES: u32 = 3;
 /// UDP payload of each probe in bytes.
-pub(crate) const PROBE_BYTES: u16 = 500;
+pub const PROBE_BYTES: u16 = 500;
 /// Longest time from the first reply to the last. So a path slower than 56 kbit/s is not measured.
 const MAX_DISPERSION: Duration = Duration::from_millis(150);
 /// Bytes of IP and UDP headers.
@@ -18,7 +18,7 @@ const HEADERS: u16 = 28;
 
 /// The probes of an attempt and their replies.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PacketPair {
+pub struct PacketPair {
     wanted: bool,
     left: u32,
     came: u32,
@@ -49,7 +49,7 @@ impl PacketPair {
         self.rtt = rtt;
     }
     /// Counts a reply to a probe.
-    pub(crate) fn on_answer(&mut self, now: Time) {
+    pub fn on_answer(&mut self, now: Time) {
         if self.came == 0 {
             self.first = now;
         }
@@ -60,7 +60,7 @@ impl PacketPair {
         self.last = now;
     }
     /// The measurement, once every probe has its reply. It is returned once.
-    pub(crate) fn take(&mut self) -> Option<Dispersion> {
+    pub fn take(&mut self) -> Option<Dispersion> {
         let (rtt, took) = (self.rtt?, self.last.since(self.first));
         let is_complete = self.wanted && self.came == PROBES;
         self.wanted &= !is_complete;

@@ -65,7 +65,7 @@ impl Repeat {
 /// second data packet, the fourth, the eighth and so on. A server without FINISH drops all data, and the loss of a
 /// whole first flight would look like a path without capacity.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FinishRepeat {
+pub struct FinishRepeat {
     repeat: Repeat,
     /// Data packets sent so far. FINISH is repeated after `next` of them.
     packets: u64,
@@ -77,15 +77,15 @@ impl FinishRepeat {
         FinishRepeat { repeat, packets: 0, next: 2 }
     }
     /// When it leaves next, if no data leave before.
-    pub(crate) fn due(&self) -> Time {
+    pub fn due(&self) -> Time {
         if self.packets >= self.next { Time::ZERO } else { self.repeat.due }
     }
     /// Whether it was sent at all.
-    pub(crate) fn is_sent(&self) -> bool {
+    pub fn is_sent(&self) -> bool {
         self.repeat.is_sent()
     }
     /// Records that it was sent.
-    pub(crate) fn on_sent(&mut self, now: Time) {
+    pub fn on_sent(&mut self, now: Time) {
         if self.packets < self.next {
             self.repeat.on_sent(now);
         }
@@ -94,7 +94,7 @@ impl FinishRepeat {
         }
     }
     /// Counts sent data packets.
-    pub(crate) fn on_data(&mut self, packets: u64) {
+    pub fn on_data(&mut self, packets: u64) {
         self.packets += packets;
     }
     /// Data packets that may leave before its next repetition.

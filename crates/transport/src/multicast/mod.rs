@@ -15,16 +15,6 @@
 
 pub mod join;
 mod path;
-pub mod receiver;
-pub mod sender;
+mod receiver;
 
-pub use receiver::Receiver;
-pub use sender::Sender;
-
-use crate::datagram::header;
-use narrows_base::Packet;
-
-/// The layer that a packet belongs to.
-pub fn layer_of(packet: &Packet) -> usize {
-    usize::from(header::read_data(packet).offset as u8)
-}
+pub use receiver::{LayerPacket, LayerReceiver};

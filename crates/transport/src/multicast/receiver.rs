@@ -2,9 +2,8 @@
 
 use super::join::{JoinRules, Membership};
 use super::path::OneWayPath;
-use crate::datagram::header;
 use crate::layers::MAX_LAYERS;
-use narrows_base::{Duration, Packet, Time};
+use narrows_base::{Duration, Time};
 use narrows_congestion::{Arrival, Feedback, ReceiverSide};
 
 /// The window grows up to this multiple of the next layer's need.
@@ -12,8 +11,25 @@ const HEADROOM: f64 = 1.2;
 /// Gain of the mean packet size.
 const GAIN: f64 = 0.05;
 
+/// A packet of a layer.
+#[derive(Clone, Copy, Debug)]
+pub struct LayerPacket {
+    /// Its layer: 0 is the base.
+    pub layer: usize,
+    /// Its number within the layer.
+    pub number: u64,
+    /// When it was sent, by the sender's clock.
+    pub sent: Time,
+    /// Size on the wire.
+    pub bytes: u32,
+    /// Application bytes.
+    pub payload: u32,
+    /// Whether it has a CE mark.
+    pub marked: bool,
+}
+
 /// A receiver that sends no reports.
-pub struct Receiver {
+pub struct LayerReceiver {
     side: Box<dyn ReceiverSide>,
     join: JoinRules,
     path: OneWayPath,
@@ -29,10 +45,10 @@ pub struct Receiver {
     packets: u64,
 }
 
-impl Receiver {
+impl LayerReceiver {
     /// `rates` are the layers' in bit/s, `side` is TEAR's receiver side, and `base_rtt` the RTT without queueing delay.
-    pub fn new(side: Box<dyn ReceiverSide>, rates: &[f64], base_rtt: Duration) -> Receiver {
-        Receiver {
+    pub fn new(side: Box<dyn ReceiverSide>, rates: &[f64], base_rtt: Duration) -> LayerReceiver {
+        LayerReceiver {
             side,
             join: JoinRules::new(rates),
             path: OneWayPath::new(base_rtt),
@@ -54,24 +70,22 @@ impl Receiver {
     }
 
     /// A packet arrived. Returns whether the receiver left or joined a layer.
-    pub fn on_arrival(&mut self, now: Time, p: &Packet) -> Option<Membership> {
-        let data = header::read_data(p);
-        let layer = usize::from(data.offset as u8);
-        // Damaged, or in flight when its layer was left.
-        if p.has(Packet::CORRUPT) || layer >= self.join.level() {
+    pub fn on_arrival(&mut self, now: Time, p: &LayerPacket) -> Option<Membership> {
+        // In flight when its layer was left.
+        if p.layer >= self.join.level() {
             return None;
         }
-        let missing = match self.next[layer] {
+        let missing = match self.next[p.layer] {
             None => 0,
             // A duplicate, or a late packet that was counted as missing.
-            Some(next) if p.seq < next => return None,
-            Some(next) => p.seq - next,
+            Some(next) if p.number < next => return None,
+            Some(next) => p.number - next,
         };
-        self.next[layer] = Some(p.seq + 1);
-        self.delivered += u64::from(p.payload());
+        self.next[p.layer] = Some(p.number + 1);
+        self.delivered += u64::from(p.payload);
         self.packets += 1;
-        self.path.on_arrival(now, p.stamp);
-        let bits = f64::from(p.payload()) * 8.0;
+        self.path.on_arrival(now, p.sent);
+        let bits = f64::from(p.payload) * 8.0;
         let gain = if self.packets == 1 { 1.0 } else { GAIN };
         self.packet_bits += gain * (bits - self.packet_bits);
         self.seq = self.seq.saturating_add(missing);
@@ -81,24 +95,18 @@ impl Receiver {
         self.side.on_arrival(&Arrival {
             now,
             seq: self.seq,
-            sent: p.stamp,
-            bytes: u32::from(p.size),
-            marked: p.has(Packet::CE),
+            sent: p.sent,
+            bytes: p.bytes,
+            marked: p.marked,
             feedback: Feedback::of(&told),
         });
         self.seq += 1;
         self.judge(now)
     }
-    /// As [`on_arrival`](Receiver::on_arrival). There is no packet to send back.
-    pub fn on_packet(&mut self, now: Time, p: &Packet) -> Option<Packet> {
-        self.on_arrival(now, p);
-        None
-    }
-    /// TEAR's timer fired. There is no packet to send back.
-    pub fn on_timeout(&mut self, now: Time) -> Option<Packet> {
+    /// TEAR's timer fired.
+    pub fn on_timeout(&mut self, now: Time) {
         self.side.on_tick(now);
         self.judge(now);
-        None
     }
     fn judge(&mut self, now: Time) -> Option<Membership> {
         self.rate = self.side.feedback(now).number(0) * self.packet_bits;
@@ -108,7 +116,7 @@ impl Receiver {
         Some(change)
     }
 
-    /// When to call [`on_timeout`](Receiver::on_timeout).
+    /// When to call [`on_timeout`](LayerReceiver::on_timeout).
     pub fn next_timeout(&self) -> Time {
         self.side.next_tick()
     }
@@ -116,18 +124,9 @@ impl Receiver {
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
-    /// As [`delivered`](Receiver::delivered): packets are not put in order.
-    pub fn received(&self) -> u64 {
-        self.delivered
-    }
     /// Packets received.
     pub fn delivered_packets(&self) -> u64 {
         self.packets
-    }
-    /// Frame and layer of a packet.
-    pub fn frame_of(&self, p: &Packet) -> (u64, u8) {
-        let tag = header::read_data(p).offset;
-        (tag >> 8, tag as u8)
     }
     /// TEAR's receiver side, for time series.
     pub fn receiver_side(&self) -> &dyn ReceiverSide {
@@ -135,8 +134,8 @@ impl Receiver {
     }
 }
 
-impl std::fmt::Debug for Receiver {
+impl std::fmt::Debug for LayerReceiver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Receiver({} layers, {} came)", self.level(), self.packets)
+        write!(f, "LayerReceiver({} layers, {} came)", self.level(), self.packets)
     }
 }

@@ -8,7 +8,7 @@ const MAX_RANGES: usize = 256;
 
 /// The numbers of packets that arrived. Connections keep each packet's nonce beside its number, simulations keep no
 /// nonces.
-pub(crate) trait ReceivedNumbers: Default {
+pub trait ReceivedNumbers: Default {
     /// The data kept per packet.
     type Nonce: Copy;
     /// Adds a packet that did not arrive before.
@@ -173,7 +173,7 @@ impl<R: ReceivedNumbers> ArrivalLog<R> {
 
 /// The runs from `highest` down to `floor`, from received ranges `[from, to)` in descending order.
 #[inline]
-pub(crate) fn runs(
+pub fn runs(
     arrived: impl Iterator<Item = (u64, u64)>,
     floor: u64,
     highest: u64,

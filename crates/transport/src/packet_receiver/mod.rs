@@ -1,10 +1,10 @@
 //! The receiving side of packets, the same under connections and simulated datagrams. Its parts are arrived and missing
-//! packets ([`log`]), the time of reports ([`AckPolicy`]), the losses attributed to the radio link ([`LossTracker`]),
-//! and the receiver side of the sender's controller ([`feedback`]).
+//! packets (`log`), the time of reports (`ack_policy`), the losses attributed to the radio link ([`LossTracker`]),
+//! and the receiver side of the sender's controller (`feedback`).
 //!
 //! Packets are identified by number. The caller has decrypted them, dropped duplicates
 //! ([`ReplayWindow`](narrows_base::ReplayWindow)), and encodes the reports: `connection/report_frame.rs`, and
-//! `datagram/receiver.rs` in simulation.
+//! `datagram/receiver.rs` of the crate `simulated`.
 
 mod ack_policy;
 mod feedback;
@@ -12,9 +12,7 @@ mod log;
 mod numbering;
 
 pub(crate) use ack_policy::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, MAX_SPACING};
-pub(crate) use log::ReceivedNumbers;
-#[cfg(test)]
-pub(crate) use log::runs;
+pub use log::{ReceivedNumbers, runs};
 
 use crate::loss_classifier::LossTracker;
 use ack_policy::{AckPolicy, bounded_spacing, max_wait};
@@ -25,7 +23,8 @@ use narrows_congestion::{Feedback, ReceiverSide};
 
 /// A packet that arrived for the first time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ReceivedPacket<N> {
+pub struct ReceivedPacket<N> {
+    /// Its number.
     pub number: u64,
     /// The packet's nonce, by which reports prove its arrival.
     pub nonce: N,
@@ -46,7 +45,7 @@ pub(crate) struct ReceivedPacket<N> {
 
 /// The packet from which the sender measures the RTT of a report.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Echo {
+pub struct Echo {
     /// When it was sent, by the sender's clock.
     pub sent: Time,
     /// When it arrived, by the receiver's clock.
@@ -55,18 +54,20 @@ pub(crate) struct Echo {
 
 /// The fields of a report without its runs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ReportFields {
+pub struct ReportFields {
     /// The highest number of its runs.
     pub highest: u64,
+    /// The packet that gives an RTT sample.
     pub echo: Echo,
     /// Packets received with a CE mark so far.
     pub marks: u64,
+    /// Feedback of the controller's receiver side.
     pub feedback: Feedback,
 }
 
 /// Configuration of a receiver.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ReceiverConfig {
+pub struct ReceiverConfig {
     /// The most packets that one report acknowledges; 0 if only the controller's receiver side
     /// requests reports.
     pub ack_every: u32,
@@ -75,7 +76,7 @@ pub(crate) struct ReceiverConfig {
 }
 
 /// The receiver of one direction of a flow or a connection.
-pub(crate) struct PacketReceiver<R> {
+pub struct PacketReceiver<R> {
     log: ArrivalLog<R>,
     /// The receiver side of the peer's controller, if it has one.
     feedback: Option<Box<FeedbackSource>>,

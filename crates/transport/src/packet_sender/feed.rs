@@ -2,19 +2,21 @@
 //! arrived, with the feedback of the controller's receiver side. Then `on_congestion_event` for spurious losses,
 //! losses, the end or start of a recovery or a slow start restart, and CE marks.
 
+use super::counters::Counters;
 use super::delivery::{Delivery, Stamp};
 use super::ledger::{PacketLedger, ResolvedPacket};
 use super::losses::Found;
-use super::reports::MARKS;
 use super::round_trip::RoundTrip;
 use super::spurious::{Episode, LateArrivals};
-use crate::simulated::Counters;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{
     Ack, CongestionEvent, Controller, Dispersion, Feedback, Loss, LossFoundBy, PacketOutcome,
     PathEvent, PathHints, RecoveryCause, RecoveryEvent, SendLimits, Sent, SlowStartRestart,
     SpuriousLosses,
 };
+
+/// Modulus of the count of CE marks.
+pub const MARKS: u32 = 1 << 29;
 
 /// The packet sender's reaction to losses, besides calling the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,6 @@
 //! The packet ledger: packet numbers, packets in flight, and packets of unknown outcome (RFC 9002 appendix A.1,
 //! `sent_packets`).
 
-use super::MAX_SENT_PACKETS;
 use super::delivery::Stamp;
 use super::late::LostPackets;
 use super::sent_packet::{PacketClass, SentPacket};
@@ -9,6 +8,10 @@ use super::skips::Skips;
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 use std::ops::Range;
+
+/// Limit on packets of unknown outcome. Beyond it the oldest are declared lost, so that memory is bounded if no
+/// acknowledgements arrive.
+pub const MAX_SENT_PACKETS: usize = 1 << 16;
 
 /// The lowest packet of unknown outcome, now resolved: it arrived or was declared lost.
 pub(super) struct ResolvedPacket<L> {

@@ -14,7 +14,7 @@ use narrows_base::{Duration, Time};
 const MAX_PROBES: usize = 2;
 const UNANSWERED: u32 = 2;
 
-impl<C: PayloadSource> PacketSender<C> {
+impl<P: Default> PacketSender<P> {
     /// The PTO without back-off (RFC 9002 section 6.2.1).
     pub fn probe_timeout(&self) -> Duration {
         self.loss.probe_timeout(&self.path)
@@ -22,7 +22,11 @@ impl<C: PayloadSource> PacketSender<C> {
 
     /// Resolves packets from the lowest number on, as far as their outcome is known, and passes their outcomes on.
     #[inline]
-    pub(super) fn find_losses(&mut self, now: Time) -> Found {
+    pub(super) fn find_losses(
+        &mut self,
+        now: Time,
+        source: &mut impl PayloadSource<Payload = P>,
+    ) -> Found {
         let mut found = Found::default();
         while let Some(front) = self.loss.front(now, &self.ledger, &self.path) {
             match front {
@@ -33,18 +37,23 @@ impl<C: PayloadSource> PacketSender<C> {
                 }
                 Front::Known | Front::LostByCount => {}
             }
-            self.resolve_front(now, &mut found);
+            self.resolve_front(now, source, &mut found);
         }
         found
     }
 
     #[inline]
-    fn resolve_front(&mut self, now: Time, found: &mut Found) {
+    fn resolve_front(
+        &mut self,
+        now: Time,
+        source: &mut impl PayloadSource<Payload = P>,
+        found: &mut Found,
+    ) {
         let Some(outcome) = self.ledger.resolve() else { return };
         let p = &outcome.packet;
         if !p.class.is_counted() {
             if matches!(p.class, PacketClass::MtuProbe | PacketClass::OldPath) && !p.arrived {
-                self.payload_source.lost(&p.payload);
+                source.lost(&p.payload);
                 self.counters.lost += u64::from(p.class == PacketClass::OldPath);
             }
             return;
@@ -53,7 +62,7 @@ impl<C: PayloadSource> PacketSender<C> {
             self.loss.end_run();
         } else {
             self.counters.lost += 1;
-            self.payload_source.lost(&p.payload);
+            source.lost(&p.payload);
             self.feed.book_loss(&outcome, found);
             found.persistent |= self.loss.on_lost(p.sent, &self.path);
         }
@@ -65,11 +74,15 @@ impl<C: PayloadSource> PacketSender<C> {
 
     /// There are too many packet records: declares the oldest packets lost.
     #[cold]
-    pub(super) fn forget_oldest(&mut self, now: Time) {
+    pub(super) fn forget_oldest(
+        &mut self,
+        now: Time,
+        source: &mut impl PayloadSource<Payload = P>,
+    ) {
         let mut found = Found::default();
         // More than one if a number was skipped.
         while self.ledger.is_full() {
-            self.resolve_front(now, &mut found);
+            self.resolve_front(now, source, &mut found);
         }
         self.tell_losses(now, &found);
     }
@@ -94,24 +107,28 @@ impl<C: PayloadSource> PacketSender<C> {
         }
     }
 
-    fn timer_due(&self) -> Time {
-        let all_arrived = self.payload_source.all_arrived(self.ledger.in_flight_anywhere());
+    fn timer_due(&self, source: &impl PayloadSource<Payload = P>) -> Time {
+        let all_arrived = source.all_arrived(self.ledger.in_flight_anywhere());
         self.loss.timer_due(&self.ledger, &self.path, all_arrived)
     }
     #[inline]
-    pub(super) fn arm(&mut self, now: Time) {
-        let due = self.timer_due();
+    pub(super) fn arm(&mut self, now: Time, source: &impl PayloadSource<Payload = P>) {
+        let due = self.timer_due(source);
         self.loss.arm(now, due);
     }
 
     /// The timer fired: for late packets, or for a PTO. Returns whether it was a PTO.
     #[cold]
-    pub(super) fn on_timer(&mut self, now: Time) -> bool {
+    pub(super) fn on_timer(
+        &mut self,
+        now: Time,
+        source: &mut impl PayloadSource<Payload = P>,
+    ) -> bool {
         let mut probe = false;
-        if now < self.timer_due() {
+        if now < self.timer_due(source) {
             // Packets were sent since it was set: it is armed again below.
         } else if self.ledger.waits_for_late() {
-            let found = self.find_losses(now);
+            let found = self.find_losses(now, source);
             self.tell_losses(now, &found);
         } else {
             probe = true;
@@ -121,9 +138,8 @@ impl<C: PayloadSource> PacketSender<C> {
             let proven = self.ledger.arrived() > 0 && !self.feed.keeps_own_timer();
             let probes = if proven && self.loss.backoffs() >= UNANSWERED { MAX_PROBES } else { 1 };
             self.loss.on_probe_timeout();
-            if !early && self.payload_source.is_empty() {
-                let PacketSender { ledger, payload_source, .. } = self;
-                let carried = ledger.missing().filter(|p| payload_source.lost(&p.payload));
+            if !early && source.is_empty() {
+                let carried = self.ledger.missing().filter(|p| source.lost(&p.payload));
                 carried.take(probes).for_each(drop);
             }
             self.limiter.on_probe_timeout();
@@ -140,8 +156,8 @@ impl<C: PayloadSource> PacketSender<C> {
                 self.force = Force::All;
             }
         }
-        self.arm(now);
-        if probe && self.timer_due() <= now {
+        self.arm(now, source);
+        if probe && self.timer_due(source) <= now {
             self.loss.put_off(now, &self.ledger, &self.path);
         }
         probe

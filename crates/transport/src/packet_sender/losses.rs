@@ -16,10 +16,9 @@
 //!
 //! If a packet that was declared lost arrives late, the loss was spurious: see `late` and `spurious`.
 
-use super::MAX_BACKOFF_TIMEOUT;
 use super::ledger::PacketLedger;
 use super::reordering::ReorderingWindow;
-use super::round_trip::RoundTrip;
+use super::round_trip::{MAX_BACKOFF_TIMEOUT, RoundTrip};
 use narrows_base::{Duration, Time};
 
 /// kPacketThreshold, RFC 9002 section 6.1.1.

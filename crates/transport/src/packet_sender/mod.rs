@@ -17,6 +17,7 @@
 //! path's MTU) may be lost without meaning congestion; packets that carry reports only (ACK-only) are not tracked.
 //! Numbers that are skipped on purpose (`skips`) are not in flight either.
 
+mod counters;
 mod delivery;
 mod feed;
 mod forward_delay;
@@ -37,7 +38,6 @@ mod skips;
 mod spurious;
 
 use crate::rtt::{RtoConfig, RttEstimator};
-use crate::simulated::Counters;
 use feed::CcFeed;
 use ledger::PacketLedger;
 use limiter::Limiter;
@@ -46,16 +46,15 @@ use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{Controller, Dispersion, HintSource, PathHints, Sent};
 use pacer::Pacer;
 use return_path::ReturnPath;
-use round_trip::RoundTrip;
+use round_trip::{MAX_BACKOFF_TIMEOUT, RoundTrip};
 use sent_packet::PacketClass;
 
+pub use counters::Counters;
+pub use feed::MARKS;
 pub use forward_delay::ForwardTime;
+pub use ledger::MAX_SENT_PACKETS;
 pub use permission::Permission;
-pub use reports::{AckReport, MARKS};
-
-/// Limit on packets of unknown outcome. Beyond it the oldest are declared lost, so that memory is bounded if no
-/// acknowledgements arrive.
-pub const MAX_SENT_PACKETS: usize = 1 << 16;
+pub use reports::AckReport;
 
 /// Supplies the payload of packets and receives the outcome of each.
 pub trait PayloadSource {
@@ -94,9 +93,6 @@ pub struct PacketSenderConfig {
 /// A controller's window of at least this many packets is no limit.
 const UNLIMITED_WINDOW: f64 = 1e15;
 
-/// Limit on the back-off of the PTO once the path has acknowledged a packet, so that the end of an outage is detected
-/// soon.
-const MAX_BACKOFF_TIMEOUT: Duration = Duration::from_secs(2);
 /// Size on the wire of a probe that is sent earlier than RFC 9002's back-off permits.
 pub const SHORT_PROBE_BYTES: u32 = 100;
 
@@ -119,10 +115,10 @@ impl Force {
     }
 }
 
-/// A packet sender with its payload source.
-pub struct PacketSender<C: PayloadSource> {
-    payload_source: C,
-    ledger: PacketLedger<C::Payload>,
+/// A packet sender; `P` is what it keeps of a packet's payload until the outcome is known. The payload source is an
+/// argument of the methods that need it.
+pub struct PacketSender<P> {
+    ledger: PacketLedger<P>,
     path: RoundTrip,
     return_path: Box<ReturnPath>,
     loss: LossDetector,
@@ -136,13 +132,9 @@ pub struct PacketSender<C: PayloadSource> {
     second_probe: bool,
 }
 
-impl<C: PayloadSource> PacketSender<C> {
+impl<P: Default> PacketSender<P> {
     /// A sender that has not sent anything yet.
-    pub fn new(
-        config: &PacketSenderConfig,
-        controller: Box<dyn Controller>,
-        payload_source: C,
-    ) -> PacketSender<C> {
+    pub fn new(config: &PacketSenderConfig, controller: Box<dyn Controller>) -> PacketSender<P> {
         let mut limiter = Limiter::new(config.packet);
         let (mut hints, source) = config.hints;
         // A rate that is a parameter of the controller counts as a hint, too.
@@ -151,7 +143,6 @@ impl<C: PayloadSource> PacketSender<C> {
             hints.rate.or(send_limits.pacing_rate.filter(|_| send_limits.cwnd >= UNLIMITED_WINDOW));
         limiter.on_hints(&hints, source);
         PacketSender {
-            payload_source,
             ledger: PacketLedger::new(),
             path: RoundTrip::new(&config.rto),
             return_path: Box::new(ReturnPath::new()),
@@ -185,16 +176,6 @@ impl<C: PayloadSource> PacketSender<C> {
     #[inline]
     pub fn not_in_flight_below(&self) -> u64 {
         self.ledger.not_in_flight_below()
-    }
-    /// Access to the payload source.
-    #[inline]
-    pub fn payload_source(&self) -> &C {
-        &self.payload_source
-    }
-    /// Mutable access to the payload source, to add data.
-    #[inline]
-    pub fn payload_source_mut(&mut self) -> &mut C {
-        &mut self.payload_source
     }
     /// The controller, read-only.
     pub fn controller(&self) -> &dyn Controller {
@@ -323,11 +304,11 @@ impl<C: PayloadSource> PacketSender<C> {
     /// A packet was received from the peer, with or without a report. If probes were unanswered, the PTO's back-off
     /// ends and the timer is set anew.
     #[inline]
-    pub fn on_peer_alive(&mut self, now: Time) {
+    pub fn on_peer_alive(&mut self, now: Time, source: &impl PayloadSource<Payload = P>) {
         self.loss.notice_leap(now);
         if self.loss.backoffs() > 0 {
             self.loss.end_backoff();
-            self.arm(now);
+            self.arm(now, source);
         }
     }
     /// New path hints, from `source`.
@@ -341,7 +322,14 @@ impl<C: PayloadSource> PacketSender<C> {
     }
     /// A packet with `bytes` bytes on the wire is sent; `again` if it repeats lost data.
     #[inline]
-    pub fn sent(&mut self, now: Time, bytes: u32, payload: C::Payload, again: bool) {
+    pub fn sent(
+        &mut self,
+        now: Time,
+        source: &mut impl PayloadSource<Payload = P>,
+        bytes: u32,
+        payload: P,
+        again: bool,
+    ) {
         let bytes = bytes.min(65_535);
         let stamp = self.feed.stamp_sent(now, self.ledger.in_flight() == 0);
         self.ledger.push(now, stamp, payload, bytes, PacketClass::InFlight);
@@ -353,12 +341,12 @@ impl<C: PayloadSource> PacketSender<C> {
         }
         self.counters.retransmissions += u64::from(again);
         if self.ledger.is_full() {
-            self.forget_oldest(now);
+            self.forget_oldest(now, source);
         }
         if self.loss.due().is_never() {
-            self.arm(now);
+            self.arm(now, source);
         }
-        let last_waiting = self.payload_source.is_empty();
+        let last_waiting = source.is_empty();
         self.counters.sent += 1;
         let scaled = self.feed.scaled(bytes);
         self.feed.on_sent(&Sent {
@@ -370,16 +358,23 @@ impl<C: PayloadSource> PacketSender<C> {
         });
         self.pacer.on_sent(now, scaled, &self.feed, self.progress());
         if self.ledger.is_next_skipped() {
-            self.ledger.push(now, stamp, C::Payload::default(), 0, PacketClass::Skipped);
+            self.ledger.push(now, stamp, P::default(), 0, PacketClass::Skipped);
         }
     }
 
     /// A packet is sent that is not in flight; `probe` if the payload source needs its outcome.
-    pub fn sent_not_in_flight(&mut self, now: Time, bytes: u32, payload: C::Payload, probe: bool) {
+    pub fn sent_not_in_flight(
+        &mut self,
+        now: Time,
+        source: &mut impl PayloadSource<Payload = P>,
+        bytes: u32,
+        payload: P,
+        probe: bool,
+    ) {
         let class = if probe { PacketClass::MtuProbe } else { PacketClass::AckOnly };
         self.ledger.push(now, self.feed.stamp(), payload, bytes.min(65_535), class);
         if self.ledger.is_full() {
-            self.forget_oldest(now);
+            self.forget_oldest(now, source);
         }
         self.ledger.drop_untracked();
     }
@@ -392,15 +387,15 @@ impl<C: PayloadSource> PacketSender<C> {
     }
 
     /// A timer fired. Returns whether it was the PTO, so that a packet should be sent.
-    pub fn on_timeout(&mut self, now: Time) -> bool {
+    pub fn on_timeout(&mut self, now: Time, source: &mut impl PayloadSource<Payload = P>) -> bool {
         self.loss.notice_leap(now);
-        let probe = now >= self.loss.due() && self.on_timer(now);
+        let probe = now >= self.loss.due() && self.on_timer(now, source);
         self.feed.on_timeout(now);
         probe
     }
 }
 
-impl<C: PayloadSource> std::fmt::Debug for PacketSender<C> {
+impl<P: Default> std::fmt::Debug for PacketSender<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,

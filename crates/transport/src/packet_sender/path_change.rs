@@ -8,10 +8,16 @@ use crate::rtt::RtoConfig;
 use narrows_base::{Duration, Time};
 use narrows_congestion::Controller;
 
-impl<C: PayloadSource> PacketSender<C> {
+impl<P: Default> PacketSender<P> {
     /// Packets take another path from now on, under a new controller. Packets sent before are no longer in flight: the
     /// payload source still gets their outcomes, the controller does not.
-    pub fn renew(&mut self, now: Time, controller: Box<dyn Controller>, rto: &RtoConfig) {
+    pub fn renew(
+        &mut self,
+        now: Time,
+        source: &impl PayloadSource<Payload = P>,
+        controller: Box<dyn Controller>,
+        rto: &RtoConfig,
+    ) {
         self.ledger.renew(now);
         self.feed.renew(controller, self.ledger.next());
         self.path = RoundTrip::new(rto);
@@ -20,6 +26,6 @@ impl<C: PayloadSource> PacketSender<C> {
         self.loss.on_spacing(Duration::ZERO);
         self.limiter.restart();
         self.pacer.renew();
-        self.arm(now);
+        self.arm(now, source);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::limiter::LimiterDecision;
 use super::pacer::Progress;
-use super::{Force, MAX_SENT_PACKETS, PacketSender, PayloadSource};
+use super::{Force, MAX_SENT_PACKETS, PacketSender};
 use narrows_base::{Rate, Time};
 use narrows_congestion::SendLimits;
 
@@ -18,7 +18,7 @@ pub enum Permission {
     WindowFull,
 }
 
-impl<C: PayloadSource> PacketSender<C> {
+impl<P: Default> PacketSender<P> {
     /// Limits the pacing rate, regardless of the controller; `None` removes the limit.
     pub fn limit_rate(&mut self, most: Option<Rate>) {
         self.pacer.limit_rate(most);

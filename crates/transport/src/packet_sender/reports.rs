@@ -8,9 +8,6 @@ use super::{PacketSender, PayloadSource};
 use narrows_base::{Duration, Time};
 use narrows_congestion::{Ack, Feedback, RateSample};
 
-/// Modulus of the count of CE marks.
-pub const MARKS: u32 = 1 << 29;
-
 /// The fields of a report, without the ranges of arrived and missing packets.
 #[derive(Clone, Copy, Debug)]
 pub struct AckReport {
@@ -20,13 +17,13 @@ pub struct AckReport {
     pub rtt: Duration,
     /// Forward time of that packet.
     pub forward: ForwardTime,
-    /// Packets received so far with a CE mark, modulo [`MARKS`].
+    /// Packets received so far with a CE mark, modulo [`MARKS`](super::MARKS).
     pub marks: u32,
     /// Feedback of the controller's receiver side.
     pub feedback: Feedback,
 }
 
-impl<C: PayloadSource> PacketSender<C> {
+impl<P: Default> PacketSender<P> {
     /// Whether a report can be true: it acknowledges no packet that was never sent, neither above the highest sent
     /// number nor among the skipped ones. Reordering and loss never make a conforming receiver's report fail this
     /// check.
@@ -58,6 +55,7 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn on_report(
         &mut self,
         now: Time,
+        source: &mut impl PayloadSource<Payload = P>,
         ack_report: &AckReport,
         arrived: impl Iterator<Item = (u64, u64)>,
         radio: impl Iterator<Item = (u64, u64)>,
@@ -79,9 +77,9 @@ impl<C: PayloadSource> PacketSender<C> {
                 break;
             }
             if from < self.ledger.least_unacked() {
-                self.take_late(now, (from, to), &mut late);
+                self.take_late(now, source, (from, to), &mut late);
             }
-            fresh += self.take_arrived(now, from, to);
+            fresh += self.take_arrived(now, source, from, to);
         }
         for (from, to) in radio {
             if to <= self.ledger.least_unacked() {
@@ -103,8 +101,8 @@ impl<C: PayloadSource> PacketSender<C> {
         self.ledger.report(end);
         let Some(rtt) = self.rtt_of_this_path(now, is_of_this_path, ack_report.rtt) else {
             // The controller gets no event.
-            self.find_losses(now);
-            self.arm(now);
+            self.find_losses(now, source);
+            self.arm(now, source);
             return None;
         };
         let rtt = self.loss.without_leap(now, ack_report.highest, rtt, &self.ledger, &self.path);
@@ -118,7 +116,7 @@ impl<C: PayloadSource> PacketSender<C> {
         if fresh > 0 || !late.is_empty() {
             self.loss.end_backoff();
         }
-        let found = self.find_losses(now);
+        let found = self.find_losses(now, source);
         let next = self.ledger.next();
         let sent_since = next - end - self.ledger.skipped(end, next);
         let (ledger, path) = (&self.ledger, &self.path);
@@ -132,7 +130,7 @@ impl<C: PayloadSource> PacketSender<C> {
         self.feed.tell_spurious(now, &late, &self.ledger, &self.path);
         self.tell_losses(now, &found);
         self.feed.tell_marks(now, marks, &self.ledger, &self.path, &mut self.counters);
-        self.arm(now);
+        self.arm(now, source);
         ack.rate
     }
 
@@ -174,8 +172,14 @@ impl<C: PayloadSource> PacketSender<C> {
 
     /// Marks `[from, to)` as arrived; returns how many counted packets are newly acknowledged.
     #[inline]
-    fn take_arrived(&mut self, now: Time, from: u64, to: u64) -> u64 {
-        let PacketSender { ledger, payload_source, path, loss, limiter, feed, .. } = self;
+    fn take_arrived(
+        &mut self,
+        now: Time,
+        source: &mut impl PayloadSource<Payload = P>,
+        from: u64,
+        to: u64,
+    ) -> u64 {
+        let PacketSender { ledger, path, loss, limiter, feed, .. } = self;
         let short_queue = path.short_queue();
         let in_order = ledger.reported().saturating_sub(PACKET_THRESHOLD);
         ledger.take_arrived((from, to), (now, short_queue), |seq, p| match p.class {
@@ -184,23 +188,29 @@ impl<C: PayloadSource> PacketSender<C> {
                     loss.on_reordered(now.since(p.sent), path);
                 }
                 path.on_arrived(p.bytes);
-                payload_source.arrived(&p.payload);
+                source.arrived(&p.payload);
                 limiter.on_arrived(now, p.sent, p.bytes);
                 feed.on_arrived(now, p.sent, &p.stamp);
             }
-            PacketClass::MtuProbe | PacketClass::OldPath => payload_source.arrived(&p.payload),
+            PacketClass::MtuProbe | PacketClass::OldPath => source.arrived(&p.payload),
             PacketClass::AckOnly | PacketClass::Skipped => {}
         })
     }
 
     /// Marks packets of `[from, to)` that were declared lost as arrived.
     #[inline]
-    fn take_late(&mut self, now: Time, range: (u64, u64), late: &mut LateArrivals) {
-        let PacketSender { ledger, payload_source, path, loss, limiter, feed, counters, .. } = self;
+    fn take_late(
+        &mut self,
+        now: Time,
+        source: &mut impl PayloadSource<Payload = P>,
+        range: (u64, u64),
+        late: &mut LateArrivals,
+    ) {
+        let PacketSender { ledger, path, loss, limiter, feed, counters, .. } = self;
         let before = *late;
         ledger.lost.take_arrived(range, |p| {
             late.add(&p);
-            payload_source.arrived(p.payload);
+            source.arrived(p.payload);
             limiter.on_arrived(now, p.sent, p.bytes);
             feed.on_late(now);
             loss.on_reordered(now.since(p.sent), path);

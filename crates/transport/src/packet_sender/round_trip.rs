@@ -1,9 +1,12 @@
 //! The path's RTT and the timeouts that follow from it: the time threshold for losses and the PTO without back-off.
 
-use super::MAX_BACKOFF_TIMEOUT;
 use super::forward_delay::{ForwardDelay, ForwardTime};
 use crate::rtt::{RtoConfig, RttEstimator};
 use narrows_base::{Duration, Time};
+
+/// Limit on the back-off of the PTO once the path has acknowledged a packet, so that the end of an outage is detected
+/// soon.
+pub(super) const MAX_BACKOFF_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// RFC 9002 section 6.1.2.
 const TIME_THRESHOLD: f64 = 9.0 / 8.0;

@@ -1,9 +1,9 @@
 //! Checks a configuration that a program filled in field by field. The parameters of a specification are within these
 //! bounds already: the descriptors' ranges are narrower.
 
-use crate::datagram::{DatagramConfig, StreamRecovery};
+use super::datagram_config::{DatagramConfig, StreamRecovery};
+use super::tcp_config::{MAX_WINDOW, TcpConfig};
 use crate::rtt::RtoConfig;
-use crate::tcp::{MAX_WINDOW, TcpConfig};
 use narrows_base::field::{at_most, number, probability, whole};
 use narrows_base::{Duration, FieldError};
 

@@ -1,9 +1,9 @@
 //! Parameters of the datagram endpoint: for media, and for a stream.
 
+use super::datagram_config::{DatagramConfig, FeedbackConfig, Opening, StreamRecovery};
+use super::tcp_config::Preset;
 use super::{Family, ProtocolEntry};
-use crate::datagram::{DatagramConfig, FeedbackConfig, Opening, StreamRecovery};
 use crate::loss_classifier::{ClassifierConfig, LOSS_CLASSIFIERS};
-use crate::tcp::Preset;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::list::Listed as _;
 use narrows_base::units::Unit;

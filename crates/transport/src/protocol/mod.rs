@@ -1,21 +1,22 @@
 //! The list of protocols, and the parser of protocol specifications.
 
 mod check;
+mod datagram_config;
 mod datagram_params;
 mod entry;
 mod list;
 mod recovery;
+mod tcp_config;
 mod tcp_params;
 
+pub use datagram_config::{DatagramConfig, FeedbackConfig, Opening, StreamRecovery};
 pub use datagram_params::{DATAGRAM_PARAMS, STREAM_PARAMS};
 pub use entry::{Family, ProtocolEntry};
 pub use list::{LENT_STREAMS, PROTOCOLS, STREAM_PREFIX, STREAMS, every};
 pub use recovery::{RECOVERIES, RecoveryEntry};
+pub use tcp_config::{MAX_WINDOW, Preset, RecoveryKind, TcpConfig};
 pub use tcp_params::TCP_PARAMS;
 
-use crate::datagram::{self, DatagramConfig};
-use crate::simulated::{SimulatedReceiver, SimulatedSender};
-use crate::tcp::{self, Preset, TcpConfig};
 use narrows_base::{FieldError, Param, RandomKey, Settings, Spec, SpecError};
 use narrows_congestion::{
     Controller, ControllerEntry, Environment, PathHints, ReceiverSide, Scope,
@@ -27,10 +28,12 @@ pub type MakeController = dyn Fn(&Environment) -> Box<dyn Controller> + Send + S
 /// Builds the receiver side of a controller for one flow.
 pub type MakeReceiverSide = dyn Fn(&Environment) -> Box<dyn ReceiverSide> + Send + Sync;
 
-/// The endpoint of a protocol.
+/// The configuration of a protocol's endpoints.
 #[derive(Clone, Debug)]
-enum Ends {
+pub enum EndpointConfig {
+    /// TCP's, for simulation only.
     Tcp(TcpConfig),
+    /// rrtp's, for simulation or sockets.
     Datagram(DatagramConfig),
 }
 
@@ -40,7 +43,7 @@ pub struct Protocol {
     label: String,
     /// Whether it was built from a custom controller.
     is_custom: bool,
-    ends: Ends,
+    ends: EndpointConfig,
     preset: Preset,
     make: Arc<MakeController>,
     make_receiver: Option<Arc<MakeReceiverSide>>,
@@ -191,11 +194,14 @@ impl Protocol {
         let ends = match entry.family {
             Family::Tcp => {
                 let settings = (&settings, &given);
-                Ends::Tcp(tcp_params::configure(entry, preset, packet_bytes, settings)?)
+                EndpointConfig::Tcp(tcp_params::configure(entry, preset, packet_bytes, settings)?)
             }
-            Family::Media | Family::Rrtp => {
-                Ends::Datagram(datagram_params::configure(entry, preset, packet_bytes, &given)?)
-            }
+            Family::Media | Family::Rrtp => EndpointConfig::Datagram(datagram_params::configure(
+                entry,
+                preset,
+                packet_bytes,
+                &given,
+            )?),
         };
         let make_receiver = controller.receiver.map(|build| {
             let settings = settings.clone();
@@ -252,7 +258,7 @@ impl Protocol {
         Ok(Protocol {
             label: unlisted(label)?,
             is_custom: true,
-            ends: Ends::Tcp(config),
+            ends: EndpointConfig::Tcp(config),
             preset: Preset::Rfc,
             make: Arc::new(make),
             make_receiver: None,
@@ -278,7 +284,7 @@ impl Protocol {
         Ok(Protocol {
             label: unlisted(label)?,
             is_custom: true,
-            ends: Ends::Datagram(config),
+            ends: EndpointConfig::Datagram(config),
             preset: Preset::Rfc,
             make: Arc::new(make),
             make_receiver,
@@ -293,8 +299,8 @@ impl Protocol {
     /// The first field of a custom endpoint's configuration with an invalid value.
     pub fn check(&self) -> Result<(), FieldError> {
         match &self.ends {
-            Ends::Tcp(c) => check::tcp(c),
-            Ends::Datagram(c) => check::datagram(c, self.make_receiver.is_some()),
+            EndpointConfig::Tcp(c) => check::tcp(c),
+            EndpointConfig::Datagram(c) => check::datagram(c, self.make_receiver.is_some()),
         }
     }
 
@@ -314,19 +320,23 @@ impl Protocol {
     pub(crate) fn announced(&self) -> &str {
         if self.is_custom && self.make_receiver.is_none() { "" } else { &self.label }
     }
+    /// The configuration of its endpoints.
+    pub fn endpoint_config(&self) -> &EndpointConfig {
+        &self.ends
+    }
     /// Bytes of a full data packet on the wire.
     pub fn packet_bytes(&self) -> u32 {
         match &self.ends {
-            Ends::Tcp(c) => c.packet_bytes,
-            Ends::Datagram(c) => c.packet_bytes,
+            EndpointConfig::Tcp(c) => c.packet_bytes,
+            EndpointConfig::Datagram(c) => c.packet_bytes,
         }
     }
 
     /// The path hints among its parameters.
     pub fn hints(&self) -> PathHints {
         match &self.ends {
-            Ends::Tcp(_) => PathHints::default(),
-            Ends::Datagram(c) => c.hints,
+            EndpointConfig::Tcp(_) => PathHints::default(),
+            EndpointConfig::Datagram(c) => c.hints,
         }
     }
     /// The input of its controller's constructor; `random_key` is the flow's key.
@@ -337,8 +347,8 @@ impl Protocol {
         hints: PathHints,
     ) -> Environment {
         let begin = match &self.ends {
-            Ends::Tcp(c) => (c.initial_window, c.initial_ssthresh, c.halve),
-            Ends::Datagram(c) => (c.initial_window, c.initial_ssthresh, c.halve),
+            EndpointConfig::Tcp(c) => (c.initial_window, c.initial_ssthresh, c.halve),
+            EndpointConfig::Datagram(c) => (c.initial_window, c.initial_ssthresh, c.halve),
         };
         Environment {
             initial_window: begin.0,
@@ -346,7 +356,7 @@ impl Protocol {
             packet_bytes,
             halve: begin.2,
             ns2: self.preset == Preset::Ns2,
-            linux: self.preset == Preset::Linux && matches!(self.ends, Ends::Tcp(_)),
+            linux: self.preset == Preset::Linux && matches!(self.ends, EndpointConfig::Tcp(_)),
             random_key: random_key.named("controller"),
             hints,
         }
@@ -371,40 +381,14 @@ impl Protocol {
     /// Its datagram endpoint's configuration; for a protocol over TCP the default one.
     pub fn datagram(&self) -> DatagramConfig {
         match &self.ends {
-            Ends::Datagram(c) => c.clone(),
-            Ends::Tcp(c) => DatagramConfig {
+            EndpointConfig::Datagram(c) => c.clone(),
+            EndpointConfig::Tcp(c) => DatagramConfig {
                 rto: c.rto,
                 initial_window: c.initial_window,
                 initial_ssthresh: c.initial_ssthresh,
                 halve: c.halve,
                 ..DatagramConfig::preset(self.preset)
             },
-        }
-    }
-
-    /// Builds a sender and a receiver for flow number `flow`; `random_key` is the flow's key.
-    pub fn endpoints(
-        &self,
-        flow: u32,
-        random_key: RandomKey,
-    ) -> (SimulatedSender, SimulatedReceiver) {
-        let (data, acks) = (random_key.named("data").bits(), random_key.named("acks").bits());
-        let environment = self.environment(self.packet_bytes(), random_key, self.hints());
-        let controller = (self.make)(&environment);
-        match &self.ends {
-            Ends::Tcp(c) => (
-                SimulatedSender::Tcp(tcp::Sender::new(c, controller, flow, data)),
-                SimulatedReceiver::Tcp(tcp::Receiver::new(c, flow, acks)),
-            ),
-            Ends::Datagram(c) => {
-                let receiver_side = self.make_receiver.as_ref().map(|make| make(&environment));
-                let sender = datagram::Sender::new(c, controller, flow, data);
-                let receiver = datagram::Receiver::new(c, receiver_side, flow, acks);
-                (
-                    SimulatedSender::Datagram(Box::new(sender)),
-                    SimulatedReceiver::Datagram(Box::new(receiver)),
-                )
-            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The list of loss recoveries.
 
-use crate::tcp::RecoveryKind;
+use super::tcp_config::RecoveryKind;
 use narrows_base::list::{List, Listed};
 use narrows_base::{Descriptor, Status};
 
@@ -10,7 +10,7 @@ use narrows_base::{Descriptor, Status};
 pub struct RecoveryEntry {
     /// Name, summary and sources.
     pub descriptor: &'static Descriptor,
-    /// The value in [`TcpConfig`](crate::tcp::TcpConfig).
+    /// The value in [`TcpConfig`](super::TcpConfig).
     pub kind: RecoveryKind,
 }
 

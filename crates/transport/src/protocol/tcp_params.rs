@@ -1,7 +1,7 @@
 //! Parameters of the TCP endpoint.
 
+use super::tcp_config::{Preset, RecoveryKind, TcpConfig};
 use super::{ProtocolEntry, RECOVERIES};
-use crate::tcp::{Preset, RecoveryKind, TcpConfig};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::list::Listed as _;
 use narrows_base::units::Unit;

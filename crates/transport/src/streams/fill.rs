@@ -1,9 +1,9 @@
 //! Fills packets with frames. Control frames come first, then streams by priority. Within a priority lost data come
 //! before new data, and streams take turns.
 
-use super::open::Stream;
 use super::priority::PriorityQueue;
 use super::queues::Queues;
+use super::stream::Stream;
 use super::{Frame, SentFrame, Streams};
 use narrows_wire::FrameWriter;
 use std::collections::VecDeque;
@@ -107,7 +107,7 @@ impl Streams {
         for direction_index in 0..2 {
             let one_way = direction_index == 1;
             if self.theirs[direction_index].is_pending() {
-                let most = self.theirs[direction_index].offer().min(super::open::MAX_STREAMS);
+                let most = self.theirs[direction_index].offer().min(super::stream::MAX_STREAMS);
                 writer.frame(&Frame::MaxStreams { one_way, most }).ok()?;
                 self.theirs[direction_index].on_advertised(most);
                 wrote(SentFrame::MaxStreams(one_way));

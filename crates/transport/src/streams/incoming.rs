@@ -1,6 +1,6 @@
 //! Frames from the peer.
 
-use super::open::{self, Direction};
+use super::stream::{self, Direction};
 use super::{Frame, Streams, Violation};
 
 impl Streams {
@@ -86,7 +86,7 @@ impl Streams {
 
     /// Whether the application has the stream: this end opened it, or `accept` returned it.
     fn is_accepted(&self, id: u64) -> bool {
-        open::is_ours(self.side, id) || id >> 2 < self.accepted[open::direction_index(id)]
+        stream::is_ours(self.side, id) || id >> 2 < self.accepted[stream::direction_index(id)]
     }
 
     /// If the peer resets a stream before it is accepted, the other direction is reset, too.

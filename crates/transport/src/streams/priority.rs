@@ -1,6 +1,5 @@
 //! Streams that wait to send: highest priority first, in turns within a priority.
 
-use super::{StreamError, Streams};
 use std::collections::VecDeque;
 
 /// Above this number of lists, empty ones are dropped.
@@ -101,33 +100,5 @@ impl PriorityQueue {
         if self.is_empty() && (self.levels.len() > 1 || self.memory() > 1024) {
             self.levels = Vec::new();
         }
-    }
-}
-
-impl Streams {
-    /// Sets a stream's priority. Among streams with data to send, including lost data, those of the highest priority go
-    /// first. Within a priority they take turns, packet by packet unless the connection is configured otherwise. New
-    /// streams have priority 0. The peer does not see priorities.
-    ///
-    /// # Errors
-    /// The stream does not exist or is not in this direction.
-    pub fn set_priority(&mut self, id: u64, priority: i32) -> Result<(), StreamError> {
-        let stream = self.map.get_mut(id).ok_or(StreamError::Unknown)?;
-        if stream.send.is_none() {
-            return Err(StreamError::Unknown);
-        }
-        if priority != stream.priority {
-            self.queues.change_priority(stream, priority);
-        }
-        Ok(())
-    }
-
-    /// The priority of a stream on which this end sends.
-    ///
-    /// # Errors
-    /// The stream does not exist or is not in this direction.
-    pub fn priority(&self, id: u64) -> Result<i32, StreamError> {
-        let stream = self.map.get(id).filter(|stream| stream.send.is_some());
-        stream.map(|stream| stream.priority).ok_or(StreamError::Unknown)
     }
 }

@@ -1,8 +1,8 @@
 //! Queues of streams with frames to send, and of events for the application.
 
 use super::StreamEvent;
-use super::open::Stream;
 use super::priority::PriorityQueue;
+use super::stream::Stream;
 use std::collections::VecDeque;
 
 /// A stream is at most once in each list; flags of the stream show in which. Entries may be

@@ -107,7 +107,7 @@ impl End {
     }
     fn is_done(&self, peer: &End) -> bool {
         // A stream that was reset before it was accepted is never visible there.
-        let passed = |id: &u64| id >> 2 < peer.streams.accepted[open::direction_index(*id)];
+        let passed = |id: &u64| id >> 2 < peer.streams.accepted[stream::direction_index(*id)];
         let read = |id| peer.reads.get(id).map_or_else(|| self.quits && passed(id), |r| r.1);
         self.writes.iter().all(|(id, _, _, finished)| *finished && read(id))
     }
@@ -278,7 +278,7 @@ proptest! {
             let received: usize =
                 end.map.values().filter_map(|s| s.receive.as_ref()).map(held).sum();
             prop_assert!(received <= 2 * 20_000 + 16 * 200, "{received} bytes are held");
-            let theirs = end.map.ids().filter(|id| !open::is_ours(side, *id)).count();
+            let theirs = end.map.ids().filter(|id| !stream::is_ours(side, *id)).count();
             prop_assert!(theirs <= 8, "{theirs} streams of the peer are held");
             prop_assert!(end.all.window.came() <= end.all.window.granted());
         }

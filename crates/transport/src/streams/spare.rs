@@ -1,7 +1,7 @@
 //! Closed streams are kept for reuse, with their small buffers, so that a request on a new stream needs no allocation.
 //! An idle connection releases them ([`Streams::release_memory`](super::Streams::release_memory)).
 
-use super::open::Stream;
+use super::stream::Stream;
 use std::collections::VecDeque;
 
 /// Limit on kept streams.

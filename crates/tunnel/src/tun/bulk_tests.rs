@@ -8,11 +8,11 @@ use super::packet::tests::packet;
 use crate::flow::HEAD;
 use narrows_base::{Duration, Machine as _, Packet, RandomKey, Spec, Time};
 use narrows_net::endpoint::connection;
+use narrows_simulated::{Input, Output, SimulatedReceiver, SimulatedSender};
 use narrows_transport::connection::{Connection, ConnectionConfig, Event};
 use narrows_transport::endpoint::{
     Clients, Connect, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle, Permit, ServerKey,
 };
-use narrows_transport::simulated::{Input, Output, SimulatedReceiver, SimulatedSender};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::{StaticKey, Suite};
 use std::cell::RefCell;
@@ -115,7 +115,7 @@ fn run(path: Path, seconds: u64) -> Got {
     let mut far: Option<Handle> = None;
     let cubic = Protocol::read(&Spec::named("cubic"), Preset::Rfc, PACKET as u32).unwrap();
     let (mut sender, mut receiver): (SimulatedSender, SimulatedReceiver) =
-        cubic.endpoints(0, RandomKey::from_seed(1));
+        narrows_simulated::endpoints(&cubic, 0, RandomKey::from_seed(1));
     let mut hand_over: Option<HandOver> = None;
     // Events by time and order: datagrams to an end, acknowledgements to the flow.
     let mut order = 0u64;

@@ -2,14 +2,11 @@
 
 use super::kept::KeptPackets;
 use super::loss_share::LossShare;
-use crate::connection::Connection;
-use crate::connection::receive::Said;
 use narrows_base::replay::WINDOW;
 use narrows_base::{Duration, Time};
+use narrows_wire::Repair;
 use narrows_wire::repair::{add_symbol, frames_of_symbol};
-use narrows_wire::{Frame, Frames, Repair};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 /// Share of missing packets from which copies are kept. It is slightly below the 3% from which senders repair.
 const MIN_MISSING: f64 = 0.025;
@@ -31,7 +28,7 @@ pub(super) enum Outcome {
 
 /// Received packets and rebuilt numbers, kept to rebuild lost packets.
 #[derive(Default, Debug)]
-pub(in super::super) struct Incoming {
+pub struct Incoming {
     share: LossShare,
     /// One above the highest received number.
     next: u64,
@@ -107,67 +104,5 @@ impl Incoming {
     }
     pub fn release_memory(&mut self) {
         self.kept.clear();
-    }
-}
-
-/// Whether a frame of a rebuilt packet is valid: it concerns streams or messages, not the packet, its number, time or
-/// address.
-fn is_for_streams_or_messages(frame: &Frame<'_>) -> bool {
-    match frame {
-        Frame::Datagram(_)
-        | Frame::Stream { .. }
-        | Frame::MaxData(_)
-        | Frame::MaxStream { .. }
-        | Frame::MaxStreams { .. }
-        | Frame::Blocked { .. }
-        | Frame::StreamBlocked { .. }
-        | Frame::StreamsBlocked { .. }
-        | Frame::ResetStream { .. }
-        | Frame::Stop { .. } => true,
-        Frame::Padding(_)
-        | Frame::Ping
-        | Frame::Report(_)
-        | Frame::Feedback(_)
-        | Frame::PathChallenge(_)
-        | Frame::PathResponse(_)
-        | Frame::Close { .. }
-        | Frame::Extension { .. } => false,
-    }
-}
-
-impl Connection {
-    /// Handles a REPAIR in packet `number`. It is skipped like an unknown extension if repair was not negotiated.
-    pub(in super::super) fn on_repair(
-        &mut self,
-        now: Time,
-        from: SocketAddr,
-        number: u64,
-        body: &[u8],
-    ) {
-        let Some(repairs) = &mut self.repairs else { return };
-        let repair = match Repair::read(body) {
-            Ok(repair) => repair,
-            Err(malformed) => return self.fault(now, 1, malformed.what),
-        };
-        let opener = &self.opener;
-        let frames = match repairs.incoming.rebuild(number, &repair, |n| opener.is_new(n)) {
-            Outcome::Nothing => return,
-            Outcome::Wrong => return self.fault(now, 1, "a repair that is not of what it names"),
-            Outcome::Rebuilt(frames) => frames,
-        };
-        let mut said = Said::default();
-        for frame in Frames::bare(&frames) {
-            match frame {
-                Ok(frame) => {
-                    said.note(&frame, frames.len());
-                    if is_for_streams_or_messages(&frame) {
-                        // The ECN field of the lost packet is unknown.
-                        self.on_frame(now, from, 0, &frame);
-                    }
-                }
-                Err(malformed) => self.fault(now, 1, malformed.what),
-            }
-        }
-        self.on_said(now, &said);
     }
 }

@@ -1,9 +1,11 @@
 //! Copies of the frames of recent packets. The sender makes repair packets from them, the receiver rebuilds lost
 //! packets.
 
-use super::MAX_GROUP;
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
+
+/// Most packets that one repair packet covers, and the most numbers that they span.
+pub const MAX_GROUP: u64 = 128;
 
 /// Upper limit on the bytes kept, for packets of any size.
 const MAX_BYTES: usize = MAX_GROUP as usize * 1500;

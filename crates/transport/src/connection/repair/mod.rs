@@ -13,12 +13,13 @@ mod incoming;
 mod kept;
 mod loss_share;
 mod outgoing;
+mod rebuild;
+mod transmit;
 
 use incoming::Incoming;
 use outgoing::Outgoing;
 
-/// Most packets that one repair packet covers, and the most numbers that they span.
-pub(super) const MAX_GROUP: u64 = 128;
+pub(super) use kept::MAX_GROUP;
 
 /// Repair state of a connection, if both ends support repair.
 #[derive(Debug)]

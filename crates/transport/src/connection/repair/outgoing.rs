@@ -1,19 +1,11 @@
 //! Repair packets to send.
 
-use super::Repairs;
 use super::kept::{KeptPacket, KeptPackets};
 use super::loss_share::LossShare;
-use crate::connection::messages::MESSAGE_OVERHEAD;
-use crate::connection::payload::SentFrames;
-use crate::connection::{Connection, Transmit, UDP_OVERHEAD};
-use crate::packet_sender::PayloadSource;
-use crate::streams::SentFrame;
+use crate::connection::payload::UDP_OVERHEAD;
 use narrows_base::{Duration, Time};
-use narrows_wire::bytes::Sink;
-use narrows_wire::frame::REPAIR;
 use narrows_wire::packet::TAG_BYTES;
-use narrows_wire::repair::{MAX_BITMAP_BYTES, MAX_DISTANCE, MAX_OVERHEAD, add_symbol, bitmap};
-use narrows_wire::{Frame, Frames, Repair, Sealer};
+use narrows_wire::repair::{MAX_BITMAP_BYTES, MAX_OVERHEAD, add_symbol, bitmap};
 use std::collections::VecDeque;
 
 /// Loss rate from which repair packets are sent.
@@ -27,27 +19,27 @@ const OVERHEAD: usize = UDP_OVERHEAD as usize + 9 + 8 + 3 + MAX_OVERHEAD + TAG_B
 
 /// A repair packet not yet sent.
 #[derive(Debug)]
-struct Waiting {
-    made: Time,
+pub(super) struct Waiting {
+    pub made: Time,
     /// Numbers of the covered packets, in ascending order.
-    numbers: Vec<u64>,
-    bitmap: [u8; MAX_BITMAP_BYTES],
-    bitmap_bytes: usize,
-    code: Vec<u8>,
+    pub numbers: Vec<u64>,
+    pub bitmap: [u8; MAX_BITMAP_BYTES],
+    pub bitmap_bytes: usize,
+    pub code: Vec<u8>,
 }
 
 /// State of an end that sends repair packets.
 #[derive(Debug)]
-pub(in super::super) struct Outgoing {
+pub struct Outgoing {
     /// Number of packets that the peer keeps.
     most: u64,
     share: LossShare,
     /// Losses and packets already added to `share`.
     known: (u64, u64),
     /// Bytes of repair packets permitted now.
-    bank: f64,
-    kept: KeptPackets,
-    waiting: VecDeque<Waiting>,
+    pub(super) bank: f64,
+    pub(super) kept: KeptPackets,
+    pub(super) waiting: VecDeque<Waiting>,
     /// Repair packets sent, and their bytes on the wire.
     pub sent: (u64, u64),
 }
@@ -84,7 +76,12 @@ impl Outgoing {
     }
 
     /// Makes repair packets for packets sent in the last `span` and not acknowledged, within the bank.
-    fn prepare(&mut self, now: Time, span: Duration, is_in_flight: impl Fn(u64) -> bool) {
+    pub(super) fn prepare(
+        &mut self,
+        now: Time,
+        span: Duration,
+        is_in_flight: impl Fn(u64) -> bool,
+    ) {
         self.waiting.retain(|waiting| {
             now.since(waiting.made) <= span && waiting.numbers.iter().any(|n| is_in_flight(*n))
         });
@@ -127,102 +124,5 @@ impl Outgoing {
     pub fn release_memory(&mut self) {
         self.kept.clear();
         self.waiting = VecDeque::new();
-    }
-}
-
-impl Connection {
-    /// Bytes that data packets leave free. With them a repair packet for these packets fits into a datagram of `full`
-    /// bytes.
-    pub(in super::super) fn left_for_repair(&mut self, full: usize) -> usize {
-        let is_active = self.repairs.as_ref().is_some_and(|r| r.outgoing.is_active());
-        if !is_active || self.sender.is_short_probe() {
-            return 0;
-        }
-        // With this much data unacknowledged, packets sent now are acknowledged before the last data leave.
-        let flight = self.sender.flight();
-        let payload_source = self.sender.payload_source_mut();
-        let round = flight.clamp(16, super::MAX_GROUP);
-        if payload_source.streams.unacknowledged() as u64 > (flight + round) * full as u64 {
-            return 0;
-        }
-        let message = payload_source.messages.peek().map_or(0, |m| m.len() + MESSAGE_OVERHEAD);
-        if message + MAX_OVERHEAD > full { 0 } else { MAX_OVERHEAD }
-    }
-
-    /// Keeps a packet that is about to leave, if repair packets may cover it. `apart` is the range of a stream that is
-    /// not in `payload`.
-    #[inline]
-    pub(in super::super) fn keep_for_repair(
-        &mut self,
-        now: Time,
-        payload: Option<&[u8]>,
-        frames: &SentFrames,
-        apart: Option<SentFrame>,
-    ) {
-        let full = self.datagram();
-        let Some(Repairs { outgoing, .. }) = self.repairs.as_deref_mut() else { return };
-        outgoing
-            .on_sent(u32::from(frames.size) + UDP_OVERHEAD, self.sender.losses_at_short_queue());
-        let is_worth_it = frames.last().is_some() || frames.messages > 0;
-        let fits = usize::from(frames.size) + MAX_OVERHEAD <= full;
-        if !outgoing.is_active() || !is_worth_it || !fits {
-            return;
-        }
-        let frames = payload.and_then(|payload| Frames::read(payload).ok());
-        let Some((_, frames)) = frames else { return };
-        let streams = &self.sender.payload_source().streams;
-        let tail = apart.as_ref().map_or(&[][..], |piece| streams.bytes(piece));
-        outgoing.kept.keep(now, self.sender.next_number(), [frames.bytes(), tail]);
-    }
-
-    /// The next repair packet, if no data wait to be sent.
-    pub(in super::super) fn transmit_repair(
-        &mut self,
-        now: Time,
-        buffer: &mut [u8],
-    ) -> Option<Transmit> {
-        let outgoing = &mut self.repairs.as_mut()?.outgoing;
-        let has_something = !outgoing.kept.is_empty() || !outgoing.waiting.is_empty();
-        if !has_something || !self.sender.payload_source_mut().is_empty() {
-            return None;
-        }
-        let sender = &self.sender;
-        outgoing.prepare(now, sender.rtt().srtt(), |n| sender.is_in_flight(n));
-        let is_nothing = outgoing.waiting.is_empty();
-        let full = self.datagram().min(buffer.len());
-        if is_nothing || self.is_before_first_ack(0, full) || !self.may_send(now) {
-            return None;
-        }
-        let size = loop {
-            let waiting = self.repairs.as_mut()?.outgoing.waiting.pop_front()?;
-            if let Some(size) = self.seal_repair(now, buffer.get_mut(..full)?, &waiting) {
-                break size;
-            }
-        };
-        (self.last_sent, self.keeps_memory) = (now, true);
-        Some(self.one(self.path.remote(), size, true))
-    }
-
-    /// Seals a repair packet. `None` if it does not fit; no state has changed then.
-    fn seal_repair(&mut self, now: Time, buffer: &mut [u8], waiting: &Waiting) -> Option<usize> {
-        let number = self.sender.next_number();
-        let acked = self.sender.highest_reported();
-        let head = Sealer::header_len(number, acked);
-        let distance = number.checked_sub(*waiting.numbers.first()?)?;
-        let bitmap = waiting.bitmap.get(..waiting.bitmap_bytes)?;
-        let repair = Repair { distance, bitmap, code: &waiting.code };
-        let mut body = vec![0; repair.len()];
-        repair.write(&mut Sink::new(&mut body)).ok().filter(|()| distance <= MAX_DISTANCE)?;
-        let area = buffer.get_mut(head..buffer.len().checked_sub(TAG_BYTES)?)?;
-        let mut writer = self.begin(now, area)?;
-        writer.frame(&Frame::Extension { kind: REPAIR, body: &body }).ok()?;
-        self.say_uncounted(&mut writer);
-        let size = head + writer.len() + TAG_BYTES;
-        let bytes = size as u32 + UDP_OVERHEAD;
-        self.sender.sent(now, bytes, SentFrames::bare(size as u16, false), false);
-        let outgoing = &mut self.repairs.as_mut()?.outgoing;
-        outgoing.bank = (outgoing.bank - f64::from(bytes)).max(0.0);
-        outgoing.sent = (outgoing.sent.0 + 1, outgoing.sent.1 + u64::from(bytes));
-        self.seal(number, acked, buffer.get_mut(..size), None).then_some(size)
     }
 }

@@ -1,0 +1,7 @@
+//! Both ends of layered multicast over simulated packets; the receiver's rules are in `narrows_transport::multicast`.
+
+mod receiver;
+mod sender;
+
+pub use receiver::{Receiver, layer_of};
+pub use sender::Sender;

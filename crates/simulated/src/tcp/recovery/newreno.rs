@@ -1,0 +1,62 @@
+//! NewReno (RFC 6582): a fast recovery that retransmits a hole per partial acknowledgement.
+
+use super::duplicates::{Duplicates, fast_retransmit};
+use super::{Acked, LossRecovery, Lost, Outcome, Phase, State};
+use crate::tcp::scoreboard::Scoreboard;
+use narrows_congestion::LossFoundBy;
+use narrows_transport::TcpConfig;
+
+#[derive(Debug)]
+pub(super) struct NewReno {
+    duplicates: Duplicates,
+    /// Partial acknowledgements in this fast recovery.
+    partials: u32,
+}
+
+impl NewReno {
+    pub fn new(config: &TcpConfig) -> NewReno {
+        NewReno { duplicates: Duplicates::new(config), partials: 0 }
+    }
+
+    /// RFC 6582 section 3.2: retransmit the next hole, deflate by the acknowledged segments, add back one.
+    fn on_partial(&mut self, state: &mut State, scoreboard: &Scoreboard, acked: u64) -> Outcome {
+        state.inflation += 1 - acked.min(i64::MAX as u64) as i64;
+        self.partials += 1;
+        Outcome {
+            keep_timer: self.partials > 1,
+            force: Some(scoreboard.una),
+            lost: Some(Lost::one(scoreboard, scoreboard.una, LossFoundBy::Duplicates)),
+            ..Outcome::default()
+        }
+    }
+}
+
+impl LossRecovery for NewReno {
+    fn on_ack(
+        &mut self,
+        state: &mut State,
+        scoreboard: &mut Scoreboard,
+        acked: Acked<'_>,
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
+        let recovering = state.phase == Phase::FastRecovery;
+        if acked.newly_acked > 0 {
+            state.dupacks = 0;
+            if !recovering {
+                state.advance(scoreboard);
+            } else if scoreboard.una < state.recover {
+                return self.on_partial(state, scoreboard, acked.newly_acked);
+            } else {
+                state.end(&mut outcome);
+            }
+        } else if acked.duplicate {
+            if recovering {
+                state.inflate();
+            } else if self.duplicates.count(state, scoreboard) {
+                self.partials = 0;
+                return fast_retransmit(state, scoreboard, LossFoundBy::Duplicates);
+            }
+        }
+        outcome
+    }
+}

@@ -1,0 +1,43 @@
+//! Reno (1990, RFC 5681): fast retransmit, and a fast recovery that any advance ends.
+
+use super::duplicates::{Duplicates, fast_retransmit};
+use super::{Acked, LossRecovery, Outcome, Phase, State};
+use crate::tcp::scoreboard::Scoreboard;
+use narrows_congestion::LossFoundBy;
+use narrows_transport::TcpConfig;
+
+#[derive(Debug)]
+pub(super) struct Reno(Duplicates);
+
+impl Reno {
+    pub fn new(config: &TcpConfig) -> Reno {
+        Reno(Duplicates::new(config))
+    }
+}
+
+impl LossRecovery for Reno {
+    fn on_ack(
+        &mut self,
+        state: &mut State,
+        scoreboard: &mut Scoreboard,
+        acked: Acked<'_>,
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
+        let recovering = state.phase == Phase::FastRecovery;
+        if acked.newly_acked > 0 {
+            state.dupacks = 0;
+            if recovering {
+                state.end(&mut outcome);
+            } else {
+                state.advance(scoreboard);
+            }
+        } else if acked.duplicate {
+            if recovering {
+                state.inflate();
+            } else if self.0.count(state, scoreboard) {
+                return fast_retransmit(state, scoreboard, LossFoundBy::Duplicates);
+            }
+        }
+        outcome
+    }
+}

@@ -1,0 +1,23 @@
+//! Counters of a sender.
+
+/// Counters since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// Data packets sent, including the SYN and retransmissions.
+    pub sent: u64,
+    /// Of these, retransmissions.
+    pub retransmissions: u64,
+    /// Retransmission timeouts; for rrtp's endpoint, probe timeouts.
+    pub timeouts: u64,
+    /// Loss episodes detected without a timeout.
+    pub episodes: u64,
+    /// Packets declared lost: for TCP, retransmitted segments (the same as `retransmissions`); for
+    /// rrtp's endpoint, all packets declared lost, rightly or not.
+    pub lost: u64,
+    /// Of these, packets that arrived after all (rrtp's endpoint only).
+    pub spurious: u64,
+    /// Reactions to ECN marks, at most one per window.
+    pub marks: u64,
+    /// Writes that expired and were never sent (media only).
+    pub expired: u64,
+}

@@ -1,0 +1,184 @@
+//! The configuration of a TCP endpoint, and its presets.
+
+use crate::rtt::RtoConfig;
+use narrows_base::{Duration, Packet};
+use narrows_congestion::Halve;
+
+/// Limit on segments in flight, whatever the receive window: the largest window that TCP can express (RFC 7323: 2^30
+/// bytes) in segments of 1024 bytes. It bounds a sender's memory if neither the controller nor the link does.
+pub const MAX_WINDOW: u64 = 1 << 20;
+
+/// Limit on bytes in flight in preset `linux`: the data that the largest send buffer (`tcp_wmem`, 4 MiB) holds in
+/// addition to its own bookkeeping.
+pub const LINUX_SEND_BUFFER: u64 = 2_750_000;
+/// Data bytes that fit into the receive window in preset `linux` (`tcp_rmem`, 6 MiB, half of it for data).
+pub const LINUX_RECEIVE_WINDOW: u64 = 3 << 20;
+
+/// The TCP implementation that the endpoints imitate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Preset {
+    /// As the RFCs: initial window 4, minimum RTO 1 s, an ACK for every packet, headers inside
+    /// the packet, timestamps.
+    #[default]
+    Rfc,
+    /// As ns-2.35: initial window 2, minimum RTO 0.2 s in ticks of 10 ms, whole packets counted,
+    /// one timed packet per round trip, the window halved rather than FlightSize.
+    Ns2,
+    /// As Linux 6.1: initial window 10, minimum RTO 0.2 s on top of the RTT, delayed ACKs after quick ones, RACK-TLP,
+    /// PRR, F-RTO, 52 bytes of headers; controllers as there.
+    Linux,
+}
+
+impl Preset {
+    /// The name of the implementation, for output.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Preset::Rfc => "TCP as in the RFCs",
+            Preset::Ns2 => "TCP as in ns-2.35",
+            Preset::Linux => "TCP as in Linux 6.1",
+        }
+    }
+}
+
+/// How losses are detected and retransmitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecoveryKind {
+    /// The third duplicate restarts slow start.
+    Tahoe,
+    /// Fast retransmit and fast recovery, ended by any advance (RFC 5681).
+    Reno,
+    /// Fast recovery that retransmits a hole per partial acknowledgement (RFC 6582).
+    NewReno,
+    /// Selective acknowledgements (RFC 2018, RFC 6675).
+    Sack,
+    /// Selective acknowledgements as ns-2's Sack1 uses them. Only the third duplicate begins a recovery, and after a
+    /// timeout only once all segments sent before it are acknowledged. Every ACK subtracts one from the outstanding
+    /// segments and a partial one two, whatever its blocks report. Any hole below a block is retransmitted. A timeout
+    /// clears the blocks.
+    Sack1,
+    /// Reno with per-segment send times checked at duplicates (Vegas).
+    Vegas,
+    /// RACK-TLP (RFC 8985), PRR (RFC 9937) and F-RTO (RFC 5682), as in Linux.
+    Rack,
+}
+
+impl RecoveryKind {
+    /// Whether it uses duplicates only.
+    pub fn is_without_sack(self) -> bool {
+        use RecoveryKind::{NewReno, Reno, Tahoe, Vegas};
+        matches!(self, Tahoe | Reno | NewReno | Vegas)
+    }
+}
+
+/// Parameters of a TCP sender and receiver.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TcpConfig {
+    /// Loss recovery.
+    pub recovery: RecoveryKind,
+    /// Bytes of a full data packet on the wire.
+    pub packet_bytes: u32,
+    /// Header bytes inside a data packet that are not application data.
+    pub header_bytes: u32,
+    /// Bytes of an acknowledgement, and of the SYN.
+    pub ack_bytes: u32,
+    /// Initial window in segments.
+    pub initial_window: f64,
+    /// Initial slow-start threshold in segments.
+    pub initial_ssthresh: f64,
+    /// The retransmission timeout.
+    pub rto: RtoConfig,
+    /// Whether every ACK gives an RTT sample (RFC 7323), rather than one timed packet per round.
+    pub timestamps: bool,
+    /// Packets per acknowledgement.
+    pub ack_every: u32,
+    /// Longest time that an acknowledgement is delayed if fewer packets arrive.
+    pub delayed_ack: Duration,
+    /// Number of segments that are acknowledged one by one at the start, before `ack_every` applies. If it is not 0,
+    /// acknowledgements of segments out of order are sent at most once a millisecond from the fifth on, as in Linux.
+    pub quick_acks: u32,
+    /// Whether segments leave in bursts of up to a millisecond, as Linux builds them for segmentation offload.
+    pub bursts: bool,
+    /// Whether to use limited transmit (RFC 3042).
+    pub limited_transmit: bool,
+    /// At most one fast retransmit for each window of data (RFC 6582 section 3.2 step 2; ns-2's `bugFix_`). Without
+    /// SACK only; Reno of 1990 had no such rule.
+    pub once_per_window: bool,
+    /// The quantity that a loss halves.
+    pub halve: Halve,
+    /// Size of the send buffer in segments: a limit on segments in flight.
+    pub send_buffer: u64,
+    /// Receive window in segments, at most [`MAX_WINDOW`].
+    pub receive_window: u64,
+    /// Whether both ends use ECN (RFC 3168).
+    pub ecn: bool,
+    /// Whether acknowledgements carry the time at which the packet that triggered them arrived, by the receiver's clock
+    /// (RFC 7323 TSval). In a simulated packet this time replaces the third SACK block.
+    pub receiver_stamps: bool,
+}
+
+impl TcpConfig {
+    /// A preset with NewReno recovery and 1000-byte packets.
+    pub fn preset(preset: Preset) -> TcpConfig {
+        let rfc = TcpConfig {
+            recovery: RecoveryKind::NewReno,
+            packet_bytes: 1000,
+            header_bytes: Packet::HEADER,
+            ack_bytes: Packet::HEADER,
+            initial_window: 4.0,
+            initial_ssthresh: f64::INFINITY,
+            rto: RtoConfig::RFC,
+            timestamps: true,
+            ack_every: 1,
+            delayed_ack: Duration::from_millis(100),
+            quick_acks: 0,
+            bursts: false,
+            limited_transmit: true,
+            once_per_window: true,
+            halve: Halve::Flight,
+            send_buffer: u64::MAX,
+            receive_window: u64::MAX,
+            ecn: false,
+            receiver_stamps: false,
+        };
+        match preset {
+            Preset::Rfc => rfc,
+            Preset::Ns2 => TcpConfig {
+                header_bytes: 0,
+                initial_window: 2.0,
+                initial_ssthresh: 10_000.0,
+                rto: RtoConfig::NS2,
+                timestamps: false,
+                halve: Halve::Window,
+                // `window_`, which is usually set higher than a run reaches.
+                receive_window: 10_000,
+                ..rfc
+            },
+            Preset::Linux => TcpConfig {
+                recovery: RecoveryKind::Rack,
+                header_bytes: 52,
+                ack_bytes: 52,
+                initial_window: 10.0,
+                rto: RtoConfig::LINUX,
+                ack_every: 2,
+                delayed_ack: Duration::from_millis(40),
+                quick_acks: 16,
+                bursts: true,
+                ..rfc
+            }
+            .with_linux_window(),
+        }
+    }
+    /// Sets the limits of Linux's buffers for packets of this size.
+    pub fn with_linux_window(self) -> TcpConfig {
+        let segments = |bytes: u64| (bytes / u64::from(self.payload())).max(1);
+        TcpConfig {
+            send_buffer: segments(LINUX_SEND_BUFFER),
+            receive_window: segments(LINUX_RECEIVE_WINDOW),
+            ..self
+        }
+    }
+    /// Application bytes of a full data packet.
+    pub fn payload(&self) -> u32 {
+        self.packet_bytes.saturating_sub(self.header_bytes).max(1)
+    }
+}
