@@ -205,9 +205,11 @@ fn test() -> Result<(), String> {
 fn check() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
+    // Without its feature `full`, which tests of the workspace turn on.
+    cargo(&["clippy", "--package", "narrows-cli", "--locked", "--", "-D", "warnings"])?;
     run(
         Command::new(env!("CARGO"))
-            .args(["doc", "--workspace", "--no-deps", "--locked"])
+            .args(["doc", "--workspace", "--no-deps", "--locked", "--features", "narrows-cli/full"])
             .env("RUSTDOCFLAGS", "-D warnings"),
         "cargo doc --workspace --no-deps (warnings are errors)",
     )?;
