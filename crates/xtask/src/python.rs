@@ -117,7 +117,7 @@ fn interpreter(script: &str) -> Option<String> {
 }
 
 /// A virtual environment in this folder with the packages of the list; made again when the list has changed.
-fn environment(python: &str, folder: &str, list: &str) -> Result<PathBuf, String> {
+pub fn environment(python: &str, folder: &str, list: &str) -> Result<PathBuf, String> {
     let shown = folder;
     let folder = std::path::absolute(folder).map_err(|e| format!("{folder}: {e}"))?;
     let wanted = std::fs::read_to_string(list).map_err(|e| format!("{list}: {e}"))?;
