@@ -18,6 +18,10 @@ pub fn man(a: &Man) -> Result<(), Failure> {
     let mut all = Cli::command();
     // Gives each command its full name, `narrows-compare`.
     all.build();
+    if let Some(folder) = &a.all {
+        let written = clap_mangen::generate_to(all, folder);
+        return written.map_err(|e| Failure::Outside(format!("--all {}: {e}", folder.display())));
+    }
     let page = match &a.command {
         None => all,
         Some(name) => {

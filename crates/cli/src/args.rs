@@ -1,7 +1,7 @@
 //! The command line.
 
-use crate::help::{COMPLETIONS, EXAMPLES, LIST, MAN, RUN, SWEEP, compare};
-use crate::live::{LiveArgs, PacedLive};
+use crate::help::{EXAMPLES, LIST, RUN, SWEEP, compare};
+use crate::watched::{PacedPage, Page};
 use clap::{Args, Parser, Subcommand};
 use narrows_lab::sweep::journal::Part;
 use narrows_options::Jobs;
@@ -11,6 +11,7 @@ use std::path::PathBuf;
 /// Compare and run transport protocols on any link.
 #[derive(Parser)]
 #[command(name = "narrows", version, about, after_help = EXAMPLES)]
+#[cfg_attr(not(feature = "full"), command(before_help = crate::small::HELP))]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -33,54 +34,26 @@ pub enum Command {
     /// Measure a congestion controller by the criteria of RFC 9743
     #[command(after_help = crate::scorecard::HELP)]
     Scorecard(crate::scorecard::ScorecardArgs),
-    /// Run any program over an emulated link (Linux)
-    #[command(after_help = crate::link::HELP)]
-    Link(Box<crate::link::LinkArgs>),
-    /// Emulate a UDP link: the simulator's links, in real time
-    #[command(after_help = crate::relay::HELP)]
-    Relay(crate::relay::RelayArgs),
-    /// Run controllers in the Linux kernel's TCP, for any program's connections
-    #[command(after_help = crate::kernel::HELP)]
-    Kernel(crate::kernel::KernelArgs),
-    /// Measure throughput and cost over real sockets, memory to memory
-    #[command(after_help = crate::speed::HELP)]
-    Speed(Box<crate::speed::SpeedArgs>),
-    /// Measure the path to a server, as a link that can be compared and emulated
-    #[command(after_help = crate::probe::HELP)]
-    Probe(crate::probe::ProbeArgs),
-    /// Serve a folder over rrtp and TCP
-    #[command(after_help = crate::serve::HELP)]
-    Serve(Box<crate::serve::Serve>),
-    /// Connect any TCP or UDP program over rrtp, to targets that the far side permits
-    #[command(after_help = crate::tunnel::HELP)]
-    Tunnel(crate::tunnel::TunnelArgs),
-    /// Send live media from a local UDP port to another machine's, within a latency
-    #[command(after_help = crate::media::HELP)]
-    Media(crate::media::MediaArgs),
-    /// Get a file or a folder: encrypted, resumable, complete or not at all
-    #[command(after_help = crate::transfer::GET)]
-    Get(Box<crate::transfer::Get>),
-    /// Put a file or a folder on a server that permits it
-    #[command(after_help = crate::transfer::PUT)]
-    Put(Box<crate::transfer::Put>),
-    /// List a served folder
-    Ls(Box<crate::transfer::Ls>),
-    /// Print this client's or server's key; forget a server's key
-    Key(crate::transfer::Key),
+    #[cfg(feature = "full")]
+    #[command(flatten)]
+    Full(crate::full::Command),
     /// Convert records of a link's capacity to traces
     #[command(after_help = crate::trace::HELP)]
     Trace(crate::trace::TraceArgs),
     /// List protocols, controllers, queues, loss models, sources and links
     #[command(after_help = LIST)]
     List(List),
+    #[cfg(feature = "full")]
     /// Print completions of this command for a shell
-    #[command(after_help = COMPLETIONS)]
+    #[command(after_help = crate::help::COMPLETIONS)]
     Completions(Completions),
+    #[cfg(feature = "full")]
     /// Print a manual page
-    #[command(after_help = MAN)]
+    #[command(after_help = crate::help::MAN)]
     Man(Man),
 }
 
+#[cfg(feature = "full")]
 #[derive(Args)]
 pub struct Completions {
     /// Name of the shell
@@ -88,11 +61,15 @@ pub struct Completions {
     pub shell: clap_complete::Shell,
 }
 
+#[cfg(feature = "full")]
 #[derive(Args)]
 pub struct Man {
     /// Page of this command [default: the page of narrows itself]
     #[arg(value_name = "COMMAND")]
     pub command: Option<String>,
+    /// Write the pages of all commands into this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    pub all: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -101,15 +78,26 @@ pub struct Compare {
     pub question: narrows_options::Compare,
     /// In addition to the simulation, run the kernel's TCP over emulated links in real time, with the same controllers
     /// and with Linux's own (Linux, root)
+    #[cfg(feature = "full")]
     #[arg(long)]
     pub real: bool,
     /// Save this comparison as a scenario for `narrows run`
     #[arg(long, value_name = "SCENARIO.toml")]
     pub save: Option<PathBuf>,
     #[command(flatten)]
-    pub live: PacedLive,
+    pub live: PacedPage,
     #[command(flatten)]
     pub output: Output,
+}
+
+impl Compare {
+    /// Whether the kernel's TCP runs, too.
+    pub fn real(&self) -> bool {
+        #[cfg(feature = "full")]
+        return self.real;
+        #[cfg(not(feature = "full"))]
+        return false;
+    }
 }
 
 #[derive(Args)]
@@ -117,7 +105,7 @@ pub struct Run {
     #[command(flatten)]
     pub run: narrows_options::Run,
     #[command(flatten)]
-    pub live: PacedLive,
+    pub live: PacedPage,
     #[command(flatten)]
     pub output: Output,
 }
@@ -144,7 +132,7 @@ pub struct Sweep {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub live: LiveArgs,
+    pub live: Page,
 }
 
 #[derive(Args)]

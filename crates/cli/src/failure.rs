@@ -9,6 +9,7 @@ pub enum Failure {
     /// An external failure, such as a full disk: exit code 1.
     Outside(String),
     /// A command run for the user ended with this exit code, which is passed on without a message.
+    #[cfg(feature = "full")]
     Command(u8),
     /// Interrupted before any work was finished: exit code 130.
     Interrupted,

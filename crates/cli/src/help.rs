@@ -73,12 +73,14 @@ Examples:
       --vary link.dsl.rate=0.1Mbit/s..20Mbit/s:log:8 --out surface
   narrows sweep --vary flows=1,2,4,8 --vary rate=5Mbit/s,20Mbit/s --live";
 
+#[cfg(feature = "full")]
 pub const COMPLETIONS: &str = "\
 Examples:
   narrows completions zsh > ~/.zfunc/_narrows            (a folder of $fpath)
   narrows completions fish > ~/.config/fish/completions/narrows.fish
   narrows completions bash > narrows.bash                (source it)";
 
+#[cfg(feature = "full")]
 pub const MAN: &str = "\
 Examples:
   narrows man > ~/.local/share/man/man1/narrows.1

@@ -1,32 +1,52 @@
 //! The command `narrows`, as a function that other programs call with parts of their own: see [`run`]. Thin: the work
 //! is done by the libraries below it.
 
+#[cfg(feature = "full")]
 mod about;
 mod args;
 mod attack;
 mod command_line;
 mod failure;
+#[cfg(feature = "full")]
+mod full;
 mod help;
+#[cfg(feature = "full")]
 mod kernel;
+#[cfg(feature = "full")]
 mod link;
+#[cfg(feature = "full")]
 mod live;
+#[cfg(feature = "full")]
 mod log;
+#[cfg(feature = "full")]
 mod media;
+#[cfg(feature = "full")]
 mod probe;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "full", target_os = "linux"))]
 mod real;
+#[cfg(feature = "full")]
 mod record;
+#[cfg(feature = "full")]
 mod relay;
 mod scorecard;
+#[cfg(feature = "full")]
 mod serve;
 mod slurm;
+#[cfg(any(test, not(feature = "full")))]
+mod small;
+#[cfg(feature = "full")]
 mod speed;
 mod sweep;
 mod terminal;
 mod trace;
+#[cfg(feature = "full")]
 mod transfer;
+#[cfg(feature = "full")]
 mod transport;
+#[cfg(feature = "full")]
 mod tunnel;
+#[cfg_attr(not(feature = "full"), path = "watched/none.rs")]
+mod watched;
 mod work;
 
 use args::{Cli, Command};
@@ -37,6 +57,9 @@ use narrows_base::SpecError;
 use narrows_options::words;
 pub use narrows_sim::Registry;
 use std::process::ExitCode;
+
+/// Name of the file with the user's links in the configuration folder.
+const LINKS_FILE: &str = "links.toml";
 
 /// Runs the command with the arguments of this process. Parts of the registry are available in every subcommand,
 /// scenario, sweep and report, and over sockets, in addition to the built-in ones.
@@ -53,8 +76,9 @@ pub fn run(registry: Registry) -> ExitCode {
         Err(e) => return refused(&e),
     };
     // Without a configuration folder, the user has no links of their own.
-    if let Ok(folder) = narrows_files::key::config_folder() {
-        narrows_scenario::user_links::set_file(folder.join(probe::LINKS_FILE));
+    if let Ok(base) = etcetera::choose_base_strategy() {
+        let folder = etcetera::BaseStrategy::config_dir(&base).join("narrows");
+        narrows_scenario::user_links::set_file(folder.join(LINKS_FILE));
     }
     let result = match cli.command {
         None => {
@@ -67,25 +91,18 @@ pub fn run(registry: Registry) -> ExitCode {
         Some(Command::Sweep(args)) => sweep::sweep(&args),
         Some(Command::Attack(args)) => attack::attack(&args),
         Some(Command::Scorecard(args)) => scorecard::scorecard(&args),
-        Some(Command::Link(args)) => link::link(&args),
-        Some(Command::Relay(args)) => relay::relay(&args),
-        Some(Command::Kernel(args)) => kernel::kernel(&args),
-        Some(Command::Speed(args)) => speed::speed(&args),
-        Some(Command::Probe(args)) => probe::probe(&args),
-        Some(Command::Serve(args)) => serve::serve(&args),
-        Some(Command::Tunnel(args)) => tunnel::tunnel(&args),
-        Some(Command::Media(args)) => media::media(&args),
-        Some(Command::Get(args)) => transfer::get(&args),
-        Some(Command::Put(args)) => transfer::put(&args),
-        Some(Command::Ls(args)) => transfer::ls(&args),
-        Some(Command::Key(args)) => transfer::key(&args),
+        #[cfg(feature = "full")]
+        Some(Command::Full(command)) => full::run(&command),
         Some(Command::Trace(args)) => trace::trace(args),
         Some(Command::List(args)) => work::list(&args),
+        #[cfg(feature = "full")]
         Some(Command::Completions(args)) => about::completions(&args),
+        #[cfg(feature = "full")]
         Some(Command::Man(args)) => about::man(&args),
     };
     let (line, code) = match result {
         Ok(()) => return ExitCode::SUCCESS,
+        #[cfg(feature = "full")]
         Err(Failure::Command(code)) => return ExitCode::from(code),
         Err(Failure::Input(line)) => (line, 2),
         Err(Failure::Outside(line)) => (line, 1),
@@ -106,6 +123,11 @@ fn refused(e: &clap::Error) -> ExitCode {
     if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let _ = e.print();
         return ExitCode::SUCCESS;
+    }
+    #[cfg(not(feature = "full"))]
+    if let Some(line) = small::missing(e) {
+        complain(&line);
+        return ExitCode::from(2);
     }
     // clap suggests no command for `help NAME`, so do it here.
     if let (Some(ContextValue::String(name)), None) =

@@ -16,9 +16,6 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// File of the user's links, in the configuration folder.
-pub const LINKS_FILE: &str = "links.toml";
-
 #[derive(Args)]
 pub struct ProbeArgs {
     /// A `narrows serve`, `narrows speed --serve` or `narrows tunnel serve`: [rrtp://][KEY@]HOST:PORT
@@ -85,7 +82,7 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     let link = probed.estimate.link();
     let saved = match &a.save {
         Some(name) => {
-            let file = key::config_folder()?.join(LINKS_FILE);
+            let file = key::config_folder()?.join(crate::LINKS_FILE);
             user_links::save(&file, name, &link)
                 .map_err(|e| Failure::Outside(e.at("--save").to_string()))
         }

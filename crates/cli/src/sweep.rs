@@ -2,19 +2,13 @@
 
 use crate::args::Sweep;
 use crate::failure::Failure;
-use crate::live::stay;
 use crate::slurm;
 use crate::terminal::{Bar, STOP, catch_interrupt, note, print, print_json, text_width, width};
-use narrows_lab::measure::{Better, MEASURES, Measure};
-use narrows_lab::sweep::found::Found;
-use narrows_lab::sweep::grid::Parameter;
-use narrows_lab::sweep::{About, Control, Outcome, Sweep as Swept, journal};
-use narrows_live::board::{Board, BoardAbout};
-use narrows_options::sweep::Shown;
+use crate::watched::Watched;
+use narrows_lab::sweep::{About, Control, Outcome, journal};
 use narrows_options::words::quoted;
 use narrows_report::sweep::{json, shown, write};
 use narrows_report::{output, summary};
-use std::sync::Arc;
 
 /// `narrows sweep`.
 pub fn sweep(a: &Sweep) -> Result<(), Failure> {
@@ -43,16 +37,8 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
             a.out.join(journal::NAME).display()
         ));
     }
-    let feed = a.live.feed();
-    let page = a.live.open(feed.as_ref(), None)?;
-    let board = Arc::new(Board::new(about_board(&sweep, chosen)));
-    if let Some(feed) = &feed {
-        feed.show(board.clone());
-    }
-    let shown = |point: usize, found: &Found| {
-        let value = found.groups.get(chosen.group).and_then(|g| g.get(chosen.measure));
-        board.found(point, value.copied().unwrap_or(f64::NAN));
-    };
+    let watched = Watched::open(&a.live)?;
+    let shown = watched.sweep(&sweep, chosen);
     for (point, seeds) in runs.iter().enumerate() {
         seeds.iter().flatten().for_each(|found| shown(point, found));
     }
@@ -106,31 +92,13 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
         print(&format!("{text}\nWrote {}\n", names.join(", ")))?;
     }
     let (all, done) = (runs.iter().flatten().count(), runs.iter().flatten().flatten().count());
-    stay(page.filter(|_| done == all));
+    watched.stay(done == all);
     if done < all {
         return Err(Failure::Stopped(format!(
             "interrupted with {done} of {all} runs finished; the same command goes on with the rest"
         )));
     }
     Ok(())
-}
-
-/// Description of the sweep for a page.
-fn about_board(sweep: &Swept, chosen: Shown) -> BoardAbout {
-    let of = |p: &Parameter| (p.name.clone(), p.values.clone());
-    let measure = MEASURES.get(chosen.measure);
-    let words = |m: &Measure| [m.name, m.unit, m.doc].map(String::from);
-    BoardAbout {
-        measure: measure.map(words).unwrap_or_default(),
-        larger_is_better: measure.and_then(|m| match m.better {
-            Better::More => Some(true),
-            Better::Less => Some(false),
-            Better::Neither => None,
-        }),
-        group: sweep.groups.get(chosen.group).cloned().unwrap_or_default(),
-        parameters: sweep.grid.parameters.iter().map(of).collect(),
-        runs: sweep.points.len() * sweep.seeds as usize,
-    }
 }
 
 fn unwritable(a: &Sweep, e: &std::io::Error) -> Failure {

@@ -37,6 +37,7 @@ pub fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
     out(&escaped_json(&(text + "\n")))
 }
 
+#[cfg(feature = "full")]
 /// Prints a JSON value as one line.
 pub fn print_json_line(value: &serde_json::Value) -> Result<(), Failure> {
     out(&escaped_json(&format!("{value}\n")))
@@ -71,11 +72,13 @@ pub fn catch_interrupt() {
     drop(caught);
 }
 
+#[cfg(feature = "full")]
 /// Whether both standard input and error stream are terminals, so that the user can answer.
 pub fn is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
+#[cfg(feature = "full")]
 /// Asks the user a question; any answer other than yes means no. Only one question is asked at a time.
 pub fn ask(question: &str) -> bool {
     static ONE: Mutex<()> = Mutex::new(());

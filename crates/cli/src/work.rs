@@ -3,13 +3,12 @@
 use crate::args::{Compare, List, Output, Run};
 use crate::command_line::command_line;
 use crate::failure::Failure;
-use crate::live::{PacedLive, stay};
 use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width, width};
+use crate::watched::{PacedPage, Watched};
 use narrows_base::Duration;
 use narrows_lab::collect::{About, collect};
-use narrows_lab::execute::{Control, RunObserver, execute_observed};
+use narrows_lab::execute::{Control, execute_observed};
 use narrows_lab::{Outcome, Question, catalogue};
-use narrows_live::simulation::Simulations;
 use narrows_report::{output, summary};
 use narrows_scenario::{Plan, scenario_file};
 use std::io::Write as _;
@@ -22,13 +21,13 @@ const REAL_SEEDS: u32 = 3;
 
 /// `narrows compare`.
 pub fn compare(a: &Compare) -> Result<(), Failure> {
-    if a.real && a.question.packet.is_some_and(|packet| packet != REAL_PACKET) {
+    if a.real() && a.question.packet.is_some_and(|packet| packet != REAL_PACKET) {
         return Err(Failure::Input(format!(
             "--packet: with --real it is {REAL_PACKET}B, the kernel's"
         )));
     }
     let mut usual = Question::default();
-    if a.real {
+    if a.real() {
         (usual.packet, usual.duration, usual.seeds) = (REAL_PACKET, REAL_DURATION, REAL_SEEDS);
     }
     let (scenario, about) = a.question.scenario(&usual, command_line())?;
@@ -37,7 +36,7 @@ pub fn compare(a: &Compare) -> Result<(), Failure> {
         output::check_file("--save", path).map_err(Failure::Input)?;
     }
     output::check_folder(&a.output.out).map_err(Failure::Input)?;
-    let how = How { out: &a.output, saved, real: a.real, live: &a.live };
+    let how = How { out: &a.output, saved, real: a.real(), live: &a.live };
     answer(&Plan::new(scenario)?, about, how)
 }
 
@@ -59,7 +58,7 @@ struct How<'a> {
     out: &'a Output,
     saved: Option<(&'a Path, String)>,
     real: bool,
-    live: &'a PacedLive,
+    live: &'a PacedPage,
 }
 
 /// Runs a plan, shows the result and writes the files.
@@ -68,16 +67,16 @@ fn answer(plan: &Plan, about: About, how: How<'_>) -> Result<(), Failure> {
     if real {
         check_real(plan)?;
     }
-    let feed = live.page.feed();
-    let page = live.page.open(feed.as_ref(), None)?;
+    let watched = Watched::open(&live.page)?;
     catch_interrupt();
     let (variants, seeds) = (plan.scenario.variants(), plan.scenario.seeds);
     let bar = Bar::new(format!("{} runs", variants as u64 * u64::from(seeds)));
     let control =
         Control { stop: &STOP, progress: &|fraction| bar.tell(fraction), jobs: out.jobs.count() };
     let detail = format!("{}; {}", about.link, about.path);
-    let seen = feed.as_ref().map(|feed| Simulations::new(feed, plan, &detail, live.live_speed));
-    let runs = execute_observed(plan, &control, seen.as_ref().map(|s| s as &dyn RunObserver));
+    let observer = watched.runs(plan, &detail, live);
+    let runs = execute_observed(plan, &control, observer.as_deref());
+    drop(observer);
     bar.finish();
     let runs = runs.map_err(Failure::Input)?;
     if runs.iter().flatten().all(Option::is_none) {
@@ -98,7 +97,7 @@ fn answer(plan: &Plan, about: About, how: How<'_>) -> Result<(), Failure> {
         print(&(shown(&outcome, &files) + "\n"))?;
     }
     let complete = !STOP.load(std::sync::atomic::Ordering::SeqCst);
-    stay(page.filter(|_| complete));
+    watched.stay(complete);
     let (all, done) = (runs.iter().flatten().count(), runs.iter().flatten().flatten().count());
     if done < all {
         let line = format!("interrupted: this is of the {done} runs of {all} that were finished");
@@ -108,7 +107,7 @@ fn answer(plan: &Plan, about: About, how: How<'_>) -> Result<(), Failure> {
 }
 
 /// Adds results of the kernel's TCP over emulated links.
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "full", target_os = "linux"))]
 fn in_real_time(plan: &Plan, about: &About, outcome: &mut Outcome) -> Result<(), Failure> {
     let bar = Bar::new("real transfers".into());
     let control = Control { stop: &STOP, progress: &|fraction| bar.tell(fraction), jobs: 1 };
@@ -118,17 +117,17 @@ fn in_real_time(plan: &Plan, about: &About, outcome: &mut Outcome) -> Result<(),
     Ok(())
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "full", target_os = "linux"))]
 fn check_real(plan: &Plan) -> Result<(), Failure> {
     crate::real::check(plan)
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(feature = "full", target_os = "linux")))]
 fn check_real(_: &Plan) -> Result<(), Failure> {
     Err(Failure::Input("--real: the kernel's TCP is driven on Linux only".into()))
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(feature = "full", target_os = "linux")))]
 fn in_real_time(_: &Plan, _: &About, _: &mut Outcome) -> Result<(), Failure> {
     Ok(())
 }

@@ -79,7 +79,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 }
 
 fn build() -> Result<Programs, String> {
-    cargo(&["build", "--release", "-p", "narrows-cli"])?;
+    cargo(&["build", "--release", "-p", "narrows-cli", "--features", "full"])?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
     let hysteria = build_hysteria(&format!("{target}/hysteria-speed"));
     Ok(Programs { ours: format!("{target}/release/narrows"), hysteria })

@@ -63,7 +63,7 @@ drop-tail and RED, 3 seeds of 200 simulated seconds.\n\
 }
 
 fn surfaces() -> Result<(f64, usize), String> {
-    cargo(&["build", "--release", "-p", "narrows-cli"])?;
+    cargo(&["build", "--release", "-p", "narrows-cli", "--features", "full"])?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
     let out = std::path::Path::new(&target).join("narrows-bench-surface");
     let start = Instant::now();

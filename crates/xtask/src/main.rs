@@ -33,6 +33,7 @@ mod file_order;
 mod findings;
 mod fuzz;
 mod members;
+mod package;
 mod packages;
 mod prose;
 mod python;
@@ -58,6 +59,9 @@ cargo xtask COMMAND
   bpf              compile the eBPF programs of crates/kernel (clang-14 and llvm-14); check compares them
   prose [PATH…]    how many sentences of each page and crate are long or have a vague subject, which comments
                    repeat a name, and which type names are defined twice (PATH: list the sentences below it)
+  package          what users install, in target/package: static binary, deb, rpm, wheel, sources, checksums
+                   (--try: install, use and remove each in a scratch system, as root; --debug: pack the
+                   development build, without wheels)
   deny             licences, duplicates, sources and advisories of all dependencies, by deny.toml; installs
                    cargo-deny into the target folder
   validate [ID…]   run the experiments and write docs/validation.md and their pages
@@ -122,6 +126,7 @@ fn main() -> ExitCode {
         "test" => Err(format!("test takes no argument, or python, and not '{}'", rest.join(" "))),
         "check" => check(),
         "bpf" => bpf::make(),
+        "package" => package::package(rest),
         "deny" => deny::check(),
         "validate" | "sim-vs-real" | "bench" => measure(&args),
         "faults" => faults(rest),
@@ -205,9 +210,11 @@ fn test() -> Result<(), String> {
 fn check() -> Result<(), String> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
+    // Without its feature `full`, which tests of the workspace turn on.
+    cargo(&["clippy", "--package", "narrows-cli", "--locked", "--", "-D", "warnings"])?;
     run(
         Command::new(env!("CARGO"))
-            .args(["doc", "--workspace", "--no-deps", "--locked"])
+            .args(["doc", "--workspace", "--no-deps", "--locked", "--features", "narrows-cli/full"])
             .env("RUSTDOCFLAGS", "-D warnings"),
         "cargo doc --workspace --no-deps (warnings are errors)",
     )?;

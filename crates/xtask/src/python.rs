@@ -69,7 +69,8 @@ fn read_parquet(newest: &Path) -> Result<(), String> {
 /// The compiled module, beside the package's Python files, and the command, with which it is compared. All crates at
 /// once, as `cargo test --workspace` has just built them: alone, each would be built again with fewer features.
 fn build() -> Result<(), String> {
-    cargo(&["build", "--workspace", "--lib", "--bins", "--locked"])?;
+    let full = ["--features", "narrows-cli/full"];
+    cargo(&[&["build", "--workspace", "--lib", "--bins", "--locked"][..], &full].concat())?;
     place("debug")
 }
 
@@ -116,7 +117,7 @@ fn interpreter(script: &str) -> Option<String> {
 }
 
 /// A virtual environment in this folder with the packages of the list; made again when the list has changed.
-fn environment(python: &str, folder: &str, list: &str) -> Result<PathBuf, String> {
+pub fn environment(python: &str, folder: &str, list: &str) -> Result<PathBuf, String> {
     let shown = folder;
     let folder = std::path::absolute(folder).map_err(|e| format!("{folder}: {e}"))?;
     let wanted = std::fs::read_to_string(list).map_err(|e| format!("{list}: {e}"))?;

@@ -1,0 +1,60 @@
+//! The commands of the feature `full`: over sockets, over emulated links and in the kernel.
+
+use crate::failure::Failure;
+use clap::Subcommand;
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run any program over an emulated link (Linux)
+    #[command(after_help = crate::link::HELP)]
+    Link(Box<crate::link::LinkArgs>),
+    /// Emulate a UDP link: the simulator's links, in real time
+    #[command(after_help = crate::relay::HELP)]
+    Relay(crate::relay::RelayArgs),
+    /// Run controllers in the Linux kernel's TCP, for any program's connections
+    #[command(after_help = crate::kernel::HELP)]
+    Kernel(crate::kernel::KernelArgs),
+    /// Measure throughput and cost over real sockets, memory to memory
+    #[command(after_help = crate::speed::HELP)]
+    Speed(Box<crate::speed::SpeedArgs>),
+    /// Measure the path to a server, as a link that can be compared and emulated
+    #[command(after_help = crate::probe::HELP)]
+    Probe(crate::probe::ProbeArgs),
+    /// Serve a folder over rrtp and TCP
+    #[command(after_help = crate::serve::HELP)]
+    Serve(Box<crate::serve::Serve>),
+    /// Connect any TCP or UDP program over rrtp, to targets that the far side permits
+    #[command(after_help = crate::tunnel::HELP)]
+    Tunnel(crate::tunnel::TunnelArgs),
+    /// Send live media from a local UDP port to another machine's, within a latency
+    #[command(after_help = crate::media::HELP)]
+    Media(crate::media::MediaArgs),
+    /// Get a file or a folder: encrypted, resumable, complete or not at all
+    #[command(after_help = crate::transfer::GET)]
+    Get(Box<crate::transfer::Get>),
+    /// Put a file or a folder on a server that permits it
+    #[command(after_help = crate::transfer::PUT)]
+    Put(Box<crate::transfer::Put>),
+    /// List a served folder
+    Ls(Box<crate::transfer::Ls>),
+    /// Print this client's or server's key; forget a server's key
+    Key(crate::transfer::Key),
+}
+
+/// Runs one of them.
+pub fn run(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Link(args) => crate::link::link(args),
+        Command::Relay(args) => crate::relay::relay(args),
+        Command::Kernel(args) => crate::kernel::kernel(args),
+        Command::Speed(args) => crate::speed::speed(args),
+        Command::Probe(args) => crate::probe::probe(args),
+        Command::Serve(args) => crate::serve::serve(args),
+        Command::Tunnel(args) => crate::tunnel::tunnel(args),
+        Command::Media(args) => crate::media::media(args),
+        Command::Get(args) => crate::transfer::get(args),
+        Command::Put(args) => crate::transfer::put(args),
+        Command::Ls(args) => crate::transfer::ls(args),
+        Command::Key(args) => crate::transfer::key(args),
+    }
+}

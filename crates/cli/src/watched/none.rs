@@ -1,0 +1,36 @@
+//! Without the feature `full` there is no page: options without a flag, and observers of nothing.
+
+use crate::failure::Failure;
+use clap::Args;
+use narrows_lab::execute::RunObserver;
+use narrows_lab::sweep::Sweep;
+use narrows_lab::sweep::found::Found;
+use narrows_options::sweep::Shown;
+use narrows_scenario::Plan;
+
+#[derive(Args)]
+pub struct Page {}
+
+#[derive(Args)]
+pub struct PacedPage {
+    #[command(flatten)]
+    pub page: Page,
+}
+
+pub struct Watched;
+
+impl Watched {
+    pub fn open(_: &Page) -> Result<Watched, Failure> {
+        Ok(Watched)
+    }
+
+    pub fn runs(&self, _: &Plan, _: &str, _: &PacedPage) -> Option<Box<dyn RunObserver>> {
+        None
+    }
+
+    pub fn sweep(&self, _: &Sweep, _: Shown) -> impl Fn(usize, &Found) + Sync + use<> {
+        |_, _| ()
+    }
+
+    pub fn stay(self, _: bool) {}
+}
