@@ -70,6 +70,9 @@ pub enum Command {
     /// Convert records of a link's capacity to traces
     #[command(after_help = crate::trace::HELP)]
     Trace(crate::trace::TraceArgs),
+    /// Check what this machine permits, and print the commands that mend what is missing
+    #[command(after_help = crate::doctor::HELP)]
+    Doctor(crate::doctor::DoctorArgs),
     /// List protocols, controllers, queues, loss models, sources and links
     #[command(after_help = LIST)]
     List(List),

@@ -5,6 +5,8 @@ mod about;
 mod args;
 mod attack;
 mod command_line;
+mod daemon;
+mod doctor;
 mod failure;
 mod help;
 mod kernel;
@@ -12,6 +14,7 @@ mod link;
 mod live;
 mod log;
 mod media;
+mod metrics;
 mod probe;
 #[cfg(target_os = "linux")]
 mod real;
@@ -19,6 +22,7 @@ mod record;
 mod relay;
 mod scorecard;
 mod serve;
+mod settings;
 mod slurm;
 mod speed;
 mod sweep;
@@ -79,6 +83,7 @@ pub fn run(registry: Registry) -> ExitCode {
         Some(Command::Put(args)) => transfer::put(&args),
         Some(Command::Ls(args)) => transfer::ls(&args),
         Some(Command::Key(args)) => transfer::key(&args),
+        Some(Command::Doctor(args)) => doctor::doctor(&args),
         Some(Command::Trace(args)) => trace::trace(args),
         Some(Command::List(args)) => work::list(&args),
         Some(Command::Completions(args)) => about::completions(&args),
