@@ -17,6 +17,16 @@ pub enum Failure {
     Stopped(String),
 }
 
+impl Failure {
+    /// The line of an error; empty for an interruption.
+    pub fn line(&self) -> &str {
+        match self {
+            Failure::Input(line) | Failure::Outside(line) | Failure::Stopped(line) => line,
+            Failure::Command(_) | Failure::Interrupted => "",
+        }
+    }
+}
+
 impl From<SpecError> for Failure {
     fn from(e: SpecError) -> Failure {
         Failure::Input(e.to_string())

@@ -39,6 +39,9 @@ pub enum Command {
     Ls(Box<crate::transfer::Ls>),
     /// Print this client's or server's key; forget a server's key
     Key(crate::transfer::Key),
+    /// Check what this machine permits, and print the commands that mend what is missing
+    #[command(after_help = crate::doctor::HELP)]
+    Doctor(crate::doctor::DoctorArgs),
 }
 
 /// Runs one of them.
@@ -56,5 +59,6 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Put(args) => crate::transfer::put(args),
         Command::Ls(args) => crate::transfer::ls(args),
         Command::Key(args) => crate::transfer::key(args),
+        Command::Doctor(args) => crate::doctor::doctor(args),
     }
 }

@@ -6,6 +6,10 @@ mod about;
 mod args;
 mod attack;
 mod command_line;
+#[cfg(feature = "full")]
+mod daemon;
+#[cfg(feature = "full")]
+mod doctor;
 mod failure;
 #[cfg(feature = "full")]
 mod full;
@@ -21,6 +25,8 @@ mod log;
 #[cfg(feature = "full")]
 mod media;
 #[cfg(feature = "full")]
+mod metrics;
+#[cfg(feature = "full")]
 mod probe;
 #[cfg(all(feature = "full", target_os = "linux"))]
 mod real;
@@ -31,6 +37,8 @@ mod relay;
 mod scorecard;
 #[cfg(feature = "full")]
 mod serve;
+#[cfg(feature = "full")]
+mod settings;
 mod slurm;
 #[cfg(any(test, not(feature = "full")))]
 mod small;

@@ -19,6 +19,7 @@ mod shown;
 
 use crate::failure::Failure;
 use crate::live::LiveArgs;
+use crate::metrics::MetricsArgs;
 use crate::record::Record;
 use clap::Args;
 use narrows_options::values::seed;
@@ -52,6 +53,8 @@ pub struct LinkArgs {
     pub progress: bool,
     #[command(flatten)]
     pub page: LiveArgs,
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
     /// Print only errors
     #[arg(long, conflicts_with = "progress")]
     pub quiet: bool,
@@ -61,7 +64,7 @@ pub struct LinkArgs {
     #[command(flatten)]
     pub record: Record,
     /// Clean up after killed runs
-    #[arg(long, conflicts_with_all = ["back", "between", "far", "command", "json", "live", "progress"])]
+    #[arg(long, conflicts_with_all = ["back", "between", "far", "command", "json", "live", "metrics", "progress"])]
     pub clean: bool,
     /// Clean up if the process that started this one is killed
     #[arg(long, hide = true, exclusive = true)]

@@ -5,19 +5,23 @@ mod groups;
 mod on_page;
 mod values;
 
-use self::far_end::{FarEnd, Words, coming, connected};
+use self::far_end::{ClientList, FarEnd, Words, coming, connected};
 use self::groups::{GroupReceiveArgs, GroupSendArgs};
 use self::values::{Layer, latency, layer, list, port};
+use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Level, Log};
-use crate::terminal::{STOP, catch_interrupt, note, print, print_json, print_json_line};
+use crate::metrics::MetricsArgs;
+use crate::settings::{flag_or, from_file};
+use crate::terminal::{STOP, note, print, print_json, print_json_line};
 use crate::transport::{Hints, Transport, rate, urls};
 use clap::{Args, Subcommand};
 use narrows_base::{Duration, Rate, Spec};
+use narrows_files::access::AllowList;
 use narrows_files::{Error, Kind, key};
 use narrows_media::blocking::{self, Ready, Receiver};
-use narrows_media::config::{self, ReceiveFile, SendFile};
+use narrows_media::config::{ReceiveFile, SendFile};
 use narrows_media::dial::Peer;
 use narrows_media::encoder::Range;
 use narrows_media::inlet::{Event, Outs};
@@ -28,7 +32,7 @@ use narrows_transport::endpoint::Permit;
 use narrows_transport::layers::MAX_LAYERS;
 use narrows_transport::protocol::{Family, STREAM_PREFIX, find};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -121,6 +125,8 @@ pub struct Receive {
     pub group: GroupReceiveArgs,
     #[command(flatten)]
     pub live: LiveArgs,
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
 }
 
 #[derive(Args, Debug)]
@@ -176,6 +182,8 @@ pub struct Send {
     pub transport: Transport,
     #[command(flatten)]
     pub live: LiveArgs,
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
 }
 
 /// `narrows media`.
@@ -203,26 +211,6 @@ const SENDS: Words = Words {
     listen: "127.0.0.1:47473",
 };
 
-fn from_file<T: Default + config::File>(file: Option<&Path>) -> Result<T, Failure> {
-    Ok(file.map_or(Ok(T::default()), |file| config::load(file).map_err(|e| e.at("--config")))?)
-}
-
-/// The flag's value, or else the file's.
-fn told<T>(
-    key: &str,
-    flag: Option<T>,
-    text: Option<&String>,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> Result<Option<T>, Failure> {
-    match (flag, text) {
-        (None, Some(text)) => {
-            let bad = |e: String| Failure::Input(format!("--config: {key}: {e}"));
-            read(text).map(Some).map_err(bad)
-        }
-        (flag, _) => Ok(flag),
-    }
-}
-
 fn input(line: &str) -> Failure {
     Failure::Input(line.into())
 }
@@ -234,7 +222,7 @@ fn silent() -> Error {
 fn receive(a: &Receive) -> Result<(), Failure> {
     let file: ReceiveFile = from_file(a.config.as_deref())?;
     let flag = Some(a.to.clone()).filter(|to| !to.is_empty());
-    let to = told("to", flag, file.to.as_ref(), list(port))?;
+    let to = flag_or("to", flag, file.to.as_ref(), list(port))?;
     let to = to.unwrap_or_else(|| vec![(Ipv4Addr::LOCALHOST, 5004).into()]);
     if to.iter().any(|to| to.port() == 0) {
         return Err(input("--to: port 0 is no port that somebody listens at"));
@@ -243,11 +231,12 @@ fn receive(a: &Receive) -> Result<(), Failure> {
         return Err(Failure::Input(format!("--to: there are {MAX_LAYERS} layers at most")));
     }
     let places: Vec<_> = to.iter().map(SocketAddr::to_string).collect();
-    let latency = told("latency", a.latency, file.latency.as_ref(), latency)?;
+    let latency = flag_or("latency", a.latency, file.latency.as_ref(), latency)?;
     if let Some(base) = a.group.group.multicast {
         let log = Log::of_known(a.log.as_deref())?;
         return groups::receive(&a.group, base, to, latency, a.json, &log, &a.live);
     }
+    catch_signals();
     // This end sends little itself: only requests for missing packets.
     let hints = Hints { rate: None, rtt: None, loss: None, limit: None };
     let config = Transport { protocol: "rrtp".into(), hints }.connection()?;
@@ -262,10 +251,11 @@ fn receive(a: &Receive) -> Result<(), Failure> {
     };
     let log = Arc::new(Log::of_known(a.log.as_deref())?);
     let (json, once) = (a.json, a.once);
+    let lines = log.clone();
     let tell = move |event: &Event| match event {
         Event::Line { is_warning, sender, line } => {
             let level = if *is_warning { Level::Warning } else { Level::Info };
-            log.line(level, sender, line);
+            lines.line(level, sender, line);
         }
         Event::Over(measures) => {
             let shown = match json {
@@ -279,34 +269,50 @@ fn receive(a: &Receive) -> Result<(), Failure> {
     };
     let tell = Box::new(tell);
     let (page, observer) = on_page::of_receiver(&a.live, config.protocol.label())?;
-    let tap = ShownConnections::beside(page.as_ref(), None);
+    let metrics = a.metrics.endpoint()?;
+    let tap = metrics.beside(ShownConnections::beside(page.as_ref(), None));
     let outs = Outs { to, latency, tell, observer };
-    catch_interrupt();
     // With --json the standard output has only JSON.
     let say = |line: String| {
         if json {
             note(&line.split_whitespace().collect::<Vec<_>>().join(" "));
-            return Ok(());
+        } else {
+            print(&line).map_err(|_| silent())?;
         }
-        print(&line).map_err(|_| silent())
+        daemon::ready();
+        Ok(())
     };
     let places = places.join(", ");
-    match end {
+    let done = match end {
         FarEnd::At(sender) => {
             let ready = || say(format!("Receiving media\n  for {places}\n"));
-            Ok(blocking::view(outs, Peer { tap, ..*sender }, ready, &STOP)?)
+            blocking::view(outs, Peer { tap, ..*sender }, ready, &STOP)
         }
-        FarEnd::Comes { at, clients, identity } => {
+        FarEnd::Comes { at, list, identity } => {
             let name = key::text(identity.public());
             let ready = |at| {
                 let urls = urls(&name, at);
                 say(format!("Receiving media\n{urls}  for {places}\n"))
             };
             let permit = Permit::Own;
+            let clients = list.load()?;
             let options = ReceiveOptions { identity, clients, config, permit, tap };
-            Ok(blocking::receive(at, outs, options, ready, &STOP)?)
+            let look = |set: &dyn Fn(&AllowList)| reload(&log, Some(&list), set);
+            blocking::receive(at, outs, options, ready, look, &STOP)
         }
-    }
+    };
+    daemon::stopping();
+    Ok(done?)
+}
+
+/// Reads the list of clients again if SIGHUP has come.
+fn reload(log: &Log, list: Option<&ClientList>, set: &dyn Fn(&AllowList)) {
+    daemon::reload(log, || {
+        let Some(list) = list else { return daemon::nothing_to_reload() };
+        let clients = list.load()?;
+        set(&clients);
+        Ok(format!("{} clients", clients.len()))
+    });
 }
 
 /// Translates a protocol for media to its form over sockets, `rrtp+NAME`.
@@ -323,7 +329,7 @@ fn send(a: &Send) -> Result<(), Failure> {
     let file: SendFile = from_file(a.config.as_deref())?;
     let mut layers = a.layer.clone();
     if layers.is_empty() && a.from.is_none() {
-        layers = told("layers", None, file.layers.as_ref(), list(layer))?.unwrap_or_default();
+        layers = flag_or("layers", None, file.layers.as_ref(), list(layer))?.unwrap_or_default();
     }
     if layers.len() > MAX_LAYERS {
         return Err(Failure::Input(format!("--layer: {MAX_LAYERS} layers at most")));
@@ -336,11 +342,12 @@ fn send(a: &Send) -> Result<(), Failure> {
         }
         return groups::send(&a.group, base, &layers, a.json);
     }
-    let from = told("from", a.from, file.from.as_ref(), port)?;
+    catch_signals();
+    let from = flag_or("from", a.from, file.from.as_ref(), port)?;
     let all: u64 = layers.iter().fold(0, |sum, layer| sum.saturating_add(layer.rate.as_bps()));
-    let latency = told("latency", a.latency, file.latency.as_ref(), latency)?;
-    let least = told("min-rate", a.min_rate, file.min_rate.as_ref(), rate)?;
-    let most = told("max-rate", a.max_rate, file.max_rate.as_ref(), rate)?;
+    let latency = flag_or("latency", a.latency, file.latency.as_ref(), latency)?;
+    let least = flag_or("min-rate", a.min_rate, file.min_rate.as_ref(), rate)?;
+    let most = flag_or("max-rate", a.max_rate, file.max_rate.as_ref(), rate)?;
     let encoder = Range {
         least: least.unwrap_or(Rate::from_bps(300_000)),
         most: most.unwrap_or(Rate::from_bps(if all > 0 { all.max(300_000) } else { 8_000_000 })),
@@ -365,10 +372,12 @@ fn send(a: &Send) -> Result<(), Failure> {
             ));
         }
     };
-    let log = Log::of_known(a.log.as_deref())?;
+    let log = Arc::new(Log::of_known(a.log.as_deref())?);
+    let lines = log.clone();
     let says_rates = a.rate_lines;
     let (page, on_state) = on_page::of_sender(&a.live, config.protocol.label())?;
-    let tap = ShownConnections::beside(page.as_ref(), None);
+    let metrics = a.metrics.endpoint()?;
+    let tap = metrics.beside(ShownConnections::beside(page.as_ref(), None));
     let media = Media {
         latency: latency.unwrap_or(Duration::from_millis(300)),
         encoder,
@@ -382,17 +391,16 @@ fn send(a: &Send) -> Result<(), Failure> {
                 STOP.store(true, Ordering::SeqCst);
             }
         }),
-        tell: Box::new(move |line| log.line(Level::Info, "media", line)),
+        tell: Box::new(move |line| lines.line(Level::Info, "media", line)),
         on_state,
     };
-    let (receiver, name) = match end {
-        FarEnd::At(receiver) => (Receiver::At(Peer { tap, ..*receiver }), String::new()),
-        FarEnd::Comes { at, clients, identity } => {
-            let name = key::text(identity.public());
-            (Receiver::Comes(at, Offer { identity, clients, config, tap }), name)
+    let (receiver, name, list) = match end {
+        FarEnd::At(receiver) => (Receiver::At(Peer { tap, ..*receiver }), String::new(), None),
+        FarEnd::Comes { at, list, identity } => {
+            let (name, clients) = (key::text(identity.public()), list.load()?);
+            (Receiver::Comes(at, Offer { identity, clients, config, tap }), name, Some(list))
         }
     };
-    catch_interrupt();
     let is_quiet = a.rate_lines || a.json;
     let ready = |ready: &Ready<'_>| {
         let from: Vec<_> = ready.from.iter().map(SocketAddr::to_string).collect();
@@ -408,13 +416,17 @@ fn send(a: &Send) -> Result<(), Failure> {
         } else {
             print(&line).map_err(|_| silent())?
         }
+        daemon::ready();
         Ok(())
     };
     let from = match &layers[..] {
         [] => vec![from.unwrap_or((Ipv4Addr::LOCALHOST, 5000).into())],
         layers => layers.iter().map(|layer| layer.from).collect(),
     };
-    let state = blocking::send(&from, a.rate_http, media, receiver, ready, &STOP)?;
+    let look = |set: &dyn Fn(&AllowList)| reload(&log, list.as_ref(), set);
+    let state = blocking::send(&from, a.rate_http, media, receiver, ready, look, &STOP);
+    daemon::stopping();
+    let state = state?;
     if a.json {
         return print_json(&serde_json::to_value(&state).unwrap_or_default());
     }

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::live::{LiveArgs, shown};
+use crate::metrics::{self, MetricsArgs};
 use crate::record::Record;
 use crate::terminal::{STOP, catch_interrupt, note, print};
 use crate::transport::{PACKET, address, addresses};
@@ -10,6 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::{Duration, SpecError};
 use narrows_link::LinkConfig;
 use narrows_live::link::Tap;
+use narrows_live::metrics::link::LinkMetrics;
 use narrows_net::relay::{
     DirectionStats, MissedDatagram, Relay, RelayObserver, RelayStats, RelayTap, RelayedDatagram,
 };
@@ -49,6 +51,8 @@ pub struct RelayArgs {
     pub record: Record,
     #[command(flatten)]
     pub live: LiveArgs,
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
 }
 
 pub const HELP: &str = "\
@@ -80,9 +84,14 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
     let (live, controls) = shown.unzip();
     // Opened first, so that an address in use does not leave a recording behind.
     let page = a.live.open(feed.as_ref(), controls)?;
+    let counted = Arc::new(LinkMetrics::default());
+    metrics::serve(a.metrics.bind()?, vec![counted.clone()])?;
     let recording = a.record.relay(link, vec![describe(&there), describe(&back)])?;
-    let taps =
-        recording.watch().into_iter().chain(live.map(|l| Arc::new(Tap(l)) as Arc<dyn RelayTap>));
+    let taps = recording
+        .watch()
+        .into_iter()
+        .chain(live.map(|l| Arc::new(Tap(l)) as Arc<dyn RelayTap>))
+        .chain(a.metrics.address.is_some().then_some(counted as Arc<dyn RelayTap>));
     let relay = Relay::watched(listen, to, &forward, &backward, a.seed, both(taps.collect()));
     let done = relay.map_err(|e| Failure::Outside(e.to_string())).and_then(|relay| {
         catch_interrupt();

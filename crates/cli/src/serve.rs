@@ -1,18 +1,22 @@
 //! `narrows serve`: serves a folder, for reading and, if permitted, for writing.
 
+use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Level, Log};
+use crate::metrics::MetricsArgs;
 use crate::record::Record;
-use crate::terminal::{STOP, catch_interrupt, print};
+use crate::settings::{flag_or, from_file};
+use crate::terminal::{STOP, print};
 use crate::transfer::server_key;
 use crate::transport::{Hints, Transport, bare_number, bytes, rate};
 use clap::Args;
 use narrows_base::Rate;
 use narrows_files::access::AllowList;
 use narrows_files::learned::Learned;
-use narrows_files::rrtp::Permit;
+use narrows_files::rrtp::{Control, Permit};
 use narrows_files::service::Permits;
+use narrows_files::settings::ServeFile;
 use narrows_files::{Error, Service, error, key, rrtp, tcp, url};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -49,24 +53,27 @@ pub struct Serve {
     /// The folder to serve
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// Listen at HOST:PORT; port 0 takes a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:47470")]
-    pub listen: String,
+    /// Listen at HOST:PORT; port 0 takes a free one [default: 127.0.0.1:47470]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
     /// Let clients put new files here
     #[arg(long)]
     pub allow_put: bool,
     /// Let clients also replace existing files
-    #[arg(long, requires = "allow_put")]
+    #[arg(long)]
     pub overwrite: bool,
     /// Maximum size of a file
-    #[arg(long, value_name = "SIZE", value_parser = bytes, requires = "allow_put")]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub max_size: Option<u64>,
     /// Accept no more files when DIR holds this much
-    #[arg(long, value_name = "SIZE", value_parser = bytes, requires = "allow_put")]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub quota: Option<u64>,
     /// Accept only clients with a key in this file
     #[arg(long, value_name = "FILE")]
     pub clients: Option<PathBuf>,
+    /// Read listen, clients, allow-put, overwrite, max-size and quota from this TOML file; flags take precedence
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// This server's key [default: server.key in the folder that `narrows key` names]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
@@ -86,6 +93,37 @@ pub struct Serve {
     pub record: Record,
     #[command(flatten)]
     pub live: LiveArgs,
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
+}
+
+/// The permissions by flags and file. Reads the list of clients.
+fn permits(a: &Serve, file: &ServeFile) -> Result<Permits, Failure> {
+    let clients = a.clients.as_deref().or(file.clients.as_deref());
+    let clients = clients.map(AllowList::load).transpose().map_err(|e| e.at("--clients"))?;
+    let put = a.allow_put || file.allow_put;
+    let overwrite = a.overwrite || file.overwrite;
+    let max_size = flag_or("max-size", a.max_size, file.max_size.as_ref(), bytes)?;
+    let quota = flag_or("quota", a.quota, file.quota.as_ref(), bytes)?;
+    if !put && (overwrite || max_size.is_some() || quota.is_some()) {
+        let line = "--overwrite, --max-size and --quota are for uploads: say --allow-put, too";
+        return Err(Failure::Input(line.into()));
+    }
+    Ok(Permits { put, overwrite, max_size, quota, clients })
+}
+
+/// Reads the file and the list of clients again, and replaces the permissions.
+fn reload(a: &Serve, before: &ServeFile, control: &Control) -> Result<String, Failure> {
+    let file: ServeFile = from_file(a.config.as_deref())?;
+    let permits = permits(a, &file)?;
+    let who = match &permits.clients {
+        Some(list) => format!("{} clients", list.len()),
+        None if a.config.is_none() => return daemon::nothing_to_reload(),
+        None => "all clients".into(),
+    };
+    control.set_permits(permits);
+    let is_bound = file.listen == before.listen;
+    Ok(format!("{who}{}", if is_bound { "" } else { "; listen changes only by a restart" }))
 }
 
 /// `narrows serve`.
@@ -93,33 +131,35 @@ pub struct Serve {
 /// # Errors
 /// The folder cannot be served, or the address cannot be used.
 pub fn serve(a: &Serve) -> Result<(), Failure> {
+    catch_signals();
     let config = a.transport.connection()?;
-    let clients =
-        a.clients.as_deref().map(AllowList::load).transpose().map_err(|e| e.at("--clients"))?;
-    let permits = Permits {
-        put: a.allow_put,
-        overwrite: a.overwrite,
-        max_size: a.max_size,
-        quota: a.quota,
-        clients,
-    };
+    let file: ServeFile = from_file(a.config.as_deref())?;
+    let permits = permits(a, &file)?;
+    let (may_put, has_quota) = (permits.put, permits.quota.is_some());
     let open_to_all = permits.clients.is_none();
-    let log = Log::new(a.log.as_deref())?;
+    let log = Arc::new(Log::new(a.log.as_deref())?);
+    let lines = log.clone();
+    let metrics = a.metrics.endpoint()?;
+    let (requests, refusals) = (metrics.requests.clone(), metrics.refusals.clone());
     let service = Arc::new(Service::new(&a.dir, permits, move |event| {
         let failed = if event.failed.is_some() { Level::Warning } else { Level::Info };
+        requests.add(&[event.what, if event.failed.is_some() { "failed" } else { "ok" }], 1);
+        event.failed.iter().for_each(|e| refusals.add(&[e.kind.word()], 1));
         // Only the address: a client may use any number of ports.
         let source = event.from.rsplit_once(':').map_or(event.from.as_str(), |(host, _)| host);
-        log.line(failed, source, &event.to_string());
+        lines.line(failed, source, &event.to_string());
     })?);
     let identity = server_key(a.identity.as_deref())?;
     let learned = learned(a.learn, &a.transport.hints)?;
-    let listen = address(&a.listen)?;
+    let listen = a.listen.as_deref().or(file.listen.as_deref()).unwrap_or("127.0.0.1:47470");
+    let listen = address(listen)?;
     let over_tcp = tcp::Server::bind(listen, identity.clone(), Arc::clone(&service))?;
     // Both transports use the same port number, even if the system chose it.
     let at = over_tcp.address()?;
     let shown = ShownConnections::open(&a.live, "serve", config.protocol.label())?;
     let recording = a.record.start("serve", config.protocol.label(), format!("UDP at {at}"))?;
     let tap = ShownConnections::beside(shown.as_ref(), recording.tap("server"));
+    let tap = metrics.beside(tap);
     // With another --protocol than rrtp, clients cannot choose; otherwise they may.
     let permit = match a.permit_rate_driven {
         _ if a.transport.protocol != "rrtp" => Permit::Own,
@@ -131,10 +171,10 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     if let Some(learned) = learned {
         over_udp = over_udp.learning(learned);
     }
-    let end = over_udp.end();
+    let control = over_udp.control();
     let name = key::text(identity.public());
     let folder = error::shown(&a.dir.display().to_string());
-    let how = if a.allow_put { "to read and to put" } else { "to read" };
+    let how = if may_put { "to read and to put" } else { "to read" };
     let mut text = format!("Serving {folder} {how}\n");
     for at in narrows_net::reachable(at) {
         text += &format!("  rrtp://{name}@{at}/\n  tcp://{name}@{at}/\n");
@@ -145,30 +185,32 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     if open_to_all && !at.ip().is_loopback() {
         text += "Anybody who reaches this address may come; --clients FILE admits some only.\n";
     }
-    if a.allow_put && open_to_all && a.quota.is_none() && !at.ip().is_loopback() {
+    if may_put && open_to_all && !has_quota && !at.ip().is_loopback() {
         text += "Whoever may put may fill the disk; --quota bounds that.\n";
     }
     print(&text)?;
-    catch_interrupt();
     let spawn = |work: Box<dyn FnOnce() + Send>| {
         std::thread::Builder::new().spawn(work).map_err(|e| Failure::from(Error::no_thread(&e)))
     };
     spawn(Box::new(move || over_tcp.run()))?;
     let udp = spawn(Box::new(move || over_udp.run()))?;
+    daemon::ready();
     let mut swept = Instant::now();
     while !STOP.load(Ordering::SeqCst) {
         if udp.is_finished() {
             return recording.finish(Err(Failure::Outside("the UDP socket has failed".into())));
         }
-        if a.allow_put && swept.elapsed() >= SWEEP {
+        if kept.permits().put && swept.elapsed() >= SWEEP {
             swept = Instant::now();
             let service = Arc::clone(&kept);
             // If no thread is available, try again in an hour.
             let _ = spawn(Box::new(move || service.sweep()));
         }
+        daemon::reload(&log, || reload(a, &file, &control));
         std::thread::sleep(Duration::from_millis(100));
     }
-    end.now();
+    daemon::stopping();
+    control.end();
     drop(shown);
     recording.finish(Ok(()))
 }

@@ -8,7 +8,7 @@ This build simulates. The commands for files, tunnels, media, emulated links and
 kernel's TCP are built with --features full.";
 
 /// Commands that need the feature.
-pub const COMMANDS: [&str; 14] = [
+pub const COMMANDS: [&str; 15] = [
     "link",
     "relay",
     "kernel",
@@ -21,6 +21,7 @@ pub const COMMANDS: [&str; 14] = [
     "put",
     "ls",
     "key",
+    "doctor",
     "completions",
     "man",
 ];

@@ -6,6 +6,7 @@ mod observed;
 mod open;
 pub use open::pin;
 mod progress;
+mod spool;
 
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
@@ -58,6 +59,7 @@ correct. DIR/. means the contents of the folder, not the folder itself.
 Examples:
   narrows put movie.mkv rrtp://host/
   narrows put photos rrtp://host/                      makes photos there
+  tar c photos | narrows put - rrtp://host/photos.tar  the standard input
   narrows put photos rrtp://host/old                   makes old there, with the contents of photos
   narrows put photos/. rrtp://host/                    the contents of photos, without a folder";
 
@@ -84,7 +86,7 @@ pub struct Get {
     /// The file or folder, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
     #[arg(value_name = "URL")]
     pub url: String,
-    /// Local path; with / at its end, a folder that receives it under its own name
+    /// Local path; with / at its end, a folder that receives it under its own name; - is the standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Replace existing local files
@@ -105,7 +107,7 @@ pub struct Get {
 
 #[derive(Args, Debug)]
 pub struct Put {
-    /// The local file or folder
+    /// The local file or folder; - is the standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Destination, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
@@ -288,13 +290,23 @@ fn get_over(
                     local::Target::Folder(path) => {
                         client::get_tree(session, &url.path, || local::made(path), &control)
                     }
+                    local::Target::Output(spool) => {
+                        client::get(session, &url.path, &spool.dir, spool::NAME, &control)
+                    }
                 })
             })
         },
     );
     progress.finish();
     let done = done.map_err(|e| folder_hint(e, &a.url))?;
-    finish(&opened, &a.options, ("got", &target.shown()), &done, begun, &progress)
+    let is_stream = if let local::Target::Output(spool) = target {
+        spool.pass_on(std::io::stdout().lock())?;
+        true
+    } else {
+        false
+    };
+    let shown = target.shown();
+    finish(&opened, &a.options, ("got", &shown, is_stream), &done, begun, &progress)
 }
 
 /// `narrows put`.
@@ -304,6 +316,7 @@ fn get_over(
 pub fn put(a: &Put) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     can_be_told(&url, &a.reconfigure)?;
+    catch_interrupt();
     let source = local::source(&a.file, &url)?;
     let shown = shown(&a.live, "put", &url, &a.options)?;
     let recording = record(&a.record, "put", &url, &a.options)?;
@@ -319,7 +332,6 @@ fn put_over(
     source: &local::Source,
     tap: Option<Arc<dyn Tap>>,
 ) -> Result<(), Failure> {
-    catch_interrupt();
     let opened = open::open(url, &a.options, open::Direction::Put, tap)?;
     let shown = error::shown(&a.file.display().to_string());
     let (control, progress) =
@@ -339,12 +351,15 @@ fn put_over(
                     local::Source::Folder(dir, path) => {
                         client::put_tree(session, dir, path, &control)
                     }
+                    local::Source::Input(spool, path) => {
+                        client::put(session, &spool.dir, Path::new(spool::NAME), path, &control)
+                    }
                 }
             })
         },
     );
     progress.finish();
-    finish(&opened, &a.options, ("put", &shown), &done?, begun, &progress)
+    finish(&opened, &a.options, ("put", &shown, false), &done?, begun, &progress)
 }
 
 fn can_be_told(url: &Url, reconfigure: &Reconfigure) -> Result<(), Failure> {
@@ -384,7 +399,7 @@ fn folder_hint(e: Error, url: &str) -> Error {
 fn finish(
     opened: &Opened,
     options: &TransferOptions,
-    (verb, what): (&str, &str),
+    (verb, what, is_stream): (&str, &str, bool),
     done: &Summary,
     begun: Instant,
     progress: &Progress,
@@ -402,7 +417,12 @@ fn finish(
             "unchanged": done.unchanged, "skipped": done.skipped, "hidden": done.hidden,
             "protocol": opened.protocol(),
         });
-        print_json_line(&line)?;
+        // The standard output may carry the file.
+        if is_stream {
+            terminal::note(&line.to_string());
+        } else {
+            print_json_line(&line)?;
+        }
         return all_taken(done);
     }
     let mut text = if done.unchanged == done.files && done.files > 0 {
@@ -425,7 +445,11 @@ fn finish(
     if done.hidden > 0 {
         text += &format!("; {} hidden left out (--hidden takes them along)", done.hidden);
     }
-    print(&format!("{text}\n"))?;
+    if is_stream {
+        terminal::note(&text);
+    } else {
+        print(&format!("{text}\n"))?;
+    }
     all_taken(done)
 }
 

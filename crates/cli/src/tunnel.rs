@@ -1,11 +1,14 @@
 //! `narrows tunnel`: unmodified programs over rrtp.
 
+use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Level, Log};
+use crate::metrics::MetricsArgs;
 use crate::record::Record;
 use crate::serve::learned;
-use crate::terminal::{STOP, catch_interrupt, print};
+use crate::settings::from_file;
+use crate::terminal::{STOP, print};
 use crate::transfer::{client_key, known_servers, pin, server_key};
 use crate::transport::{Hints, Transport, address, rate, urls};
 use clap::{Args, Subcommand};
@@ -14,20 +17,23 @@ use narrows_congestion::PathHints;
 use narrows_files::access::AllowList;
 use narrows_files::dial::Peer;
 use narrows_files::learned::Learned;
-use narrows_files::{Error, Kind, Scheme, Url, error, key};
+use narrows_files::{Error, Kind, Scheme, Url, error, key, url};
 use narrows_transport::endpoint::Permit;
-use narrows_tunnel::allow::{Target, Targets};
+use narrows_tunnel::allow::{self, Target, Targets};
 use narrows_tunnel::blocking::{self, Entrances};
 use narrows_tunnel::client::ClientOptions;
-use narrows_tunnel::config::{self, ConnectFile, Port, ServeFile};
+use narrows_tunnel::config::{ConnectFile, Port, ServeFile};
 use narrows_tunnel::dial;
 use narrows_tunnel::forward::Forward;
 use narrows_tunnel::limits::ClientLimits;
-use narrows_tunnel::server::ServerOptions;
+use narrows_tunnel::permissions::Permissions;
+use narrows_tunnel::request::Request;
+use narrows_tunnel::reverse::Ports;
+use narrows_tunnel::server::{Server, ServerOptions};
 use narrows_tunnel::tun::IpNet;
 use narrows_tunnel::tun::near::Route;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Timeout of an attempt over UDP; afterwards TCP is tried.
@@ -50,6 +56,11 @@ Examples:
   narrows tunnel connect rrtp://KEY@host:47471 --tcp 8443:example.org:443
   narrows tunnel connect rrtp://KEY@host:47471 --socks 1080 --http-proxy 3128
   narrows tunnel connect rrtp://KEY@host:47471 --udp 5353:9.9.9.9:53
+  ssh -o ProxyCommand='narrows tunnel connect rrtp://KEY@host:47471 --stdio %h:%p' intranet
+
+A service of the near side at a port of the far side:
+  narrows tunnel serve … --allow-reverse 0.0.0.0:8080
+  narrows tunnel connect rrtp://KEY@host:47471 --reverse 0.0.0.0:8080:localhost:80
 
 Packets of any kind, through an interface at each end (Linux, root):
   narrows tunnel serve --listen 0.0.0.0:47471 --clients friends.txt \\
@@ -103,24 +114,27 @@ pub struct Serve {
     /// Permit connections to this target (required; may be repeated)
     #[arg(long, value_name = "TARGET", num_args = 1..)]
     pub allow: Vec<Target>,
+    /// Let clients make this machine listen at these ports for services of theirs; loopback unless an address is given;
+    /// may be repeated [default: none]
+    #[arg(long, value_name = "[ADDR:]PORT[-PORT]", num_args = 1..)]
+    pub allow_reverse: Vec<Ports>,
     /// Carry clients' IP packets, and assign addresses of this private network (IPv4 or IPv6; both as two --tun); needs
     /// root
     #[arg(long, value_name = "NETWORK", value_parser = network)]
     pub tun: Vec<IpNet>,
-    /// Read listen, clients, allow and tun from this TOML file; flags take precedence, and their targets are added
+    /// Read listen, clients, allow, allow-reverse, tun, max-streams, max-flows and max-openings from this TOML file; flags take
+    /// precedence, and their targets are added
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Maximum number of concurrent TCP connections and UDP flows of a client
-    #[arg(long, value_name = "N", default_value_t = ClientLimits::default().streams,
-        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
-    pub max_streams: usize,
-    /// Maximum number of concurrent UDP flows of a client
-    #[arg(long, value_name = "N", default_value_t = ClientLimits::default().flows)]
-    pub max_flows: usize,
-    /// New connections and flows of a client per second, in the long run
-    #[arg(long, value_name = "N", default_value_t = ClientLimits::default().openings,
-        value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_openings: u32,
+    /// Maximum number of concurrent TCP connections and UDP flows of a client [default: 1024]
+    #[arg(long, value_name = "N", value_parser = streams)]
+    pub max_streams: Option<usize>,
+    /// Maximum number of concurrent UDP flows of a client [default: 256]
+    #[arg(long, value_name = "N")]
+    pub max_flows: Option<usize>,
+    /// New connections and flows of a client per second, in the long run [default: 100]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_openings: Option<u32>,
     /// This server's key [default: server.key in the folder that `narrows key` names]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
@@ -140,6 +154,8 @@ pub struct Serve {
     pub record: Record,
     #[command(flatten)]
     pub live: LiveArgs,
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
 }
 
 #[derive(Args, Debug)]
@@ -147,7 +163,7 @@ pub struct Connect {
     /// The server, as rrtp://[KEY@]HOST:PORT
     #[arg(value_name = "URL")]
     pub url: Option<String>,
-    /// Read server (the URL), tcp, udp, socks, http-proxy, tun and route from this TOML file; flags take precedence,
+    /// Read server (the URL), tcp, udp, reverse, socks, http-proxy, tun and route from this TOML file; flags take precedence,
     /// and their ports are added
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -157,6 +173,14 @@ pub struct Connect {
     /// Forward a local UDP port, as 5353:resolver:53; may be repeated
     #[arg(long, value_name = "[ADDR:]PORT:HOST:PORT")]
     pub udp: Vec<Forward>,
+    /// Let the server listen at its port, and forward its connections to a target of this side, as 8080:localhost:80;
+    /// may be repeated
+    #[arg(long, value_name = "[ADDR:]PORT:HOST:PORT")]
+    pub reverse: Vec<Forward>,
+    /// Connect standard input and output to a target at the far side, as ssh's ProxyCommand does
+    #[arg(long, value_name = "HOST:PORT", value_parser = stdio_target,
+        conflicts_with_all = ["tcp", "udp", "reverse", "socks", "http_proxy", "tun", "route"])]
+    pub stdio: Option<Request>,
     /// Run a SOCKS 5 proxy at this port, on loopback unless an address is given
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
     pub socks: Option<SocketAddr>,
@@ -187,6 +211,8 @@ pub struct Connect {
     pub record: Record,
     #[command(flatten)]
     pub live: LiveArgs,
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
 }
 
 /// `narrows tunnel`.
@@ -213,15 +239,41 @@ fn network(text: &str) -> Result<IpNet, String> {
     text.parse().map_err(|_| "a network is expected, as 10.7.0.0/24 or fd00:7::/64".into())
 }
 
-fn from_file<T: Default + config::File>(file: Option<&Path>) -> Result<T, Failure> {
-    Ok(file.map_or(Ok(T::default()), |file| config::load(file).map_err(|e| e.at("--config")))?)
+/// Parses the target of the standard streams, for clap.
+fn stdio_target(text: &str) -> Result<Request, String> {
+    let found = url::host_port(text).ok().filter(|(host, port)| {
+        *port > 0 && (host.parse::<IpAddr>().is_ok() || allow::name(host).is_some())
+    });
+    let (host, port) = found.ok_or("HOST:PORT is expected, as in intranet:22 or [fd00::1]:22")?;
+    Ok(Request::tcp(&host, port))
+}
+
+/// Parses a number of streams, for clap.
+fn streams(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|n| (1..=1_000_000).contains(n));
+    number.ok_or_else(|| "a number from 1 to 1000000 is expected".into())
+}
+
+/// Prints that the command is ready, and tells systemd.
+fn shown_ready(text: &str) -> Result<(), Error> {
+    print(text).map_err(|_| Error::new(Kind::Local, "cannot write to the standard output"))?;
+    daemon::ready();
+    Ok(())
 }
 
 /// Entrances of the tunnel, by flags and file.
 fn entrances(a: &Connect, file: &ConnectFile) -> Result<Entrances, Failure> {
     let bad = |key: &str, e: String| Failure::Input(format!("--config: {key}: {e}"));
-    let (mut tcp, mut udp) = (a.tcp.clone(), a.udp.clone());
-    for (key, texts, all) in [("tcp", &file.tcp, &mut tcp), ("udp", &file.udp, &mut udp)] {
+    if let Some(to) = &a.stdio {
+        // Only the server's URL is read from the file.
+        return Ok(Entrances { stdio: Some(to.clone()), ..Entrances::default() });
+    }
+    let (mut tcp, mut udp, mut reverse) = (a.tcp.clone(), a.udp.clone(), a.reverse.clone());
+    for (key, texts, all) in [
+        ("tcp", &file.tcp, &mut tcp),
+        ("udp", &file.udp, &mut udp),
+        ("reverse", &file.reverse, &mut reverse),
+    ] {
         for text in texts {
             all.push(text.parse().map_err(|e| bad(key, e))?);
         }
@@ -236,19 +288,23 @@ fn entrances(a: &Connect, file: &ConnectFile) -> Result<Entrances, Failure> {
     for text in &file.route {
         routes.push(text.parse().map_err(|e| bad("route", e))?);
     }
+    if reverse.iter().any(|forward| forward.listen.port() == 0) {
+        return Err(input("--reverse: name the server's port, as in 8080:localhost:80"));
+    }
     let has_tun = a.tun || file.tun;
     if !has_tun && !routes.is_empty() {
         return Err(input("--route: there is no interface to send packets into: say --tun, too"));
     }
-    Ok(Entrances { tcp, udp, socks, http, tun: has_tun.then_some(routes) })
+    let stdio = None;
+    Ok(Entrances { tcp, udp, reverse, stdio, socks, http, tun: has_tun.then_some(routes) })
 }
 
 fn input(line: &str) -> Failure {
     Failure::Input(line.into())
 }
 
-fn serve(a: &Serve) -> Result<(), Failure> {
-    let file: ServeFile = from_file(a.config.as_deref())?;
+/// The permissions by flags and file. Reads the list of clients.
+fn permissions(a: &Serve, file: &ServeFile) -> Result<Permissions, Failure> {
     let Some(clients) = a.clients.as_ref().or(file.clients.as_ref()) else {
         return Err(input(
             "tunnel serve: --clients FILE is missing: the keys of those who may come, one per line",
@@ -263,11 +319,48 @@ fn serve(a: &Serve) -> Result<(), Failure> {
             "tunnel serve: --allow TARGET is missing: what clients may connect to, as in --allow example.org:443",
         ));
     }
+    if let Some(n) = file.max_streams {
+        streams(&n.to_string())
+            .map_err(|e| Failure::Input(format!("--config: max-streams: {e}")))?;
+    }
+    if file.max_openings == Some(0) {
+        return Err(input("--config: max-openings: it is 1 or more"));
+    }
+    let mut reverse = a.allow_reverse.clone();
+    for text in &file.allow_reverse {
+        let bad = |e| Failure::Input(format!("--config: allow-reverse: {e}"));
+        reverse.push(text.parse().map_err(bad)?);
+    }
+    let clients = AllowList::load(clients).map_err(|e| e.at("--clients"))?;
+    let default = ClientLimits::default();
+    let limits = ClientLimits {
+        streams: a.max_streams.or(file.max_streams).unwrap_or(default.streams),
+        flows: a.max_flows.or(file.max_flows).unwrap_or(default.flows),
+        openings: a.max_openings.or(file.max_openings).unwrap_or(default.openings),
+        ..default
+    };
+    Ok(Permissions { clients, targets: Targets::new(allow), reverse, limits })
+}
+
+/// Reads the file and the list of clients again, and replaces the permissions.
+fn reload(a: &Serve, before: &ServeFile, server: &Server) -> Result<String, Failure> {
+    let file: ServeFile = from_file(a.config.as_deref())?;
+    let new = permissions(a, &file)?;
+    let keys = new.clients.len();
+    server.set_permissions(new)?;
+    let is_bound = (&file.listen, &file.tun) == (&before.listen, &before.tun);
+    let bound = if is_bound { "" } else { "; listen and tun change only by a restart" };
+    Ok(format!("{keys} clients, {} targets{bound}", a.allow.len() + file.allow.len()))
+}
+
+fn serve(a: &Serve) -> Result<(), Failure> {
+    catch_signals();
+    let file: ServeFile = from_file(a.config.as_deref())?;
+    let permissions = permissions(a, &file)?;
     let mut tun = a.tun.clone();
     for text in &file.tun {
         tun.push(network(text).map_err(|e| Failure::Input(format!("--config: tun: {e}")))?);
     }
-    let clients = AllowList::load(clients).map_err(|e| e.at("--clients"))?;
     let config = a.transport.connection()?;
     let listen = a.listen.as_deref().or(file.listen.as_deref()).unwrap_or("127.0.0.1:47471");
     let listen = address("--listen", listen)?;
@@ -284,39 +377,37 @@ fn serve(a: &Serve) -> Result<(), Failure> {
     let recording = a.record.start("tunnel serve", &protocol, format!("UDP at {listen}"))?;
     let lines = log.clone();
     let page = ShownConnections::open(&a.live, "tunnel serve", config.protocol.label())?;
+    let metrics = a.metrics.endpoint()?;
+    let refusals = metrics.refusals.clone();
     let options = ServerOptions {
         identity,
-        clients,
-        targets: Targets::new(allow),
+        permissions,
         tun,
-        limits: ClientLimits {
-            streams: a.max_streams,
-            flows: a.max_flows,
-            openings: a.max_openings,
-            ..ClientLimits::default()
-        },
         config,
         permit,
         learned,
-        tap: ShownConnections::beside(page.as_ref(), recording.tap("server")),
+        tap: metrics.beside(ShownConnections::beside(page.as_ref(), recording.tap("server"))),
         lookup: dial::system(),
         log: Box::new(move |event| {
             let level = if event.is_warning { Level::Warning } else { Level::Info };
             lines.line(level, &event.client, &event.line);
+            event.refusal.iter().for_each(|refusal| refusals.add(&[refusal.word()], 1));
         }),
     };
-    catch_interrupt();
     let ready = |at, tun: Option<String>| {
         let tun = tun.map_or(String::new(), |tun| format!("  {tun}\n"));
-        print(&format!("Serving a tunnel\n{tun}{}", urls(&name, at)))
-            .map_err(|_| Error::new(Kind::Local, "cannot write to the standard output"))
+        shown_ready(&format!("Serving a tunnel\n{tun}{}", urls(&name, at)))
     };
-    let warn = move |line: &str| log.line(Level::Warning, "allow", line);
-    let done = blocking::serve(listen, options, ready, warn, &STOP);
+    let lines = log.clone();
+    let warn = move |line: &str| lines.line(Level::Warning, "allow", line);
+    let look = |server: &Server| daemon::reload(&log, || reload(a, &file, server));
+    let done = blocking::serve(listen, options, ready, warn, look, &STOP);
+    daemon::stopping();
     recording.finish(done.map_err(Failure::from))
 }
 
 fn connect(a: &Connect) -> Result<(), Failure> {
+    catch_signals();
     let file: ConnectFile = from_file(a.config.as_deref())?;
     let Some(url) = a.url.as_ref().or(file.server.as_ref()) else {
         return Err(input("tunnel connect: the server is missing: rrtp://[KEY@]HOST:PORT"));
@@ -330,11 +421,13 @@ fn connect(a: &Connect) -> Result<(), Failure> {
     }
     if entrances.is_empty() {
         return Err(input(
-            "tunnel connect: nothing would lead into the tunnel: say --socks 1080, or --tcp, as in --tcp 8080:intranet:80, or --tun",
+            "tunnel connect: nothing would lead into the tunnel: say --socks 1080, or --tcp, as in --tcp 8080:intranet:80, or --udp, --http-proxy, --reverse, --stdio or --tun",
         ));
     }
     let config = a.transport.connection()?;
-    let log = Log::of_known(a.log.as_deref())?;
+    let log = Arc::new(Log::of_known(a.log.as_deref())?);
+    // ssh shows the error stream of its ProxyCommand: there, only the error that ends it is of interest.
+    let is_silent = a.stdio.is_some() && a.log.is_none();
     let identity = client_key(a.identity.as_deref())?;
     let (known, server) = (known_servers()?, url.server());
     let key = match url.key {
@@ -345,6 +438,8 @@ fn connect(a: &Connect) -> Result<(), Failure> {
     let protocol = config.protocol.label().to_string();
     let recording = a.record.start("tunnel connect", &protocol, format!("the path to {shown}"))?;
     let page = ShownConnections::open(&a.live, "tunnel connect", config.protocol.label())?;
+    let lines = log.clone();
+    let metrics = a.metrics.endpoint()?;
     let options = ClientOptions {
         peer: Peer {
             host: url.host.clone(),
@@ -354,20 +449,29 @@ fn connect(a: &Connect) -> Result<(), Failure> {
             identity,
             config,
             patience: PATIENCE,
-            tap: ShownConnections::beside(page.as_ref(), recording.tap("client")),
+            tap: metrics.beside(ShownConnections::beside(page.as_ref(), recording.tap("client"))),
         },
         receiving: PathHints { rate: a.receive_rate, ..a.transport.hints.receiving() },
         silence: SILENCE,
+        incoming: 0,
         learned,
-        tell: Box::new(move |line| log.line(Level::Info, "tunnel", line)),
+        tell: Box::new(move |line| {
+            if !is_silent {
+                lines.line(Level::Info, "tunnel", line);
+            }
+        }),
     };
-    catch_interrupt();
     let ready = |open: &[(_, String)]| {
+        if a.stdio.is_some() {
+            // The standard output carries the connection.
+            return Ok(());
+        }
         let lines = open.iter().map(|(at, to)| format!("  {at} leads to {to}\n"));
-        print(&format!("Tunnel\n{}", lines.collect::<String>()))
-            .map_err(|_| Error::new(Kind::Local, "cannot write to the standard output"))
+        shown_ready(&format!("Tunnel\n{}", lines.collect::<String>()))
     };
-    let done = blocking::connect(options, entrances, ready, &STOP);
+    let look = || daemon::reload(&log, daemon::nothing_to_reload);
+    let done = blocking::connect(options, entrances, ready, look, &STOP);
+    daemon::stopping();
     recording.finish(done.map_err(Failure::from))
 }
 

@@ -217,14 +217,20 @@ impl LinkObserver {
     /// A snapshot of the link's current state, in the relay's format.
     pub fn look(&self) -> RelaySnapshot {
         let [there, back] = &self.ways;
-        let at = self.clock.now();
-        let most = [there.most(), back.most()];
+        let (at, most) = (self.clock.now(), [there.most(), back.most()]);
+        let (stats, waiting) = self.counters();
+        RelaySnapshot { at, stats, waiting, most }
+    }
+
+    /// Counters in the relay's format, and the packets in the queues: forward, reverse.
+    pub fn counters(&self) -> (RelayStats, [usize; 2]) {
+        let [there, back] = &self.ways;
         let (there, back) = (there.stats(), back.stats());
         let late = [there.lateness, back.lateness];
         let worst = late.into_iter().max_by(|a, b| a.p99_s.total_cmp(&b.p99_s)).unwrap_or_default();
         let mut stats = RelayStats::default();
         (stats.there, stats.back, stats.lateness) = (there.packets, back.packets, worst);
-        RelaySnapshot { at, stats, waiting: [there.waiting, back.waiting], most }
+        (stats, [there.waiting, back.waiting])
     }
 
     /// The clock of [`look`](LinkObserver::look) and [`change`](LinkObserver::change).

@@ -53,6 +53,36 @@ pub enum Kind {
     Local,
 }
 
+impl Kind {
+    /// A word for counters.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Input => "input",
+            Kind::NotFound => "not_found",
+            Kind::Denied => "denied",
+            Kind::WrongType => "wrong_type",
+            Kind::BadPath => "bad_path",
+            Kind::ReadOnly => "read_only",
+            Kind::Full => "full",
+            Kind::Changed => "changed",
+            Kind::Corrupt => "corrupt",
+            Kind::Version => "version",
+            Kind::Protocol => "protocol",
+            Kind::Busy => "busy",
+            Kind::Refused => "not_listed",
+            Kind::Superseded => "superseded",
+            Kind::Exists => "exists",
+            Kind::TooLarge => "too_large",
+            Kind::Remote => "remote",
+            Kind::WrongKey => "wrong_key",
+            Kind::Unreachable => "unreachable",
+            Kind::Cut => "cut",
+            Kind::Interrupted => "interrupted",
+            Kind::Local => "local",
+        }
+    }
+}
+
 const CODES: &[(Kind, u16)] = &[
     (Kind::NotFound, 1),
     (Kind::Denied, 2),

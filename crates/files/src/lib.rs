@@ -34,6 +34,7 @@ pub mod path;
 pub mod requests;
 pub mod rrtp;
 pub mod service;
+pub mod settings;
 mod silence;
 mod source_stamp;
 pub mod stream;

@@ -255,6 +255,7 @@ impl TargetFile {
             Ok(file) => {
                 let file = regular(file, what)?;
                 if is_ours_alone(&file) {
+                    set_mode(&file, PRIVATE);
                     return Ok(file);
                 }
                 self.dir.remove_file(&self.part).map_err(file_error)?;
@@ -263,8 +264,44 @@ impl TargetFile {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(file_error(e)),
         }
+        #[cfg(unix)]
+        cap_std::fs::OpenOptionsExt::mode(&mut options, PRIVATE);
         self.dir.open_with(&self.part, options.create_new(true)).map_err(file_error)
     }
+}
+
+/// Mode of a partial file: only its owner reads it.
+const PRIVATE: u32 = 0o600;
+
+/// Mode of a new file by the process's umask, which is read once.
+#[cfg(unix)]
+fn usual_mode() -> u32 {
+    use rustix::fs::Mode;
+    use rustix::process::umask;
+    use std::sync::OnceLock;
+    static UMASK: OnceLock<u32> = OnceLock::new();
+    // It can only be read by setting it: files that other threads create meanwhile are private.
+    let read = || {
+        let before = umask(Mode::RWXG | Mode::RWXO);
+        umask(before);
+        before.bits()
+    };
+    0o666 & !*UMASK.get_or_init(read)
+}
+#[cfg(not(unix))]
+fn usual_mode() -> u32 {
+    PRIVATE
+}
+
+/// Sets a file's mode. Some file systems have none.
+fn set_mode(file: &File, mode: u32) {
+    #[cfg(unix)]
+    {
+        let mode = rustix::fs::Mode::from_bits_truncate(mode);
+        let _ = rustix::fs::fchmod(file, mode);
+    }
+    #[cfg(not(unix))]
+    let _ = (file, mode);
 }
 
 /// Whether a file has a single name and belongs to this user.
@@ -369,6 +406,7 @@ impl PartialFile {
                 ),
             ));
         }
+        set_mode(&file, usual_mode());
         file.sync_all().map_err(|e| Error::file(&what, &e))?;
         let done = if replace { place.rename(&what)? } else { place.name_it(&what, hash)? };
         // Sync the name as well. Some folders cannot be synced; the file is complete all the same.

@@ -15,6 +15,7 @@ pub use table::Limits;
 pub use watched::watched;
 
 use crate::error::{Error, Kind};
+use narrows_wire::noise::PublicKey;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,6 +40,7 @@ pub const STANDSTILL: Duration = Duration::from_secs(120);
 const LIVE: u8 = 0;
 const GAVE_WAY: u8 = 1;
 const LATE: u8 = 2;
+const NOT_ADMITTED: u8 = 3;
 
 /// State shared between a request's thread and the table.
 struct Mark {
@@ -61,9 +63,9 @@ impl Mark {
 type Job = Box<dyn FnOnce(Option<Error>) + Send>;
 
 /// Refuses requests that wait without a thread. Not to be called under the table's lock.
-fn refuse(jobs: Vec<Job>) {
+fn refuse(jobs: Vec<Job>, why: fn() -> Error) {
     for job in jobs {
-        job(Some(busy()));
+        job(Some(why()));
     }
 }
 
@@ -118,7 +120,7 @@ impl Requests {
         });
         state.marks.insert(id, Arc::clone(&mark));
         drop(state);
-        refuse(never);
+        refuse(never, busy);
         Ok(Slot { requests: Some(Arc::clone(self)), id, mark })
     }
 
@@ -185,7 +187,19 @@ impl Requests {
             never.extend(state.jobs.remove(&id));
         }
         self.take_turns(state);
-        refuse(never);
+        refuse(never, busy);
+    }
+
+    /// Ends the requests of clients that are not admitted any more.
+    pub fn end_others(&self, is_admitted: impl Fn(&PublicKey) -> bool) {
+        let mut state = self.lock();
+        let mut never = Vec::new();
+        for id in state.table.of_keys(|key| !is_admitted(key)) {
+            state.give_way(id, NOT_ADMITTED);
+            never.extend(state.jobs.remove(&id));
+        }
+        drop(state);
+        refuse(never, not_admitted);
     }
 
     /// Requests that hold a slot.
@@ -229,6 +243,10 @@ pub fn busy() -> Error {
     Error::new(Kind::Busy, "the server is busy: try again later")
 }
 
+fn not_admitted() -> Error {
+    Error::new(Kind::Refused, "the server does not admit this client any more")
+}
+
 /// A request's slot. Dropping it frees it.
 pub struct Slot {
     requests: Option<Arc<Requests>>,
@@ -265,6 +283,7 @@ fn given_up(mark: &Mark) -> Option<Error> {
             let line = "the server is busy and this request gave way to others: try again later";
             Some(Error::new(Kind::Busy, line))
         }
+        NOT_ADMITTED => Some(not_admitted()),
         _ => Some(Error::new(Kind::Busy, "the request took too long: nothing was moved for it")),
     }
 }

@@ -21,7 +21,7 @@ use std::time::Instant;
 
 #[cfg(test)]
 pub(crate) use server::remember;
-pub use server::{End, Permit, Server};
+pub use server::{Control, Permit, Server};
 pub use session::{Connect, Expect, RrtpSession};
 
 /// The application protocol of this service: its messages have a version of their own.

@@ -27,7 +27,7 @@ use std::fmt;
 use std::io::Read;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Permissions and limits of a service.
@@ -75,8 +75,8 @@ pub struct Event {
     pub bytes: u64,
     /// Time that the request took.
     pub took: Duration,
-    /// Error text; `None` after success.
-    pub failed: Option<String>,
+    /// Error text and kind; `None` after success.
+    pub failed: Option<Error>,
     /// A failed upload was read to its end.
     over: bool,
 }
@@ -90,7 +90,7 @@ impl Event {
 
     /// A request that was never answered.
     pub fn refused(from: &str, e: Error) -> Event {
-        Event { failed: Some(e.line), ..Event::new(from) }
+        Event { failed: Some(e), ..Event::new(from) }
     }
 }
 
@@ -103,7 +103,9 @@ impl fmt::Display for Event {
         let path: String = self.path.chars().take(PATH_SHOWN).collect();
         write!(f, "{} {} /{}", self.from, self.what, shown(&path))?;
         match &self.failed {
-            Some(why) => write!(f, ": {} (after {} bytes, {seconds:.1} s)", shown(why), self.bytes),
+            Some(e) => {
+                write!(f, ": {} (after {} bytes, {seconds:.1} s)", shown(&e.line), self.bytes)
+            }
             None => write!(f, ": {} bytes, {seconds:.1} s", self.bytes),
         }
     }
@@ -135,7 +137,7 @@ pub struct Caller {
 /// A folder that is served.
 pub struct Service {
     root: Dir,
-    permits: Permits,
+    permits: RwLock<Arc<Permits>>,
     uploads: put::Uploads,
     quota: Quota,
     hashing: Hashing,
@@ -164,29 +166,47 @@ impl Service {
         let (uploads, hashing) = (put::Uploads::default(), Hashing::default());
         let listings = list::Listings::default();
         let requests = Requests::new(MAX_REQUESTS, MAX_RUNNING, IDLE);
-        let log = Box::new(log);
+        let (log, may_put) = (Box::new(log), permits.put);
+        let permits = RwLock::new(Arc::new(permits));
         let service =
             Service { root: dir, permits, uploads, quota, hashing, listings, requests, log };
-        if service.permits.put {
+        if may_put {
             service.sweep();
         }
         Ok(service)
     }
 
-    /// The admitted clients; `None` if all are.
-    pub fn clients(&self) -> Option<&AllowList> {
-        self.permits.clients.as_ref()
+    /// The permissions and limits in force.
+    pub fn permits(&self) -> Arc<Permits> {
+        self.permits.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces permissions and limits. Requests of clients that are no longer admitted end; others go on.
+    pub fn set_permits(&self, permits: Permits) {
+        let permits = Arc::new(permits);
+        self.quota.limit(permits.quota);
+        let before = {
+            let mut current = self.permits.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *current, permits.clone())
+        };
+        if permits.put && (!before.put || before.quota.is_none() && permits.quota.is_some()) {
+            self.sweep();
+        }
+        if let Some(list) = &permits.clients {
+            self.requests.end_others(|key| list.holds(key));
+        }
     }
 
     /// Whether this client is admitted.
     pub fn admits(&self, client: &PublicKey) -> bool {
-        self.permits.clients.as_ref().is_none_or(|list| list.holds(client))
+        self.permits().clients.as_ref().is_none_or(|list| list.holds(client))
     }
 
     /// The scopes that a client's requests count for.
     pub fn source(&self, address: Option<IpAddr>, client: Option<PublicKey>) -> Source {
-        let listed = client
-            .is_some_and(|key| self.permits.clients.as_ref().is_some_and(|list| list.holds(&key)));
+        let permits = self.permits();
+        let listed =
+            client.is_some_and(|key| permits.clients.as_ref().is_some_and(|l| l.holds(&key)));
         Source::new(address, client, listed)
     }
 
@@ -255,7 +275,7 @@ impl Service {
                 Err(e) => Err((e, Next::Nothing)),
             };
             event.took = begun.elapsed();
-            event.failed = done.as_ref().err().map(|(e, _)| e.line.clone());
+            event.failed = done.as_ref().err().map(|(e, _)| e.clone());
             if event.what != "tune" {
                 (self.log)(&event);
             }
@@ -383,7 +403,7 @@ impl Service {
     }
 
     fn may_put(&self) -> Result<(), Error> {
-        if self.permits.put {
+        if self.permits().put {
             return Ok(());
         }
         let line = "this server takes no files; its owner can start it with --allow-put";

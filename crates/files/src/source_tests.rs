@@ -190,3 +190,26 @@ fn a_partial_file_that_is_a_link_is_not_written_through() {
         }
     }
 }
+
+/// Until it is complete, a file is read by its owner alone; then it has the mode of any new file.
+#[test]
+#[cfg(unix)]
+fn a_partial_file_is_private_until_it_is_complete() {
+    use crate::partial_file::TargetFile;
+    use std::os::unix::fs::PermissionsExt as _;
+    let here = tempfile::tempdir().unwrap();
+    let mode = |name: &str| {
+        std::fs::metadata(here.path().join(name)).unwrap().permissions().mode() & 0o777
+    };
+    std::fs::write(here.path().join("usual"), "").unwrap();
+    // One that an earlier version left is made private, too.
+    std::fs::write(here.path().join(part_name("old")), "").unwrap();
+    for name in ["new", "old"] {
+        let target = TargetFile::new(open(here.path()), name).unwrap();
+        let mut part = target.part(None).unwrap();
+        part.append(b"content").unwrap();
+        assert_eq!(mode(&part_name(name)), 0o600);
+        part.finish(blake3::hash(b"content").as_bytes(), false).unwrap();
+        assert_eq!(mode(name), mode("usual"));
+    }
+}

@@ -12,6 +12,8 @@ pub(crate) enum Until {
     Stopped(&'static AtomicBool),
     /// The request's slot is revoked.
     GivenUp(View),
+    /// Only the end of the connection itself.
+    HungUp,
 }
 
 impl Until {
@@ -20,13 +22,14 @@ impl Until {
         match self {
             Until::Stopped(stop) => stop.load(Ordering::SeqCst).then(Error::interrupted),
             Until::GivenUp(slot) => slot.given_up(),
+            Until::HungUp => None,
         }
     }
 
     /// As [`Until::over`]; registers the waker for a revoked slot. A user's stop wakes no task.
     pub fn poll(&self, waker: &Waker) -> Option<Error> {
         match self {
-            Until::Stopped(_) => self.over(),
+            Until::Stopped(_) | Until::HungUp => self.over(),
             Until::GivenUp(slot) => slot.poll(waker),
         }
     }

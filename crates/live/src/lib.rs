@@ -3,7 +3,7 @@
 //!
 //! A run writes into a [`Feed`](feed::Feed) and never waits; [`Live`] serves it to browsers that have the token.
 //! Simulations are observed by [`simulation`], relays and emulated links by [`link`], real connections by [`endpoint`],
-//! media by [`media`].
+//! media by [`media`]. [`metrics`] are the same sources as counters for Prometheus.
 
 pub mod board;
 pub mod connections;
@@ -13,9 +13,11 @@ pub mod explain;
 pub mod feed;
 pub mod link;
 pub mod media;
+pub mod metrics;
 pub mod simulation;
 
 mod page;
 mod server;
 
+pub use server::metrics::MetricsListener;
 pub use server::{Listening, Live};

@@ -2,6 +2,7 @@
 //! bounded. It serves only requests with the token.
 
 mod body;
+pub mod metrics;
 mod request;
 
 use self::body::{Body, EventStream};

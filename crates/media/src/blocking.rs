@@ -12,6 +12,7 @@ use crate::rate_http;
 use crate::receive::{ReceiveOptions, Server, Viewing};
 use crate::send::{Offer, Offering, Sending};
 use crate::sender::Sent;
+use narrows_files::access::AllowList;
 use narrows_files::{Error, Kind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -30,12 +31,19 @@ fn runtime() -> Result<Runtime, Error> {
 }
 
 async fn stopped(stop: &AtomicBool) {
+    looking(|| (), stop).await;
+}
+
+/// Calls `look` about ten times a second until `stop` is set.
+async fn looking(mut look: impl FnMut(), stop: &AtomicBool) {
     while !stop.load(Ordering::SeqCst) {
+        look();
         tokio::time::sleep(LOOK).await;
     }
 }
 
-/// Receives from senders that connect, until `stop` is set. Calls `ready` with the address on which it listens.
+/// Receives from senders that connect, until `stop` is set. Calls `ready` with the address on which it listens, and
+/// about ten times a second `look` with a function that replaces the list of clients.
 ///
 /// # Errors
 /// It cannot listen.
@@ -44,13 +52,15 @@ pub fn receive(
     outs: Outs,
     options: ReceiveOptions,
     ready: impl FnOnce(SocketAddr) -> Result<(), Error>,
+    mut look: impl FnMut(&dyn Fn(&AllowList)),
     stop: &AtomicBool,
 ) -> Result<(), Error> {
     let runtime = runtime()?;
     let done = runtime.block_on(async {
         let server = Server::bind(address, outs, options).await?;
         ready(server.address())?;
-        server.run(stopped(stop)).await;
+        let set = |clients: &AllowList| server.set_clients(clients);
+        server.run(looking(|| look(&set), stop)).await;
         Ok(())
     });
     runtime.shutdown_background();
@@ -98,7 +108,7 @@ pub struct Ready<'a> {
 }
 
 /// Sends the datagrams that arrive at these addresses, one for each layer, until `stop` is set. Returns the final
-/// state. If `http` is set, the encoder's rate is served over HTTP at this port of the loopback address.
+/// state. `look` is as in [`receive`]. If `http` is set, the encoder's rate is served over HTTP at this port of the loopback address.
 ///
 /// # Errors
 /// A port is in use, or a failure that another attempt would not cure.
@@ -108,6 +118,7 @@ pub fn send(
     media: Media,
     receiver: Receiver,
     ready: impl FnOnce(&Ready<'_>) -> Result<(), Error>,
+    mut look: impl FnMut(&dyn Fn(&AllowList)),
     stop: &AtomicBool,
 ) -> Result<State, Error> {
     let runtime = runtime()?;
@@ -136,9 +147,10 @@ pub fn send(
             tokio::spawn(rate_http::serve(listener, state));
         }
         ready(&Ready { from: &at, rate, listens: sender.listens() })?;
+        let set = |clients: &AllowList| sender.set_clients(clients);
         let ended = tokio::select! {
             ended = sender.run() => ended,
-            () = stopped(stop) => Ok(()),
+            () = looking(|| look(&set), stop) => Ok(()),
         };
         sender.leave();
         ended.map(|()| sender.state())
@@ -175,6 +187,11 @@ impl Sender {
                 one.run().await;
                 Ok(())
             }
+        }
+    }
+    fn set_clients(&self, clients: &AllowList) {
+        if let Sender::Listens(one) = self {
+            one.set_clients(clients);
         }
     }
     fn leave(&self) {

@@ -1,10 +1,7 @@
 //! TOML files with the settings of the command's flags.
 
-use narrows_files::error::shown;
-use narrows_files::{Error, Kind, text_file};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Settings of the receiving end.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
@@ -44,44 +41,10 @@ pub struct SendFile {
     pub max_rate: Option<String>,
 }
 
-/// A file of settings.
-pub trait File: DeserializeOwned {}
-impl File for ReceiveFile {}
-impl File for SendFile {}
-
-/// Loads a file of settings.
-///
-/// # Errors
-/// It cannot be read, or is invalid; the error names the line.
-pub fn load<T: File>(path: &Path) -> Result<T, Error> {
-    let what = shown(&path.display().to_string());
-    let text = text_file::read(path, text_file::SHORT).map_err(|e| Error::file(&what, &e))?;
-    read(&text).map_err(|e| e.at(&what))
-}
-
-/// Parses the text of a file of settings.
-///
-/// # Errors
-/// It is invalid; the error names the line.
-pub fn read<T: File>(text: &str) -> Result<T, Error> {
-    toml::from_str(text).map_err(|e| {
-        let at = e.span().map_or(0, |span| span.start);
-        let line = 1 + text.bytes().take(at).filter(|b| *b == b'\n').count();
-        let why: Vec<&str> = e.message().lines().collect();
-        Error::new(Kind::Input, format!("line {line}: {}", shown(&why.join(", "))))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    #[cfg(unix)]
-    fn a_file_without_an_end_is_refused() {
-        let e = load::<SendFile>(Path::new("/dev/zero")).unwrap_err();
-        assert!(e.line.ends_with("is longer than 1 MB"), "{e}");
-    }
+    use narrows_files::settings::read;
 
     #[test]
     fn a_file_says_what_the_flags_say() {
@@ -90,7 +53,5 @@ mod tests {
         assert_eq!(send.max_rate.as_deref(), Some("8Mbit/s"));
         let receive: ReceiveFile = read("clients = 'friends'\nto = '127.0.0.1:5004'\n").unwrap();
         assert_eq!(receive.to.as_deref(), Some("127.0.0.1:5004"));
-        let e = read::<SendFile>("latency = '1s'\nlatenzy = '2s'\n").unwrap_err();
-        assert!(e.kind == Kind::Input && e.line.starts_with("line 2"), "{e}");
     }
 }

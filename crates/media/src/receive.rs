@@ -5,14 +5,14 @@ use crate::connection::{REFUSED, REPLACED, STOPPED, for_media};
 use crate::dial::{Dialler, Ended, Peer, Use};
 use crate::hello::{PULL, PUSH};
 use crate::inlet::{Event, Inlet, Outs};
-use crate::send::named;
+use crate::send::{listed, named};
 use narrows_base::text::shown;
 use narrows_files::access::AllowList;
 use narrows_files::{Error, Identity, Kind};
 use narrows_net::tap::Tap;
 use narrows_net::{Connection, Endpoint, Options};
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::endpoint::{Clients, EndpointLimits, Permit};
+use narrows_transport::endpoint::{EndpointLimits, Permit};
 use narrows_wire::StaticKey;
 use narrows_wire::noise::PublicKey;
 use std::net::SocketAddr;
@@ -71,13 +71,18 @@ impl Server {
         let inlet = Inlet::new(outs).await?;
         let key = StaticKey::new(*identity.private())
             .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
-        let listed = Clients::Listed(clients.keys().copied().collect());
-        let mut options = Options::server(key, listed, for_media(config, PUSH)?).tapped(tap);
+        let mut options =
+            Options::server(key, listed(&clients), for_media(config, PUSH)?).tapped(tap);
         options.permit = permit;
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let endpoint = Endpoint::bind(address, options)
             .map_err(|e| Error::new(Kind::Local, format!("--listen: {e}")))?;
         Ok(Server { endpoint, shared: Arc::new(Shared { inlet, current: Mutex::default() }) })
+    }
+
+    /// Replaces the list of clients. A connection of a client that is not on it ends.
+    pub fn set_clients(&self, clients: &AllowList) {
+        self.endpoint.set_clients(listed(clients));
     }
 
     /// Address on which it listens.

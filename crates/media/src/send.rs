@@ -100,14 +100,19 @@ impl Offering {
         }
         let local = |e: String| Error::new(Kind::Local, e);
         let key = StaticKey::new(*identity.private()).map_err(|e| local(e.to_string()))?;
-        let listed = Clients::Listed(clients.keys().copied().collect());
-        let mut options = Options::server(key, listed, for_media(config, PULL)?).tapped(tap);
+        let mut options =
+            Options::server(key, listed(&clients), for_media(config, PULL)?).tapped(tap);
         // This end sends the media, so only its own choice of a controller counts.
         options.permit = Permit::Own;
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let endpoint =
             Endpoint::bind(address, options).map_err(|e| local(format!("--listen: {e}")))?;
         Ok(Offering { outlet: Outlet::new(sockets, media), endpoint })
+    }
+
+    /// Replaces the list of clients. A connection of a client that is not on it ends.
+    pub fn set_clients(&self, clients: &AllowList) {
+        self.endpoint.set_clients(listed(clients));
     }
 
     /// Address on which it listens.
@@ -167,6 +172,11 @@ impl Offering {
     pub fn leave(&self) {
         self.endpoint.leave(STOPPED, "the sender was stopped");
     }
+}
+
+/// The clients of a list, for an endpoint.
+pub(crate) fn listed(clients: &AllowList) -> Clients {
+    Clients::Listed(clients.keys().copied().collect())
 }
 
 /// A client for display: the beginning of its key, and its address.

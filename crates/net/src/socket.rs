@@ -81,6 +81,16 @@ impl Socket {
         self.state.max_gso_segments().max(1)
     }
 
+    /// Most datagrams that the system joins for one receive (GRO).
+    pub fn coalesced(&self) -> usize {
+        self.state.gro_segments().max(1)
+    }
+
+    /// Bytes of the system's receive buffer; absent if the system does not say. Linux counts its own overhead, too.
+    pub fn receive_buffer(&self) -> Option<usize> {
+        SockRef::from(&self.io).recv_buffer_size().ok()
+    }
+
     /// Failed sends and receives, including ICMP errors.
     pub fn errors(&self) -> u64 {
         self.errors.load(Ordering::Relaxed)

@@ -7,8 +7,10 @@ use crate::forward::{self, Forward};
 use crate::http;
 use crate::listen;
 use crate::request::Request;
+use crate::reverse;
 use crate::server::{Server, ServerOptions};
 use crate::socks;
+use crate::stdio;
 use crate::tun::near::{NearTun, Route};
 use narrows_files::dial::Peer;
 use narrows_files::{Error, Kind};
@@ -30,14 +32,17 @@ fn runtime() -> Result<Runtime, Error> {
     made.map_err(|e| Error::new(Kind::Local, format!("the system refuses: {e}")))
 }
 
-async fn stopped(stop: &AtomicBool) {
+/// Calls `look` about ten times a second until `stop` is set.
+async fn looking(mut look: impl FnMut(), stop: &AtomicBool) {
     while !stop.load(Ordering::SeqCst) {
+        look();
         tokio::time::sleep(LOOK).await;
     }
 }
 
 /// Serves until `stop` is set. Calls `ready` with the listening address and the interface for packets, and `warn` for
-/// each listed name that leads only to addresses that are not permitted.
+/// each listed name that leads only to addresses that are not permitted. Calls `look` about ten times a second; it may
+/// replace the permissions.
 ///
 /// # Errors
 /// It cannot listen.
@@ -46,6 +51,7 @@ pub fn serve(
     options: ServerOptions,
     ready: impl FnOnce(SocketAddr, Option<String>) -> Result<(), Error>,
     warn: impl Fn(&str) + Send + 'static,
+    mut look: impl FnMut(&Server),
     stop: &AtomicBool,
 ) -> Result<(), Error> {
     let runtime = runtime()?;
@@ -57,7 +63,7 @@ pub fn serve(
         tokio::task::spawn_blocking(move || checked.useless_names().iter().for_each(|l| warn(l)));
         let ended = tokio::select! {
             () = server.run() => Err(Error::new(Kind::Local, "the UDP socket has failed")),
-            () = stopped(stop) => Ok(()),
+            () = looking(|| look(&server), stop) => Ok(()),
         };
         server.keep_learned();
         server.endpoint().leave(STOPPED, "the server was stopped");
@@ -75,6 +81,10 @@ pub struct Entrances {
     pub tcp: Vec<Forward>,
     /// UDP ports, each to one target.
     pub udp: Vec<Forward>,
+    /// Ports of the server, each to one target of this end.
+    pub reverse: Vec<Forward>,
+    /// The target of the standard streams.
+    pub stdio: Option<Request>,
     /// Address of a SOCKS proxy.
     pub socks: Option<SocketAddr>,
     /// Address of an HTTP proxy.
@@ -86,13 +96,14 @@ pub struct Entrances {
 impl Entrances {
     /// Whether there is no entrance.
     pub fn is_empty(&self) -> bool {
-        let Entrances { tcp, udp, socks, http, tun } = self;
-        tcp.is_empty() && udp.is_empty() && socks.is_none() && http.is_none() && tun.is_none()
+        let Entrances { tcp, udp, reverse, stdio, socks, http, tun } = self;
+        let has_ports = !(tcp.is_empty() && udp.is_empty() && reverse.is_empty());
+        !has_ports && stdio.is_none() && socks.is_none() && http.is_none() && tun.is_none()
     }
 }
 
 /// Connects, and reconnects until `stop` is set. Calls `ready` with all listening addresses and their targets before
-/// there is a connection.
+/// there is a connection, and `look` about ten times a second.
 ///
 /// # Errors
 /// A port is in use, or a failure that another attempt would not cure.
@@ -100,6 +111,7 @@ pub fn connect(
     mut options: ClientOptions,
     entrances: Entrances,
     ready: impl FnOnce(&[(String, String)]) -> Result<(), Error>,
+    look: impl FnMut(),
     stop: &AtomicBool,
 ) -> Result<(), Error> {
     let runtime = runtime()?;
@@ -115,6 +127,9 @@ pub fn connect(
             }
             None => None,
         };
+        if !entrances.reverse.is_empty() {
+            options.incoming = reverse::MAX_STREAMS;
+        }
         let tunnel = Tunnel::new(options);
         let mut open = Vec::new();
         for forward in entrances.tcp {
@@ -144,7 +159,17 @@ pub fn connect(
         if let Some(tun) = &tun {
             open.push((tun.name().into(), "the server's network, packet by packet".into()));
         }
+        for forward in &entrances.reverse {
+            let at = format!("{} of the server", forward.listen);
+            open.push((at, format!("{} from here", forward.target())));
+        }
         ready(&open)?;
+        let program = async {
+            match &entrances.stdio {
+                Some(to) => stdio::run(&tunnel, to, tokio::io::stdin(), tokio::io::stdout()).await,
+                None => std::future::pending().await,
+            }
+        };
         let packets = async {
             match &tun {
                 Some(tun) => tun.run(&tunnel).await,
@@ -154,7 +179,9 @@ pub fn connect(
         let ended = tokio::select! {
             ended = tunnel.keep() => ended,
             ended = packets => ended,
-            () = stopped(stop) => Ok(()),
+            ended = program => ended,
+            ended = reverse::run(&tunnel, &entrances.reverse) => ended,
+            () = looking(look, stop) => Ok(()),
         };
         tunnel.leave();
         ended

@@ -5,6 +5,7 @@ use crate::dial::{self, Lookup};
 use crate::forward::{self, Forward};
 use crate::limits::ClientLimits;
 use crate::listen;
+use crate::permissions::Permissions;
 use crate::server::{Server, ServerOptions};
 use narrows_base::{Duration, Spec};
 use narrows_congestion::PathHints;
@@ -35,6 +36,8 @@ pub(crate) struct Far {
     pub client: Identity,
     pub log: Lines,
     pub endpoint: Endpoint,
+    /// Absent if the test is the server itself.
+    pub bound: Option<Arc<Server>>,
 }
 
 /// Options of a near side: the server, the timeout over UDP, the permitted silence, hints for the server, learned
@@ -101,10 +104,8 @@ fn far_made(
     let lines = log.clone();
     let options = ServerOptions {
         identity: server.clone(),
-        clients: AllowList::read(&key::text(client.public())).unwrap(),
-        targets: crate::allow::Targets::new(allow.iter().map(|t| t.parse().unwrap()).collect()),
+        permissions: permissions(&[&client], allow, limits),
         tun: tun.iter().map(|network| network.parse().unwrap()).collect(),
-        limits,
         config: config(),
         permit: Permit::Listed,
         learned,
@@ -112,10 +113,24 @@ fn far_made(
         lookup,
         log: Box::new(move |event| lines.lock().unwrap().push(event.line.clone())),
     };
-    let bound = Server::bind(at, options).unwrap();
-    let (at, endpoint) = (bound.address(), bound.endpoint().clone());
-    tokio::spawn(async move { bound.run().await });
-    Far { at, server, client, log, endpoint }
+    let bound = Arc::new(Server::bind(at, options).unwrap());
+    let (at, endpoint, running) = (bound.address(), bound.endpoint().clone(), bound.clone());
+    tokio::spawn(async move { running.run().await });
+    Far { at, server, client, log, endpoint, bound: Some(bound) }
+}
+
+pub(crate) fn permissions(
+    clients: &[&Identity],
+    allow: &[&str],
+    limits: ClientLimits,
+) -> Permissions {
+    let keys: Vec<String> = clients.iter().map(|client| key::text(client.public())).collect();
+    Permissions {
+        clients: AllowList::read(&keys.join("\n")).unwrap(),
+        targets: crate::allow::Targets::new(allow.iter().map(|t| t.parse().unwrap()).collect()),
+        reverse: Vec::new(),
+        limits,
+    }
 }
 
 pub(crate) fn far(allow: &[&str]) -> Far {
@@ -123,6 +138,13 @@ pub(crate) fn far(allow: &[&str]) -> Far {
 }
 
 impl Far {
+    pub(crate) fn set_permissions(
+        &self,
+        permissions: Permissions,
+    ) -> Result<(), narrows_files::Error> {
+        self.bound.as_ref().unwrap().set_permissions(permissions)
+    }
+
     /// A near side, and its log lines.
     pub(crate) fn near(&self) -> (Arc<Tunnel>, Lines) {
         self.near_as(Near::at(self.at))
@@ -145,6 +167,7 @@ impl Far {
             },
             receiving: near.receiving,
             silence: near.silence,
+            incoming: crate::reverse::MAX_STREAMS,
             learned: near.learned,
             tell: Box::new(move |line| lines.lock().unwrap().push(line.into())),
         });

@@ -36,6 +36,8 @@ pub struct ClientOptions {
     pub receiving: PathHints,
     /// Another connection is tried after this time without a packet, if probes are unanswered.
     pub silence: Duration,
+    /// Streams that the server may have open; 0 without reverse forwarding.
+    pub incoming: usize,
     /// File of learned paths, and the name of this path in it.
     pub learned: Option<(Arc<Learned>, String)>,
     /// Called with log lines for the user.
@@ -204,6 +206,7 @@ impl Links<'_> {
 pub struct Tunnel {
     receiving: PathHints,
     pub(crate) silence: Duration,
+    incoming: usize,
     learned: Option<(Arc<Learned>, String)>,
     tell: Box<dyn Fn(&str) + Send + Sync>,
     pub(crate) dial: Dial,
@@ -213,9 +216,9 @@ pub struct Tunnel {
 impl Tunnel {
     /// A tunnel without a connection; [`keep`](Tunnel::keep) connects.
     pub fn new(options: ClientOptions) -> Arc<Tunnel> {
-        let ClientOptions { peer, receiving, silence, learned, tell } = options;
+        let ClientOptions { peer, receiving, silence, incoming, learned, tell } = options;
         let (dial, current) = (Dial::new(peer, WORDS), watch::Sender::new(None));
-        Arc::new(Tunnel { dial, receiving, silence, learned, tell, current })
+        Arc::new(Tunnel { dial, receiving, silence, incoming, learned, tell, current })
     }
 
     /// Reports a line to the user.
@@ -241,8 +244,7 @@ impl Tunnel {
         let unknown = || self.dial.no_such_host();
         let mut found = lookup_host((host.as_str(), *port)).await.map_err(|_| unknown())?;
         let address = found.next().ok_or_else(unknown)?;
-        // The server opens no streams.
-        let config = for_tunnel(config.clone(), 0)?;
+        let config = for_tunnel(config.clone(), self.incoming)?;
         let endpoint = self.dial.endpoint(unspecified(&address), &config)?;
         let failed = match self.dial.connect(&endpoint, address, config.clone()).await {
             Err(e) if e.kind == Kind::Unreachable => e,

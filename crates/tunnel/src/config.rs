@@ -1,14 +1,11 @@
 //! TOML files with the settings of a command's flags, for tunnels with many ports or targets.
 
-use narrows_files::error::shown;
-use narrows_files::{Error, Kind, text_file};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Settings of the far side.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct ServeFile {
     /// Address and port to listen on (`--listen`).
     pub listen: Option<String>,
@@ -16,8 +13,16 @@ pub struct ServeFile {
     pub clients: Option<PathBuf>,
     /// Permitted targets (`--allow`).
     pub allow: Vec<String>,
+    /// Ports for clients' listeners (`--allow-reverse`).
+    pub allow_reverse: Vec<String>,
     /// Networks of clients' packets (`--tun`).
     pub tun: Vec<String>,
+    /// Connections and flows of a client (`--max-streams`).
+    pub max_streams: Option<usize>,
+    /// Flows of a client (`--max-flows`).
+    pub max_flows: Option<usize>,
+    /// New connections and flows of a client per second (`--max-openings`).
+    pub max_openings: Option<u32>,
 }
 
 /// Settings of the near side.
@@ -30,6 +35,8 @@ pub struct ConnectFile {
     pub tcp: Vec<String>,
     /// Forwarded UDP ports (`--udp`).
     pub udp: Vec<String>,
+    /// Ports of the server for targets of this end (`--reverse`).
+    pub reverse: Vec<String>,
     /// Port of the SOCKS proxy (`--socks`).
     pub socks: Option<Port>,
     /// Port of the HTTP proxy (`--http-proxy`).
@@ -60,44 +67,10 @@ impl Port {
     }
 }
 
-/// A file of settings.
-pub trait File: DeserializeOwned {}
-impl File for ServeFile {}
-impl File for ConnectFile {}
-
-/// Loads a file of settings.
-///
-/// # Errors
-/// It cannot be read, or is invalid; the error names the line.
-pub fn load<T: File>(path: &Path) -> Result<T, Error> {
-    let what = shown(&path.display().to_string());
-    let text = text_file::read(path, text_file::LIST).map_err(|e| Error::file(&what, &e))?;
-    read(&text).map_err(|e| e.at(&what))
-}
-
-/// Parses the text of a file of settings.
-///
-/// # Errors
-/// It is invalid; the error names the line.
-pub fn read<T: File>(text: &str) -> Result<T, Error> {
-    toml::from_str(text).map_err(|e| {
-        let at = e.span().map_or(0, |span| span.start);
-        let line = 1 + text.bytes().take(at).filter(|b| *b == b'\n').count();
-        let why: Vec<&str> = e.message().lines().collect();
-        Error::new(Kind::Input, format!("line {line}: {}", shown(&why.join(", "))))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    #[cfg(unix)]
-    fn a_file_without_an_end_is_refused() {
-        let e = load::<ConnectFile>(Path::new("/dev/zero")).unwrap_err();
-        assert!(e.line.ends_with("is longer than 10 MB"), "{e}");
-    }
+    use narrows_files::settings::read;
 
     #[test]
     fn a_file_says_what_the_flags_say() {
@@ -112,20 +85,5 @@ mod tests {
         );
         let far: ServeFile = read("clients = 'friends'\nallow = ['*:443']\n").unwrap();
         assert_eq!((far.clients.unwrap(), far.allow), ("friends".into(), vec!["*:443".into()]));
-    }
-
-    #[test]
-    fn what_is_wrong_is_one_line_that_says_where() {
-        for (text, line) in [
-            ("socks = 1080\nsock = 2\n", "line 2"),
-            ("tcp = '8080:a:80'", "line 1"),
-            ("\n\nsocks = 70000", "line 3"),
-            ("server = \"\u{1b}[2J\"", "line 1"),
-            ("[[", "line 1"),
-        ] {
-            let e = read::<ConnectFile>(text).unwrap_err();
-            assert!(e.kind == Kind::Input && e.line.starts_with(line), "{e}");
-            assert!(!e.line.contains(['\n', '\u{1b}']), "{e}");
-        }
     }
 }

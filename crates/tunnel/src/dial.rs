@@ -101,6 +101,12 @@ pub fn judge(
     targets.judge(asked, address, port, is_own)
 }
 
+/// Whether a connection to this address, opened by a request for this host, is still permitted.
+pub fn still_permits(targets: &Targets, host: &str, at: SocketAddr) -> bool {
+    let asked = if host.parse::<IpAddr>().is_ok() { None } else { name(host) };
+    judge(targets, asked.as_deref(), at.ip(), at.port()).is_ok()
+}
+
 /// Whether this machine itself receives packets for that address. No packet is sent. A socket can be bound only to such
 /// addresses, including those that the kernel would not choose as a source.
 ///

@@ -32,6 +32,13 @@ impl Forward {
     }
 }
 
+impl Forward {
+    /// The target as `host:port`, with brackets around an IPv6 address.
+    pub fn target(&self) -> String {
+        self.request().target()
+    }
+}
+
 /// Splits at colons outside of brackets; brackets are removed.
 fn fields(text: &str) -> Option<Vec<String>> {
     let (mut fields, mut inside) = (vec![String::new()], false);

@@ -6,9 +6,12 @@
 //! | connect to it, and stay connected | [`client`](client::Tunnel::keep) |
 //! | carry datagrams over TCP where UDP is blocked | [`over_tcp`] |
 //! | forward local ports | [`forward`], for datagrams [`datagrams`] |
+//! | let the far side listen for the near side | [`reverse`] |
+//! | connect the standard streams | [`stdio`] |
 //! | carry the kernel's packets | [`tun`] |
 //! | run a proxy | [`socks`], [`http`] |
 //! | check targets at the far side | [`allow`], [`address`] |
+//! | replace permissions while it runs | [`permissions`] |
 //! | limit clients' open connections | [`limits`], [`descriptors`] |
 //! | read the format | [`request`], [`flow`], [`parts`], [`hints`] |
 //! | read flags from a file | [`config`] |
@@ -21,6 +24,7 @@ pub mod allow;
 pub mod blocking;
 pub mod client;
 pub mod config;
+mod connected_client;
 pub mod connection;
 pub mod datagrams;
 pub mod descriptors;
@@ -37,11 +41,14 @@ pub mod listen;
 pub mod over_tcp;
 pub mod parts;
 mod peer;
+pub mod permissions;
 pub mod pipe;
 pub mod request;
+pub mod reverse;
 pub mod server;
 mod shared;
 pub mod socks;
+pub mod stdio;
 pub mod tun;
 
 #[cfg(test)]
@@ -52,6 +59,10 @@ mod hostile_tests;
 mod outage_tests;
 #[cfg(test)]
 mod proxy_tests;
+#[cfg(test)]
+mod reload_tests;
+#[cfg(test)]
+mod reverse_tests;
 #[cfg(test)]
 mod test_path;
 #[cfg(all(test, target_os = "linux"))]

@@ -2,7 +2,7 @@
 
 use crate::descriptors::Descriptors;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
@@ -36,7 +36,7 @@ const MAX_LOOKUPS: usize = 16;
 /// Counters of a client.
 #[derive(Debug)]
 pub struct Client {
-    limits: ClientLimits,
+    limits: RwLock<ClientLimits>,
     open: AtomicUsize,
     flows: AtomicUsize,
     openings: Mutex<(f64, Instant)>,
@@ -51,12 +51,22 @@ impl Client {
         let openings = Mutex::new((f64::from(limits.openings) * BURST, Instant::now()));
         let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
         let (open, flows) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let limits = RwLock::new(limits);
         Client { limits, open, flows, openings, descriptors, lookups }
+    }
+
+    fn limits(&self) -> ClientLimits {
+        *self.limits.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the limits. Open streams and flows stay.
+    pub fn set_limits(&self, limits: ClientLimits) {
+        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
     /// Counts an opening, and returns the time for which it must wait.
     pub fn delay(&self, now: Instant) -> Duration {
-        let rate = f64::from(self.limits.openings).max(1.0);
+        let rate = f64::from(self.limits().openings).max(1.0);
         let mut openings = self.openings.lock().unwrap_or_else(PoisonError::into_inner);
         let (left, at) = *openings;
         let gone = now.saturating_duration_since(at).as_secs_f64();
@@ -70,13 +80,13 @@ impl Client {
         let place = Place(self.clone(), Kind::Open);
         let own = self.open.fetch_add(1, Ordering::Relaxed);
         let may = self.descriptors.take(own);
-        (may && own < self.limits.streams).then_some(place)
+        (may && own < self.limits().streams).then_some(place)
     }
 
     /// Takes a place for a UDP flow, in addition to its place as a stream.
     pub fn flow(self: &Arc<Client>) -> Option<Place> {
         let place = Place(self.clone(), Kind::Flow);
-        (self.flows.fetch_add(1, Ordering::Relaxed) < self.limits.flows).then_some(place)
+        (self.flows.fetch_add(1, Ordering::Relaxed) < self.limits().flows).then_some(place)
     }
 
     /// Takes a descriptor for another attempt to connect, in addition to that of the stream.

@@ -1,44 +1,30 @@
 //! One client's connection: handles the requests on its streams, as far as they are permitted.
 
+use crate::connected_client::{Peer, refuse};
 use crate::dial;
 use crate::flow::{self, Flows, Goal};
 use crate::hints;
 use crate::learning;
 use crate::limits::Client;
+use crate::permissions::Permissions;
 use crate::pipe;
 use crate::request::{HEAD, Kind, Refusal, Request};
-use crate::shared::{Event, Shared};
+use crate::reverse::far;
+use crate::shared::Shared;
 use crate::tun;
 use narrows_base::text::shown;
 use narrows_congestion::{HintSource, PathHints};
 use narrows_files::key;
 use narrows_net::{Connection, ReceiveStream, SendStream};
 use narrows_wire::noise::PublicKey;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::net::UdpSocket;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-
-/// A connected client.
-struct Peer {
-    shared: Arc<Shared>,
-    client: Arc<Client>,
-    connection: Connection,
-    key: PublicKey,
-    /// The beginning of the key, for log lines.
-    name: String,
-    flows: Arc<Flows<Goal>>,
-}
-
-impl Peer {
-    fn log(&self, is_warning: bool, what: &str) {
-        let from = self.connection.remote().map_or("?".into(), |a| a.to_string());
-        let line = format!("{} ({from}): {what}", self.name);
-        (self.shared.log)(&Event { is_warning, client: self.name.clone(), line });
-    }
-}
 
 /// Serves a client's connection until it is over.
 pub(crate) async fn serve(
@@ -79,28 +65,23 @@ pub(crate) async fn serve(
 
 async fn stream(peer: Arc<Peer>, mut send: SendStream, mut receive: ReceiveStream) {
     let Some(_place) = peer.client.place() else {
-        peer.log(true, &Refusal::TooMany.to_string());
+        peer.log_refusal("a stream", Refusal::TooMany);
         return refuse(&mut send, Refusal::TooMany).await;
     };
-    let asked = timeout(peer.shared.limits.asking, request(&mut receive)).await;
+    let asked = timeout(peer.shared.permissions().limits.asking, request(&mut receive)).await;
     let request = match asked.unwrap_or(Err(Refusal::BadRequest)) {
         Ok(request) => request,
         Err(refusal) => return refuse(&mut send, refusal).await,
     };
     match request {
-        Asked::Open(request) if request.kind == Kind::Tcp => {
-            tcp(&peer, &request, send, receive).await
-        }
-        Asked::Open(request) => udp(&peer, &request, send, receive).await,
+        Asked::Open(request) => match request.kind {
+            Kind::Tcp => tcp(&peer, &request, send, receive).await,
+            Kind::Udp => udp(&peer, &request, send, receive).await,
+            Kind::Listen => far::listen(&peer, &request, send, receive).await,
+        },
         Asked::Know(hints) => know(&peer, hints, send).await,
         Asked::Packets => packets(&peer, send, receive).await,
     }
-}
-
-/// Sends the reason; the request's stream is stopped when it is dropped.
-async fn refuse(send: &mut SendStream, refusal: Refusal) {
-    // If the client is gone, the answer is of no use.
-    let _ = send.send_last(&[refusal.code()]).await;
 }
 
 /// A client's request on a stream.
@@ -147,13 +128,31 @@ async fn fill(receive: &mut ReceiveStream, mut into: &mut [u8]) -> Result<(), Re
 
 /// The permitted addresses of a request.
 async fn resolve(peer: &Peer, request: &Request) -> Result<Vec<SocketAddr>, Refusal> {
-    let Shared { targets, lookup, .. } = &*peer.shared;
+    let permissions = peer.shared.permissions();
     let host = (&*request.host, request.port);
-    dial::resolve(targets, lookup, &peer.client.lookups, host).await
+    dial::resolve(&permissions.targets, &peer.shared.lookup, &peer.client.lookups, host).await
 }
 
+/// Waits until changed permissions forbid this open target.
+async fn forbidden(
+    changes: &mut watch::Receiver<Arc<Permissions>>,
+    request: &Request,
+    at: io::Result<SocketAddr>,
+) {
+    while let (Ok(()), Ok(at)) = (changes.changed().await, &at) {
+        let permissions = changes.borrow_and_update().clone();
+        if !dial::still_permits(&permissions.targets, &request.host, *at) {
+            return;
+        }
+    }
+    std::future::pending().await
+}
+
+/// Line of the log for a target that is not permitted any more.
+const FORBIDDEN: &str = "ended, since --allow does not permit it any more";
+
 async fn tcp(peer: &Peer, request: &Request, mut send: SendStream, receive: ReceiveStream) {
-    let what = request.shown();
+    let (what, mut changes) = (request.shown(), peer.shared.changes());
     let opened = match resolve(peer, request).await {
         Ok(addresses) => dial::tcp(&addresses, || peer.client.attempt()).await,
         Err(refusal) => Err(refusal),
@@ -161,20 +160,24 @@ async fn tcp(peer: &Peer, request: &Request, mut send: SendStream, receive: Rece
     let tcp = match opened {
         Ok(tcp) => tcp,
         Err(refusal) => {
-            peer.log(true, &format!("{what}: {refusal}"));
+            peer.log_refusal(&what, refusal);
             return refuse(&mut send, refusal).await;
         }
     };
     pipe::prepare(&tcp);
-    let at = tcp.peer_addr().map_or("?".into(), |address| address.to_string());
-    peer.log(false, &format!("{what} opened to {at}"));
+    let at = tcp.peer_addr();
+    peer.log(false, &format!("{what} opened to {}", shown_address(&at)));
     if send.send_all(&[0]).await.is_ok() {
-        pipe::run(tcp, (send, receive)).await;
+        let forbidden = async {
+            forbidden(&mut changes, request, at).await;
+            peer.log(true, &format!("{what}: {FORBIDDEN}"));
+        };
+        pipe::run_until(tcp, (send, receive), forbidden).await;
     }
 }
 
 async fn udp(peer: &Peer, request: &Request, mut send: SendStream, mut receive: ReceiveStream) {
-    let what = request.shown();
+    let (what, mut changes) = (request.shown(), peer.shared.changes());
     let opened = match peer.client.flow() {
         Some(place) => open_flow(peer, request, &mut receive).await.map(|socket| (place, socket)),
         None => Err(Refusal::TooMany),
@@ -182,12 +185,12 @@ async fn udp(peer: &Peer, request: &Request, mut send: SendStream, mut receive: 
     let (_place, socket) = match opened {
         Ok(opened) => opened,
         Err(refusal) => {
-            peer.log(true, &format!("{what}: {refusal}"));
+            peer.log_refusal(&what, refusal);
             return refuse(&mut send, refusal).await;
         }
     };
-    let at = socket.peer_addr().map_or("?".into(), |address| address.to_string());
-    peer.log(false, &format!("{what} opened to {at}"));
+    let at = socket.peer_addr();
+    peer.log(false, &format!("{what} opened to {}", shown_address(&at)));
     let goal = Goal::Target(socket.clone());
     let Some(flow) = Flows::add(&peer.flows, send.id(), goal) else { return };
     if send.send_all(&[0]).await.is_err() {
@@ -198,14 +201,21 @@ async fn udp(peer: &Peer, request: &Request, mut send: SendStream, mut receive: 
     tokio::select! {
         () = flow::from_target(&peer.connection, &flow, &socket) => {}
         _ = receive.receive(&mut over) => {}
+        () = forbidden(&mut changes, request, at) => {
+            peer.log(true, &format!("{what}: {FORBIDDEN}"));
+        }
     }
+}
+
+fn shown_address(at: &io::Result<SocketAddr>) -> String {
+    at.as_ref().map_or("?".into(), SocketAddr::to_string)
 }
 
 /// Carries packets until the near side ends the stream, or another connection of the same client takes over.
 async fn packets(peer: &Arc<Peer>, mut send: SendStream, mut receive: ReceiveStream) {
     let tun = peer.shared.tun.as_ref();
     let Some((tun, given)) = tun.and_then(|tun| Some((tun, tun.given(&peer.key)?))) else {
-        peer.log(true, "packets: refused, for want of --tun");
+        peer.event(true, "packets: refused, for want of --tun", Some(Refusal::NotAllowed));
         return refuse(&mut send, Refusal::NotAllowed).await;
     };
     let answer = [&[0][..], &given.bytes()].concat();
@@ -236,7 +246,7 @@ async fn open_flow(
     request: &Request,
     receive: &mut ReceiveStream,
 ) -> Result<Arc<UdpSocket>, Refusal> {
-    let first = timeout(peer.shared.limits.asking, first_datagram(receive)).await;
+    let first = timeout(peer.shared.permissions().limits.asking, first_datagram(receive)).await;
     let first = first.unwrap_or(Err(Refusal::BadRequest))?;
     let addresses = resolve(peer, request).await?;
     let mut last = Refusal::Unreachable;

@@ -98,12 +98,26 @@ pub async fn answer(receive: &mut ReceiveStream) -> Result<Option<Refusal>, End>
 }
 
 /// Copies bytes until both directions have ended.
-pub async fn run(mut tcp: TcpStream, (mut send, mut receive): (SendStream, ReceiveStream)) -> End {
+pub async fn run(tcp: TcpStream, stream: (SendStream, ReceiveStream)) -> End {
+    run_until(tcp, stream, std::future::pending()).await
+}
+
+/// As [`run`]; when `forbidden` is ready, both are reset.
+pub async fn run_until(
+    mut tcp: TcpStream,
+    (mut send, mut receive): (SendStream, ReceiveStream),
+    forbidden: impl Future<Output = ()>,
+) -> End {
     let (read, write) = tcp.split();
-    let up = upward(read, &mut send);
-    let down = downward(write, &mut receive);
-    match tokio::try_join!(up, down) {
-        Ok(_) => {
+    let both = async {
+        tokio::try_join!(upward(read, &mut send), downward(write, &mut receive)).map(drop)
+    };
+    let ended = tokio::select! {
+        ended = both => ended,
+        () = forbidden => Err(End::Broken),
+    };
+    match ended {
+        Ok(()) => {
             let _ = SockRef::from(&tcp).set_linger(None);
             End::InOrder
         }

@@ -5,12 +5,13 @@
 //! far:  | answer (1) |                            and then the connection's bytes
 //! ```
 //!
-//! Kinds: 1 a TCP connection, 2 a UDP flow. A flow's request is followed by `| length (2) | datagram |`, its first
+//! Kinds: 1 a TCP connection, 2 a UDP flow, 5 a listener at the far side, see `reverse.rs`. A flow's request is followed by `| length (2) | datagram |`, its first
 //! datagram; the others are messages, see `flow.rs`, and the flow lives as long as its stream. A host is a name or an
 //! address as text. An answer other than 0 ends the stream. If a TCP connection ends with a reset, the stream is reset
 //! and stopped with code 1.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 /// The application protocol in the handshake; other versions have other names.
 pub const APPLICATION: &str = "narrows-tunnel/1";
@@ -26,6 +27,18 @@ pub enum Kind {
     Tcp,
     /// A UDP flow: datagrams to and from one address.
     Udp,
+    /// A listening TCP port at the far side; the host is an address of it.
+    Listen,
+}
+
+/// Kinds by their codes and names.
+const KINDS: [(Kind, u8, &str); 3] =
+    [(Kind::Tcp, 1, "tcp"), (Kind::Udp, 2, "udp"), (Kind::Listen, 5, "reverse")];
+
+impl Kind {
+    fn entry(self) -> (Kind, u8, &'static str) {
+        KINDS.into_iter().find(|(kind, ..)| *kind == self).unwrap_or(KINDS[0])
+    }
 }
 
 /// A request for a connection or a flow to a target.
@@ -50,10 +63,15 @@ impl Request {
         Request { kind: Kind::Udp, ..Request::tcp(host, port) }
     }
 
+    /// A request for a listener at the far side.
+    pub fn listen(at: SocketAddr) -> Request {
+        Request { kind: Kind::Listen, ..Request::tcp(&at.ip().to_string(), at.port()) }
+    }
+
     /// Encodes the request; `None` if the host has more than 255 bytes.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let length = u8::try_from(self.host.len()).ok()?;
-        let mut bytes = vec![if self.kind == Kind::Tcp { 1 } else { 2 }];
+        let mut bytes = vec![self.kind.entry().1];
         bytes.extend(self.port.to_be_bytes());
         bytes.push(length);
         bytes.extend(self.host.as_bytes());
@@ -66,7 +84,9 @@ impl Request {
     /// The head is invalid.
     pub fn host_length(head: [u8; HEAD]) -> Result<usize, Refusal> {
         match head {
-            [1 | 2, _, _, length] if length > 0 => Ok(length.into()),
+            [code, _, _, length] if length > 0 && KINDS.iter().any(|(_, own, _)| *own == code) => {
+                Ok(length.into())
+            }
             _ => Err(Refusal::BadRequest),
         }
     }
@@ -79,20 +99,19 @@ impl Request {
         if Request::host_length(head)? != host.len() || !host.iter().all(u8::is_ascii_graphic) {
             return Err(Refusal::BadRequest);
         }
-        let [kind, high, low, _] = head;
+        let [code, high, low, _] = head;
         let port = u16::from_be_bytes([high, low]);
         let host = std::str::from_utf8(host).map_err(|_| Refusal::BadRequest)?;
         if port == 0 {
             return Err(Refusal::BadRequest);
         }
-        let kind = if kind == 1 { Kind::Tcp } else { Kind::Udp };
+        let kind = KINDS.iter().find(|(_, own, _)| *own == code).ok_or(Refusal::BadRequest)?.0;
         Ok(Request { kind, host: host.into(), port })
     }
 
     /// Kind and target for display, such as `tcp example.org:443`.
     pub fn shown(&self) -> String {
-        let kind = if self.kind == Kind::Tcp { "tcp" } else { "udp" };
-        format!("{kind} {}", self.target())
+        format!("{} {}", self.kind.entry().2, self.target())
     }
 
     /// `host:port` for display, with brackets around an IPv6 address.
@@ -124,6 +143,26 @@ pub enum Refusal {
     Failed,
     /// The request is invalid.
     BadRequest,
+    /// No entry of `--allow-reverse` permits this listener.
+    NoReverse,
+}
+
+impl Refusal {
+    /// A word for counters.
+    pub fn word(self) -> &'static str {
+        match self {
+            Refusal::NotAllowed => "not_allowed",
+            Refusal::NotPublic => "not_public",
+            Refusal::NoSuchName => "no_such_name",
+            Refusal::Refused => "refused",
+            Refusal::TimedOut => "timed_out",
+            Refusal::Unreachable => "unreachable",
+            Refusal::TooMany => "too_many",
+            Refusal::Failed => "failed",
+            Refusal::BadRequest => "bad_request",
+            Refusal::NoReverse => "no_reverse",
+        }
+    }
 }
 
 const CODES: &[(Refusal, u8, &str)] = &[
@@ -140,6 +179,7 @@ const CODES: &[(Refusal, u8, &str)] = &[
     (Refusal::TooMany, 7, "this client has as much open as the server permits"),
     (Refusal::Failed, 8, "the server's system refuses"),
     (Refusal::BadRequest, 9, "the server cannot read the request"),
+    (Refusal::NoReverse, 10, "the server's --allow-reverse does not list it"),
 ];
 
 impl Refusal {

@@ -1,16 +1,16 @@
 //! The far side: accepts listed clients, and opens connections to permitted targets for them.
 
-use crate::allow::{Denied, Targets};
+use crate::allow::Denied;
 use crate::connection::for_tunnel;
 use crate::dial::{self, Lookup};
 use crate::limits::ClientLimits;
 use crate::over_tcp;
 use crate::peer::serve;
+use crate::permissions::Permissions;
 pub use crate::shared::Event;
 use crate::shared::Shared;
 use crate::tun::IpNet;
 use crate::tun::far::FarTun;
-use narrows_files::access::AllowList;
 use narrows_files::learned::Learned;
 use narrows_files::{Error, Identity, Kind as Cause};
 use narrows_net::probe;
@@ -33,14 +33,10 @@ const MISUSED: u64 = 259;
 pub struct ServerOptions {
     /// The server's own key.
     pub identity: Identity,
-    /// Keys that may connect.
-    pub clients: AllowList,
-    /// Permitted targets.
-    pub targets: Targets,
+    /// Permitted clients and targets, and limits.
+    pub permissions: Permissions,
     /// Networks from which clients get addresses for packets (`--tun`); if empty, no packets are carried.
     pub tun: Vec<IpNet>,
-    /// Limits for each client.
-    pub limits: ClientLimits,
     /// Configuration of connections.
     pub config: ConnectionConfig,
     /// Controllers that the server accepts for its sending at a client's request.
@@ -60,6 +56,7 @@ pub struct Server {
     endpoint: Endpoint,
     /// TCP listener on the same port number, for clients with blocked UDP.
     over_tcp: TcpListener,
+    config: ConnectionConfig,
     shared: Arc<Shared>,
 }
 
@@ -69,24 +66,13 @@ impl Server {
     /// # Errors
     /// The list of clients or targets is empty, or the address is unavailable, in use, or not permitted.
     pub fn bind(address: SocketAddr, options: ServerOptions) -> Result<Server, Error> {
-        let ServerOptions { identity, clients, targets, limits, config, .. } = options;
-        let ServerOptions { permit, learned, tap, lookup, log, tun, .. } = options;
-        if clients.is_empty() {
-            return Err(Error::new(
-                Cause::Input,
-                "--clients: no key is listed, so nobody may come",
-            ));
-        }
-        if targets.is_empty() {
-            return Err(Error::new(Cause::Input, "--allow: no target is listed"));
-        }
-        let config = ConnectionConfig { send_buffer: limits.unsent, ..config };
-        let config = probe::answering(for_tunnel(config, limits.streams)?)
-            .map_err(|e| Error::new(Cause::Local, e.to_string()))?;
+        let ServerOptions { identity, permissions, config, permit, .. } = options;
+        let ServerOptions { learned, tap, lookup, log, tun, .. } = options;
+        permissions.check()?;
+        let of_connections = for_clients(&config, &permissions.limits)?;
         let key = StaticKey::new(*identity.private())
             .map_err(|e| Error::new(Cause::Local, e.to_string()))?;
-        let listed = Clients::Listed(clients.keys().copied().collect());
-        let mut options = Options::server(key, listed, config).tapped(tap);
+        let mut options = Options::server(key, listed(&permissions), of_connections).tapped(tap);
         options.permit = permit;
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let failed = |e: String| Error::new(Cause::Local, format!("--listen: {e}"));
@@ -101,10 +87,10 @@ impl Server {
         let endpoint = Endpoint::bind(address, options).map_err(|e| failed(e.to_string()))?;
         let tun = match &tun[..] {
             [] => None,
-            tun => Some(FarTun::open(tun, clients.keys(), targets.clone())?),
+            tun => Some(FarTun::open(tun, &permissions)?),
         };
-        let shared = Shared::new(targets, limits, lookup, log, learned, tun);
-        Ok(Server { endpoint, over_tcp, shared: Arc::new(shared) })
+        let shared = Shared::new(permissions, lookup, log, learned, tun);
+        Ok(Server { endpoint, over_tcp, config, shared: Arc::new(shared) })
     }
 
     /// Address on which it listens.
@@ -122,6 +108,24 @@ impl Server {
         &self.endpoint
     }
 
+    /// Replaces permissions and limits. Connections and flows that are still permitted go on; all others end. A larger
+    /// number of streams holds for new connections.
+    ///
+    /// # Errors
+    /// A list is empty, or the network of `--tun` has too few addresses. The former permissions then stay.
+    pub fn set_permissions(&self, permissions: Permissions) -> Result<(), Error> {
+        permissions.check()?;
+        let config = for_clients(&self.config, &permissions.limits)?;
+        if let Some(tun) = &self.shared.tun {
+            let moved = tun.set_permissions(&permissions)?;
+            self.shared.close(&moved, "this client has another address now: connect again");
+        }
+        self.endpoint.set_connection_config(config);
+        self.endpoint.set_clients(listed(&permissions));
+        self.shared.set_permissions(permissions);
+        Ok(())
+    }
+
     /// Stores the learned paths of all open connections. Blocks on the disk.
     pub fn keep_learned(&self) {
         self.shared.living_lessons().iter().for_each(|lesson| lesson.keep());
@@ -130,7 +134,8 @@ impl Server {
     /// A line for each listed name that leads only to addresses that are not permitted. Looks all of them up, and may
     /// block.
     pub fn useless_names(&self) -> Vec<String> {
-        let Shared { targets, lookup, .. } = &*self.shared;
+        let (permissions, lookup) = (self.shared.permissions(), &self.shared.lookup);
+        let targets = &permissions.targets;
         let lines = targets.names().filter_map(|(name, port)| {
             let found = lookup(name).ok()?;
             let judge = |a: &IpAddr| dial::judge(targets, Some(name), *a, port.unwrap_or(1));
@@ -165,6 +170,20 @@ impl Server {
             connections.spawn(accepted(self.shared.clone(), connection));
         }
     }
+}
+
+/// The configuration of clients' connections.
+fn for_clients(
+    config: &ConnectionConfig,
+    limits: &ClientLimits,
+) -> Result<ConnectionConfig, Error> {
+    let config = ConnectionConfig { send_buffer: limits.unsent, ..config.clone() };
+    probe::answering(for_tunnel(config, limits.streams)?)
+        .map_err(|e| Error::new(Cause::Local, e.to_string()))
+}
+
+fn listed(permissions: &Permissions) -> Clients {
+    Clients::Listed(permissions.clients.keys().copied().collect())
 }
 
 /// Carries packets to clients; never returns if there is no interface.

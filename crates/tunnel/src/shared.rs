@@ -1,11 +1,13 @@
 //! State shared by all clients of a server: permitted targets, the clients' connections, the log.
 
-use crate::allow::Targets;
 use crate::descriptors::Descriptors;
 use crate::dial::Lookup;
 use crate::learning::Lesson;
-use crate::limits::{Client, ClientLimits};
+use crate::limits::Client;
 use crate::over_tcp::Carriers;
+use crate::permissions::Permissions;
+use crate::request::Refusal;
+use crate::reverse::Listeners;
 use crate::tun::far::FarTun;
 use narrows_files::learned::Learned;
 use narrows_net::Connection;
@@ -13,6 +15,7 @@ use narrows_net::probe::ProbeGate;
 use narrows_wire::noise::PublicKey;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio::sync::watch;
 
 /// Maximum number of connections of one client; the newest are kept.
 const MAX_CONNECTIONS_OF_CLIENT: usize = 4;
@@ -28,6 +31,8 @@ pub struct Event {
     pub client: String,
     /// Text of the line.
     pub line: String,
+    /// The reason, if a request was refused or its target was not reached.
+    pub refusal: Option<Refusal>,
 }
 
 /// A client, and its connections, the oldest first.
@@ -35,8 +40,7 @@ type Known = (Arc<Client>, Vec<Connection>);
 
 /// State shared by all clients of a server.
 pub(crate) struct Shared {
-    pub targets: Targets,
-    pub limits: ClientLimits,
+    permissions: watch::Sender<Arc<Permissions>>,
     pub lookup: Lookup,
     pub log: Box<dyn Fn(&Event) + Send + Sync>,
     /// Contains only keys of the list, so its size is bounded.
@@ -45,6 +49,8 @@ pub(crate) struct Shared {
     /// TCP connections of clients with blocked UDP.
     pub carriers: Arc<Carriers>,
     pub probes: ProbeGate,
+    /// Ports that listen for clients.
+    pub listeners: Listeners,
     /// The interface for clients' packets, if `--tun` is set.
     pub tun: Option<FarTun>,
     learned: Option<Arc<Learned>>,
@@ -55,33 +61,60 @@ pub(crate) struct Shared {
 impl Shared {
     /// State without any client.
     pub fn new(
-        targets: Targets,
-        limits: ClientLimits,
+        permissions: Permissions,
         lookup: Lookup,
         log: Box<dyn Fn(&Event) + Send + Sync>,
         learned: Option<Arc<Learned>>,
         tun: Option<FarTun>,
     ) -> Shared {
         let (clients, descriptors, carriers, probes, lessons) = <_>::default();
+        let listeners = Listeners::default();
+        let permissions = watch::Sender::new(Arc::new(permissions));
         Shared {
-            targets,
-            limits,
+            permissions,
             lookup,
             log,
             clients,
             descriptors,
             carriers,
             probes,
+            listeners,
             tun,
             learned,
             lessons,
         }
     }
 
+    /// The permissions in force.
+    pub fn permissions(&self) -> Arc<Permissions> {
+        self.permissions.borrow().clone()
+    }
+
+    /// Changes of the permissions from now on.
+    pub fn changes(&self) -> watch::Receiver<Arc<Permissions>> {
+        self.permissions.subscribe()
+    }
+
+    /// Replaces the permissions, and forgets clients that are no longer listed.
+    pub fn set_permissions(&self, permissions: Permissions) {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.retain(|key, _| permissions.clients.holds(key));
+        clients.values().for_each(|(client, _)| client.set_limits(permissions.limits));
+        self.permissions.send_replace(Arc::new(permissions));
+    }
+
+    /// Closes the connections of these clients.
+    pub fn close(&self, keys: &[PublicKey], reason: &str) {
+        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = keys.iter().filter_map(|key| clients.get(key));
+        known.flat_map(|(_, open)| open).for_each(|connection| connection.close(REPLACED, reason));
+    }
+
     /// Adds a connection to its client; if there are too many, closes the oldest.
     pub fn client(&self, key: PublicKey, connection: &Connection) -> Arc<Client> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || (Arc::new(Client::new(self.limits, self.descriptors.clone())), Vec::new());
+        let limits = self.permissions.borrow().limits;
+        let new = || (Arc::new(Client::new(limits, self.descriptors.clone())), Vec::new());
         let (client, connections) = clients.entry(key).or_insert_with(new);
         connections.retain(|c| !c.is_closed());
         if connections.len() >= MAX_CONNECTIONS_OF_CLIENT {

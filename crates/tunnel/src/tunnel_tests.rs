@@ -9,7 +9,6 @@ use crate::request::{Refusal, Request};
 use crate::server::{Server, ServerOptions};
 use narrows_base::{Rate, Spec};
 use narrows_congestion::PathHints;
-use narrows_files::access::AllowList;
 use narrows_files::dial::Peer;
 use narrows_files::learned::{Learned, client};
 use narrows_files::{Identity, Kind, key};
@@ -168,12 +167,10 @@ async fn a_server_that_starts_again_is_found_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_for_nobody_or_nothing_does_not_start() {
-    let options = |clients: &str, targets: &[&str]| ServerOptions {
+    let options = |clients: &[&Identity], targets: &[&str]| ServerOptions {
         identity: Identity::generate().unwrap(),
-        clients: AllowList::read(clients).unwrap(),
-        targets: crate::allow::Targets::new(targets.iter().map(|t| t.parse().unwrap()).collect()),
+        permissions: permissions(clients, targets, ClientLimits::default()),
         tun: Vec::new(),
-        limits: ClientLimits::default(),
         config: config(),
         permit: Permit::Listed,
         learned: None,
@@ -182,8 +179,8 @@ async fn a_server_for_nobody_or_nothing_does_not_start() {
         log: Box::new(|_| ()),
     };
     let at = "127.0.0.1:0".parse().unwrap();
-    let client = key::text(Identity::generate().unwrap().public());
-    for (clients, targets) in [("", &["*:80"][..]), (&client, &[])] {
+    let client = Identity::generate().unwrap();
+    for (clients, targets) in [(&[][..], &["*:80"][..]), (&[&client], &[])] {
         assert_eq!(Server::bind(at, options(clients, targets)).err().unwrap().kind, Kind::Input);
     }
 }
@@ -205,6 +202,7 @@ async fn an_unlisted_client_ends_with_one_line() {
         },
         receiving: PathHints::default(),
         silence: narrows_base::Duration::from_secs(12),
+        incoming: crate::reverse::MAX_STREAMS,
         learned: None,
         tell: Box::new(|_| ()),
     });

@@ -4,18 +4,21 @@ use super::LinkArgs;
 use super::attend::{Running, attend};
 use super::guard::Guard;
 use super::labelled::Labelled;
-use super::on_page::OnPage;
+use super::on_page::{Observed, OnPage};
 use super::plan::Plan;
 use super::recorded::Recorded;
 use crate::failure::Failure;
-use crate::terminal;
+use crate::{metrics, terminal};
 use narrows_emulator::{
     Behind, EmulatedLink, Error, LinkEnd, Namespace, Programs, Signals, Topology, TopologyLink,
     clean,
 };
+use narrows_live::MetricsListener;
+use narrows_live::metrics::link::LinkMetrics;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 
 impl From<Error> for Failure {
     fn from(e: Error) -> Failure {
@@ -30,15 +33,21 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
     let mut plan = Plan::read(a)?;
     let root = narrows_emulator::is_root();
     if !root {
-        if a.page.live.is_some() && matches!(plan, Plan::Behind { .. }) {
-            return Err(Failure::Input(
-                "--live: without root a way out goes through pasta, where no browser reaches the page: use --far or root".into(),
-            ));
+        let flag = match (&a.page.live, &a.metrics.address) {
+            (Some(_), _) => Some("--live"),
+            (None, Some(_)) => Some("--metrics"),
+            (None, None) => None,
+        };
+        if let Some(flag) = flag.filter(|_| matches!(plan, Plan::Behind { .. })) {
+            return Err(Failure::Input(format!(
+                "{flag}: without root a way out goes through pasta, where no browser reaches the page: use --far or root"
+            )));
         }
         plan.without_root()?;
     }
     let mut page = OnPage::bind(&a.page)?;
     page.iter_mut().for_each(|page| plan.show(page));
+    let metrics = a.metrics.bind()?;
     // Started as the present user (in a user namespace there is no other), and before signals are blocked.
     let _guard = Guard::start();
     // Before any thread is started: each thread has a signal mask of its own, and only a single-threaded process can
@@ -49,7 +58,7 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
     }
     // After the user namespace, since recordings start threads.
     let recorded = plan.record(&a.record)?;
-    let done = run(a, plan, &signals, &recorded, page);
+    let done = run(a, plan, &signals, &recorded, (page, metrics));
     recorded.into_iter().fold(done, |done, recorded| recorded.finish(done))
 }
 
@@ -59,11 +68,14 @@ fn run(
     plan: Plan,
     signals: &Signals,
     recorded: &[Recorded],
-    page: Option<OnPage>,
+    (page, metrics): (Option<OnPage>, Option<MetricsListener>),
 ) -> Result<(), Failure> {
     let mut labelled = Labelled::default();
     let attend = |links: Vec<(&str, &EmulatedLink)>, programs, labelled| {
         let _page = page.map(|page| page.open(&links)).transpose()?;
+        if metrics.is_some() {
+            metrics::serve(metrics, vec![counted(&links)])?;
+        }
         recorded.iter().zip(&links).for_each(|(recorded, (_, link))| recorded.watch(link));
         attend(a, signals, Running { links, programs, labelled })
     };
@@ -148,6 +160,15 @@ fn run(
             attend(links, programs, labelled)
         }
     }
+}
+
+/// The metrics of these links.
+fn counted(links: &[(&str, &EmulatedLink)]) -> Arc<LinkMetrics> {
+    let counted = LinkMetrics::default();
+    for (name, link) in links {
+        counted.add(name, Arc::new(Observed(link.observer())));
+    }
+    Arc::new(counted)
 }
 
 fn remove_leftovers(quiet: bool) -> Result<(), Failure> {

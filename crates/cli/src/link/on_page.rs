@@ -9,13 +9,21 @@ use narrows_link::Change;
 use narrows_live::controls::Controls;
 use narrows_live::feed::Feed;
 use narrows_live::link::{LinkLive, RunningLink};
+use narrows_live::metrics::link::LinkCounters;
 use narrows_live::{Listening, Live};
-use narrows_net::relay::RelaySnapshot;
+use narrows_net::relay::{RelaySnapshot, RelayStats};
 use narrows_scenario::link_direction::LinkDirection;
 use std::sync::Arc;
 
+/// A link for pages and metrics.
 #[derive(Debug)]
-struct Observed(LinkObserver);
+pub struct Observed(pub LinkObserver);
+
+impl LinkCounters for Observed {
+    fn counters(&self) -> (RelayStats, [usize; 2]) {
+        self.0.counters()
+    }
+}
 
 impl RunningLink for Observed {
     fn look(&self) -> RelaySnapshot {

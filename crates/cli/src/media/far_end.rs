@@ -22,11 +22,29 @@ pub enum FarEnd {
     Comes {
         /// Listening address.
         at: SocketAddr,
-        /// Keys that may connect.
-        clients: AllowList,
+        /// File of the keys that may connect.
+        list: ClientList,
         /// This end's own key.
         identity: Identity,
     },
+}
+
+/// A file of keys that may connect.
+pub struct ClientList(PathBuf);
+
+impl ClientList {
+    /// The keys of the file.
+    ///
+    /// # Errors
+    /// It cannot be read, is invalid, or has no key.
+    pub fn load(&self) -> Result<AllowList, Failure> {
+        let clients = AllowList::load(&self.0).map_err(|e| e.at("--clients"))?;
+        if clients.is_empty() {
+            let line = "--clients: no key is listed, so nobody may come";
+            return Err(Failure::Input(line.into()));
+        }
+        Ok(clients)
+    }
 }
 
 /// Words of a command for messages about the other end.
@@ -93,7 +111,8 @@ pub fn coming(
             "{command}: --clients FILE is missing: the keys of those who may {come_to}, one per line"
         )));
     };
-    let clients = AllowList::load(clients).map_err(|e| e.at("--clients"))?;
+    let list = ClientList(clients.clone());
+    list.load()?;
     let at = address("--listen", listen.map_or(words.listen, String::as_str))?;
-    Ok(FarEnd::Comes { at, clients, identity: server_key(identity)? })
+    Ok(FarEnd::Comes { at, list, identity: server_key(identity)? })
 }

@@ -1,5 +1,6 @@
 //! The local side of a transfer: files and folders.
 
+use super::spool::Spool;
 use crate::failure::Failure;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -12,6 +13,8 @@ pub enum Target {
     File(Dir, String),
     /// A folder, which is made when the first entry arrives.
     Folder(PathBuf),
+    /// The standard output, after the file is complete and checked.
+    Output(Spool),
 }
 
 impl Target {
@@ -20,6 +23,7 @@ impl Target {
         match self {
             Target::File(_, name) => error::shown(name),
             Target::Folder(path) => error::shown(&path.display().to_string()),
+            Target::Output(_) => "-".into(),
         }
     }
 }
@@ -30,6 +34,8 @@ pub enum Source {
     File(Dir, String, CleanPath),
     /// A folder with all its entries, and the path at the server.
     Folder(Dir, CleanPath),
+    /// The standard input, stored as a file, and the path at the server.
+    Input(Spool, CleanPath),
 }
 
 fn open(path: &Path) -> Result<Dir, Error> {
@@ -64,9 +70,10 @@ fn names_nothing(path: &Path) -> bool {
 /// The destination of `get`. A folder is made if it is missing; a file's parent folder is not.
 pub fn target(url: &Url, output: Option<&Path>) -> Result<Target, Failure> {
     if output == Some(Path::new("-")) {
-        let line =
-            "-o -: a file is checked when it is whole, so it cannot be a stream; name a file";
-        return Err(Failure::Input(line.into()));
+        if url.folder {
+            return Err(Failure::Input("-o -: a folder is no stream; name a file".into()));
+        }
+        return Ok(Target::Output(Spool::new()?));
     }
     if url.folder {
         let path = match (output, url.path.name()) {
@@ -98,6 +105,15 @@ pub fn target(url: &Url, output: Option<&Path>) -> Result<Target, Failure> {
 
 /// The source of `put`, with its path at the server.
 pub fn source(file: &Path, url: &Url) -> Result<Source, Failure> {
+    if file == Path::new("-") {
+        if url.folder || url.path.is_root() {
+            let line = "put -: name the file at the server, as in rrtp://host/name";
+            return Err(Failure::Input(line.into()));
+        }
+        let spool = Spool::new()?;
+        spool.fill(std::io::stdin())?;
+        return Ok(Source::Input(spool, url.path.clone()));
+    }
     let shown = error::shown(&file.display().to_string());
     let about = std::fs::metadata(file).map_err(|e| Error::file(&shown, &e))?;
     if about.is_dir() {

@@ -13,6 +13,8 @@ mod media_multicast;
 mod probe;
 mod process;
 mod proxy_clients;
+#[cfg(unix)]
+mod service;
 mod transfer;
 mod tunnel;
 #[cfg(target_os = "linux")]

@@ -10,7 +10,13 @@ pub(crate) struct Process(pub(crate) Child);
 impl Process {
     /// Sends SIGINT.
     pub(crate) fn interrupt(&self) {
-        drop(Command::new("kill").args(["-INT", &self.0.id().to_string()]).status());
+        self.signal("INT");
+    }
+
+    /// Sends the signal of this name.
+    pub(crate) fn signal(&self, name: &str) {
+        let to = self.0.id().to_string();
+        drop(Command::new("kill").args(["-s", name, &to]).status());
     }
 }
 

@@ -215,7 +215,7 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         (&["get", "tcp://h/f", "--reconfigure", "1s:rate=1Mbit/s"], "--reconfigure is for rrtp"),
         (&["get", "rrtp://h/f", "--reconfigure", "1s:rat=1Mbit/s"], "did you mean 'rate'?"),
         (&["speed", "--down", "--reconfigure", "1s:rate=1Mbit/s"], "cannot be used with"),
-        (&["get", "tcp://h/f", "-o", "-"], "name a file"),
+        (&["get", "tcp://h/d/", "-o", "-"], "name a file"),
         (&["get", "tcp://h/f", "-o", "no/such/"], "no such folder"),
         (&["get", "tcp://h/"], "-o DIR"),
         (&["get", "tcp://127.0.0.1:1/f", "--protocol", "tcp+a b"], "tcp+a b"),
@@ -506,4 +506,33 @@ fn a_file_is_got_where_nothing_can_be_learned() {
     let err = text(&out.stderr);
     assert!(out.status.success() && err.contains("nothing is kept of this path"), "{err}");
     assert_eq!(std::fs::read(client.join("f")).unwrap(), bytes(3_000_000));
+}
+
+/// The standard streams carry a file's bytes alone; the result is on the error stream, and no copy stays behind.
+#[test]
+fn the_standard_streams_are_put_and_got() {
+    let (home, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (server, own) =
+        (serve(home.path(), root.path(), &["--allow-put"]), home.path().join("tmp"));
+    std::fs::create_dir(&own).unwrap();
+    let content: Vec<u8> = (0..300_000_u32).map(|n| (n * n % 251) as u8).collect();
+    let url = format!("tcp://{}@{}/f", server.key, server.at);
+    let mut put = narrows(home.path())
+        .args(["put", "-", &url])
+        .env("TMPDIR", &own)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut put.stdin.take().unwrap(), &content).unwrap();
+    assert!(put.wait().unwrap().success());
+    assert!(std::fs::read(root.path().join("f")).unwrap() == content);
+    let got =
+        narrows(home.path()).args(["get", "-o", "-", &url]).env("TMPDIR", &own).output().unwrap();
+    assert!(got.status.success() && got.stdout == content, "{}", text(&got.stderr));
+    assert!(text(&got.stderr).contains("got -: 300.0 kB"), "{}", text(&got.stderr));
+    assert_eq!(std::fs::read_dir(&own).unwrap().count(), 0);
+    let folder = format!("tcp://{}@{}/", server.key, server.at);
+    fails(home.path(), &["put", "-", &folder], 2, "name the file at the server");
+    fails(home.path(), &["get", "-o", "-", &folder], 2, "name a file");
 }

@@ -8,6 +8,7 @@
 use super::source::{Scope, Source};
 use narrows_base::Time;
 use narrows_transport::endpoint::share::{Holder, gives_way};
+use narrows_wire::noise::PublicKey;
 use std::collections::BTreeMap;
 
 /// Most requests within one scope.
@@ -237,6 +238,14 @@ impl Table {
         {
             (e.moved, e.moved_at) = (bytes, now);
         }
+    }
+
+    /// Requests of clients whose keys fulfil the condition. A request without a known key is not among them.
+    pub fn of_keys(&self, meant: impl Fn(&PublicKey) -> bool) -> Vec<u64> {
+        let is_meant = |e: &RequestEntry| {
+            e.source.scopes().iter().any(|s| matches!(s, Scope::Key(key) if meant(key)))
+        };
+        self.entries.iter().filter(|(_, e)| is_meant(e)).map(|(id, _)| *id).collect()
     }
 
     /// Removes a request that has ended or was revoked.

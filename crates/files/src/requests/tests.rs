@@ -226,3 +226,14 @@ fn who_loses_a_place_while_waiting_is_told() {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn requests_of_clients_that_are_not_admitted_any_more_end() {
+    let requests = Requests::new(MAX_REQUESTS, MAX_RUNNING, IDLE);
+    let of = |key: u8| Source::new(None, Some([key; 32]), true);
+    let (stays, goes) = (requests.admit(of(1)).unwrap(), requests.admit(of(2)).unwrap());
+    let unknown = requests.admit(Source::new(None, None, false)).unwrap();
+    requests.end_others(|key| *key == [1; 32]);
+    assert!(stays.given_up().is_none() && unknown.given_up().is_none());
+    assert_eq!(goes.given_up().unwrap().kind, Kind::Refused);
+}

@@ -9,7 +9,7 @@ use crate::key::Identity;
 use crate::learned::{Delivered, Learned, MeasuredPath, client};
 use crate::message::{Frame, Request, Tuning};
 use crate::requests::{Slot, Source, View, watched};
-use crate::service::{Caller, Event, RequestChannel, Service};
+use crate::service::{Caller, Event, Permits, RequestChannel, Service};
 use crate::until::Until;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -60,9 +60,7 @@ impl Server {
     ) -> Result<Server, Error> {
         let ours = *identity.public();
         let label = config.protocol.label().to_string();
-        let clients = service
-            .clients()
-            .map_or(Clients::Any, |list| Clients::Listed(list.keys().copied().collect()));
+        let clients = clients(&service.permits());
         let config = probe::answering(super::for_files(config)?)
             .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
         let mut options = Options::server(static_key(identity)?, clients, config)
@@ -88,9 +86,9 @@ impl Server {
         self.endpoint.local_addr()
     }
 
-    /// A handle that ends the server.
-    pub fn end(&self) -> End {
-        End(self.endpoint.clone())
+    /// A handle for other threads.
+    pub fn control(&self) -> Control {
+        Control { endpoint: self.endpoint.clone(), service: Arc::clone(&self.service) }
     }
 
     /// Serves until ended: this thread accepts and reads requests, others answer them.
@@ -295,14 +293,29 @@ async fn fill(receive: &mut ReceiveStream, slot: &View, into: &mut [u8]) -> Resu
     Ok(true)
 }
 
-/// Ends a server from another thread.
-pub struct End(Endpoint);
+/// Changes or ends a server from another thread.
+pub struct Control {
+    endpoint: Endpoint,
+    service: Arc<Service>,
+}
 
-impl End {
-    /// Closes all connections, so that no client waits in vain.
-    pub fn now(&self) {
-        self.0.shut_down(256, "the server was stopped");
+impl Control {
+    /// Replaces permissions and limits, for all transports of the service. Connections and requests of clients that
+    /// are no longer admitted end; others go on.
+    pub fn set_permits(&self, permits: Permits) {
+        self.service.set_permits(permits);
+        self.endpoint.set_clients(clients(&self.service.permits()));
     }
+
+    /// Closes all connections, so that no client waits in vain.
+    pub fn end(&self) {
+        self.endpoint.shut_down(256, "the server was stopped");
+    }
+}
+
+fn clients(permits: &Permits) -> Clients {
+    let list = permits.clients.as_ref();
+    list.map_or(Clients::Any, |list| Clients::Listed(list.keys().copied().collect()))
 }
 
 /// Uses stored measurements as hints if the RTT fits.

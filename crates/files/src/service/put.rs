@@ -128,7 +128,7 @@ pub(super) fn answer(
         let line = "the root is a folder: add the file's name to the address";
         return Err(Error::new(Kind::WrongType, line));
     };
-    if let Some(most) = service.permits.max_size.filter(|most| size > *most) {
+    if let Some(most) = service.permits().max_size.filter(|most| size > *most) {
         let line = format!("{}: the server takes files of at most {most} bytes", named(path));
         return Err(Error::new(Kind::TooLarge, line));
     }
@@ -137,7 +137,7 @@ pub(super) fn answer(
         if e.kind == Kind::NotFound { e.and("put into a folder that exists") } else { e }
     })?;
     let at = |e: Error| if folder.is_root() { e } else { e.at(&named(&folder)) };
-    let replace = service.permits.overwrite;
+    let replace = service.permits().overwrite;
     let place = TargetFile::owned(dir, name, &caller.key)?;
     let there = place.size().map_err(at)?;
     let taken = place.is_taken() && !replace;

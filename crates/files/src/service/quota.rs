@@ -1,32 +1,43 @@
 //! Limit on the bytes that the served folder may hold, including uploads.
 
 use crate::error::{Error, Kind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes that a file or folder counts beside its content: empty ones fill a disk, too.
 pub(super) const NAME_BYTES: u64 = 1000;
 
 /// The limit, and the bytes counted against it: the last measurement, and all bytes since.
-pub(super) struct Quota {
+pub(super) struct Quota(Mutex<Counted>);
+
+struct Counted {
     most: Option<u64>,
-    used: Mutex<u64>,
+    used: u64,
 }
 
 impl Quota {
     pub fn new(most: Option<u64>) -> Quota {
-        Quota { most, used: Mutex::new(0) }
+        Quota(Mutex::new(Counted { most, used: 0 }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the limit. Without one so far, uploads were not counted: measure the folder afterwards.
+    pub fn limit(&self, most: Option<u64>) {
+        self.lock().most = most;
     }
 
     /// Bytes counted now.
     pub fn used(&self) -> u64 {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lock().used
     }
 
     /// Sets the result of a walk that began when `before` was counted. Bytes that arrived meanwhile are added, since
     /// the walk may have missed them.
     pub fn measured(&self, found: u64, before: u64) {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        *used = found.saturating_add(used.saturating_sub(before));
+        let mut counted = self.lock();
+        counted.used = found.saturating_add(counted.used.saturating_sub(before));
     }
 
     /// Whether a file of this size fits now. Reserves no space.
@@ -34,9 +45,9 @@ impl Quota {
     /// # Errors
     /// It exceeds the quota.
     pub fn check(&self, bytes: u64) -> Result<(), Error> {
-        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.most {
-            Some(most) if used.saturating_add(bytes) > most => Err(full()),
+        let counted = self.lock();
+        match counted.most {
+            Some(most) if counted.used.saturating_add(bytes) > most => Err(full()),
             _ => Ok(()),
         }
     }
@@ -46,13 +57,13 @@ impl Quota {
     /// # Errors
     /// They exceed the quota.
     pub fn take(&self, bytes: u64) -> Result<(), Error> {
-        let Some(most) = self.most else { return Ok(()) };
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let after = used.saturating_add(bytes);
-        if after > most {
-            return Err(full());
+        let mut counted = self.lock();
+        let after = counted.used.saturating_add(bytes);
+        match counted.most {
+            Some(most) if after > most => return Err(full()),
+            Some(_) => counted.used = after,
+            None => {}
         }
-        *used = after;
         Ok(())
     }
 }

@@ -4,21 +4,22 @@ use crate::error::{Error, Kind};
 use crate::frames;
 use crate::key::Identity;
 use crate::message::{Frame, Tuning};
-use crate::requests::{Limits, READING, Requests, Slot, watched};
+use crate::requests::{READING, watched};
 use crate::service::{Caller, Event, RequestChannel, Service, refused};
 use crate::silence::SILENCE;
 use crate::stream::Stream;
 use crate::tcp::noise;
 use crate::tcp::socket::Socket;
 use crate::until::Until;
+use narrows_net::openings::{Opening, Openings};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Wake, Waker};
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// Most connections without a complete request. Beyond it, the oldest connection of the client with the most is closed.
-const MAX_OPENINGS: Limits = Limits { key: 96, network: 96, all: 128 };
+/// Most connections without a complete request. Beyond it, the oldest connection of the network with the most is closed.
+const MAX_OPENINGS: usize = 128;
 /// Most ended connections that still wait for the peer to close.
 const MAX_LINGERING: usize = 64;
 /// Interval of checking deadlines.
@@ -67,7 +68,7 @@ impl Server {
 
     /// Serves until the process ends.
     pub fn run(self) {
-        let openings = Requests::new(MAX_OPENINGS, MAX_OPENINGS, Duration::ZERO);
+        let openings = Openings::new(MAX_OPENINGS);
         let requests = Arc::downgrade(self.service.requests());
         // Without this thread only the deadlines of the sockets remain.
         let _ = std::thread::Builder::new().spawn(move || {
@@ -88,11 +89,9 @@ impl Server {
                 continue;
             };
             // An unauthenticated connection never takes the slot of a request that is being answered.
-            let source = shared.service.source(Some(from.ip()), None);
-            let Ok(slot) = openings.admit(source) else { continue };
-            let shared = Arc::clone(&shared);
-            // If no thread can be started, the connection is closed and its slot is free.
-            let _ = std::thread::Builder::new().spawn(move || open(&shared, tcp, from, slot));
+            let (shared, opening) = (Arc::clone(&shared), openings.admit(from.ip()));
+            // If no thread can be started, the connection is closed and its place is free.
+            let _ = std::thread::Builder::new().spawn(move || open(&shared, tcp, from, opening));
         }
     }
 }
@@ -104,7 +103,7 @@ struct Shared {
     lingering: AtomicUsize,
 }
 
-/// Closes the connection when its slot is revoked.
+/// Closes the connection when its place is given up.
 struct HangUp(Socket);
 
 impl Wake for HangUp {
@@ -114,9 +113,10 @@ impl Wake for HangUp {
 }
 
 /// From a connection to its first complete request, which other threads answer.
-fn open(shared: &Arc<Shared>, tcp: TcpStream, from: SocketAddr, slot: Slot) {
-    let Ok(socket) = Socket::new(tcp, Until::GivenUp(slot.view()), SILENCE) else { return };
-    if slot.view().poll(&Waker::from(Arc::new(HangUp(socket.clone())))).is_some() {
+fn open(shared: &Arc<Shared>, tcp: TcpStream, from: SocketAddr, opening: Opening) {
+    let Ok(socket) = Socket::new(tcp, Until::HungUp, SILENCE) else { return };
+    let hang_up = Waker::from(Arc::new(HangUp(socket.clone())));
+    if opening.poll_given_up(&Context::from_waker(&hang_up)).is_ready() {
         return;
     }
     // Failed handshakes are not logged: anybody could fill the log.
@@ -143,7 +143,7 @@ fn open(shared: &Arc<Shared>, tcp: TcpStream, from: SocketAddr, slot: Slot) {
         Err(e) => return refuse(shared, from, &socket, stream, e),
     };
     socket.until(Until::GivenUp(asked.view()));
-    drop(slot);
+    drop(opening);
     let answering = Arc::clone(shared);
     service.requests().run(asked, move |slot| {
         let slot = match slot {

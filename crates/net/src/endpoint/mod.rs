@@ -41,7 +41,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;
 use crate::wait::Waker;
-use narrows_transport::endpoint::{Connect, Endpoint as TransportEndpoint, MemoryTokens};
+use narrows_transport::endpoint::{Clients, Connect, Endpoint as TransportEndpoint, MemoryTokens};
 use std::future::poll_fn;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -221,6 +221,17 @@ impl Endpoint {
         };
         drop(core);
         Poll::Ready(Ok(Connection::new(ConnectionRef::new(self.listener.owner.clone(), handle))))
+    }
+
+    /// Replaces the list of permitted clients of a server. Connections of clients that may not connect any more are
+    /// closed with code 4; all others go on.
+    pub fn set_clients(&self, clients: Clients) {
+        self.shared().with_now(|core, now| core.endpoint.set_clients(now, clients));
+    }
+
+    /// Replaces the configuration of connections that a server accepts from now on.
+    pub fn set_connection_config(&self, connection: ConnectionConfig) {
+        self.shared().lock().endpoint.set_connection_config(connection);
     }
 
     /// Number of open connections, including those being opened and those not yet accepted.

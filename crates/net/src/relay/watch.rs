@@ -122,6 +122,11 @@ impl RelayObserver {
         lock(&self.shared.changes).push((at, direction, change));
         self.shared.waker.wake();
     }
+    /// Counters, and the datagrams in the queues towards B and from B.
+    pub fn counters(&self) -> (RelayStats, [usize; 2]) {
+        let counts = lock(&self.shared.counts);
+        (RelayStats { lateness: counts.late.read(), ..counts.stats }, counts.waiting)
+    }
     /// The current state; resets [`RelaySnapshot::most`].
     pub fn look(&self) -> RelaySnapshot {
         let counts = &mut *lock(&self.shared.counts);

@@ -1,12 +1,12 @@
 //! The end of a handshake at the server: the check of the client, and the start of its connection.
 
 use super::accepting::{Accepting, Proof};
-use super::admission::BUSY;
+use super::admission::{BUSY, NOT_LISTED};
 use super::connection_state::{ConnectionState, Live};
 use super::connections::Connections;
 use super::managed::ManagedConnection;
 use super::share::Client;
-use super::{Clients, Decision, Incoming};
+use super::{Decision, Incoming};
 use crate::connection::{NO_COMMON_PROTOCOL, NewConnection, UNKNOWN_PROTOCOL, refusal};
 use crate::streams::Side;
 use narrows_base::Time;
@@ -38,13 +38,9 @@ fn bounded(mut reason: String) -> String {
 impl<C: ManagedConnection> Connections<C> {
     /// Checks whether a client with this key and these parameters may connect.
     pub(super) fn judge(&self, from: SocketAddr, key: &PublicKey, params: &Params) -> Verdict {
-        let is_welcome = match &self.config.clients {
-            Clients::None => false,
-            Clients::Any | Clients::Preferring(_) => true,
-            Clients::Listed(keys) => keys.contains(key),
-        };
-        if !is_welcome {
-            return Verdict::Refuse(4, "this client's key is not on the list".into());
+        if !self.permits(key) {
+            let (code, reason) = NOT_LISTED;
+            return Verdict::Refuse(code, reason.into());
         }
         // Version downgrade: both ends support a better version.
         if params.offered.is_some_and(|v| v != VERSION && self.speaks.contains(&v)) {

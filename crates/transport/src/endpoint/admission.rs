@@ -13,13 +13,15 @@ use super::managed::ManagedConnection;
 use super::share::{Client, Holder, give_way, gives_way};
 use super::source::{Prefix, Source};
 use super::{Clients, Handle};
-use crate::connection::Closed;
+use crate::connection::{Closed, ConnectionConfig};
 use narrows_base::{Duration, Time};
 use std::cmp::Reverse;
 use std::net::SocketAddr;
 
 /// CLOSE code: no place for this client.
 pub(super) const BUSY: u64 = 8;
+/// CLOSE code and reason: the client's key is not on the list.
+pub(super) const NOT_LISTED: (u64, &str) = (4, "this client's key is not on the list");
 /// Reason in the CLOSE of a connection that gives way.
 const GAVE_WAY: &str = "busy: this connection, idle or slow, made room for another client";
 /// Buffer for the CLOSE of a connection that gives way, in bytes.
@@ -49,11 +51,50 @@ impl<C: ManagedConnection> Connections<C> {
 
     /// The client as counted in the sharing of places.
     pub(super) fn client(&self, from: SocketAddr, key: [u8; 32]) -> Client {
-        let is_listed = match &self.config.clients {
-            Clients::Preferring(keys) | Clients::Listed(keys) => keys.contains(&key),
+        Client { source: Source::of(from.ip()), key, is_listed: self.lists(&key) }
+    }
+
+    fn lists(&self, key: &[u8; 32]) -> bool {
+        match &self.config.clients {
+            Clients::Preferring(keys) | Clients::Listed(keys) => keys.contains(key),
             Clients::Any | Clients::None => false,
+        }
+    }
+
+    /// Whether a client with this key may connect.
+    pub(super) fn permits(&self, key: &[u8; 32]) -> bool {
+        match &self.config.clients {
+            Clients::None => false,
+            Clients::Any | Clients::Preferring(_) => true,
+            Clients::Listed(_) => self.lists(key),
+        }
+    }
+
+    /// Replaces the configuration of connections that are accepted from now on.
+    pub fn set_connection_config(&mut self, connection: ConnectionConfig) {
+        self.config.connection = connection;
+    }
+
+    /// Replaces the list of clients. Connections of clients that may not connect any more get CLOSE 4. The end of a
+    /// pending handshake is checked against the new list.
+    pub fn set_clients(&mut self, now: Time, clients: Clients) {
+        self.config.clients = clients;
+        // The candidates to give way were chosen by the former list.
+        self.counts.next.clear();
+        let client = |((slot, handle), content): ((u32, Handle), &ConnectionState<C>)| match content
+        {
+            ConnectionState::Live(live) => Some((slot, handle, live.client?.key)),
+            _ => None,
         };
-        Client { source: Source::of(from.ip()), key, is_listed }
+        let clients: Vec<_> = self.table.iter().filter_map(client).collect();
+        for (slot, handle, key) in clients {
+            let is_listed = self.lists(&key);
+            self.change_client(slot, |client| client.is_listed = is_listed);
+            if !self.permits(&key) {
+                let (code, reason) = NOT_LISTED;
+                self.close(now, handle, code, reason);
+            }
+        }
     }
 
     /// Whether a client at this address can get a place, as far as is known before its key.
@@ -219,12 +260,16 @@ impl<C: ManagedConnection> Connections<C> {
 
     /// Moves a client's connection to the counts of its new address.
     pub(super) fn recount_client(&mut self, slot: u32, to: SocketAddr) {
+        self.change_client(slot, |client| client.source = Source::of(to.ip()));
+    }
+
+    fn change_client(&mut self, slot: u32, change: impl FnOnce(&mut Client)) {
         let content = self.table.get(slot).and_then(|s| s.content.as_mut());
         if let Some(ConnectionState::Live(live)) = content
             && let Some(client) = &mut live.client
         {
             self.counts.leave(client);
-            client.source = Source::of(to.ip());
+            change(client);
             self.counts.enter(client);
         }
     }

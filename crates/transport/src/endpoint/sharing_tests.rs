@@ -372,3 +372,36 @@ fn listed_keys_keep_a_quarter_of_the_places() {
     assert!(sizes(net.at(SERVER))[0] >= 32);
     assert!(net.now < Time::from_secs_f64(110.0));
 }
+
+/// A new list closes only the connections of clients that it does not permit, and new clients are checked against it.
+#[test]
+fn a_new_list_of_clients_cuts_only_those_that_are_no_longer_on_it() {
+    let both = [*key(1).public(), *key(8).public()].into();
+    let mut net = net(10, Clients::Listed(both));
+    let stays = connect(&mut net, CLIENT);
+    let goes = connect(&mut net, NEIGHBOUR);
+    net.run_for(0.2);
+    assert!(is_alive(&mut net, CLIENT, stays) && is_alive(&mut net, NEIGHBOUR, goes));
+    let now = net.now;
+    net.at(SERVER).set_clients(now, Clients::Listed([*key(1).public()].into()));
+    speak(&mut net, CLIENT, stays);
+    net.run_for(0.2);
+    assert!(is_alive(&mut net, CLIENT, stays));
+    let closed = |net: &Net<StubConnection>| {
+        net.events.iter().rev().find_map(|(_, _, event)| match event {
+            Event::Closed(Closed::ByPeer { code, .. }) => Some(*code),
+            _ => None,
+        })
+    };
+    assert_eq!(closed(&net), Some(4));
+    net.events.clear();
+    connect(&mut net, NEIGHBOUR);
+    net.run_for(0.5);
+    assert_eq!(closed(&net), Some(4));
+    let now = net.now;
+    net.at(SERVER).set_clients(now, Clients::Any);
+    let back = connect(&mut net, NEIGHBOUR);
+    net.run_for(0.5);
+    assert!(is_alive(&mut net, NEIGHBOUR, back));
+    assert_eq!(net.at(SERVER).counts.unlisted, 2, "all are counted as unlisted now");
+}

@@ -9,12 +9,14 @@ use super::{IpNet, MAX_MTU};
 use crate::allow::{Denied, Targets};
 use crate::dial;
 use crate::flow::{Flows, Goal};
+use crate::permissions::Permissions;
+use narrows_files::access::AllowList;
 use narrows_files::{Error, Kind};
 use narrows_net::Connection;
 use narrows_wire::noise::PublicKey;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -30,24 +32,36 @@ const MAX_JUDGED: usize = 1024;
 type Judged = HashMap<(IpAddr, u16), bool>;
 
 /// Checks whether a destination is permitted, with a cache.
-struct Judge {
+struct Judge(Mutex<JudgeState>);
+
+struct JudgeState {
     targets: Targets,
-    /// Start of the cache's lifetime, and its entries.
-    judged: Mutex<(Instant, Judged)>,
+    /// Start of the cache's lifetime.
+    since: Instant,
+    known: Judged,
 }
 
 impl Judge {
+    fn new(targets: Targets) -> Judge {
+        Judge(Mutex::new(JudgeState { targets, since: Instant::now(), known: HashMap::new() }))
+    }
+
+    fn set_targets(&self, targets: Targets) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.targets, state.known) = (targets, HashMap::new());
+    }
+
     /// Applies the rules for connections. A packet without a port is permitted only if all ports are.
     fn permits(&self, address: IpAddr, port: u16) -> bool {
-        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, known) = &mut *judged;
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let JudgeState { targets, since, known } = &mut *state;
         if since.elapsed() > JUDGED_FOR || known.len() >= MAX_JUDGED {
             (*since, *known) = (Instant::now(), HashMap::new());
         }
         if let Some(permits) = known.get(&(address, port)) {
             return *permits;
         }
-        let judged = dial::judge(&self.targets, None, address, port);
+        let judged = dial::judge(targets, None, address, port);
         // If the check failed, do not cache the result: the next packet repeats it.
         if judged != Err(Denied::Unchecked) {
             known.insert((address, port), judged.is_ok());
@@ -64,30 +78,29 @@ struct Seat {
     replaced: Notify,
 }
 
+/// The addresses of the listed clients: the n-th key has the n-th address.
+fn addresses(networks: &Networks, clients: &AllowList) -> HashMap<PublicKey, Given> {
+    clients.keys().zip(0..).map(|(key, place)| (*key, networks.given(place))).collect()
+}
+
 /// The interface, and the clients that use it.
 pub(crate) struct FarTun {
     device: Arc<Device>,
     networks: Networks,
-    places: HashMap<PublicKey, usize>,
+    given: RwLock<HashMap<PublicKey, Given>>,
     judge: Arc<Judge>,
     /// Connections by the client's addresses.
     seats: Mutex<HashMap<IpAddr, Arc<Seat>>>,
 }
 
 impl FarTun {
-    /// Creates the interface for clients in this order.
+    /// Creates the interface for the listed clients.
     ///
     /// # Errors
     /// An invalid network, or one to which this machine has a route already; no permission.
-    pub fn open<'k>(
-        networks: &[IpNet],
-        clients: impl Iterator<Item = &'k PublicKey>,
-        targets: Targets,
-    ) -> Result<FarTun, Error> {
+    pub fn open(networks: &[IpNet], permissions: &Permissions) -> Result<FarTun, Error> {
         let input = |line: String| Error::new(Kind::Input, line);
-        let places: HashMap<PublicKey, usize> =
-            clients.zip(0..).map(|(key, place)| (*key, place)).collect();
-        let known = Networks::new(networks, places.len()).map_err(input)?;
+        let known = Networks::new(networks, permissions.clients.len()).map_err(input)?;
         let device = Device::create()?;
         for (network, (address, _)) in networks.iter().zip(known.server()) {
             if has_own_route(address)? {
@@ -100,15 +113,27 @@ impl FarTun {
         for (address, prefix) in known.server() {
             device.add_address(address, prefix)?;
         }
-        let judged = Mutex::new((Instant::now(), HashMap::new()));
-        let judge = Arc::new(Judge { targets, judged });
-        Ok(FarTun {
-            device: Arc::new(device),
-            networks: known,
-            places,
-            judge,
-            seats: Mutex::default(),
-        })
+        let given = RwLock::new(addresses(&known, &permissions.clients));
+        let judge = Arc::new(Judge::new(permissions.targets.clone()));
+        let (device, seats) = (Arc::new(device), Mutex::default());
+        Ok(FarTun { device, networks: known, given, judge, seats })
+    }
+
+    /// Replaces the listed clients and targets. Returns the listed clients that have other addresses now.
+    ///
+    /// # Errors
+    /// The network has too few addresses. The former permissions then stay.
+    pub fn set_permissions(&self, permissions: &Permissions) -> Result<Vec<PublicKey>, Error> {
+        let known = self.networks.check(permissions.clients.len());
+        known.map_err(|line| Error::new(Kind::Input, line))?;
+        let new = addresses(&self.networks, &permissions.clients);
+        self.judge.set_targets(permissions.targets.clone());
+        let mut given = self.given.write().unwrap_or_else(PoisonError::into_inner);
+        let is_moved =
+            |(key, before): &(&PublicKey, &Given)| new.get(*key).is_some_and(|now| now != *before);
+        let moved = given.iter().filter(is_moved).map(|(key, _)| *key).collect();
+        *given = new;
+        Ok(moved)
     }
 
     /// Name and addresses of the interface, for display.
@@ -120,7 +145,7 @@ impl FarTun {
 
     /// The addresses of this client.
     pub fn given(&self, key: &PublicKey) -> Option<Given> {
-        self.places.get(key).map(|place| self.networks.given(*place))
+        self.given.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
     /// Passes packets of the kernel to the clients while the interface exists.

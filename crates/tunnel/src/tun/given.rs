@@ -27,6 +27,16 @@ impl Networks {
     /// # Errors
     /// A network is not private, has host bits set, is too small, or is the second of its family.
     pub fn new(networks: &[IpNet], clients: usize) -> Result<Networks, String> {
+        let networks = Networks(networks.to_vec());
+        networks.check(clients).map(|()| networks)
+    }
+
+    /// Checks the networks for another number of clients.
+    ///
+    /// # Errors
+    /// As of [`new`](Networks::new).
+    pub fn check(&self, clients: usize) -> Result<(), String> {
+        let networks = &self.0;
         for (at, network) in networks.iter().enumerate() {
             let bad = |why: String| Err(format!("--tun {network}: {why}"));
             if network.addr() != network.network() {
@@ -51,7 +61,7 @@ impl Networks {
                 ));
             }
         }
-        Ok(Networks(networks.to_vec()))
+        Ok(())
     }
 
     /// The server's own addresses, with the prefix lengths of their networks.

@@ -1,0 +1,43 @@
+//! A connected client, for the handlers of its requests.
+
+use crate::flow::{Flows, Goal};
+use crate::limits::Client;
+use crate::request::Refusal;
+use crate::shared::{Event, Shared};
+use narrows_net::{Connection, SendStream};
+use narrows_wire::noise::PublicKey;
+use std::sync::Arc;
+
+/// A connected client.
+pub(crate) struct Peer {
+    pub shared: Arc<Shared>,
+    pub client: Arc<Client>,
+    pub connection: Connection,
+    pub key: PublicKey,
+    /// The beginning of the key, for log lines.
+    pub name: String,
+    pub flows: Arc<Flows<Goal>>,
+}
+
+impl Peer {
+    pub fn log(&self, is_warning: bool, what: &str) {
+        self.event(is_warning, what, None);
+    }
+
+    /// Logs and counts a refused request.
+    pub fn log_refusal(&self, what: &str, refusal: Refusal) {
+        self.event(true, &format!("{what}: {refusal}"), Some(refusal));
+    }
+
+    pub fn event(&self, is_warning: bool, what: &str, refusal: Option<Refusal>) {
+        let from = self.connection.remote().map_or("?".into(), |a| a.to_string());
+        let line = format!("{} ({from}): {what}", self.name);
+        (self.shared.log)(&Event { is_warning, client: self.name.clone(), line, refusal });
+    }
+}
+
+/// Sends the reason; the request's stream is stopped when it is dropped.
+pub(crate) async fn refuse(send: &mut SendStream, refusal: Refusal) {
+    // If the client is gone, the answer is of no use.
+    let _ = send.send_last(&[refusal.code()]).await;
+}

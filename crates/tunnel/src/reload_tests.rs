@@ -1,0 +1,83 @@
+//! Replaced permissions: permitted connections go on, all others end.
+
+use crate::both_ends::{Far, echo, far_with, permissions, port, target};
+use crate::dial;
+use crate::limits::ClientLimits;
+use narrows_files::Identity;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// A far side that permits the targets.
+fn far(targets: &[SocketAddr]) -> Far {
+    let allow: Vec<String> = targets.iter().map(SocketAddr::to_string).collect();
+    let allow: Vec<&str> = allow.iter().map(String::as_str).collect();
+    far_with(&allow, ClientLimits::default(), dial::system())
+}
+
+async fn echoes(tcp: &mut TcpStream) -> std::io::Result<()> {
+    tcp.write_all(b"1234").await?;
+    let mut got = [0; 4];
+    tcp.read_exact(&mut got).await?;
+    assert_eq!(got, *b"1234");
+    Ok(())
+}
+
+async fn opened(at: SocketAddr) -> TcpStream {
+    let mut tcp = TcpStream::connect(at).await.unwrap();
+    echoes(&mut tcp).await.unwrap();
+    tcp
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_that_is_no_longer_permitted_is_reset_and_another_goes_on() {
+    let (first, second) = (target(echo).await, target(echo).await);
+    let far = far(&[first, second]);
+    let (near, _) = far.near();
+    let port_of = async |to: SocketAddr| port(&near, "127.0.0.1", to.port()).await;
+    let mut stays = opened(port_of(first).await).await;
+    let mut goes = opened(port_of(second).await).await;
+    let only = [first.to_string()];
+    let only = permissions(&[&far.client], &[&only[0]], ClientLimits::default());
+    far.set_permissions(only).unwrap();
+    let ended = goes.read(&mut [0]).await;
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    echoes(&mut stays).await.unwrap();
+    assert!(far.logged("does not permit it any more"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_client_may_come_at_once_and_a_removed_one_is_cut() {
+    let to = target(echo).await;
+    let far = far(&[to]);
+    let (near, told) = far.near();
+    let mut tcp = opened(port(&near, "127.0.0.1", to.port()).await).await;
+    let (allow, limits) = (to.to_string(), ClientLimits::default());
+    let friend = Identity::generate().unwrap();
+    let both = permissions(&[&far.client, &friend], &[&allow], limits);
+    far.set_permissions(both).unwrap();
+    let of_friend = Far { client: friend.clone(), ..far };
+    let (near_friend, _) = of_friend.near();
+    let mut of_friends = opened(port(&near_friend, "127.0.0.1", to.port()).await).await;
+    echoes(&mut tcp).await.unwrap();
+    let only = permissions(&[&friend], &[&allow], limits);
+    of_friend.set_permissions(only).unwrap();
+    assert!(tcp.read(&mut [0]).await.is_err());
+    echoes(&mut of_friends).await.unwrap();
+    let told = told.lock().unwrap();
+    assert_eq!(told.iter().filter(|l| l.starts_with("connected to")).count(), 1, "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn empty_lists_are_refused_and_the_former_permissions_stay() {
+    let to = target(echo).await;
+    let far = far(&[to]);
+    let (near, _) = far.near();
+    let at = port(&near, "127.0.0.1", to.port()).await;
+    let limits = ClientLimits::default();
+    for bad in [permissions(&[], &["*:1"], limits), permissions(&[&far.client], &[], limits)] {
+        assert!(far.set_permissions(bad).is_err());
+    }
+    opened(at).await;
+}

@@ -1,0 +1,133 @@
+//! Reverse forwarding and the standard streams, with both ends in one process.
+
+use crate::both_ends::{Far, echo, far, listening, permissions, target};
+use crate::forward::Forward;
+use crate::limits::ClientLimits;
+use crate::permissions::Permissions;
+use crate::request::Request;
+use crate::{reverse, stdio};
+use narrows_files::{Identity, Kind};
+use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{Duration, sleep};
+
+/// A port that is free at present.
+async fn free() -> SocketAddr {
+    listening().await.1
+}
+
+fn with_reverse(clients: &[&Identity], at: &[SocketAddr]) -> Permissions {
+    let reverse = at.iter().map(|at| at.to_string().parse().unwrap()).collect();
+    Permissions { reverse, ..permissions(clients, &["*:80"], ClientLimits::default()) }
+}
+
+/// A far side that listens at these ports for its client.
+fn far_reverse(at: &[SocketAddr]) -> Far {
+    let far = far(&["*:80"]);
+    far.set_permissions(with_reverse(&[&far.client], at)).unwrap();
+    far
+}
+
+fn forward(listen: SocketAddr, to: SocketAddr) -> Forward {
+    Forward { listen, host: to.ip().to_string(), port: to.port() }
+}
+
+/// Connects as soon as the far side listens.
+async fn connected(at: SocketAddr) -> TcpStream {
+    loop {
+        match TcpStream::connect(at).await {
+            Ok(tcp) => return tcp,
+            Err(_) => sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
+async fn echoes(tcp: &mut TcpStream) -> std::io::Result<()> {
+    tcp.write_all(b"1234").await?;
+    let mut got = [0; 4];
+    tcp.read_exact(&mut got).await?;
+    assert_eq!(got, *b"1234");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_of_the_near_side_is_reached_at_a_port_of_the_far_side() {
+    let (at, to) = (free().await, target(echo).await);
+    let far = far_reverse(&[at]);
+    let (near, _) = far.near();
+    let forwards = [forward(at, to)];
+    let running = near.clone();
+    tokio::spawn(async move { reverse::run(&running, &forwards).await });
+    let mut tcp = connected(at).await;
+    echoes(&mut tcp).await.unwrap();
+    // Half-close passes.
+    tcp.write_all(b"rest").await.unwrap();
+    tcp.shutdown().await.unwrap();
+    let mut rest = String::new();
+    tcp.read_to_string(&mut rest).await.unwrap();
+    assert_eq!(rest, "rest");
+    // Without a permission both the open connection and the listener end.
+    let mut open = connected(at).await;
+    echoes(&mut open).await.unwrap();
+    far.set_permissions(with_reverse(&[&far.client], &[])).unwrap();
+    assert!(open.read(&mut [0]).await.is_err());
+    while TcpStream::connect(at).await.is_ok() {
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_port_is_opened_unless_the_server_lists_it() {
+    let (listed, other) = (free().await, free().await);
+    let far = far_reverse(&[listed]);
+    let (near, _) = far.near();
+    let e = reverse::run(&near, &[forward(other, listed)]).await.unwrap_err();
+    assert!(e.kind == Kind::Refused && e.line.contains("--allow-reverse"), "{e}");
+    assert!(TcpStream::connect(other).await.is_err());
+    assert!(far.logged("does not list it"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_stays_with_its_client() {
+    let (at, to) = (free().await, target(echo).await);
+    let far = far_reverse(&[at]);
+    let other = Identity::generate().unwrap();
+    far.set_permissions(with_reverse(&[&far.client, &other], &[at])).unwrap();
+    let (first, _) = far.near();
+    let forwards = [forward(at, to)];
+    let (running, same) = (first.clone(), forwards.clone());
+    tokio::spawn(async move { reverse::run(&running, &same).await });
+    let mut tcp = connected(at).await;
+    echoes(&mut tcp).await.unwrap();
+    let of_other = Far { client: other, ..far };
+    let (second, told) = of_other.near();
+    let (running, same) = (second.clone(), forwards.clone());
+    tokio::spawn(async move { reverse::run(&running, &same).await });
+    while !told.lock().unwrap().iter().any(|line| line.starts_with("--reverse")) {
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert!(of_other.logged("another client has it"));
+    echoes(&mut tcp).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_standard_streams_lead_to_a_target_and_a_refusal_is_named() {
+    let to = target(echo).await;
+    let far = far(&[&to.to_string()]);
+    let (near, _) = far.near();
+    let (mut program, ours) = tokio::io::duplex(100);
+    let (input, output) = tokio::io::split(ours);
+    let request = Request::tcp("127.0.0.1", to.port());
+    let running = near.clone();
+    let ended = tokio::spawn(async move { stdio::run(&running, &request, input, output).await });
+    program.write_all(b"hello").await.unwrap();
+    let mut got = [0; 5];
+    program.read_exact(&mut got).await.unwrap();
+    assert_eq!(got, *b"hello");
+    program.shutdown().await.unwrap();
+    ended.await.unwrap().unwrap();
+    let (input, output) = (tokio::io::empty(), tokio::io::sink());
+    let e = stdio::run(&near, &Request::tcp("127.0.0.1", 9), input, output).await.unwrap_err();
+    assert!(e.line.starts_with("127.0.0.1:9: the server's --allow"), "{e}");
+}
