@@ -72,7 +72,8 @@ pub fn recommend(outcome: &Outcome, aim: Aim, preset: Preset) -> String {
             question.what_it_does(ideal)
         ));
     }
-    sentences.extend(suited.first().and_then(|r| aim.path_beyond(r, question.path)));
+    let shown = chosen.or(suited.first().copied());
+    sentences.extend(shown.and_then(|r| aim.path_beyond(r, question.path)));
     sentences.extend(buffers::sentence(all.iter().copied(), outcome.capacity_bps));
     sentences.extend(unsuited(&all, aim));
     if let Some(chosen) = chosen {
@@ -318,9 +319,11 @@ fn paired(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> Option<Estimate>
     (differences.len() > 1).then(|| Resamples::of(differences.len()).estimate(&differences))
 }
 
-/// Whether `a` has less of a measure than `b`, by more than `NEAR` and significantly.
+/// Whether `a` has less of a measure than `b`, by more than `NEAR` and significantly. Completion times contain the
+/// delay, so it does not count twice.
 fn surely_less(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> bool {
-    mean(a, measure) < (1.0 - NEAR) * mean(b, measure)
+    !completes(a)
+        && mean(a, measure) < (1.0 - NEAR) * mean(b, measure)
         && paired(a, b, measure).is_none_or(|d| d.ci95.is_some_and(|half| d.mean < -half))
 }
 

@@ -213,6 +213,21 @@ fn what_gains_nothing_over_linux_is_not_recommended() {
     assert!(text.contains("Over cubic, the best that Linux has here, it gains 15 ms of delay"));
 }
 
+/// A shorter queue is part of the completion time and counts only there.
+#[test]
+fn completion_times_contain_the_delay() {
+    let of = |name: &str, completion: f64, rtt| {
+        let mut r = result(name, 1.0, rtt);
+        let exact = |mean| Estimate { mean, ci95: None };
+        r.measures.extend([("completion_s", exact(completion)), ("finished", exact(1.0))]);
+        r
+    };
+    let text = recommendation(Aim::Web, vec![of("cubic", 0.252, 0.12), of("bbr3", 0.258, 0.105)]);
+    assert!(text.starts_with("Use cubic"), "{text}");
+    let text = recommendation(Aim::Web, vec![of("cubic", 0.252, 0.12), of("bbr3", 0.2, 0.105)]);
+    assert!(text.starts_with("Use bbr3"), "{text}");
+}
+
 #[test]
 fn a_buffer_that_binds_is_named_with_what_lifts_it() {
     let mut bound = result("cubic", 83.0, 0.25);
