@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`narrows media` beside SRT in live mode, through the same emulated link, with the same latency.
 
-    python3 tools/media/compare.py target/debug/narrows [--seconds 60] [--links lte,wifi,i,ii,narrow] [--losses 1%,5%]
+    python3 tools/media/compare.py target/debug/narrows [--seconds 60] [--links 12M,wifi,i,ii,narrow] [--losses 1%,5%]
                                    [--protocol rrtp] [--only narrows|srt|adaptive] [--seed 1]
 
 A source sends MPEG-TS with 25 frames a second, each datagram with its number and time; a sink counts what comes out.
@@ -16,7 +16,7 @@ import argparse, contextlib, json, os, signal, socket, struct, subprocess, tempf
 
 # Link, its one-way delay and rate, and what a source sends without knowing of it; for adaptive sources: least and most.
 LINKS = {
-    "lte": ("12Mbit/s,30ms,queue=500p,reverse-rate=5Mbit/s", 0.030, 12e6, 4e6, 1e6, 8e6),
+    "12M": ("12Mbit/s,30ms,queue=500p,reverse-rate=5Mbit/s", 0.030, 12e6, 4e6, 1e6, 8e6),
     "wifi": ("11Mbit/s,5ms,queue=100p", 0.005, 11e6, 4e6, 1e6, 8e6),
     "i": ("20Mbit/s,25ms,queue=125kB", 0.025, 20e6, 4e6, 1e6, 8e6),
     "narrow": ("4Mbit/s,25ms,queue=50kB", 0.025, 4e6, 2e6, 0.5e6, 8e6),
@@ -223,7 +223,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("narrows")
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--links", default="lte,wifi,i,ii")
+    parser.add_argument("--links", default="12M,wifi,i,ii")
     parser.add_argument("--losses", default="1%,5%")
     parser.add_argument("--protocol", default="rrtp")
     parser.add_argument("--only", default="narrows,srt,adaptive")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """SSIM and PSNR of what comes out of `narrows media`, against the source, beside SRT in live mode through the same link.
 
-    python3 tools/media/quality.py target/debug/narrows [--links lte,wifi,i,ii] [--losses 1%,5%] [--seconds 30]
+    python3 tools/media/quality.py target/debug/narrows [--links 12M,wifi,i,ii] [--losses 1%,5%] [--seconds 30]
                                    [--rtts 4] [--extra 0.1] [--only narrows|srt] [--seed 1]
 
 ffmpeg makes a clip (a moving test picture with noise, x264, a key frame each second, MPEG-TS of a constant rate). It is sent as it
@@ -130,7 +130,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("narrows")
     parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--links", default="lte,wifi,i,ii")
+    parser.add_argument("--links", default="12M,wifi,i,ii")
     parser.add_argument("--losses", default="1%,5%")
     parser.add_argument("--only", default="narrows,srt")
     parser.add_argument("--rtts", type=float, default=4, help="the latency in round trips")

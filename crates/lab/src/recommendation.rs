@@ -1,13 +1,12 @@
 //! Recommends a protocol for a given aim, with reasons, from the measures.
 //!
-//! 1. Each [`Aim`] defines which protocols suit it, their value in one number, and limits. The limits are on queueing
-//!    delay that affects other traffic, waste, losses and variation that reach the application, transfers that do not
-//!    end, and flows that starve competitors. A protocol beyond a limit is not recommended.
+//! 1. Each [`Aim`] defines which protocols suit it, their value in one number, and bounds of what it bears, with their
+//!    sources. A protocol beyond a bound is not recommended.
 //! 2. Only protocols that can be used today compete ([`Obtain`]), with their parameters. A better one is named, with
 //!    the reason why it is not recommended.
-//! 3. The best of these wins, unless another within `NEAR` of it has significantly less delay (for `live`, less
-//!    variation). Means count as equal only if they are near, not if their difference is insignificant.
-//! 4. A protocol without a gain over Linux's own congestion control is replaced by it.
+//! 3. The best of these wins, unless another within `NEAR` of it has less delay (for `live`, less variation).
+//! 4. CUBIC, Linux's default, or else another of Linux's own controllers replaces a protocol that gains less than
+//!    `NEAR` over it.
 //! 5. Differences are paired by seed: all protocols get the same losses and start times.
 //! 6. The reasons come from the same numbers: where packets were lost, the queueing delay, and the buffer that was the
 //!    limit.
@@ -23,15 +22,16 @@ pub use text::{list, percent, rate};
 use crate::buffers;
 use crate::interval::Resamples;
 use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
-use aim::{Best, completes, fair_share, loss, mean};
+use aim::{PathValues, completes, fair_share, loss, mean};
 use narrows_base::Status;
 use narrows_transport::Preset;
 use text::{milliseconds, seconds};
 
-/// A relative difference in value below this does not justify more delay.
+/// A relative difference below this is no gain: in value, delay or variation.
 const NEAR: f64 = 0.05;
-/// A relative difference below this counts as zero if there are no seeds to compare.
-const UNSURE: f64 = 0.02;
+
+/// Linux's congestion control without a setting.
+const LINUX_DEFAULT: &str = "cubic";
 
 type Candidate<'a> = &'a ProtocolOutcome;
 
@@ -45,21 +45,25 @@ pub fn recommend(outcome: &Outcome, aim: Aim, preset: Preset) -> String {
     if all.is_empty() {
         return "None: no protocol delivered a single byte here.".into();
     }
-    let suited: Vec<Candidate<'_>> = all.iter().copied().filter(|r| aim.suits(r)).collect();
+    let suited: Vec<Candidate<'_>> =
+        all.iter().copied().filter(|r| aim.unsuited(r).is_none()).collect();
     if suited.is_empty() {
-        return unsuited(&all, &suited, aim).unwrap_or_default();
+        let why = unsuited(&all, aim).unwrap_or_default();
+        return format!("None of these is made for {}. {why}", aim.name());
     }
-    let question = Question { aim, preset, best: best_of(&suited, aim) };
+    let question = Question { aim, preset, path: path_of(&suited, aim) };
     let bearable: Vec<Candidate<'_>> =
         suited.iter().copied().filter(|r| question.why_not(r).is_none()).collect();
-    let to_be_had: Vec<Candidate<'_>> =
+    let available: Vec<Candidate<'_>> =
         bearable.iter().copied().filter(|r| question.obtain(r).is_deployable()).collect();
-    let mut sentences = match question.choose(&to_be_had) {
-        Some(best) => question.advice(&suited, &to_be_had, best),
-        None => question.refusal(&suited),
+    let chosen = question.choose(&available);
+    let mut sentences = match chosen {
+        Some(best) => question.advice(&suited, &available, best),
+        None => vec![question.refusal(&suited)],
     };
-    let chosen = question.choose(&to_be_had);
-    if let Some(ideal) = question.choose(&bearable)
+    let value = |r| question.value(r);
+    if let Some(chosen) = chosen
+        && let Some(ideal) = question.choose(&bearable).filter(|r| value(r) > value(chosen))
         && let Obtain::Nowhere(why) = question.obtain(ideal)
     {
         sentences.push(format!(
@@ -68,8 +72,10 @@ pub fn recommend(outcome: &Outcome, aim: Aim, preset: Preset) -> String {
             question.what_it_does(ideal)
         ));
     }
+    let shown = chosen.or(suited.first().copied());
+    sentences.extend(shown.and_then(|r| aim.path_beyond(r, question.path)));
     sentences.extend(buffers::sentence(all.iter().copied(), outcome.capacity_bps));
-    sentences.extend(unsuited(&all, &suited, aim));
+    sentences.extend(unsuited(&all, aim));
     if let Some(chosen) = chosen {
         sentences.extend(cause(&all, chosen));
         if chosen.status == Status::NotValidated.to_string() {
@@ -84,7 +90,7 @@ pub fn recommend(outcome: &Outcome, aim: Aim, preset: Preset) -> String {
 struct Question {
     aim: Aim,
     preset: Preset,
-    best: Best,
+    path: PathValues,
 }
 
 impl Question {
@@ -94,7 +100,7 @@ impl Question {
     }
 
     fn why_not(&self, r: Candidate<'_>) -> Option<String> {
-        self.aim.why_not(r, self.best)
+        self.aim.why_not(r, self.path)
     }
 
     fn obtain(&self, r: Candidate<'_>) -> Obtain {
@@ -106,14 +112,18 @@ impl Question {
         some.max_by(|a, b| self.value(a).total_cmp(&self.value(b)))
     }
 
-    /// The best protocol of a pool within the limits: rules 3 and 4 above.
+    /// The best protocol of a pool within the bounds: rules 3 and 4 above.
     fn choose<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
         let best = self.first_of(pool)?;
-        let linux = self.linux(pool).filter(|linux| {
-            let gain = self.value(best) / self.value(linux) - 1.0;
-            gain < NEAR && !surely_less(best, linux, self.aim.tie_breaker())
-        });
-        Some(linux.unwrap_or(best))
+        let default = pool.iter().copied().find(|r| r.protocol == LINUX_DEFAULT);
+        let mut linux = default.into_iter().chain(self.linux(pool));
+        Some(linux.find(|r| !self.gains(best, r)).unwrap_or(best))
+    }
+
+    /// Whether a protocol gains something over one of Linux's own.
+    fn gains(&self, best: Candidate<'_>, linux: Candidate<'_>) -> bool {
+        self.value(best) >= (1.0 + NEAR) * self.value(linux)
+            || surely_less(best, linux, self.aim.tie_breaker())
     }
 
     fn first_of<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
@@ -141,53 +151,50 @@ impl Question {
         pool: &[Candidate<'_>],
         chosen: Candidate<'_>,
     ) -> Vec<String> {
-        let mut sentences = vec![self.first_sentence(chosen, pool)];
+        let others = |r: &Candidate<'_>| r.protocol != chosen.protocol;
+        let linux = self.linux(pool).filter(others).filter(|r| self.gains(chosen, r));
+        let rest: Vec<Candidate<'_>> = pool.iter().copied().filter(others).collect();
+        let mut sentences = vec![self.first_sentence(chosen, &rest, linux)];
         sentences.push(self.obtain(chosen).sentence(&chosen.protocol));
-        if let Some(linux) = self.linux(pool).filter(|l| l.protocol != chosen.protocol) {
-            let gain = self.value(chosen) / self.value(linux) - 1.0;
-            let name = &linux.protocol;
+        if let Some(linux) = linux {
             let by = self.aim.tie_breaker();
-            let less = mean(linux, by) - mean(chosen, by);
-            let (measure, _) = self.aim.measure(chosen);
-            let unsure = paired(chosen, linux, measure)
-                .is_some_and(|d| d.ci95.is_some_and(|half| d.mean.abs() <= half));
-            let unsure = if unsure { ", which these seeds do not make sure" } else { "" };
-            sentences.push(match (gain >= NEAR, self.aim) {
-                (true, _) => format!(
-                    "Over {name}, the best that Linux has here, it gains {}{unsure}.",
-                    percent(gain)
-                ),
-                (false, Aim::Live) => format!("Over {name}, which Linux has, it gains steadiness."),
-                (false, _) => {
-                    let less = milliseconds(less);
-                    format!("Over {name}, which Linux has, it gains {less} of delay.")
-                }
-            });
-        } else if let Some(best) = self.first_of(pool).filter(|b| b.protocol != chosen.protocol) {
+            let gained = match (self.gain(chosen, linux), self.aim) {
+                ((gain, sure), _) if gain >= NEAR => format!("{}{sure}", percent(gain)),
+                (_, Aim::Live) => "steadiness".into(),
+                _ => format!("{} of delay", milliseconds(mean(linux, by) - mean(chosen, by))),
+            };
+            let name = &linux.protocol;
+            sentences
+                .push(format!("Over {name}, the best that Linux has here, it gains {gained}."));
+        } else if let Some(best) = self.first_of(pool).filter(others) {
             sentences.push(format!("{} gains nothing over it.", best.protocol));
         }
         sentences.extend(self.ruled_out(suited, chosen));
         sentences
     }
 
-    /// The text if no available protocol is within the limits.
-    fn refusal(&self, suited: &[Candidate<'_>]) -> Vec<String> {
-        let aim = self.aim.name();
-        let mut text = format!("None of these for {aim}, which bears {}", self.aim.bears());
-        if let Some(best) = self.most(suited) {
+    /// The text if no available protocol is within the bounds: the one that is nearest to them.
+    fn refusal(&self, suited: &[Candidate<'_>]) -> String {
+        let excess = |r: Candidate<'_>| self.aim.excess(r, self.path);
+        let nearest = suited.iter().copied().min_by(|a, b| {
+            excess(a).total_cmp(&excess(b)).then(self.value(b).total_cmp(&self.value(a)))
+        });
+        let mut text = format!("None of these suits {}", self.aim.name());
+        if let Some(best) = nearest {
             let why = self.why_not(best).or_else(|| match self.obtain(best) {
                 Obtain::Nowhere(why) => Some(format!("it is not to be had: {why}")),
                 _ => None,
             });
-            text += &format!(": {} has {}", best.protocol, self.what_it_does(best));
+            text +=
+                &format!("; the best of them is {}: {}", best.protocol, self.what_it_does(best));
             text += &why.map_or(String::new(), |why| format!(", but {why}"));
         }
-        vec![text + "."]
+        text + "."
     }
 
     /// `1.377 ± 0.003 Mbit/s goodput (99% of the link in use), RTT 11 ms above the least`.
     fn what_it_does(&self, r: Candidate<'_>) -> String {
-        let above = |name: &str| milliseconds(mean(r, name) - self.best.floor_s);
+        let above = |name: &str| milliseconds(mean(r, name) - self.path.floor_s);
         let goodput = rate(measured(r, "goodput_bps"));
         let mut text = match self.aim {
             Aim::Bulk | Aim::Web if completes(r) => {
@@ -207,7 +214,7 @@ impl Question {
         if used.is_finite() && !completes(r) {
             text += &format!(" ({} of the link in use)", percent(used));
         }
-        if mean(r, "rtt_s_mean").is_finite() && self.best.floor_s.is_finite() {
+        if mean(r, "rtt_s_mean").is_finite() && self.path.floor_s.is_finite() {
             text += &match self.aim {
                 Aim::Bulk => format!(", mean RTT {} above the least", above("rtt_s_mean")),
                 _ => format!(", 95% of RTTs within {} of the least", above("rtt_s_p95")),
@@ -224,10 +231,14 @@ impl Question {
         text
     }
 
-    fn first_sentence(&self, chosen: Candidate<'_>, pool: &[Candidate<'_>]) -> String {
-        let mut text = format!("Use {}: {}", chosen.protocol, self.what_it_does(chosen));
-        let rest: Vec<Candidate<'_>> =
-            pool.iter().copied().filter(|r| r.protocol != chosen.protocol).collect();
+    /// The chosen protocol and its advantage over the rest. A sentence of its own compares it with `linux`.
+    fn first_sentence(
+        &self,
+        chosen: Candidate<'_>,
+        rest: &[Candidate<'_>],
+        linux: Option<Candidate<'_>>,
+    ) -> String {
+        let text = format!("Use {}: {}", chosen.protocol, self.what_it_does(chosen));
         let above: Vec<Candidate<'_>> =
             rest.iter().copied().filter(|r| self.value(r) > self.value(chosen)).collect();
         if let Some(more) = self.most(&above) {
@@ -243,46 +254,33 @@ impl Question {
             };
             return format!("{text}. {} would give {by} more at most{cost}.", list(&names));
         }
-        if let Some(next) = self.most(&rest) {
-            text += &self.against(chosen, next);
+        let next = self.most(rest).filter(|r| linux.is_none_or(|l| l.protocol != r.protocol));
+        match next.map(|next| (self.gain(chosen, next), next)) {
+            Some(((gain, sure), next)) if gain > 0.0 => {
+                let word = if self.aim.measure(chosen).1 { "more" } else { "sooner" };
+                format!("{text}; {} {word} than the next, {}{sure}.", percent(gain), next.protocol)
+            }
+            _ => text + ".",
         }
-        text + "."
     }
 
-    /// Its advantage over the next one, and the significance.
-    fn against(&self, chosen: Candidate<'_>, next: Candidate<'_>) -> String {
+    /// The relative gain of one protocol over another in the aim's measure, and how sure it is.
+    fn gain(&self, chosen: Candidate<'_>, other: Candidate<'_>) -> (f64, String) {
         let (measure, more) = self.aim.measure(chosen);
-        let (ours, theirs) = (mean(chosen, measure), mean(next, measure));
+        let (ours, theirs) = (mean(chosen, measure), mean(other, measure));
         let gain = if more { ours / theirs - 1.0 } else { 1.0 - ours / theirs };
-        let word = if more { "more" } else { "sooner" };
-        if !gain.is_finite() || gain < 0.0 {
-            return format!("; {} comes next", next.protocol);
-        }
-        let name = &next.protocol;
-        let by = percent(gain);
-        if chosen.one_trajectory || next.one_trajectory {
-            return format!(
-                "; {by} {word} than the next, {name}, on one trajectory that another start may change"
-            );
-        }
-        match paired(chosen, next, measure) {
-            Some(Estimate { mean, ci95: Some(half) }) if mean.abs() > half => {
-                let scale = theirs.abs();
-                let (low, high) = ((mean.abs() - half) / scale, (mean.abs() + half) / scale);
-                format!(
-                    "; {by} {word} than the next, {name} (95% interval, paired by seed: {} to {})",
-                    percent(low),
-                    percent(high)
-                )
+        let sure = match paired(chosen, other, measure) {
+            _ if chosen.one_trajectory || other.one_trajectory => {
+                ", on one trajectory that another start may change".into()
             }
-            Some(Estimate { ci95: Some(_), .. }) => {
-                let seeds = chosen.seeds.min(next.seeds);
-                let what = if more { "has {by} less" } else { "takes {by} longer" };
-                let what = what.replace("{by}", &by);
-                format!("; {seeds} seeds cannot tell it from {name}, which {what}")
-            }
-            _ => format!("; {by} {word} than the next, {name}, by too few seeds to be sure"),
-        }
+            Some(Estimate { mean, ci95: Some(half) }) if mean.abs() > half => format!(
+                " (95% interval, paired by seed: {} to {})",
+                percent((mean.abs() - half) / theirs.abs()),
+                percent((mean.abs() + half) / theirs.abs())
+            ),
+            _ => format!(", which {} seeds do not make sure", chosen.seeds.min(other.seeds)),
+        };
+        (gain, sure)
     }
 
     /// Protocols with a higher value that are ruled out, with the reason.
@@ -299,14 +297,13 @@ impl Question {
     }
 }
 
-/// The best values of a pool.
-fn best_of(pool: &[Candidate<'_>], aim: Aim) -> Best {
+/// The path's values, as a pool shows them.
+fn path_of(pool: &[Candidate<'_>], aim: Aim) -> PathValues {
     let least = |of: &dyn Fn(&ProtocolOutcome) -> f64| {
         pool.iter().map(|r| of(r)).filter(|x| x.is_finite()).fold(f64::INFINITY, f64::min)
     };
-    Best {
+    PathValues {
         floor_s: least(&|r| mean(r, "rtt_s_min")),
-        least_loss: least(&|r| loss(r)),
         least_variation: least(&|r| aim.variation(r)),
     }
 }
@@ -322,40 +319,26 @@ fn paired(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> Option<Estimate>
     (differences.len() > 1).then(|| Resamples::of(differences.len()).estimate(&differences))
 }
 
-/// Whether `a` has significantly less of a measure than `b`.
+/// Whether `a` has less of a measure than `b`, by more than `NEAR` and significantly. Completion times contain the
+/// delay, so it does not count twice.
 fn surely_less(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> bool {
-    match paired(a, b, measure) {
-        Some(d) => d.ci95.is_some_and(|half| d.mean < -half),
-        None => mean(a, measure) < (1.0 - UNSURE) * mean(b, measure),
-    }
+    !completes(a)
+        && mean(a, measure) < (1.0 - NEAR) * mean(b, measure)
+        && paired(a, b, measure).is_none_or(|d| d.ci95.is_some_and(|half| d.mean < -half))
 }
 
-/// Protocols left out because they do not suit the aim, or that no protocol suits it.
-fn unsuited(all: &[Candidate<'_>], suited: &[Candidate<'_>], aim: Aim) -> Option<String> {
-    let what = match aim {
-        Aim::Bulk | Aim::Web => "leaves lost packets lost, so that no file would be whole",
-        Aim::Calls => "waits for retransmissions, which a call cannot",
-        Aim::Live => "listens to nothing",
-    };
-    if suited.is_empty() {
-        return Some(format!("None of these is made for {}: each {what}.", aim.name()));
+/// Protocols left out because they do not suit the aim, with the reasons.
+fn unsuited(all: &[Candidate<'_>], aim: Aim) -> Option<String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for r in all {
+        let Some(why) = aim.unsuited(r) else { continue };
+        match reasons.iter_mut().find(|(reason, _)| *reason == why) {
+            Some((_, names)) => names.push(&r.protocol),
+            None => reasons.push((why, vec![&r.protocol])),
+        }
     }
-    let out = all.iter().filter(|r| suited.iter().all(|p| p.protocol != r.protocol));
-    let (deaf, others): (Vec<&str>, Vec<&str>) = out
-        .map(|r| (r.protocol.as_str(), senses(r) == "nothing"))
-        .fold((Vec::new(), Vec::new()), |(mut deaf, mut others), (name, is_deaf)| {
-            if is_deaf {
-                deaf.push(name)
-            } else {
-                others.push(name)
-            };
-            (deaf, others)
-        });
-    let parts: Vec<String> = [(deaf, "sends whatever is lost"), (others, what)]
-        .into_iter()
-        .filter(|(names, _)| !names.is_empty())
-        .map(|(names, why)| format!("{}, which {why}", list(&names)))
-        .collect();
+    let parts: Vec<String> =
+        reasons.iter().map(|(why, names)| format!("{}, which {why}", list(names))).collect();
     (!parts.is_empty()).then(|| format!("Not considered: {}.", parts.join("; ")))
 }
 

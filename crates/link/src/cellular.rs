@@ -2,27 +2,32 @@
 //!
 //! The model has three parts, each of which a parameter turns off.
 //!
-//! 1. *A varying rate.* The rate is `mean * max(0, 1 + variation * x)`. `x` has unit variance and is the sum of two
-//!    Ornstein-Uhlenbeck processes of equal variance, with time constants of `FAST_S` (fading) and `SLOW_S` (load,
-//!    distance). Sprout's model (Winstein, Sivaraman, Balakrishnan, NSDI 2013, section 3.1) has Brownian motion
-//!    instead. Brownian motion has no mean, so a user could not set the mean rate.
-//! 2. *Outages.* They are random and have exponential lengths, as Sprout's "sticky" zero has. Packets wait.
-//! 3. *A scheduler's grants.* Opportunities occur in groups: Poisson in time, geometric in size.
+//! 1. *A varying rate*, log-normal. Its logarithm is the sum of two Ornstein-Uhlenbeck processes of equal variance, with
+//!    time constants of `FAST_S` (fading) and `SLOW_S` (load, distance). Sprout's model (Winstein, Sivaraman,
+//!    Balakrishnan, NSDI 2013, section 3.1) has Brownian motion instead, which has no mean for a user to set.
+//! 2. *Outages*, in which packets wait. They begin at random; their lengths have a Pareto distribution. Sprout's lengths
+//!    are exponential, although its figure 2 shows a power law of the times between packets, as the recordings do.
+//! 3. *A scheduler's grants*: groups of opportunities at equal distances for a constant rate, of geometric size.
 //!
-//! The time constants and the defaults lie in the middle of six recordings of LTE, UMTS and EVDO links.
+//! The constants and the defaults lie in the middle of six recordings of LTE, UMTS and EVDO links.
 //! `docs/benchmarks.md` compares round trips on the model with those on the recordings.
 
 use crate::trace::{OPPORTUNITY_BYTES, Trace};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Descriptor, Param, RandomKey, RandomStream, Settings, Spec, SpecError, Status};
+use narrows_base::{
+    Descriptor, Param, RandomKey, RandomStream, Settings, Spec, SpecError, Status, math,
+};
 
 /// Time constants in seconds. The recordings' rates of 100 ms have autocorrelations of .45 to .70 after 0.5 s, .38 to
-/// .65 after 1 s and .07 to .49 after 5 s; these give .61, .48 and .27.
+/// .65 after 1 s and .07 to .49 after 5 s; the model's are .5, .4 and .2.
 const FAST_S: f64 = 0.4;
 const SLOW_S: f64 = 8.0;
 /// Length of a step of the rate in milliseconds.
 const STEP_MS: u64 = 20;
+/// Shape of the distribution of outages: 1 in 10 has four times the least length. In the recordings 6 to 15% of the gaps
+/// above 50 ms last for 200 ms or more.
+const OUTAGE_SHAPE: f64 = 5.0 / 3.0;
 /// Length of the trace, after which it repeats, in seconds; and the most opportunities that it has.
 const PERIOD_S: f64 = 600.0;
 const MOST_OPPORTUNITIES: f64 = 1e6;
@@ -46,26 +51,26 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         param(
             "variation",
             Unit::None,
-            "standard deviation of the rate over its mean, before it is bounded at 0",
+            "standard deviation of the rate over its mean, outages aside",
             (0.0, 2.0),
-            0.7,
-            "six recordings: 0.5 to 1.0",
+            0.6,
+            "six recordings: 0.4 to 0.9",
         ),
         param(
             "every",
             Unit::Seconds,
-            "mean time from one outage to the next; 0s: no outages",
+            "mean time from the end of an outage to the next one; 0s: no outages",
             (0.0, 1e6),
-            15.0,
-            "six recordings: 5 to 35 s between gaps of 0.2 s and more",
+            1.0,
+            "six recordings: 0.7 to 2.9 s between gaps of 50 ms and more",
         ),
         param(
             "outage",
             Unit::Seconds,
-            "mean length of an outage",
+            "mean length of an outage; the least is 0.4 of it",
             (0.0, 1e3),
-            0.5,
-            "six recordings: 0.4 to 0.8 s",
+            0.125,
+            "six recordings: 104 to 166 ms for gaps of 50 ms and more",
         ),
         param(
             "grant",
@@ -108,30 +113,35 @@ fn normal(random: &mut RandomStream) -> f64 {
     (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
 }
 
-/// The rates of all steps, relative; 0 in outages.
+/// The relative rate in each millisecond; 0 in outages.
 fn rates(settings: &Settings, steps: u64, key: RandomKey) -> Vec<f64> {
     let [variation, every, outage] = ["variation", "every", "outage"].map(|p| settings.number(p));
-    let step_s = STEP_MS as f64 / 1000.0;
-    let keep = [FAST_S, SLOW_S].map(|time| narrows_base::math::exp(-step_s / time));
-    let (mut random, mut gaps) = (key.named("rate").stream(), key.named("outages").stream());
+    let keep = [FAST_S, SLOW_S].map(|time| math::exp(-1e-3 * STEP_MS as f64 / time));
+    // Variance of the logarithm; the factor makes the mean 1.
+    let variance = math::ln(1.0 + variation * variation);
+    let mut random = key.named("rate").stream();
     let mut parts = keep.map(|_| normal(&mut random));
-    let outages = every > 0.0 && outage > 0.0;
-    let mut next = if outages { gaps.exponential(every) } else { f64::INFINITY };
-    let mut ends = 0.0;
-    (0..steps)
-        .map(|i| {
-            for (part, keep) in parts.iter_mut().zip(keep) {
-                *part = keep * *part + (1.0 - keep * keep).sqrt() * normal(&mut random);
-            }
-            let now = i as f64 * step_s;
-            if now >= next {
-                ends = now + gaps.exponential(outage);
-                next = ends + gaps.exponential(every);
-            }
-            let x = (parts[0] + parts[1]) * std::f64::consts::FRAC_1_SQRT_2;
-            if now < ends { 0.0 } else { (1.0 + variation * x).max(0.0) }
-        })
-        .collect()
+    let mut rates = Vec::with_capacity((steps * STEP_MS) as usize);
+    for _ in 0..steps {
+        for (part, keep) in parts.iter_mut().zip(keep) {
+            *part = keep * *part + (1.0 - keep * keep).sqrt() * normal(&mut random);
+        }
+        let x = (0.5 * variance).sqrt() * (parts[0] + parts[1]) - 0.5 * variance;
+        rates.extend([math::exp(x); STEP_MS as usize]);
+    }
+    if every > 0.0 && outage > 0.0 {
+        let mut random = key.named("outages").stream();
+        let least = outage * (1.0 - 1.0 / OUTAGE_SHAPE);
+        let mut begins = random.exponential(every);
+        while let Some(rest) = rates.get_mut((1e3 * begins) as usize..) {
+            let length = random.pareto(OUTAGE_SHAPE, least);
+            let dark = ((1e3 * length) as usize).min(rest.len());
+            rest[..dark].fill(0.0);
+            // At least a millisecond, so that the loop ends.
+            begins += (length + random.exponential(every)).max(1e-3);
+        }
+    }
+    rates
 }
 
 fn draw(settings: &Settings) -> Result<Trace, SpecError> {
@@ -148,26 +158,25 @@ fn draw(settings: &Settings) -> Result<Trace, SpecError> {
         ));
     }
     // Grants for each unit of the relative rate, such that the mean rate is the requested one.
-    let wanted = per_second * (steps * STEP_MS) as f64 / 1000.0;
+    let wanted = per_second * rates.len() as f64 / 1000.0;
     let scale = wanted / grant / sum;
     let mut random = key.named("grants").stream();
     let mut millis = Vec::with_capacity((1.1 * wanted) as usize);
-    let mut due = random.exponential(1.0);
-    for (i, rate) in rates.iter().enumerate() {
-        let grants = rate * scale;
-        while due < grants {
-            let ms = i as u64 * STEP_MS + (due / grants * STEP_MS as f64) as u64;
+    let mut due = random.unit();
+    for (ms, rate) in (0..).zip(&rates) {
+        due += rate * scale;
+        while due >= 1.0 {
+            due -= 1.0;
             millis.push(ms);
             while random.chance(1.0 - 1.0 / grant) {
                 millis.push(ms);
             }
-            due += random.exponential(1.0);
         }
-        due -= grants;
     }
     // The last line of a trace is its length.
-    millis.push(steps * STEP_MS);
-    Ok(Trace::of(millis, steps * STEP_MS))
+    let period = rates.len() as u64;
+    millis.push(period);
+    Ok(Trace::of(millis, period))
 }
 
 #[cfg(test)]
@@ -211,33 +220,54 @@ mod tests {
         let (_, varied) = mean_and_variation(&counts(&trace("cellular"), 100));
         assert!((0.5..=1.05).contains(&varied), "{varied}");
         let steady = "cellular(variation=0,every=0s,grant=1)";
-        // Poisson: 75 opportunities in a window.
         let (mean, varied) = mean_and_variation(&counts(&trace(steady), 100));
-        assert!(
-            (mean - 75.0).abs() < 1.0 && (varied - 75f64.sqrt().recip()).abs() < 0.01,
-            "{varied}"
-        );
+        assert!((mean - 75.0).abs() < 1.0 && varied < 0.02, "{mean} {varied}");
     }
 
+    /// Gaps of at least so many milliseconds in each second.
+    fn gaps(trace: &Trace, least_ms: usize) -> f64 {
+        let c = counts(trace, 1);
+        let dark = c.split(|n| *n > 0.0).filter(|gap| gap.len() >= least_ms);
+        dark.count() as f64 / (1e-3 * c.len() as f64)
+    }
+
+    /// The least length is 400 ms; 1 in 10 has four times that.
     #[test]
     fn outages_come_as_often_and_last_as_long_as_was_asked_for() {
-        let c = counts(&trace("cellular(variation=0,every=10s,outage=1s)"), 20);
-        let dark = c.iter().filter(|n| **n == 0.0).count() as f64 / c.len() as f64;
-        assert!((0.06..=0.13).contains(&dark), "{dark}");
-        let begins = c.windows(5).filter(|w| w[0] > 0.0 && w[1..] == [0.0; 4]).count();
-        assert!((30..=75).contains(&begins), "{begins}");
+        let steady = trace("cellular(variation=0,every=9s,outage=1s)");
+        let (outages, long) = (gaps(&steady, 395), gaps(&steady, 1600));
+        assert!((0.08..=0.12).contains(&outages), "{outages}");
+        assert!((0.04..=0.2).contains(&(long / outages)), "{long}");
+        assert!(gaps(&trace("cellular(variation=0,every=0s)"), 20) == 0.0);
+    }
+
+    /// The six recordings have 0.34 to 1.36 gaps of 50 ms and more per second, and 0.03 to 0.19 of 200 ms and more.
+    #[test]
+    fn gaps_are_as_frequent_as_on_recorded_links() {
+        let (model, slow) = (trace("cellular"), trace("cellular(mean=900kbit/s)"));
+        assert!((0.34..=1.36).contains(&gaps(&model, 50)), "{}", gaps(&model, 50));
+        for long in [gaps(&model, 200), gaps(&slow, 200)] {
+            assert!((0.03..=0.19).contains(&long), "{long}");
+        }
     }
 
     #[test]
     fn grants_are_groups_of_opportunities() {
         let spread = |grant: u32| {
-            let c = counts(&trace(&format!("cellular(variation=0,every=0s,grant={grant})")), 1);
+            let c = counts(&trace(&format!("cellular(variation=0,every=0s,grant={grant})")), 20);
             let (mean, varied) = mean_and_variation(&c);
             varied * varied * mean
         };
-        // The variance over the mean of a Poisson number of geometric groups is 2 grant - 1.
-        assert!((spread(1) - 1.0).abs() < 0.05, "{}", spread(1));
-        assert!((spread(4) - 7.0).abs() < 0.3, "{}", spread(4));
+        // The variance over the mean of a sum of geometric groups is grant - 1.
+        assert!(spread(1) < 0.1, "{}", spread(1));
+        assert!((spread(4) - 3.0).abs() < 0.3, "{}", spread(4));
+    }
+
+    #[test]
+    fn outages_without_end_are_refused_and_the_shortest_ones_are_drawn() {
+        assert!(read("cellular(every=1ns,outage=1000s)").unwrap().is_err());
+        let frequent = trace("cellular(every=1ns,outage=1ns)");
+        assert!((frequent.mean_bps() / 9e6 - 1.0).abs() < 0.03);
     }
 
     #[test]

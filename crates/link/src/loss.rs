@@ -122,6 +122,11 @@ impl LossSpec {
                     "loss '{text}' must be between 0 and 1 (100%); 1 means every packet"
                 )));
             }
+            if p == 1.0 && !text.contains('%') {
+                return Err(SpecError::new(format!(
+                    "loss '{text}' would lose every packet; write 1% or 100%"
+                )));
+            }
             Spec { name: "uniform".into(), args: vec![(None, text.to_string())] }
         } else {
             Spec::parse(text)?

@@ -67,8 +67,7 @@ pub const KEYS: [Key; 12] = [
     Key {
         name: "loss",
         form: "1%|0.01|ge(g=0.13%,h=12.5%)|list(2000,2001)|...",
-        help: "packets lost after they were sent, see narrows list losses; 1 means 100%, + joins several. \
-               By default none",
+        help: "packets lost after they were sent, see narrows list losses; + joins several. By default none",
         has_parameters: true,
         set: |way, text, _| LossSpec::parse_all(text).map(|loss| way.loss = loss),
         text: |way| (!way.loss.is_empty()).then(|| values::loss_text(&way.loss)),

@@ -47,8 +47,10 @@ impl Link {
             (spec::split(&base)?, pieces[1..].to_vec())
         };
         let mut keys = overridden(&own[own.len().min(2)..], &given)?;
+        let replaced = [pairs(&given)?.as_slice(), varied].concat();
         keys.retain(|(k, _)| varied.iter().all(|(v, _)| v != k));
         keys.extend(varied);
+        follows_its_trace(&keys, &replaced)?;
         let rate = values::rate(own[0].trim())?;
         let second = own.get(1).map_or("", |s| s.trim());
         if second.is_empty() || second.contains('=') {
@@ -107,6 +109,21 @@ fn overridden<'a>(
         pairs(own)?.into_iter().filter(|(k, _)| given.iter().all(|(g, _)| g != k)).collect();
     out.extend(given);
     Ok(out)
+}
+
+/// Refuses a rate in place of that of a link with a trace: it would have no effect.
+fn follows_its_trace(keys: &[(&str, &str)], replaced: &[(&str, &str)]) -> Result<(), SpecError> {
+    for (rate, trace) in [("rate", "trace"), ("reverse-rate", "reverse-trace")] {
+        let given = |key| replaced.iter().any(|(k, _)| *k == key);
+        if let Some((_, own)) = keys.iter().find(|(k, _)| *k == trace)
+            && given(rate)
+            && !given(trace)
+        {
+            let e = format!("{rate}: the link follows {trace}={own}, which sets its rate");
+            return Err(SpecError::new(format!("{e}; give another {trace}=")));
+        }
+    }
+    Ok(())
 }
 
 fn pairs<'a>(pieces: &[&'a str]) -> Result<Vec<(&'a str, &'a str)>, SpecError> {

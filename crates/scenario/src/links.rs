@@ -92,9 +92,10 @@ pub const LINKS: &[NamedLink] = &[
     ),
     entry(
         "lte",
-        "12Mbit/s,30ms,queue=500p,reverse-rate=5Mbit/s",
-        TYPICAL,
-        "fourth-generation cellular: losses are hidden by retransmission, buffers are deep",
+        "12Mbit/s,30ms,queue=500p,trace=cellular(mean=12Mbit/s),\
+         reverse-rate=5Mbit/s,reverse-trace=cellular(mean=5Mbit/s,seed=2)",
+        "rates, delay and queue are round numbers; the rate varies as the model `narrows list traces cellular`",
+        "fourth-generation cellular: a rate that varies, losses hidden by retransmission, deep buffers",
         Status::NotValidated,
     ),
     entry(
@@ -106,9 +107,11 @@ pub const LINKS: &[NamedLink] = &[
     ),
     entry(
         "leo",
-        "50Mbit/s,20ms,queue=250p,loss=outage(at=15s,for=50ms,every=15s),reverse-rate=10Mbit/s",
+        "50Mbit/s,20ms,queue=250p,trace=cellular(mean=50Mbit/s,variation=0.3,every=0s),\
+         loss=outage(at=15s,for=50ms,every=15s),\
+         reverse-rate=10Mbit/s,reverse-trace=cellular(mean=10Mbit/s,variation=0.3,every=0s,seed=2)",
         TYPICAL,
-        "a low-orbit satellite: short, and away for a moment at every handover",
+        "a low-orbit satellite: a rate that varies, and losses at every handover",
         Status::NotValidated,
     ),
     entry(

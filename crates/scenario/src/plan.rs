@@ -89,6 +89,10 @@ impl Plan {
                     format!("a change at {} comes after the end at {}", c.at, scenario.duration);
                 return Err(at_line(c.line, SpecError::new(e)));
             }
+            if matches!(c.change, Change::Rate(_)) && way(&scenario, link).trace.is_some() {
+                let e = format!("link '{}' follows a trace, so its rate cannot be changed", c.link);
+                return Err(at_line(c.line, SpecError::new(e)));
+            }
             changes.push((time(c.at), link as usize, c.change.clone()));
         }
         changes.sort_by_key(|c| c.0);

@@ -113,6 +113,20 @@ fn every_named_link_is_read_and_shown_in_full() {
     assert!(link("geo,queue=7p").to_string().contains("queue=7p"));
 }
 
+/// A link with a trace ignores its rate, so a rate that would have no effect is refused.
+#[test]
+fn a_rate_in_place_of_a_trace_is_refused() {
+    for (text, key) in [("lte,rate=20Mbit/s", "rate"), ("leo,reverse-rate=5Mbit/s", "reverse-rate")]
+    {
+        let e = Link::parse(text, Path::new("")).unwrap_err().to_string();
+        assert!(e.starts_with(&format!("{key}: the link follows ")) && e.contains("trace="), "{e}");
+    }
+    let varied = Link::parse_with("lte", &[("rate", "20Mbit/s")], Path::new(""));
+    assert!(varied.unwrap_err().to_string().contains("give another trace="));
+    let own = link("lte,rate=20Mbit/s,trace=cellular(mean=20Mbit/s)");
+    assert_eq!((own.forward.mean_bps() / 1e6).round(), 20.0);
+}
+
 #[test]
 fn ranges_are_drawn_per_flow_and_side_and_repeat() {
     let side = link("1Mbit/s,10ms,access=15Mbit/s/0.5ms..2ms").access.unwrap();
@@ -258,6 +272,11 @@ fn bad_scenarios_get_the_line_and_what_would_be_right() {
         ("count = 2", "count = -2", "must be between"),
         ("link = \"b-c\"", "link = \"b-d\"", "line 27: unknown link 'b-d'; did you mean"),
         ("at = \"500ms\"", "at = \"5s\"", "after the end"),
+        (
+            "rate = \"500kbit/s\"",
+            "rate = \"500kbit/s\"\ntrace = \"cellular\"",
+            "link 'b-c' follows a trace, so its rate cannot be changed",
+        ),
         ("stop = \"900ms\"", "stop = \"50ms\"", "before it starts"),
         ("duration = \"1s\"", "duration = \"0s\"", "longer than 0s"),
         ("duration = \"1s\"", "duration = \"1s\"\nwarmup = \"1s\"", "warm-up"),

@@ -235,7 +235,7 @@ impl Case {
                 both(&|| Change::Delay(delay))
             }
             Some(Event::Outage(seconds)) => {
-                let everything = narrows_link::LossSpec::parse_all("1").unwrap_or_default();
+                let everything = narrows_link::LossSpec::parse_all("100%").unwrap_or_default();
                 let usual = self.loss.map_or_else(Vec::new, |_| {
                     let link = self.link();
                     let loss = link.split(",loss=").nth(1).unwrap_or_default();

@@ -1,6 +1,7 @@
-//! The aims of a recommendation, and how each rates the measures.
+//! The aims of a recommendation: for each the protocols that suit it, their value, and the bounds of what it bears.
 
 use super::obtain::entry;
+use super::text::{milliseconds, percent};
 use crate::outcome::ProtocolOutcome;
 use narrows_base::SpecError;
 use narrows_transport::protocol::Family;
@@ -24,38 +25,116 @@ pub enum Aim {
 pub const AIMS: [(&str, Aim); 4] =
     [("bulk", Aim::Bulk), ("calls", Aim::Calls), ("live", Aim::Live), ("web", Aim::Web)];
 
-/// Losses that voice and video tolerate, as a fraction of the packets: ITU-T G.1010 table I.1, conversational voice.
-const MAX_LOSS: f64 = 0.03;
-/// Losses above the lowest of all protocols.
-const MAX_MORE_LOSS: f64 = 0.02;
-/// Coefficient of variation that an encoder tolerates: a rate that is often half of its mean. If the link itself
-/// varies, [`MAX_MORE_VARIATION`] times the lowest of all protocols.
-const MAX_VARIATION: f64 = 0.5;
-const MAX_MORE_VARIATION: f64 = 1.25;
-/// A larger mean RTT is bufferbloat: this multiple of the smallest, plus [`SLACK_S`].
-const MAX_BLOAT: f64 = 2.0;
-/// Delay in seconds that does not matter to a transfer, on any path.
-const SLACK_S: f64 = 0.05;
-/// Queueing delay that a call tolerates, in seconds: with the delays of the path and the hosts it must stay within the
-/// 150 ms one way, 300 ms round trip, of ITU-T G.114.
-const MAX_CALL_QUEUEING_S: f64 = 0.15;
-/// Queueing delay that live video tolerates, in seconds: a player buffers some seconds.
-const MAX_LIVE_QUEUEING_S: f64 = 1.0;
-/// More bytes sent per byte delivered are waste.
-const MAX_WASTE: f64 = 1.5;
-/// A flow starves others if it gets this many times as much as each of them.
-const MAX_UNFAIR: f64 = 3.0;
+/// A quantity that an aim bounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Quantity {
+    /// Mean RTT above the smallest of all protocols, in seconds.
+    MeanWait,
+    /// The same for the 95th percentile of the RTT: packets that come later than a call waits for.
+    LateWait,
+    /// Lost packets that are not sent again, as a fraction.
+    Loss,
+    /// Coefficient of variation of goodput on the aim's time scale.
+    Variation,
+    /// Goodput of one flow over that of one competitor.
+    Share,
+    /// Transfers that do not end, as a fraction.
+    Unfinished,
+}
 
-/// The best values of all protocols, for comparison.
+/// The most of a quantity that an aim bears.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Best {
+struct Bound {
+    quantity: Quantity,
+    most: f64,
+    source: &'static str,
+}
+
+const fn bound(quantity: Quantity, most: f64, source: &'static str) -> Bound {
+    Bound { quantity, most, source }
+}
+
+const SHARE: Bound = bound(Quantity::Share, 2.0, "RFC 5348 section 1");
+/// A rate that is often half of its mean crosses a step of an encoder's rates.
+const VARIATION: Bound = bound(Quantity::Variation, 0.5, "our choice");
+/// Where the link itself varies, the variation is bounded by this multiple of the least of all protocols.
+const MORE_VARIATION: f64 = 1.25;
+
+/// One-way delay of a call in seconds, ITU-T G.114.
+const CALL_DELAY_S: f64 = 0.15;
+
+const TRANSFERS: [Bound; 3] = [
+    // Calls wait in the same queue. On long paths a queue of one BDP, which is one RTT, is permitted.
+    bound(Quantity::MeanWait, CALL_DELAY_S, "ITU-T G.114"),
+    bound(Quantity::Unfinished, 0.01, "our choice"),
+    SHARE,
+];
+const CALLS: [Bound; 4] = [
+    bound(Quantity::LateWait, CALL_DELAY_S, "ITU-T G.114"),
+    bound(Quantity::Loss, 0.03, "ITU-T G.1010, conversational voice"),
+    VARIATION,
+    SHARE,
+];
+const LIVE: [Bound; 4] = [
+    // G.1010 bears 10 s of delay in one-way video; a player buffers less.
+    bound(Quantity::LateWait, 1.0, "our choice"),
+    bound(Quantity::Loss, 0.01, "ITU-T G.1010, one-way video"),
+    VARIATION,
+    SHARE,
+];
+
+/// The path's own values, from all protocols that suit the aim.
+#[derive(Clone, Copy, Debug)]
+pub struct PathValues {
     /// Smallest RTT, in seconds.
     pub floor_s: f64,
-    /// Lowest loss.
-    pub least_loss: f64,
     /// Lowest variation of goodput on the aim's time scale.
     pub least_variation: f64,
+}
+
+impl Bound {
+    /// The bound on this path.
+    fn on(&self, path: PathValues) -> f64 {
+        match self.quantity {
+            Quantity::MeanWait => self.most.max(path.floor_s),
+            Quantity::Variation => self.most.max(MORE_VARIATION * path.least_variation),
+            _ => self.most,
+        }
+    }
+
+    fn value(&self, aim: Aim, r: &ProtocolOutcome, path: PathValues) -> f64 {
+        match self.quantity {
+            Quantity::MeanWait => mean(r, "rtt_s_mean") - path.floor_s,
+            Quantity::LateWait => mean(r, "rtt_s_p95") - path.floor_s,
+            Quantity::Loss => loss(r),
+            Quantity::Variation => aim.variation(r),
+            Quantity::Share if r.rivals == 0 => f64::NAN,
+            Quantity::Share => {
+                let share = mean(r, "share");
+                (share / r.flows as f64) / ((1.0 - share) / r.rivals as f64)
+            }
+            Quantity::Unfinished => 1.0 - mean(r, "finished"),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self.quantity {
+            Quantity::MeanWait => "mean queueing delay",
+            Quantity::LateWait => "queueing delay of 1 in 20 packets",
+            Quantity::Loss => "loss",
+            Quantity::Variation => "variation of goodput",
+            Quantity::Share => "goodput over a competitor's",
+            Quantity::Unfinished => "share of unfinished transfers",
+        }
+    }
+
+    fn shown(&self, value: f64) -> String {
+        match self.quantity {
+            Quantity::MeanWait | Quantity::LateWait => milliseconds(value),
+            Quantity::Share => format!("{value:.1}"),
+            Quantity::Loss | Quantity::Variation | Quantity::Unfinished => percent(value),
+        }
+    }
 }
 
 impl Aim {
@@ -87,30 +166,33 @@ impl Aim {
         if self == Aim::Web { "web" } else { "bulk" }
     }
 
-    /// Whether a protocol suits the aim at all. Files and pages must be complete; a call does not wait for
-    /// retransmissions.
-    pub fn suits(self, r: &ProtocolOutcome) -> bool {
-        let senses = entry(&r.protocol).and_then(|e| e.descriptor().ok()).map_or("", |c| c.senses);
-        senses != "nothing"
-            && match self {
-                Aim::Bulk | Aim::Web => !is_media(r),
-                Aim::Calls => is_media(r),
-                Aim::Live => true,
+    /// Why a protocol does not suit the aim on any link; `None` if it does.
+    pub fn unsuited(self, r: &ProtocolOutcome) -> Option<&'static str> {
+        let controller =
+            entry(&r.protocol).and_then(|e| narrows_congestion::find(e.controller).ok());
+        if controller.is_some_and(|c| c.is_unresponsive()) {
+            return Some("does not respond to congestion");
+        }
+        match self {
+            Aim::Bulk | Aim::Web if is_media(r) => {
+                Some("leaves lost packets lost, so that no file would be whole")
             }
+            Aim::Calls if !is_media(r) => Some("waits for retransmissions, which a call cannot"),
+            _ => None,
+        }
     }
 
     /// Its value: more is better, and ratios are meaningful.
     pub fn value(self, r: &ProtocolOutcome) -> f64 {
-        let steady = |scale| goodput(r) * (1.0 - or(mean(r, scale), 0.0)).max(0.0);
+        let goodput = mean(r, "goodput_bps");
         match self {
             Aim::Bulk | Aim::Web if completes(r) => {
                 or(mean(r, "finished"), 1.0) / mean(r, "completion_s")
             }
-            Aim::Bulk => goodput(r),
+            Aim::Bulk => goodput,
             // Kleinrock's power: high goodput at low delay.
-            Aim::Web => goodput(r) / mean(r, "rtt_s_mean"),
-            Aim::Calls => steady("cov_1s"),
-            Aim::Live => steady("cov_5s"),
+            Aim::Web => goodput / mean(r, "rtt_s_mean"),
+            Aim::Calls | Aim::Live => goodput * (1.0 - or(self.variation(r), 0.0)).max(0.0),
         }
     }
 
@@ -119,35 +201,6 @@ impl Aim {
         match self {
             Aim::Bulk | Aim::Web if completes(r) => ("completion_s", false),
             _ => ("goodput_bps", true),
-        }
-    }
-
-    /// The limits of a protocol, for any value.
-    pub fn bears(self) -> String {
-        let ms = |s: f64| super::text::milliseconds(s);
-        let queueing = |s: f64| {
-            format!(
-                "{} of queueing for 19 of 20 packets, {} of losses and a goodput that varies by {}",
-                ms(s),
-                super::text::percent(MAX_LOSS),
-                super::text::percent(MAX_VARIATION)
-            )
-        };
-        match self {
-            Aim::Bulk | Aim::Web => {
-                format!("a mean RTT of {MAX_BLOAT:.0} times the least and {}", ms(SLACK_S))
-            }
-            Aim::Calls => queueing(MAX_CALL_QUEUEING_S),
-            Aim::Live => queueing(MAX_LIVE_QUEUEING_S),
-        }
-    }
-
-    /// Its variation of goodput on the relevant time scale.
-    pub fn variation(self, r: &ProtocolOutcome) -> f64 {
-        match self {
-            Aim::Bulk | Aim::Web => f64::NAN,
-            Aim::Calls => mean(r, "cov_1s"),
-            Aim::Live => mean(r, "cov_5s"),
         }
     }
 
@@ -160,65 +213,66 @@ impl Aim {
         }
     }
 
-    /// The limit that rules a protocol out, if any.
-    pub fn why_not(self, r: &ProtocolOutcome, best: Best) -> Option<String> {
-        let (rtt, p95) = (mean(r, "rtt_s_mean"), mean(r, "rtt_s_p95"));
-        let waste = mean(r, "offered_over_delivered");
-        let queueing = |rtt: f64| super::text::milliseconds(rtt - best.floor_s);
-        let late = match self {
-            Aim::Bulk | Aim::Web => (rtt > MAX_BLOAT * best.floor_s + SLACK_S)
-                .then(|| format!("packets wait {} on average", queueing(rtt))),
-            Aim::Calls => (p95 > best.floor_s + MAX_CALL_QUEUEING_S)
-                .then(|| format!("one packet in twenty waits {} or more", queueing(p95))),
-            Aim::Live => (p95 > best.floor_s + MAX_LIVE_QUEUEING_S)
-                .then(|| format!("one packet in twenty waits {} or more", queueing(p95))),
-        };
-        let lossy = loss(r) > MAX_LOSS.min(best.least_loss + MAX_MORE_LOSS);
-        let most_variation = MAX_VARIATION.max(MAX_MORE_VARIATION * best.least_variation);
-        let unfinished = mean(r, "finished") < 0.99 && matches!(self, Aim::Bulk | Aim::Web);
-        late.or_else(|| {
-            (waste > MAX_WASTE).then(|| format!("it sends {waste:.1} bytes for each that arrives"))
-        })
-        .or_else(|| {
-            let lost = super::text::percent(loss(r));
-            (lossy && !matches!(self, Aim::Bulk | Aim::Web))
-                .then(|| format!("it loses {lost} of its packets"))
-        })
-        .or_else(|| {
-            let done = super::text::percent(mean(r, "finished"));
-            unfinished.then(|| format!("only {done} of its transfers come to their end"))
-        })
-        .or_else(|| {
-            let variation = super::text::percent(self.variation(r));
-            (self.variation(r) > most_variation)
-                .then(|| format!("its goodput varies by {variation}"))
-        })
-        .or_else(|| unkind(r))
-        .or_else(|| unresponsive(r))
+    /// Its variation of goodput on the relevant time scale.
+    pub fn variation(self, r: &ProtocolOutcome) -> f64 {
+        match self {
+            Aim::Bulk | Aim::Web => f64::NAN,
+            Aim::Calls => mean(r, "cov_1s"),
+            Aim::Live => mean(r, "cov_5s"),
+        }
     }
-}
 
-/// Whether it sends at a fixed rate regardless of competitors.
-fn unresponsive(r: &ProtocolOutcome) -> Option<String> {
-    let controller = narrows_congestion::find(entry(&r.protocol)?.controller).ok()?;
-    controller
-        .is_unresponsive()
-        .then(|| "it keeps to the rate that it was told and gives way to nobody".to_string())
-}
-
-/// Whether it starves others: the goodput of one of its flows over that of one of theirs.
-fn unkind(r: &ProtocolOutcome) -> Option<String> {
-    let share = mean(r, "share");
-    let rivals = r.rivals;
-    if !share.is_finite() || rivals == 0 {
-        return None;
+    fn bounds(self) -> &'static [Bound] {
+        match self {
+            Aim::Bulk | Aim::Web => &TRANSFERS,
+            Aim::Calls => &CALLS,
+            Aim::Live => &LIVE,
+        }
     }
-    let fair = fair_share(r, rivals);
-    let unfair = (share / r.flows as f64) / ((1.0 - share) / rivals as f64);
-    (unfair > MAX_UNFAIR).then(|| {
-        let (share, fair) = (super::text::percent(share), super::text::percent(fair));
-        format!("it takes {share} of what all deliver, where {fair} would be equal")
-    })
+
+    /// The bound that a protocol exceeds most, and the factor; `None` within all bounds.
+    fn exceeded(self, r: &ProtocolOutcome, path: PathValues) -> Option<(&'static Bound, f64)> {
+        let factors = self.bounds().iter().map(|b| (b, b.value(self, r, path) / b.on(path)));
+        factors.filter(|b| b.1 > 1.0).max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// By which factor a protocol exceeds a bound; 1 within all bounds.
+    pub fn excess(self, r: &ProtocolOutcome, path: PathValues) -> f64 {
+        self.exceeded(r, path).map_or(1.0, |b| b.1)
+    }
+
+    /// `its loss is 9.5%, and calls bear 3.0% (ITU-T G.1010)`, if a bound rules the protocol out.
+    pub fn why_not(self, r: &ProtocolOutcome, path: PathValues) -> Option<String> {
+        let (bound, _) = self.exceeded(r, path)?;
+        let value = bound.shown(bound.value(self, r, path));
+        let bears = if self == Aim::Calls { "calls bear" } else { "this aim bears" };
+        Some(format!(
+            "its {} is {value}; {bears} {} ({})",
+            bound.name(),
+            bound.shown(bound.on(path)),
+            bound.source
+        ))
+    }
+
+    /// Why the path itself is beyond the aim's bounds, whatever the protocol.
+    pub fn path_beyond(self, r: &ProtocolOutcome, path: PathValues) -> Option<String> {
+        let of = |quantity| self.bounds().iter().find(|b| b.quantity == quantity);
+        let random = mean(r, "random_loss_rate");
+        if let Some(bound) = of(Quantity::Loss).filter(|b| is_media(r) && random > b.most) {
+            let (loss, most) = (percent(random), percent(bound.most));
+            return Some(format!(
+                "The link itself loses {loss}, where {most} are bearable ({}): `narrows media` repairs losses.",
+                bound.source
+            ));
+        }
+        let one_way = path.floor_s / 2.0;
+        (self == Aim::Calls && one_way > CALL_DELAY_S).then(|| {
+            let (own, most) = (milliseconds(one_way), milliseconds(CALL_DELAY_S));
+            format!(
+                "The path alone takes {own} one way, where ITU-T G.114 recommends {most} at most."
+            )
+        })
+    }
 }
 
 /// Its share if all flows get the same.
@@ -246,10 +300,28 @@ pub fn mean(r: &ProtocolOutcome, name: &str) -> f64 {
     r.measure(name).map_or(f64::NAN, |e| e.mean)
 }
 
-fn goodput(r: &ProtocolOutcome) -> f64 {
-    mean(r, "goodput_bps")
-}
-
 fn or(x: f64, other: f64) -> f64 {
     if x.is_finite() { x } else { other }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of `docs/scenarios.md` has each bound with its source, in the row of its aim.
+    #[test]
+    fn the_documentation_has_every_bound() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenarios.md");
+        let text = std::fs::read_to_string(file).unwrap();
+        for (name, aim) in AIMS {
+            let row = |l: &&str| l.starts_with("| `") && l.contains(&format!("`{name}`"));
+            let row = text.lines().filter(row).find(|l| l.contains("ITU-T")).unwrap();
+            for bound in aim.bounds().iter().filter(|b| b.quantity != Quantity::Share) {
+                let most = bound.shown(bound.most).replace("1000 ms", "1 s").replace(".0%", "%");
+                let entry = format!("{}: {most} ({}", bound.name(), bound.source);
+                assert!(row.contains(&entry), "{name}: {entry}");
+            }
+        }
+        assert!(text.contains(SHARE.source));
+    }
 }

@@ -81,6 +81,9 @@ impl Obtain {
             all => format!(", with {}", all.join(", ")),
         };
         match self {
+            Obtain::Linux("cubic", settings) if settings.is_empty() => {
+                "It is Linux's default: nothing needs to be set.".into()
+            }
             Obtain::Linux(name, settings) => format!(
                 "Linux has it: sysctl net.ipv4.tcp_congestion_control={name}{}, or TCP_CONGESTION on a \
                  socket.",

@@ -129,13 +129,22 @@ fn every_process_but_none_loses_something_and_not_all() {
 #[test]
 fn one_hundred_percent_is_everything_and_nonsense_is_refused() {
     assert_eq!(run("100%", 50).len(), 50);
-    assert_eq!(run("1", 50).len(), 50);
     assert_eq!(LossSpec::parse_all("1%+outage(at=1s,for=1s)").unwrap().len(), 2);
     assert_eq!(LossSpec::parse_all("ge+fade+1e-2").unwrap().len(), 3, "names end in e");
-    assert_eq!(LossSpec::parse_all("1e+0+ge").unwrap().len(), 2, "and so do numbers");
+    assert_eq!(LossSpec::parse_all("0.1e+0+ge").unwrap().len(), 2, "and so do numbers");
     assert!(LossSpec::parse_all("none").unwrap().is_empty());
     for bad in ["2", "-1%", "101%", "gee(g=1)", "ge(x=1)", "list()", "list(a)", "", "uniform(p=2)"]
     {
         assert!(LossSpec::parse_all(bad).is_err(), "{bad:?}");
     }
+}
+
+/// `loss=1` was meant as 1% more often than as 100%.
+#[test]
+fn a_loss_of_one_needs_its_percent_sign() {
+    for text in ["1", "1.0"] {
+        let e = LossSpec::parse_all(text).unwrap_err().to_string();
+        assert!(e.contains("write 1% or 100%"), "{e}");
+    }
+    assert!(LossSpec::parse_all("100%").is_ok() && LossSpec::parse_all("0.5").is_ok());
 }
