@@ -8,7 +8,6 @@ use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
 use narrows_options::values::time;
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::datagram::StreamRecovery;
 use narrows_transport::{Preset, Protocol};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
@@ -102,7 +101,7 @@ fn protocol(text: &str) -> Result<Protocol, SpecError> {
         )));
     }
     let protocol = Protocol::read(&spec, Preset::Rfc, PACKET)?;
-    if protocol.datagram().recovery == StreamRecovery::Nack {
+    if spec.args.iter().any(|(key, value)| key.as_deref() == Some("recovery") && value == "nack") {
         return Err(SpecError::new(format!(
             "'{}': recovery=nack is simulated only; over UDP the sender repairs (recovery=rfc9002)",
             protocol.label()
