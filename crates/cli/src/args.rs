@@ -155,6 +155,9 @@ pub struct List {
     /// Show this one in detail: source, parameters, validation
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
+    /// Only the protocols of the five papers: Narrows' forms, and as printed (NAME-paper)
+    #[arg(long, conflicts_with_all = ["kind", "name"])]
+    pub papers: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -91,4 +91,5 @@ Examples:
   narrows list                    everything, one line each
   narrows list links              named links
   narrows list protocols stpd     paper, parameters, validation
+  narrows list --papers           the papers' protocols, also as printed
   narrows list losses --json";

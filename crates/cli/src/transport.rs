@@ -102,7 +102,7 @@ fn protocol(text: &str) -> Result<Protocol, SpecError> {
         )));
     }
     let protocol = Protocol::read(&spec, Preset::Rfc, PACKET)?;
-    if protocol.datagram().recovery == StreamRecovery::Nack {
+    if spec.args.iter().any(|(key, value)| key.as_deref() == Some("recovery") && value == "nack") {
         return Err(SpecError::new(format!(
             "'{}': recovery=nack is simulated only; over UDP the sender repairs (recovery=rfc9002)",
             protocol.label()

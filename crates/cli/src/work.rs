@@ -164,9 +164,17 @@ fn shown(o: &Outcome, files: &[std::path::PathBuf]) -> String {
 
 /// `narrows list`.
 pub fn list(a: &List) -> Result<(), Failure> {
-    let (items, detailed) = catalogue::chosen(a.kind.as_deref(), a.name.as_deref())?;
+    let (items, whole) = if a.papers {
+        (catalogue::of_papers(), true)
+    } else {
+        let (items, detailed) = catalogue::chosen(a.kind.as_deref(), a.name.as_deref())?;
+        if detailed && !a.json {
+            return print(&catalogue::text(&items, true));
+        }
+        (items, false)
+    };
     if a.json {
         return print_json(&catalogue::json(&items));
     }
-    print(&catalogue::text(&items, detailed))
+    print(&if whole { catalogue::text(&items, false) } else { catalogue::list_text(items) })
 }

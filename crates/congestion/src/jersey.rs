@@ -64,7 +64,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "unmarked",
             help: "cause of a loss before the first mark: congestion if packets queue, or the radio",
             kind: ParamKind::Choice(&["queue", "radio"]),
-            origin: "an addition for paths without warning routers; radio: Hu and Zha, section III",
+            origin: "an addition for paths without warning routers; radio: Hu and Zha, section II",
         },
     ],
     status: Status::Differs(

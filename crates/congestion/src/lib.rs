@@ -22,6 +22,7 @@ mod illinois;
 mod jersey;
 mod ledbat;
 mod limd;
+pub mod papers;
 mod prague;
 mod rap;
 mod reno;

@@ -1,4 +1,5 @@
-//! Bounded LIMD: RRTP's rate algorithm for shared networks, as printed in the RRTP thesis, section 3.4.1.
+//! The rate algorithms of the RRTP thesis: bounded LIMD for shared networks (section 3.4.1), and S/r for a channel of
+//! the flow's own (section 3.4.2, `rrtp-lasthop-paper`).
 //!
 //! The receiver averages the gaps between packets at departure and at arrival (`limd/receiver.rs`) and reports each
 //! epoch of ten packets; r is the sending rate over the receiving rate. An r above 1.05 counts as incipient congestion:
@@ -17,6 +18,10 @@
 //!   manner as TCP Reno"). After a timeout it begins at a packet per round trip and doubles each epoch until r exceeds
 //!   1.05.
 //! - The receiver's notification of a rise of the trip times (section 3.6) counts as r above 1.05.
+//! - On a channel of its own the new rate is the most recent one over r, as soon as r leaves 0.95 to 1.05. The most
+//!   recent rate is that of the averages, so S/r is the receive rate, and applying it twice does no harm. Congestion
+//!   halves the rate for a round trip; then all of it is restored ("instantaneous recovery", section 4.4.2). There is no
+//!   probe, no window, no bound. `rrtp-lasthop` adds these.
 
 mod receiver;
 
@@ -33,7 +38,7 @@ use receiver::Receiver;
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "limd",
-    summary: "bounded linear increase and multiplicative decrease of the RRTP thesis, as printed",
+    summary: "bounded linear increase and multiplicative decrease of the RRTP thesis, with a rise",
     source: "the RRTP thesis, section 3.4.1, figure 3.4",
     senses: "gaps of arrivals over gaps of departures, rising trip times",
     sets: "pacing rate",
@@ -90,9 +95,19 @@ const MIN_RATE: f64 = 0.25;
 
 /// Builds the sender side.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    let rise = if settings.choice("rise") == "probe" { Rise::Probe } else { Rise::Printed };
+    with_rise(rise, environment)
+}
+
+/// Builds the sender side for a channel of the flow's own.
+pub fn build_lasthop(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    with_rise(Rise::OverRatio, environment)
+}
+
+fn with_rise(rise: Rise, environment: &Environment) -> Box<dyn Controller> {
     let mut limd = Limd {
         packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
-        probes: settings.choice("rise") == "probe",
+        rise,
         rate: None,
         path: RoundTrips::default(),
         flight: PacketTrain::default(),
@@ -103,6 +118,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         steady: Steady::default(),
         slow_start: false,
         cut_at: None,
+        before: None,
         epoch: 0.0,
         ratio: 1.0,
     };
@@ -115,6 +131,22 @@ pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn Rece
     Box::new(Receiver::new(settings.choice("notify") == "on"))
 }
 
+/// Builds the receiver side for a channel of the flow's own, on which no trip times are reported.
+pub fn receiver_lasthop(_settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
+    Box::new(Receiver::new(false))
+}
+
+/// How the rate rises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rise {
+    /// Bounded LIMD as printed.
+    Printed,
+    /// Bounded LIMD that also rises in steady epochs.
+    Probe,
+    /// A channel of the flow's own: the rate follows the receive rate.
+    OverRatio,
+}
+
 /// Consecutive epochs in which the rate stayed, and the sum of their rates.
 #[derive(Clone, Copy, Debug, Default)]
 struct Steady {
@@ -125,7 +157,7 @@ struct Steady {
 #[derive(Clone, Debug)]
 struct Limd {
     packet_bits: f64,
-    probes: bool,
+    rise: Rise,
     /// Packets per second.
     rate: Option<f64>,
     path: RoundTrips,
@@ -138,6 +170,8 @@ struct Limd {
     steady: Steady,
     slow_start: bool,
     cut_at: Option<Time>,
+    /// The rate before a reduction that will be restored.
+    before: Option<f64>,
     /// Number of the last epoch that was reported.
     epoch: f64,
     ratio: f64,
@@ -148,6 +182,7 @@ impl Limd {
         if let Some(rate) = hints.rate {
             let rate = bounded(rate.as_bps() as f64 / self.packet_bits, MIN_RATE);
             (self.rate, self.known, self.least) = (Some(rate), rate, BELOW * rate);
+            self.before = None;
             (self.beta, self.slow_start, self.steady) = (FIRST_BETA, false, Steady::default());
         }
         if let Some(rtt) = hints.rtt {
@@ -182,6 +217,15 @@ impl Limd {
         };
         self.epoch = epoch;
         self.ratio = came / left;
+        if self.rise == Rise::OverRatio {
+            self.slow_start &= self.ratio <= 1.0 + DEAD;
+            if self.slow_start {
+                self.set(2.0 * rate);
+            } else if (self.ratio - 1.0).abs() > DEAD && self.before.is_none() {
+                self.set(1.0 / came);
+            }
+            return;
+        }
         self.known = self.known.max(1.0 / came);
         if notified || self.ratio > 1.0 + DEAD {
             // The bound follows the present receiving rate.
@@ -221,7 +265,7 @@ impl Limd {
         self.steady.sum += rate;
         if self.steady.epochs >= STEADY {
             self.least = BELOW * self.steady.sum / self.steady.epochs as f64;
-            if self.probes && self.steady.epochs.is_multiple_of(STEADY) {
+            if self.rise == Rise::Probe && self.steady.epochs.is_multiple_of(STEADY) {
                 self.beta = FIRST_BETA;
                 self.increase(rate);
             }
@@ -232,6 +276,10 @@ impl Limd {
 impl Controller for Limd {
     fn on_ack(&mut self, ack: &Ack) {
         self.path.on_ack(ack);
+        let is_over = self.cut_at.is_some_and(|at| ack.now.since(at) >= ack.srtt);
+        if let Some(before) = self.before.take_if(|_| is_over) {
+            self.set(before);
+        }
         self.out = ack.outstanding;
         if self.rate.is_none() {
             self.begin();
@@ -252,13 +300,16 @@ impl Controller for Limd {
         self.slow_start = false;
         self.steady = Steady::default();
         if let Some(rate) = self.rate {
+            if self.rise == Rise::OverRatio {
+                self.before.get_or_insert(rate);
+            }
             self.set(rate / 2.0);
         }
     }
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         if let CongestionEvent::SlowStartRestart(restart) = event {
-            self.steady = Steady::default();
+            (self.steady, self.before) = (Steady::default(), None);
             if let Some(rate) = self.rate {
                 self.slow_start = true;
                 self.least = 0.0;

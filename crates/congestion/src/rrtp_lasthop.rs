@@ -39,12 +39,14 @@ use receiver::Receiver;
 /// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "rrtp-lasthop",
-    summary: "keeps to the rate of a radio channel of its own (S3)",
+    summary: "keeps to the rate of a radio channel of its own",
     source: "the RRTP thesis, section 3.4.2; window and probe are additions",
     senses: "gaps of arrivals over gaps of departures",
     sets: "pacing rate, and a window as a bound",
     params: &[],
-    status: Status::NotValidated,
+    status: Status::Differs(
+        "holds the channel's rate at any loss, as the thesis; so does a present TCP at 1%; outages cost it more than TCP (docs/validation.md, s3-f4.1, s3-t4.6)",
+    ),
 };
 
 /// The variables that it reports over time.

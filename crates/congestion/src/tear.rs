@@ -31,6 +31,7 @@
 //! Additions of Narrows, without a counterpart in the thesis:
 //!
 //! - Discounting, in `tear/smoothing.rs`, and less than the mean after a halving, in `tear/yielding.rs`.
+//! - A halving is taken back if the missing packet arrives after all. `tear-paper` is without these three.
 //! - An ECN mark is a loss event without the gap.
 //! - A report raises the rate at most twofold.
 //! - The sender halves its rate if no feedback arrives for four RTTs (or two packets, if that is longer) after a
@@ -96,6 +97,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             kind: ParamKind::Choice(&["on", "off"]),
             origin: "an addition; not in Jayaram 2001",
         },
+        Param {
+            name: "undo",
+            help: "whether a halving is taken back if the missing packet was only late; off is Jayaram 2001",
+            kind: ParamKind::Choice(&["on", "off"]),
+            origin: "an addition, as present TCPs; not in Jayaram 2001",
+        },
     ],
     status: Status::Differs(
         "on a lossy path as Jayaram 2001, section 4.2; beside TCP in one drop-tail queue below that share",
@@ -133,6 +140,7 @@ pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Control
 /// Builds the receiver side.
 pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
     let emulation = TcpEmulation::new(settings.number("ssthresh"), history(settings), None);
+    let emulation = emulation.undoing(settings.choice("undo") == "on");
     let yields = settings.choice("yield") == "on";
     Box::new(Receiver::new(if yields { emulation.yielding() } else { emulation }))
 }
@@ -140,6 +148,7 @@ pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn Rece
 /// Builds the receiver side that reacts to delay: with these thresholds of the RTT in seconds, or with adaptive ones.
 pub(crate) fn by_delay(settings: &Settings, fixed: Option<(f64, f64)>) -> Box<dyn ReceiverSide> {
     let delay = fixed.map_or_else(Hysteresis::adaptive, |(r1, r2)| Hysteresis::fixed(r1, r2));
+    let delay = delay.bounded(settings.choice("bound") == "on");
     let emulation = TcpEmulation::new(settings.number("ssthresh"), history(settings), Some(delay));
     Box::new(Receiver::new(emulation))
 }

@@ -50,6 +50,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             origin: "Jayaram 2001, tables 6.1 and 3.1",
         },
         tear::DISCOUNT,
+        Param {
+            name: "bound",
+            help: "whether the rate is at most 1.5 times that of arrivals; off is Jayaram 2001",
+            kind: ParamKind::Choice(&["on", "off"]),
+            origin: "an addition; not in Jayaram 2001",
+        },
     ],
     status: Status::Differs(
         "fixed thresholds, 64 kbit/s radio: 34 kbit/s in packets of 1500 B, 23 of 576 B; Jayaram 2001, figure 7.1: 40",

@@ -5,6 +5,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::spec::nearest;
 use narrows_base::{Descriptor, Param, SpecError, Status, Variable};
 use narrows_congestion::CONTROLLERS;
+use narrows_congestion::papers::PRINTED;
 use narrows_link::{LOSSES, QUEUES, cellular};
 use narrows_scenario::links::LINKS;
 use narrows_scenario::user_links;
@@ -46,6 +47,17 @@ pub struct Item {
     pub also: &'static [Param],
     /// A controller's variables over time: columns of `series.parquet`.
     pub variables: &'static [Variable],
+}
+
+impl Item {
+    /// Whether it is a paper's part as printed. Lists in one line each leave these out.
+    fn is_printed(&self) -> bool {
+        self.name.ends_with(PRINTED)
+    }
+    /// The paper of which a protocol is.
+    fn paper(&self) -> Option<&str> {
+        self.facts.iter().find(|(fact, _)| *fact == "paper").map(|(_, paper)| &**paper)
+    }
 }
 
 /// All entries of a kind, except the user's own links.
@@ -109,11 +121,14 @@ fn protocol(p: &ProtocolEntry) -> Option<Item> {
         Family::Media => "media",
         Family::Rrtp => "rrtp",
     };
-    let facts = vec![
+    let mut facts = vec![
         ("family", family.into()),
         ("controller", p.controller.into()),
         ("recovery", p.recovery.into()),
     ];
+    if !p.paper.is_empty() {
+        facts.push(("paper", p.paper.into()));
+    }
     let (name, summary, descriptor) = (p.name.into(), p.summary, p.descriptor().ok()?);
     let also = p.endpoint_params();
     Some(Item { kind: "protocols", name, summary, descriptor, facts, also, variables: &[] })
@@ -236,7 +251,22 @@ pub fn chosen(kind: Option<&str>, name: Option<&str>) -> Result<(Vec<Item>, bool
     Err(SpecError::unknown("list", kind, KINDS))
 }
 
-/// Text for a terminal.
+/// The protocols of the five papers: Narrows' forms, and the printed ones.
+pub fn of_papers() -> Vec<Item> {
+    items("protocols").into_iter().filter(|i| i.paper().is_some()).collect()
+}
+
+/// Text for a terminal. A list without details leaves out the papers' printed forms.
+pub fn list_text(items: Vec<Item>) -> String {
+    let (printed, items): (Vec<_>, Vec<_>) = items.into_iter().partition(Item::is_printed);
+    let mut out = text(&items, false);
+    if printed.iter().any(|i| i.kind == "protocols") {
+        out.push_str("\nThe papers' protocols as printed: narrows list --papers\n");
+    }
+    out
+}
+
+/// Text for a terminal, of all these entries.
 pub fn text(items: &[Item], detailed: bool) -> String {
     let mut out = String::new();
     let width = items.iter().map(|i| i.name.chars().count()).max().unwrap_or(0);
@@ -254,8 +284,10 @@ pub fn text(items: &[Item], detailed: bool) -> String {
         }
         let mark =
             if item.descriptor.status == Status::NotValidated { " [not validated]" } else { "" };
+        let paper = item.paper().filter(|_| !item.is_printed());
+        let paper = paper.map(|p| format!(" ({p})")).unwrap_or_default();
         let indent = if mixed { "  " } else { "" };
-        let _ = writeln!(out, "{indent}{:<width$}  {}{mark}", item.name, item.summary);
+        let _ = writeln!(out, "{indent}{:<width$}  {}{paper}{mark}", item.name, item.summary);
     }
     out
 }

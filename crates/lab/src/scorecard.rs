@@ -76,7 +76,7 @@ impl Scorecard {
     /// The protocols to compare with: over rrtp others over rrtp, else TCP with selective acknowledgements.
     pub fn yardsticks(&self) -> Yardsticks {
         let name = self.protocol.split(['(', '+']).next().unwrap_or_default().trim();
-        if name == "rrtp" || name == "rrtp-lasthop" {
+        if name == "rrtp" || name.starts_with("rrtp-") {
             Yardsticks { reno: "rrtp+reno", cubic: "rrtp+cubic", bbr: "rrtp+bbr" }
         } else {
             Yardsticks { reno: "sack", cubic: "cubic", bbr: "bbr" }

@@ -20,7 +20,8 @@ pub struct Compare {
     /// RATE,DELAY[,key=value]* or a name from `narrows list links`
     #[arg(long, value_name = "SPEC|NAME", default_value = narrows_scenario::links::DEFAULT, allow_hyphen_values = true)]
     pub link: String,
-    /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', and families: tcp, media, all, family:rrtp
+    /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', and families: tcp, media, papers, all,
+    /// family:rrtp
     /// [default: tcp,rrtp; for calls media; for live media,cubic,bbr,rrtp]
     #[arg(long, value_name = "LIST")]
     pub protocols: Option<String>,

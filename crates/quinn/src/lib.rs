@@ -65,7 +65,9 @@ impl std::fmt::Display for Error {
             Error::NeedsRrtp(name) => write!(
                 f,
                 "{name} goes by packet numbers or has a receiver side, for which quinn has no means: use \
-                 rrtp+{name} over rrtp"
+                 {} over rrtp",
+                // rrtp's own controllers have protocols of their names, with the loss classifiers that they use.
+                if name.starts_with("rrtp") { (*name).into() } else { format!("rrtp+{name}") }
             ),
             Error::Unresponsive(name) => write!(
                 f,
@@ -171,7 +173,9 @@ mod tests {
 
     #[test]
     fn who_needs_more_than_quinn_tells_is_refused() {
-        for name in ["tfwc", "tfrc", "tear", "scream", "fixed", "brutal", "rrtp-lasthop"] {
+        let e = Controllers::new("rrtp-lasthop").unwrap_err().to_string();
+        assert!(e.contains("use rrtp-lasthop over rrtp"), "{e}");
+        for name in ["tfwc", "tfrc", "tear", "scream", "fixed", "brutal", "tear-paper"] {
             let e = Controllers::new(name).unwrap_err().to_string();
             assert!(e.contains(&format!("use rrtp+{name} over rrtp")), "{e}");
         }

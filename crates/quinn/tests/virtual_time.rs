@@ -272,7 +272,7 @@ fn every_controller_fills_a_clean_link_without_flooding_it() {
     for entry in narrows_congestion::CONTROLLERS.iter() {
         let name = entry.descriptor.name;
         // Reduces at marks only, which this queue does not make.
-        let Some(factory) = factory(name).filter(|_| name != "jersey") else { continue };
+        let Some(factory) = factory(name).filter(|_| !name.starts_with("jersey")) else { continue };
         let o = bulk(factory, CLEAN, 15);
         assert!(o.share > 0.7, "{name} {o:?}");
         assert!(o.lost * 50 < o.sent, "{name} {o:?}");

@@ -6,17 +6,21 @@ use narrows_transport::PROTOCOLS;
 use narrows_transport::protocol::{Family, every};
 
 /// Families that a list may name, each also as `family:NAME`. `rrtp` alone is the protocol.
-const BARE: &[&str] = &["tcp", "media", "all"];
+const BARE: &[&str] = &["tcp", "media", "papers", "all"];
 /// Name of the family of all controllers over the datagram endpoint.
 const STREAMS: &str = "family:rrtp";
 const PREFIX: &str = "family:";
 
 /// The protocols of a family; `None` if the text is no family. `all` are the protocols with names of their own, and
-/// `family:rrtp` is each controller over the datagram endpoint.
+/// `family:rrtp` is each controller over the datagram endpoint. The papers' printed forms are in `papers` only.
 pub fn family(text: &str) -> Option<Vec<&'static str>> {
-    let of = |wanted: Family| every().filter(|p| p.family == wanted).map(|p| p.name).collect();
+    let of = |wanted: Family| {
+        every().filter(|p| p.family == wanted && !p.is_printed()).map(|p| p.name).collect()
+    };
+    let named = PROTOCOLS.iter();
     Some(match text.strip_prefix(PREFIX).unwrap_or(text) {
-        "all" => PROTOCOLS.iter().map(|p| p.name).collect(),
+        "all" => named.filter(|p| !p.is_printed()).map(|p| p.name).collect(),
+        "papers" => named.filter(|p| !p.paper.is_empty()).map(|p| p.name).collect(),
         "tcp" => of(Family::Tcp),
         "media" => of(Family::Media),
         "rrtp" if text == STREAMS => of(Family::Rrtp),
@@ -44,7 +48,7 @@ pub(crate) fn add(list: &mut Vec<Spec>, entry: &str) -> Result<(), SpecError> {
         return Ok(());
     }
     if let Some(name) = entry.strip_prefix(PREFIX) {
-        return Err(SpecError::unknown("family", name, &["tcp", "media", "rrtp", "all"]));
+        return Err(SpecError::unknown("family", name, &["tcp", "media", "rrtp", "papers", "all"]));
     }
     let spec = Spec::parse(entry)?;
     if spec.name.contains(|c: char| c.is_whitespace() || c == ';') {
@@ -64,7 +68,7 @@ pub(crate) fn add(list: &mut Vec<Spec>, entry: &str) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// `tcp`, `media`, `all`, `family:NAME` and names with parameters, separated by commas that are not in
+/// `tcp`, `media`, `papers`, `all`, `family:NAME` and names with parameters, separated by commas that are not in
 /// parentheses.
 ///
 /// # Errors
@@ -119,7 +123,15 @@ mod tests {
         assert_eq!(names("tfrc,media").len(), media.len(), "what is there is not added again");
         let streams = names("family:rrtp");
         assert!(streams.contains(&"rrtp+cubic".to_string()) && streams.len() > 15, "{streams:?}");
-        assert_eq!(names("all").len(), PROTOCOLS.iter().count());
+        let papers = names("papers");
+        for name in ["stpd", "stpd-paper", "westwood", "tear-wireless-paper"] {
+            assert!(papers.contains(&name.to_string()), "{name}: {papers:?}");
+        }
+        for family in ["all", "tcp", "media", "family:rrtp"] {
+            assert!(names(family).iter().all(|n| !n.ends_with("-paper")), "{family}");
+        }
+        let (all, printed) = (names("all"), papers.iter().filter(|n| n.ends_with("-paper")));
+        assert_eq!(all.len() + printed.count(), PROTOCOLS.iter().count());
         assert_eq!(names("vegas(alpha=1,beta=2),tcp")[0], "vegas(alpha=1,beta=2)");
     }
 

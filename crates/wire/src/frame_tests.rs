@@ -190,7 +190,7 @@ proptest! {
     }
 }
 
-/// The vector of Choi 2006 section 5.1.3, with a cause: of 4 to 10, packet 4 is missing.
+/// The vector of Choi 2006 section 4.2.2, with a cause: of 4 to 10, packet 4 is missing.
 #[test]
 fn a_vector_is_runs_from_the_top() {
     let mut space = [0; 600];

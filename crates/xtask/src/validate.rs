@@ -15,6 +15,9 @@ const NS2: &str = "ns2";
 const LINUX: &str = "linux";
 const FINDINGS: &str = "findings.md";
 const FIGURES: &str = "figures.toml";
+/// The experiment with each paper's headline, and the page that has its table between marks of this name.
+const PAPERS: &str = "papers";
+const PAPERS_PAGE: &str = "docs/papers.md";
 
 /// Written files: paths from the workspace's root, and texts.
 type Written = BTreeMap<PathBuf, String>;
@@ -79,6 +82,13 @@ pub fn run(args: &[String]) -> Result<(), String> {
             }
             Err(fault) => faults.push(fault),
         }
+    }
+    if let Some(papers) = done.iter().find(|d| d.id == PAPERS) {
+        let text = read(&root.join(PAPERS_PAGE))?;
+        let page = with_table(&text, &page::table(&papers.judged)).ok_or_else(|| {
+            format!("{PAPERS_PAGE} has no marks '{}' and its end", begin(PAPERS).trim())
+        })?;
+        written.insert(PAPERS_PAGE.into(), page);
     }
     // The completed experiments are written even if others failed.
     if faults.is_empty() {
@@ -213,6 +223,13 @@ fn begin(part: &str) -> String {
 }
 fn end(part: &str) -> String {
     format!("<!-- end {part} -->\n")
+}
+
+/// The papers' page with another table between its marks.
+fn with_table(page: &str, table: &str) -> Option<String> {
+    let (before, rest) = page.split_once(&begin(PAPERS))?;
+    let (_, after) = rest.split_once(&end(PAPERS))?;
+    Some(format!("{before}{}{table}{}{after}", begin(PAPERS), end(PAPERS)))
 }
 
 /// A part of the present page.

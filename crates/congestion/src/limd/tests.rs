@@ -20,6 +20,14 @@ fn told(rise: &str) -> Box<dyn Controller> {
     let spec = narrows_base::Spec::parse(&format!("limd(rise={rise})")).unwrap();
     build(&Settings::read(&spec, DESCRIPTOR.params).unwrap(), &environment)
 }
+fn lasthop() -> Box<dyn Controller> {
+    let hints = PathHints {
+        rate: Some(Rate::from_bps(800_000)),
+        rtt: Some(Duration::from_millis(100)),
+        loss: None,
+    };
+    build_lasthop(&Settings::defaults(&[]), &Environment { hints, ..Environment::default() })
+}
 
 fn rate(c: &dyn Controller) -> f64 {
     c.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0
@@ -92,6 +100,27 @@ fn congestion_halves_once_a_round_trip_and_radio_losses_change_nothing() {
     assert!((lose(&mut *c, 110, 210, false) - 50.0).abs() < 0.1);
     assert!((lose(&mut *c, 120, 220, false) - 50.0).abs() < 0.1, "the same congestion");
     assert!((lose(&mut *c, 220, 330, false) - 25.0).abs() < 0.1);
+}
+
+/// As printed, a channel's sender follows the receive rate down, and up only while a queue empties.
+#[test]
+fn on_a_channel_of_its_own_the_rate_is_that_over_the_ratio() {
+    let mut c = lasthop();
+    assert!((epoch(&mut *c, 1, 1.25) - 80.0).abs() < 0.1);
+    assert!((epoch(&mut *c, 2, 0.8) - 100.0).abs() < 0.1);
+    for number in 3..=40 {
+        assert!((epoch(&mut *c, number, 1.0) - 100.0).abs() < 0.1, "there is no probe");
+    }
+    assert!(c.send_limits().cwnd.is_infinite());
+}
+
+/// The RRTP thesis, section 4.4.2: an instantaneous recovery.
+#[test]
+fn on_a_channel_of_its_own_congestion_halves_the_rate_for_a_round_trip() {
+    let mut c = lasthop();
+    assert!((lose(&mut *c, 100, 201, false) - 50.0).abs() < 0.1);
+    assert!((epoch(&mut *c, 2, 1.0) - 50.0).abs() < 0.1);
+    assert!((epoch(&mut *c, 4, 1.0) - 100.0).abs() < 0.1);
 }
 
 #[test]

@@ -79,6 +79,8 @@ pub(super) struct TcpEmulation {
     passed: Time,
     reordering: ReorderingWindow,
     undo: Option<Undo>,
+    /// Whether late packets take a reduction back.
+    undoes: bool,
     /// When the state's timer fires.
     due: Time,
     sender_state: SenderState,
@@ -108,6 +110,7 @@ impl TcpEmulation {
             passed: Time::ZERO,
             reordering: ReorderingWindow::default(),
             undo: None,
+            undoes: true,
             due: Time::NEVER,
             sender_state: SenderState::default(),
             between: None,
@@ -123,6 +126,12 @@ impl TcpEmulation {
     /// After a halving it sends below the mean until the queue has drained.
     pub fn yielding(mut self) -> TcpEmulation {
         self.yielding = Some(Yielding::default());
+        self
+    }
+
+    /// Whether a late packet takes a reduction back.
+    pub fn undoing(mut self, undoes: bool) -> TcpEmulation {
+        self.undoes = undoes;
         self
     }
 
@@ -333,7 +342,8 @@ impl TcpEmulation {
             let Self { expected: missing, passed, growth, cwnd, ssthresh, .. } = *self;
             self.begin_fast_recovery(now);
             self.reordering.on_loss_event();
-            self.undo = Some(Undo { missing, passed, growth, cwnd, ssthresh });
+            let undo = Undo { missing, passed, growth, cwnd, ssthresh };
+            self.undo = self.undoes.then_some(undo);
         }
     }
     /// The missing packet of a fast recovery arrived: it was only late.

@@ -190,6 +190,18 @@ fn a_packet_that_was_only_late_takes_its_loss_back() {
     assert_eq!((s.state(), s.m.ssthresh()), (State::SlowStart, 64.0));
 }
 
+/// Jayaram 2001 does not treat late packets.
+#[test]
+fn as_printed_a_late_packet_changes_nothing() {
+    let mut s = Scenario::new(64.0);
+    s.m = s.m.undoing(false);
+    s.packets((0..20).chain(21..24));
+    s.arrive(20);
+    assert_eq!(s.state(), State::FastRecovery);
+    s.wait(125);
+    near(s.m.cwnd, 10.5);
+}
+
 #[test]
 fn a_duplicate_above_the_gap_counts_once() {
     let mut s = Scenario::avoiding(10.0);

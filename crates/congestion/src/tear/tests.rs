@@ -6,12 +6,14 @@ use crate::{Arrival, Feedback, find};
 use narrows_base::{Duration, Spec, Time};
 use proptest::prelude::*;
 
-const SPECS: [&str; 6] = [
+const SPECS: [&str; 8] = [
     "tear",
     "tear(weights=shifts,discount=off,yield=off,ssthresh=2)",
     "tear(ssthresh=1000000000)",
     "tear-wireless",
     "tear-wireless(thresholds=fixed)",
+    "tear-paper",
+    "tear-wireless-paper",
     "tear-wireless(thresholds=fixed,r1=60s,r2=1ms,weights=tear)",
 ];
 

@@ -30,11 +30,12 @@
 //!   the path's own delay. So if a fifth of the last few hundred packets is missing, more than on any usable radio
 //!   link, the window is reduced once and the count restarts from zero.
 //!
-//! With either kind the rate is at most 1.5 times the arrival rate. In the first slow start the average of arrivals
-//! still includes packets that were sent once per round trip, so fixed thresholds are without the bound there. With
-//! adaptive ones, two flows without the bound would displace other flows from a buffer of ten packets before they have
-//! measured its delay. The thesis has no limit for buffers shorter than R2: at 10 Mbit/s and 40 ms five sixths of the
-//! sent packets were dropped. Fixed thresholds are for the networks that they were measured on.
+//! With either kind the rate is at most 1.5 times the arrival rate (`bound=off`: unbounded, as in the thesis). In the
+//! first slow start the average of arrivals still includes packets that were sent once per round trip, so fixed
+//! thresholds are without the bound there. With adaptive ones, two flows without the bound would displace other flows
+//! from a buffer of ten packets before they have measured its delay. The thesis has no limit for buffers shorter than
+//! R2: at 10 Mbit/s and 40 ms five sixths of the sent packets were dropped. Fixed thresholds are for the networks that
+//! they were measured on.
 
 use super::path_delay::PathDelay;
 use super::sender_state::SenderState;
@@ -57,6 +58,8 @@ const MAX_RATE: f64 = 1.5;
 #[derive(Clone, Debug)]
 pub(super) struct Hysteresis {
     thresholds: Thresholds,
+    /// Whether arrivals bound the rate.
+    bounded: bool,
     /// In mode DOWN: the window is halved once per RTT.
     down: bool,
     /// Of the adaptive thresholds: a reduction for another reason than delay is due.
@@ -102,6 +105,7 @@ impl Hysteresis {
     fn of(thresholds: Thresholds) -> Hysteresis {
         Hysteresis {
             thresholds,
+            bounded: true,
             down: false,
             once: false,
             waiting: false,
@@ -114,6 +118,11 @@ impl Hysteresis {
             stands_since: None,
             stands: false,
         }
+    }
+
+    /// Whether the rate is at most 1.5 times the arrival rate.
+    pub fn bounded(self, bounded: bool) -> Hysteresis {
+        Hysteresis { bounded, ..self }
     }
 
     /// Whether thresholds adapt.
@@ -145,7 +154,7 @@ impl Hysteresis {
     /// Highest rate in packets per second if packets arrive `between` seconds apart; `opening` is the first slow
     /// start.
     pub fn most(&self, between: f64, opening: bool) -> f64 {
-        match opening && !self.is_adaptive() {
+        match !self.bounded || opening && !self.is_adaptive() {
             true => f64::INFINITY,
             false => MAX_RATE / between.max(1e-9),
         }

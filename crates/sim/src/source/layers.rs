@@ -16,7 +16,7 @@ pub(super) const ENTRY: SourceEntry =
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "layers",
     summary: "a stream in layers, added and dropped by the rate and the receiver's buffer",
-    source: "S4 section 7.3 and chapter 8; Rejaie, Handley and Estrin 1999",
+    source: "Jayaram 2001, section 7.3 and chapter 8; Rejaie, Handley and Estrin 1999",
     senses: "the transport's send rate, RTT and unsent bytes at each frame",
     sets: "application data",
     params: &[
@@ -75,7 +75,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
             0.001,
             600.0,
             4.0,
-            "S4 section 7.3: a few seconds",
+            "Jayaram 2001, section 7.3: a few seconds",
         ),
     ],
     status: Status::Validated("the buffer model against a fluid simulation, by test"),

@@ -14,7 +14,7 @@ pub(super) const NAME: &str = "multicast";
 const DESCRIPTOR: Descriptor = Descriptor {
     name: NAME,
     summary: "a live stream in layers to many receivers without feedback; groups with the same one share its sender",
-    source: "S4 sections 2.3, 3.1 and 3.2, chapter 8; McCanne, Jacobson and Vetterli 1996",
+    source: "Jayaram 2001, sections 2.3, 3.1 and 3.2, chapter 8; McCanne, Jacobson and Vetterli 1996",
     senses: "no feedback: receivers join and leave layers by TEAR's rate",
     sets: "application data",
     params: &[
@@ -28,7 +28,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
             0.1,
             10.0,
             2.0,
-            "Vicisano, Rizzo and Crowcroft 1997, by S4 section 2.3",
+            "Vicisano, Rizzo and Crowcroft 1997, by Jayaram 2001, section 2.3",
         ),
         number("fps", Unit::None, "frames per second", 1.0, 1000.0, 25.0, "film and PAL"),
         number(

@@ -9,7 +9,7 @@ pub(super) const ENTRY: SourceEntry = SourceEntry::new(&DESCRIPTOR, Pattern::Ong
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "telnet",
     summary: "a person typing: small writes at random times",
-    source: "ns-2 Application/Telnet; S0 section 3.6",
+    source: "ns-2 Application/Telnet; the ST-PD thesis, section 3.5.3",
     senses: "-",
     sets: "application data",
     params: &[

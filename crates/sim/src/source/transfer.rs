@@ -19,7 +19,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
         1.0,
         1e18,
         1e6,
-        "S3 section 4.5: 1 MB",
+        "the RRTP thesis, section 4.5: 1 MB",
     )],
     status: Status::Validated("arrives exactly, by test"),
 };

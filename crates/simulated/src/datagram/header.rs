@@ -196,7 +196,7 @@ mod tests {
         AckVector::of(runs(ranges.iter().copied(), floor, head, |n| n % 3 == 0), room)
     }
 
-    /// Choi 2006 section 5.1.3: of 4 to 10, packet 4 is missing.
+    /// Choi 2006 section 4.2.2: of 4 to 10, packet 4 is missing.
     #[test]
     fn a_vector_is_runs_from_the_top() {
         let vector = said(4, 10, &[(5, 11), (3, 4)], MAX_WORDS);

@@ -7,7 +7,7 @@
 //! bytes, and the *ack of ack*: below it, the sender has every packet's outcome. A report carries:
 //!
 //! - the echoed send time, moved forward by the receiver's delay, so that now minus it is the RTT of the path alone;
-//! - the *ACK vector*: which packets arrived between the ack of ack and the highest number (Choi 2006 section 5.1.2);
+//! - the *ACK vector*: which packets arrived between the ack of ack and the highest number (Choi 2006 section 4.2.2);
 //! - the count of ECN marks;
 //! - the receiver side's feedback.
 //!
@@ -16,7 +16,7 @@
 //! arrived count as lost, and so may reports that are reordered by a window. A stream's bytes are then sent once more.
 //!
 //! Losses are detected as in RFC 9002, for streams and media alike: see `packet_sender/losses.rs`. Choi 2006 section
-//! 5.1.3 has a margin of three, one number more than RFC 9002's threshold; its claims hold with either. Jayaram 2001
+//! 4.2.2 has a margin of three, one number more than RFC 9002's threshold; its claims hold with either. Jayaram 2001
 //! specifies "selective acknowledgments and timeouts" and no more.
 //!
 //! Reports are sent when the packet receiver (`packet_receiver`)'s ACK policy or the controller's receiver side

@@ -316,7 +316,7 @@ impl World {
 /// Feedback that requests 10 Mbit/s, in the format of each controller that uses feedback.
 fn forged(protocol: &str) -> Feedback {
     let per_second = 10e6 / 8.0 / 1500.0;
-    match protocol.trim_start_matches("rrtp+") {
+    match protocol.trim_start_matches("rrtp+").trim_end_matches("-paper") {
         "tfrc" => Feedback::of(&[0.0, 10e6 / 8.0, 0.0]),
         "tear" | "tear-reliable" | "tear-wireless" => Feedback::of(&[per_second]),
         "rrtp-lasthop" => Feedback::of(&[1.0 / per_second, 1.0 / per_second]),

@@ -1,4 +1,4 @@
-//! Biaz's rule: Biaz and Vaidya, ASSET 1999; section 3.6.1 of the RRTP thesis.
+//! Biaz's rule: Biaz and Vaidya, ASSET 1999; section 3.6 of the RRTP thesis.
 //!
 //! If the radio link is the bottleneck and the last hop, packets arrive evenly spaced. Packets lost on it still take
 //! their transmission time: after n of them the next packet arrives n + 1 spacings after the previous one. A drop by a
@@ -16,7 +16,7 @@ use narrows_base::{Descriptor, Param, Settings, Status, Time};
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "biaz",
     summary: "radio, if the gap lasts as long as the missing packets would have taken",
-    source: "Biaz and Vaidya 1999; S3 section 3.6.1",
+    source: "Biaz and Vaidya 1999; the RRTP thesis, section 3.6",
     senses: "times between arrivals",
     sets: "the cause of missing packets",
     params: &[
@@ -24,13 +24,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "sigma",
             help: "shortest gap of a radio loss, in spacings above the number missing",
             kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 1.0 },
-            origin: "S3 table 3.2",
+            origin: "the RRTP thesis, table 3.2",
         },
         Param {
             name: "phi",
             help: "longest gap of a radio loss, in spacings above the number missing",
             kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 2.0 },
-            origin: "S3 table 3.2",
+            origin: "the RRTP thesis, table 3.2",
         },
     ],
     status: Status::NotValidated,

@@ -1,5 +1,5 @@
 //! The Spike rule: Tobe, Tamura, Molano, Ghosh and Tokuda, LCN 2000, with the thresholds of Cen, Cosman and Voelker
-//! (IEEE/ACM ToN 11(5), 2003); section 3.6.2 of the RRTP thesis.
+//! (IEEE/ACM ToN 11(5), 2003); section 3.6 of the RRTP thesis.
 //!
 //! A queue that drops is long, so the one-way trip time is high when congestion causes losses. A spike begins when the
 //! trip time exceeds the middle between the smallest and the largest seen, and ends when it falls below a third. Losses
@@ -13,7 +13,7 @@ use narrows_base::{Descriptor, Param, Settings, Status};
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "spike",
     summary: "congestion, while the one-way trip time is high",
-    source: "Tobe et al. 2000; Cen, Cosman and Voelker 2003; S3 section 3.6.2",
+    source: "Tobe et al. 2000; Cen, Cosman and Voelker 2003; the RRTP thesis, section 3.6",
     senses: "relative one-way trip time",
     sets: "the cause of missing packets",
     params: &[

@@ -15,7 +15,7 @@ pub const DATAGRAM_PARAMS: &[Param] = &[
     Param {
         help: "packets per report at most; 0: only its receiver side requests reports",
         kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 1000.0, default: 32.0 },
-        origin: "as a stream; preset ns2: 0, or 1 without a receiver side (RFC 5348, S1)",
+        origin: "as a stream; preset ns2: 0, or 1 without a receiver side (RFC 5348, Choi 2006)",
         ..ACK_EVERY
     },
     MAX_ACK_DELAY,
@@ -23,11 +23,11 @@ pub const DATAGRAM_PARAMS: &[Param] = &[
         name: "window-pacing",
         help: "a window without a rate is paced (RFC 9002 section 7.7), not clocked by reports alone",
         kind: ParamKind::Choice(&["preset", "on", "off"]),
-        origin: "on, as over UDP; preset ns2: off (S1)",
+        origin: "on, as over UDP; preset ns2: off (Choi 2006)",
     },
     Param {
         kind: ParamKind::Choice(&["off", "on"]),
-        origin: "media are compared from the first packet on (S1, S4)",
+        origin: "media are compared from the first packet on (Choi 2006, Jayaram 2001)",
         ..HANDSHAKE
     },
     CREDIT,
@@ -61,44 +61,44 @@ pub const STREAM_PARAMS: &[Param] = &[
     Param {
         name: "recovery",
         help: "whether the sender repairs losses by reports, or the receiver by NACKs with timers (simulation only)",
-        kind: ParamKind::Choice(&["rfc9002", "nack"]),
-        origin: "RFC 9002; nack: S3 section 3.5",
+        kind: ParamKind::Choice(&["own", "rfc9002", "nack"]),
+        origin: "rfc9002, except the RRTP thesis as printed: nack, its section 3.5",
     },
     Param {
         name: "classifier",
         help: "how the receiver distinguishes radio losses from congestion",
         kind: ParamKind::Choice(&["own", "none", "biaz", "spike", "zigzag"]),
-        origin: "none, unless the protocol is made with one; S3 section 3.6",
+        origin: "none, unless the protocol is made with one; the RRTP thesis, section 3.6",
     },
     Param {
         name: "biaz-sigma",
         help: "classifier=biaz: shortest gap of a radio loss, in spacings above the number missing",
         kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 1.0 },
-        origin: "S3 table 3.2",
+        origin: "the RRTP thesis, table 3.2",
     },
     Param {
         name: "biaz-phi",
         help: "classifier=biaz: longest gap of a radio loss, likewise",
         kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 2.0 },
-        origin: "S3 table 3.2",
+        origin: "the RRTP thesis, table 3.2",
     },
     Param {
         name: "rate",
         help: "hinted rate of the path, for controllers that use it; 0 is no hint",
         kind: ParamKind::Number { unit: Unit::BitsPerSecond, min: 0.0, max: 1e13, default: 0.0 },
-        origin: "S3 section 3.3",
+        origin: "the RRTP thesis, section 3.3",
     },
     Param {
         name: "rtt",
         help: "its round-trip time, likewise",
         kind: ParamKind::Number { unit: Unit::Seconds, min: 0.0, max: 3600.0, default: 0.0 },
-        origin: "S3 section 3.3",
+        origin: "the RRTP thesis, section 3.3",
     },
     Param {
         name: "loss",
         help: "the share of packets that it loses without congestion, likewise",
         kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default: 0.0 },
-        origin: "S3 section 3.3",
+        origin: "the RRTP thesis, section 3.3",
     },
     CREDIT,
     ECN,
@@ -114,7 +114,7 @@ const ACK_EVERY: Param = Param {
     name: "ack-every",
     help: "packets that one report answers at most, the longer they come in order the more",
     kind: ParamKind::Number { unit: Unit::Packets, min: 1.0, max: 1000.0, default: 32.0 },
-    origin: "S3's CACK; at first and after a hole 2 (RFC 9000 section 13.2.2)",
+    origin: "the RRTP thesis's CACK; at first and after a hole 2 (RFC 9000 section 13.2.2)",
 };
 const MAX_ACK_DELAY: Param = Param {
     name: "max-ack-delay",
@@ -238,7 +238,8 @@ fn configured(
     }
     LOSS_CLASSIFIERS.find(classifier.name)?;
     c.reliable = true;
-    if given.choice("recovery") == "nack" {
+    let recovery = given.choice("recovery");
+    if recovery == "nack" || recovery == "own" && entry.recovery == "nack" {
         c.recovery = StreamRecovery::Nack;
     }
     c.feedback.classifier = classifier;

@@ -2,6 +2,7 @@
 
 use narrows_base::list::Listed;
 use narrows_base::{Descriptor, SpecError, Status};
+use narrows_congestion::papers::PRINTED;
 
 /// Kinds of protocols.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +43,8 @@ pub struct ProtocolEntry {
     pub turns_on: &'static [&'static str],
     /// Default loss classifier.
     pub classifier: &'static str,
+    /// The paper of which it is, such as `Choi 2006`; empty if of none of the five.
+    pub paper: &'static str,
 }
 
 impl ProtocolEntry {
@@ -59,6 +62,7 @@ impl ProtocolEntry {
             recovery,
             turns_on: &[],
             classifier: "none",
+            paper: "",
         }
     }
     /// A reliable stream over the TCP endpoint, with one of [`RECOVERIES`](super::RECOVERIES).
@@ -92,6 +96,22 @@ impl ProtocolEntry {
         self.turns_on = switches;
         self
     }
+    /// Names the paper of which it is.
+    #[must_use]
+    pub const fn of_paper(mut self, paper: &'static str) -> ProtocolEntry {
+        self.paper = paper;
+        self
+    }
+    /// Repairs by the NACKs of the RRTP thesis in simulations; over sockets the sender repairs.
+    #[must_use]
+    pub const fn with_nacks(mut self) -> ProtocolEntry {
+        self.recovery = "nack";
+        self
+    }
+    /// Whether it is a paper's protocol without Narrows' additions: see [`papers`](narrows_congestion::papers).
+    pub fn is_printed(&self) -> bool {
+        self.name.ends_with(PRINTED)
+    }
     /// Sets the default loss classifier, one of [`LOSS_CLASSIFIERS`](crate::loss_classifier::LOSS_CLASSIFIERS).
     #[must_use]
     pub const fn with_classifier(mut self, classifier: &'static str) -> ProtocolEntry {
@@ -99,17 +119,16 @@ impl ProtocolEntry {
         self
     }
 
-    /// Its controller's descriptor, as this protocol uses it: checks made over TCP or with media do not count for a
-    /// stream over the datagram endpoint.
+    /// Its controller's descriptor, as this protocol uses it: checks made over TCP or with media do not count for
+    /// `rrtp+NAME`.
     ///
     /// # Errors
     /// A controller that is not listed.
     pub fn descriptor(&self) -> Result<Descriptor, SpecError> {
         let descriptor = *narrows_congestion::find(self.controller)?.descriptor;
-        Ok(match self.family {
-            Family::Rrtp => Descriptor { status: Status::NotValidated, ..descriptor },
-            _ => descriptor,
-        })
+        let is_combination = self.name.starts_with(super::STREAM_PREFIX);
+        let status = if is_combination { Status::NotValidated } else { descriptor.status };
+        Ok(Descriptor { status, ..descriptor })
     }
 }
 

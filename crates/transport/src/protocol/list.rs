@@ -2,7 +2,7 @@
 
 use super::entry::ProtocolEntry;
 use narrows_base::list::List;
-use narrows_congestion::CONTROLLERS;
+use narrows_congestion::{CONTROLLERS, papers};
 use std::sync::LazyLock;
 
 /// Prefix of protocols that combine a controller with a stream over the datagram endpoint.
@@ -27,6 +27,13 @@ pub static LENT_STREAMS: List<ProtocolEntry> = List::new("protocol", &[]);
 pub fn every() -> impl Iterator<Item = &'static ProtocolEntry> + Clone {
     PROTOCOLS.iter().chain(STREAMS.iter())
 }
+
+/// The five papers, as docs/papers.md names them.
+const STPD: &str = "the ST-PD thesis";
+const TFWC: &str = "Choi 2006";
+const WESTWOOD: &str = "Hu and Zha";
+const RRTP: &str = "the RRTP thesis";
+const TEAR: &str = "Jayaram 2001";
 
 /// All protocols with a name of their own, in the order of tables.
 pub static PROTOCOLS: List<ProtocolEntry> = List::new(
@@ -63,7 +70,8 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "westwood",
             "newreno",
             "sets the window to the measured bandwidth at a loss",
-        ),
+        )
+        .of_paper(WESTWOOD),
         ProtocolEntry::tcp(
             "westwood+",
             "westwood+",
@@ -76,15 +84,17 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "newreno",
             "a mark sets the measured rate, a loss alone has no effect",
         )
-        .with(&["ecn", "receiver-stamps"]),
+        .with(&["ecn", "receiver-stamps"])
+        .of_paper(WESTWOOD),
         ProtocolEntry::tcp(
             "stpd",
             "stpd",
             "sack",
-            "a self-tuning PD controller keeps one packet queued (S0)",
+            "a self-tuning PD controller keeps one packet queued",
         )
         // It measures every packet's delay, for which the ST-PD thesis refines the timestamps (section 5.2.2).
-        .with(&["timestamps"]),
+        .with(&["timestamps"])
+        .of_paper(STPD),
         ProtocolEntry::tcp(
             "cubic",
             "cubic",
@@ -139,18 +149,21 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
         ProtocolEntry::media(
             "tfwc",
             "tfwc",
-            "a window from TCP's equation and average loss interval: smooth (S1)",
-        ),
+            "a window from TCP's equation and average loss interval: smooth",
+        )
+        .of_paper(TFWC),
         ProtocolEntry::media(
             "tear",
             "tear",
-            "the receiver emulates TCP; its averaged window sets the rate (S4)",
-        ),
+            "the receiver emulates TCP; its averaged window sets the rate",
+        )
+        .of_paper(TEAR),
         ProtocolEntry::media(
             "tear-wireless",
             "tear-wireless",
-            "TEAR by delay instead of loss, for radio links (S4)",
-        ),
+            "TEAR by delay instead of loss, for radio links",
+        )
+        .of_paper(TEAR),
         ProtocolEntry::media(
             "scream",
             "scream",
@@ -159,24 +172,49 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
         ProtocolEntry::stream(
             "rrtp",
             "rrtp",
-            "short queues where it is alone, a fair share where not (S3)",
+            "short queues where it is alone, a fair share where not",
         )
-        .with_classifier("spike"),
+        .with_classifier("spike")
+        .of_paper(RRTP),
         ProtocolEntry::stream(
             "rrtp-lasthop",
             "rrtp-lasthop",
-            "keeps to the rate of a radio channel of its own (S3)",
+            "keeps to the rate of a radio channel of its own",
         )
-        .with_classifier("biaz"),
+        .with_classifier("biaz")
+        .of_paper(RRTP),
         ProtocolEntry::stream(
             "brutal",
             "brutal",
             "sends at the given rate, unfair to others (Hysteria 2)",
         ),
+        ProtocolEntry::stream("tear-reliable", "tear", "a reliable stream at TEAR's rate")
+            .of_paper(TEAR),
+        ProtocolEntry::tcp("stpd-paper", "stpd-paper", "sack", papers::STPD.summary)
+            .with(&["timestamps"])
+            .of_paper(STPD),
+        ProtocolEntry::media("tfwc-paper", "tfwc-paper", papers::TFWC.summary).of_paper(TFWC),
+        ProtocolEntry::tcp("jersey-paper", "jersey-paper", "newreno", papers::JERSEY.summary)
+            .with(&["ecn", "receiver-stamps"])
+            .of_paper(WESTWOOD),
+        ProtocolEntry::stream("rrtp-paper", "rrtp-paper", papers::RRTP.summary)
+            .with_classifier("spike")
+            .with_nacks()
+            .of_paper(RRTP),
         ProtocolEntry::stream(
-            "tear-reliable",
-            "tear",
-            "a reliable stream at TEAR's rate (S4 section 7.5)",
-        ),
+            "rrtp-lasthop-paper",
+            "rrtp-lasthop-paper",
+            papers::RRTP_LASTHOP.summary,
+        )
+        .with_classifier("biaz")
+        .with_nacks()
+        .of_paper(RRTP),
+        ProtocolEntry::media("tear-paper", "tear-paper", papers::TEAR.summary).of_paper(TEAR),
+        ProtocolEntry::media(
+            "tear-wireless-paper",
+            "tear-wireless-paper",
+            papers::TEAR_WIRELESS.summary,
+        )
+        .of_paper(TEAR),
     ],
 );
