@@ -127,7 +127,8 @@ fn reference(scores: &Scores, results: &Results) -> String {
 
 /// The labels of all variants that have figures.
 fn labels(results: &Results) -> BTreeSet<&str> {
-    results.values().flat_map(|of_item| of_item.keys().map(String::as_str)).collect()
+    let of_item = results.values().flatten().filter(|(_, figures)| !figures.is_empty());
+    of_item.map(|(label, _)| label.as_str()).collect()
 }
 
 /// The tables of mechanisms and of random constants.
