@@ -11,8 +11,9 @@ use std::fmt::Write as _;
 pub const REFERENCE: &str = "rrtp";
 /// Differences up to this part of the reference do not count, nor up to this in a share.
 const LEAST: f64 = 0.01;
-/// Half intervals from which a class of networks is named.
+/// Half intervals from which a class of networks is named, and its least number of items.
 const CLEAR: f64 = 2.0;
+const CLASS: usize = 8;
 const MINUS: &str = "−";
 
 /// Part and label of the score, heading, whether larger is better, and whether it is a share.
@@ -66,12 +67,13 @@ impl Scores {
     }
 
     /// The class with the clearest difference.
-    fn clearest(&self, results: &Results, label: &str) -> String {
-        let of = |score: &Score| {
-            let before = score.values(results, REFERENCE);
-            paired(score.statistic, &score.values(results, label), &before)
+    fn clearest<'a>(&'a self, results: &Results, label: &str) -> String {
+        let of = |score: &'a Score| -> Option<(&'a Score, Value)> {
+            let (after, before) = (score.values(results, label), score.values(results, REFERENCE));
+            let known = after.iter().zip(&before).filter(|(a, b)| (*a - *b).is_finite()).count();
+            (known >= CLASS).then(|| (score, paired(score.statistic, &after, &before)))
         };
-        let values: Vec<(&Score, Value)> = self.classes.iter().map(|s| (s, of(s))).collect();
+        let values: Vec<(&Score, Value)> = self.classes.iter().filter_map(of).collect();
         let clear = |v: &Value| if v.half > 0.0 { v.value.abs() / v.half } else { 0.0 };
         let most = values.iter().max_by(|a, b| clear(&a.1).total_cmp(&clear(&b.1)));
         match most {
@@ -141,10 +143,14 @@ pub fn mechanisms(items: &[Item], results: &Results) -> String {
         (differences.iter().enumerate()).map(|(i, d)| format!(" {} |", cell(i, *d))).collect()
     };
     let reference = reference(&scores, results);
-    let mut rows = String::new();
+    let (mut rows, mut free) = (String::new(), Vec::new());
     for m in MECHANISMS {
         let label = format!("without {}", m.name);
         if labels.contains(label.as_str()) {
+            let differences = scores.differences(results, &label);
+            if differences.iter().enumerate().all(|(i, d)| judged(i, *d) >= 0) {
+                free.push(m.name);
+            }
             let (clearest, cells) = (scores.clearest(results, &label), cells(&label));
             let size = format!("{}, {}", m.constants, m.lines);
             let _ = writeln!(rows, "| {}: {} | {size} |{cells} {clearest} |", m.name, m.does);
@@ -155,7 +161,9 @@ pub fn mechanisms(items: &[Item], results: &Results) -> String {
         let _ = writeln!(
             text,
             "| without | constants, lines |{headings} clearest class |\n|---|---|{lines}---|\n\
-             | *rrtp* | - |{reference} - |\n{rows}"
+             | *rrtp* | - |{reference} - |\n{rows}\n\
+             No score is lower without one of: {}.\n",
+            free.join(", ")
         );
     }
     let random: Vec<&&str> = labels.iter().filter(|l| l.starts_with("random ")).collect();
