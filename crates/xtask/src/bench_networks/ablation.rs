@@ -67,13 +67,13 @@ impl Scores {
     }
 
     /// The class with the clearest difference.
-    fn clearest<'a>(&'a self, results: &Results, label: &str) -> String {
-        let of = |score: &'a Score| -> Option<(&'a Score, Value)> {
+    fn clearest(&self, results: &Results, label: &str) -> String {
+        let classes = self.classes.iter().filter_map(|score| {
             let (after, before) = (score.values(results, label), score.values(results, REFERENCE));
             let known = after.iter().zip(&before).filter(|(a, b)| (*a - *b).is_finite()).count();
             (known >= CLASS).then(|| (score, paired(score.statistic, &after, &before)))
-        };
-        let values: Vec<(&Score, Value)> = self.classes.iter().filter_map(of).collect();
+        });
+        let values: Vec<(&Score, Value)> = classes.collect();
         let clear = |v: &Value| if v.half > 0.0 { v.value.abs() / v.half } else { 0.0 };
         let most = values.iter().max_by(|a, b| clear(&a.1).total_cmp(&clear(&b.1)));
         match most {
