@@ -51,7 +51,7 @@ mod packet_train;
 mod path_hints;
 mod reordering;
 mod undo;
-mod variables;
+pub mod variables;
 
 #[cfg(test)]
 mod list_tests;
@@ -269,6 +269,6 @@ const MAX_CWND: f64 = 1e15;
 
 /// `value` within `[least, 10^15]`; NaN becomes `least`. Applied to every window, so that no
 /// sequence of legal events makes one infinite.
-fn bounded(value: f64, least: f64) -> f64 {
+pub fn bounded(value: f64, least: f64) -> f64 {
     value.max(least).min(MAX_CWND)
 }

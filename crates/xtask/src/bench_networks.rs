@@ -1,20 +1,27 @@
 //! `cargo xtask bench networks`: controllers on networks that are drawn at random, in simulation.
 
+mod ablation;
+mod built;
 mod item;
 mod law;
 mod measure;
+mod mechanisms;
 mod page;
 mod scores;
 mod statistics;
+mod variants;
 
 use crate::all_cores;
 use item::{Item, Part};
 use scores::{CONTROL, Results, TRACE_RIVAL, TRANSFER_RIVALS};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use variants::Variant;
 
 const KNOWN: &str = "--set dev|check, --seed N, --only networks|mixes|transfers|traces|named (several: A,B), \
-                     --protocols A,B, --traces DIR, --quick, --each, --jobs N, --json FILE, --before FILE";
+                     --protocols A,B, --traces DIR, --quick, --light, --each, --jobs N, --json FILE, --before FILE, \
+                     --without A,B|all, --scale CONSTANT|all|random=F,F, --draws N, --write";
 
 /// Numbers of networks, mixes and networks for transfers; `--quick` uses the first of them.
 const FULL: [usize; 3] = [600, 240, 100];
@@ -26,10 +33,15 @@ struct Options {
     protocols: Vec<String>,
     traces: Option<PathBuf>,
     quick: bool,
+    /// Without the fifth of each part that needs the most time.
+    light: bool,
     each: bool,
     jobs: usize,
     json: Option<String>,
     before: Option<String>,
+    /// Whether the tables of variants go into the pages.
+    write: bool,
+    variants: Vec<Variant>,
 }
 
 impl Options {
@@ -40,11 +52,15 @@ impl Options {
             protocols: Vec::new(),
             traces: None,
             quick: false,
+            light: false,
             each: false,
             jobs: all_cores::count(),
             json: None,
             before: None,
+            write: false,
+            variants: Vec::new(),
         };
+        let (mut scales, mut draws) = (Vec::new(), 8);
         let mut args = args.iter();
         while let Some(flag) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{flag} needs a value"));
@@ -68,11 +84,19 @@ impl Options {
                 "--protocols" => options.protocols = protocols(value()?),
                 "--traces" => options.traces = Some(value()?.into()),
                 "--quick" => options.quick = true,
+                "--light" => options.light = true,
+                "--write" => options.write = true,
+                "--without" => options.variants.extend(Variant::without_each(value()?)?),
+                "--scale" => scales.push(value()?.clone()),
+                "--draws" => draws = number(value()?, 1)?,
                 "--each" => options.each = true,
                 "--json" => options.json = Some(value()?.clone()),
                 "--before" => options.before = Some(value()?.clone()),
                 odd => return Err(format!("'{odd}' is unknown; known are {KNOWN}")),
             }
+        }
+        for scale in scales {
+            options.variants.extend(Variant::scaled(&scale, draws, options.seed)?);
         }
         if options.protocols.is_empty() {
             let all = "rrtp,rrtp+bbr,cubic,bbr3,copa";
@@ -97,8 +121,25 @@ impl Options {
                 }
             }
         }
-        Ok(items)
+        if self.light { without_longest(items) } else { Ok(items) }
     }
+}
+
+/// Leaves out the fifth of each part that needs the most time: it takes three quarters of all.
+fn without_longest(items: Vec<Item>) -> Result<Vec<Item>, String> {
+    let mut work = Vec::new();
+    for item in items {
+        work.push((item.plan(ablation::REFERENCE)?.work(), item));
+    }
+    let most = |part: Part| {
+        let of_part = work.iter().filter(|w| w.1.part == part).map(|w| w.0);
+        let mut sorted: Vec<f64> = of_part.collect();
+        sorted.sort_by(f64::total_cmp);
+        statistics::quantile(&sorted, 0.8)
+    };
+    let most = Part::ALL.map(|part| (part, most(part)));
+    work.retain(|(cost, item)| most.iter().any(|(part, most)| *part == item.part && cost <= most));
+    Ok(work.into_iter().map(|w| w.1).collect())
 }
 
 fn part(name: &str) -> Result<Part, String> {
@@ -142,10 +183,23 @@ fn recorded(folder: &Path) -> Result<Vec<Item>, String> {
 /// # Errors
 /// An unknown flag or protocol, a trace that does not parse, a file that cannot be read or written.
 pub fn run(args: &[String]) -> Result<(), String> {
+    if args == ["--without", "list"] {
+        for m in mechanisms::MECHANISMS {
+            println!("{:<22} {}", m.name, m.does);
+        }
+        return Ok(());
+    }
     let options = Options::read(args).map_err(|e| format!("bench networks: {e}"))?;
+    if !built::LIST.is_empty() {
+        built::install()?;
+        return measure_variants(&options.items()?, &options);
+    }
+    if !options.variants.is_empty() {
+        return compare_variants(args, &options);
+    }
     let before = options.before.as_deref().map(page::read).transpose()?;
     let items = options.items()?;
-    let results = simulate(&items, &options)?;
+    let results = simulate(&works(&items, &options.protocols, true)?, &items, options.jobs)?;
     if options.each {
         print!("{}", page::each(&items, &results, &options.protocols));
     }
@@ -167,10 +221,85 @@ struct Work {
     seed: u64,
 }
 
+/// Tables of variants beside rrtp. Figures that the file of `--json` has are not measured again.
+fn compare_variants(args: &[String], options: &Options) -> Result<(), String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root.canonicalize().map_err(|e| format!("{}: {e}", root.display()))?;
+    let folder = root.join("target/measure");
+    let passing = folder.with_extension("json");
+    let file = options.json.clone().unwrap_or_else(|| {
+        // One of an earlier command, if any, may be of other sources.
+        let _ = std::fs::remove_file(&passing);
+        passing.to_string_lossy().into_owned()
+    });
+    let items = options.items()?;
+    let known = if Path::new(&file).exists() { page::read(&file)? } else { Results::new() };
+    let has = |label: &str| {
+        items.iter().all(|i| known.get(&i.key()).is_some_and(|r| r.contains_key(label)))
+    };
+    let mut missing: Vec<Variant> =
+        options.variants.iter().filter(|v| !has(&v.label)).cloned().collect();
+    if !missing.is_empty() {
+        missing.insert(0, Variant::unchanged());
+        variants::write(&missing, &folder)?;
+        // The controllers take little of a simulation's time, but their compilation most of the build's.
+        let quickly = "profile.release.package.xtask.opt-level=1";
+        let build = ["run", "--quiet", "--release", "--config", quickly, "--package", "xtask"];
+        let what = ["--features", "variants", "--", "bench", "networks"];
+        let mut command = Command::new(env!("CARGO"));
+        command.args(build).args(what).args(args).args(["--json", &file]);
+        command.env("NARROWS_VARIANTS", folder);
+        let shown = format!("cargo {}, with {} variants", build.join(" "), missing.len());
+        crate::command::run(&mut command, &shown)?;
+    }
+    let results = page::read(&file)?;
+    let mechanisms = ablation::mechanisms(&items, &results);
+    let constants = ablation::constants(&items, &results);
+    print!("{mechanisms}{constants}");
+    if options.write {
+        ablation::write("docs/benchmarks.md", "ablation", &mechanisms)?;
+        ablation::write("docs/rrtp-congestion-control.md", "constants", &constants)?;
+    }
+    Ok(())
+}
+
+/// In the measuring build: simulates rrtp and each variant, and writes the file of `--json` after each of them.
+fn measure_variants(items: &[Item], options: &Options) -> Result<(), String> {
+    let file = options.json.as_deref().ok_or("a measuring build needs --json")?;
+    let mut results = if Path::new(file).exists() { page::read(file)? } else { Results::new() };
+    let mut measure = |label: &str, protocol: &str, rivals: bool| -> Result<bool, String> {
+        let mut works = works(items, &[protocol.to_string()], rivals)?;
+        works.iter_mut().filter(|w| w.label == protocol).for_each(|w| w.label = label.into());
+        works.retain(|w| {
+            results.get(&items[w.item].key()).is_none_or(|r| !r.contains_key(&w.label))
+        });
+        if !works.is_empty() {
+            eprintln!("{label}: {} simulations", works.len());
+            for (key, figures) in simulate(&works, items, options.jobs)? {
+                results.entry(key).or_default().extend(figures);
+            }
+            page::keep(file, &results)?;
+        }
+        let of = |name: &str| items.iter().map(|i| results[&i.key()].get(name)).collect::<Vec<_>>();
+        Ok(of(ablation::REFERENCE) == of(label))
+    };
+    measure(ablation::REFERENCE, ablation::REFERENCE, true)?;
+    for (label, descriptor, _) in built::LIST {
+        let same = measure(label, descriptor.name, false)?;
+        if *label == Variant::unchanged().label && !same {
+            return Err("the variant without a change differs from rrtp".into());
+        }
+    }
+    Ok(())
+}
+
 /// The protocols with which an item runs: the name of the figures, and the protocol.
-fn runs_of(item: &Item, protocols: &[String]) -> Vec<(String, String)> {
+fn runs_of(item: &Item, protocols: &[String], rivals: bool) -> Vec<(String, String)> {
     let mut list: Vec<(String, String)> =
         protocols.iter().map(|p| (p.clone(), p.clone())).collect();
+    if !rivals {
+        return list;
+    }
     let mut rival = |name: &str| {
         if !protocols.iter().any(|p| p == name) {
             list.push((name.into(), name.into()));
@@ -187,10 +316,11 @@ fn runs_of(item: &Item, protocols: &[String]) -> Vec<(String, String)> {
     list
 }
 
-fn simulate(items: &[Item], options: &Options) -> Result<Results, String> {
+/// All simulations of these protocols, and of those with which they are compared if `rivals`.
+fn works(items: &[Item], protocols: &[String], rivals: bool) -> Result<Vec<Work>, String> {
     let mut works = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        for (label, protocol) in runs_of(item, &options.protocols) {
+        for (label, protocol) in runs_of(item, protocols, rivals) {
             // A plan holds its trace; the traces of all works would not fit into memory together.
             let cost = item.plan(&protocol)?.work();
             for i in 0..item.seeds {
@@ -201,11 +331,15 @@ fn simulate(items: &[Item], options: &Options) -> Result<Results, String> {
     }
     // The longest first, so that no core is left with one at the end.
     works.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+    Ok(works)
+}
+
+fn simulate(works: &[Work], items: &[Item], jobs: usize) -> Result<Results, String> {
     let run = |w: &Work| {
         let item = &items[w.item];
         measure::run(item, &item.plan(&w.protocol)?, w.seed)
     };
-    let figures = all_cores::map(&works, options.jobs, run)?;
+    let figures = all_cores::map(works, jobs, run)?;
     let mut seeds: BTreeMap<(usize, &str), BTreeMap<u64, measure::Figures>> = BTreeMap::new();
     for (work, figures) in works.iter().zip(figures) {
         seeds.entry((work.item, &work.label)).or_default().insert(work.seed, figures);
@@ -303,7 +437,8 @@ mod tests {
             }
         });
         let options = Options::read(&["--jobs".into(), "1".into()]).unwrap();
-        let results = simulate(&items, &options).unwrap();
+        let works = works(&items, &options.protocols, true).unwrap();
+        let results = simulate(&works, &items, 1).unwrap();
         let file = std::env::temp_dir().join(format!("bench-networks-{}", std::process::id()));
         let file = file.to_string_lossy();
         page::keep(&file, &results).unwrap();

@@ -83,7 +83,13 @@ cargo xtask COMMAND
   bench networks   controllers on networks drawn at random, in simulation: scores with intervals, and paired
                    differences (--set dev|check or --seed N; --only networks|mixes|transfers|traces|named;
                    --protocols A,B; --traces DIR: recorded links; --quick: ten CPU minutes; --each: every network;
-                   --json FILE keeps the figures, --before FILE shows the differences from such a file)
+                   --json FILE keeps the figures, --before FILE shows the differences from such a file;
+                   --light: without the fifth of each part that needs the most time)
+  bench networks --without A,B | --scale NAME=F,F
+                   rrtp without mechanisms (list; all: each in turn), with a constant times a factor (all=F,F: each in
+                   turn; random=R: all within 1 ± R, --draws N times), beside rrtp: builds xtask with these variants.
+                   A file of --json is continued; --write writes the tables of docs/benchmarks.md and
+                   docs/rrtp-congestion-control.md
   bench link       packets per second through an emulated link, and how late they leave it, as root (--windows N: of
                    10 s each, 10 unless told; --write writes its section of docs/link.md)
   bench kernel     controllers in the kernel's TCP over emulated links, beside their simulation; delay and cost of

@@ -148,6 +148,14 @@ fn mixes(items: &[&Item]) -> Vec<Score> {
     rows
 }
 
+/// The times of all transfers over CUBIC's; `None` if there are no transfers.
+pub fn all_transfers(items: &[Item]) -> Option<Score> {
+    let items: Vec<&Item> = items.iter().filter(|i| i.part == Part::Transfers).collect();
+    let time = || over("completion ms", TRANSFER_RIVALS[0]);
+    (!items.is_empty())
+        .then(|| score("time / cubic's", &items, time(), Statistic::GeometricMean, 3))
+}
+
 fn transfers(items: &[&Item]) -> Vec<Score> {
     let mut rows = Vec::new();
     for rival in TRANSFER_RIVALS {
