@@ -41,6 +41,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;
 use crate::wait::Waker;
+use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, Connect, Endpoint as TransportEndpoint, MemoryTokens};
 use std::future::poll_fn;
 use std::net::{SocketAddr, UdpSocket};
