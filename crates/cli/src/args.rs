@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::help::{EXAMPLES, LIST, RUN, SWEEP, compare};
+use crate::help::{COMPARE, EXAMPLES, LIST, RUN, SWEEP, compare};
 use crate::watched::{PacedPage, Page};
 use clap::{Args, Parser, Subcommand};
 use narrows_lab::sweep::journal::Part;
@@ -20,7 +20,7 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Command {
     /// Compare protocols on a link and explain the differences
-    #[command(after_help = compare())]
+    #[command(after_help = COMPARE, after_long_help = compare())]
     Compare(Box<Compare>),
     /// Run a scenario: any topology, any mix of flows
     #[command(after_help = RUN)]
@@ -79,10 +79,10 @@ pub struct Compare {
     /// In addition to the simulation, run the kernel's TCP over emulated links in real time, with the same controllers
     /// and with Linux's own (Linux, root)
     #[cfg(feature = "full")]
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub real: bool,
     /// Save this comparison as a scenario for `narrows run`
-    #[arg(long, value_name = "SCENARIO.toml")]
+    #[arg(long, hide_short_help = true, value_name = "SCENARIO.toml")]
     pub save: Option<PathBuf>,
     #[command(flatten)]
     pub live: PacedPage,
@@ -149,7 +149,8 @@ pub struct Output {
 
 #[derive(Args)]
 pub struct List {
-    /// Kind: protocols, controllers, recoveries, queues, losses, sources, links or measures
+    /// Kind: protocols, controllers, recoveries, classifiers, queues, losses, traces, sources, links
+    /// or measures
     #[arg(value_name = "KIND")]
     pub kind: Option<String>,
     /// Show this one in detail: source, parameters, validation
@@ -193,24 +194,9 @@ mod tests {
     #[test]
     fn help_fits_eighty_columns() {
         let all = Cli::command();
-        let named = |name| all.find_subcommand(name).unwrap();
-        let texts = [
-            "compare",
-            "run",
-            "sweep",
-            "link",
-            "relay",
-            "kernel",
-            "tunnel",
-            "media",
-            "probe",
-            "speed",
-            "list",
-            "completions",
-            "man",
-        ];
-        for command in texts.map(named).into_iter().chain([&all]) {
-            let text = command.get_after_help().unwrap().to_string();
+        for command in all.get_subcommands().chain([&all]) {
+            let texts = [command.get_after_help(), command.get_after_long_help()];
+            let text: String = texts.into_iter().flatten().map(|t| format!("{t}\n")).collect();
             for line in text.lines() {
                 assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
             }

@@ -25,7 +25,7 @@ confirmed with other seeds, simplified, and saved as scenarios. The same command
 finds the same networks.
 
 Examples:
-  narrows attack rrtp                             goodput against an omniscient sender
+  narrows attack rrtp                             goodput beside an ideal sender
   narrows attack cubic --hunt delay --budget 2000
   narrows attack rrtp --rival cubic               where cubic performs better
   narrows attack bbr --hunt harm                  harm to competitors

@@ -22,7 +22,9 @@ impl Failure {
     pub fn line(&self) -> &str {
         match self {
             Failure::Input(line) | Failure::Outside(line) | Failure::Stopped(line) => line,
-            Failure::Command(_) | Failure::Interrupted => "",
+            #[cfg(feature = "full")]
+            Failure::Command(_) => "",
+            Failure::Interrupted => "",
         }
     }
 }

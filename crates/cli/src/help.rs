@@ -11,7 +11,18 @@ Examples:
 
 `narrows compare --help` explains how a link is written.";
 
-/// Help of `compare`: the syntax of a link, and examples.
+/// Help of `compare -h`.
+pub const COMPARE: &str = "\
+A link is RATE,DELAY[,key=value]* or a name; delays are one-way.
+
+Examples:
+  narrows compare --link 20Mbit/s,30ms,loss=0.1%
+  narrows compare --link lte --protocols cubic,bbr,rrtp
+  narrows compare --for calls --against cubic
+
+`narrows compare --help` has all options and the keys of a link.";
+
+/// Help of `compare --help`: the syntax of a link, and examples.
 pub fn compare() -> String {
     format!("{COMPARE_LINK}{}{COMPARE_EXAMPLES}", narrows_scenario::keys::help())
 }

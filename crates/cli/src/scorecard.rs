@@ -14,18 +14,18 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 pub const HELP: &str = "\
-Criteria of RFC 9743 (BCP 133) for a new congestion controller: collapse, bufferbloat,
-induced losses, fairness, short flows, competitors, wireless links, AQM, changing
-delays, outages, and more. The RFC sets no thresholds. Each figure is compared with
-those of Reno and CUBIC on the same network with the same random draws: 'better' is
-better than both, 'WORSE' worse than both, by more than 5% and beyond the 95%
-interval. BBR is shown for information.
+Criteria of RFC 9743 (BCP 133) for a new congestion controller: collapse,
+bufferbloat, induced losses, fairness, short flows, competitors, wireless links,
+AQM, changing delays, outages, and more. The RFC sets no thresholds. Each figure
+is compared with those of Reno and CUBIC on the same network with the same
+random draws: 'better' is better than both, 'WORSE' worse than both, by more
+than 5% and beyond the 95% interval. BBR is shown for information.
 
 Examples:
   narrows scorecard rrtp                       narrows-scorecard/scorecard.html
   narrows scorecard 'rrtp+vegas(alpha=2)' --section 5.2
   narrows scorecard bbr3 --seeds 20 --json
-  narrows run narrows-scorecard/scenarios/5.1.4-3.toml    one of its networks again";
+  narrows run narrows-scorecard/scenarios/5.1.4-3.toml    one network again";
 
 #[derive(Args)]
 pub struct ScorecardArgs {

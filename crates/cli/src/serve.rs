@@ -28,24 +28,27 @@ use std::time::{Duration, Instant};
 const SWEEP: Duration = Duration::from_secs(3600);
 
 pub const HELP: &str = "\
-The folder is served by rrtp over UDP and by TCP, on the same port number. Every host that can connect may
-read it; by default that is only this machine. With --clients, only clients with a key in FILE are
-accepted: one key per line as `narrows key` prints it; # begins a comment.
+The folder is served by rrtp over UDP and by TCP, on the same port number. Every
+host that can connect may read it; by default that is only this machine. With
+--clients, only clients with a key in FILE are accepted: one key per line as
+`narrows key` prints it; # begins a comment.
 
-Over rrtp the server sends with the controller of the client's --protocol, if that is driven by
-acknowledgements. Controllers that send at a rate given by the receiver need --permit-rate-driven. If the
-server's own --protocol is not rrtp, it applies to all clients.
+Over rrtp the server sends with the controller of the client's --protocol, if
+that is driven by acknowledgements. Controllers that send at a rate given by the
+receiver need --permit-rate-driven. If the server's own --protocol is not rrtp,
+it applies to all clients.
 
 With --allow-put clients may put files under new names. Incomplete files are in
-.NAME.KEY.upload.narrows-part, one for each client, and are removed a week after the last attempt.
+.NAME.KEY.upload.narrows-part, one for each client, and are removed a week after
+the last attempt.
 
-The log has a line with the time for each request. It goes to the error stream (with priorities for
-systemd's journal), or to --log FILE.
+The log has a line with the time for each request. It goes to the error stream
+(with priorities for systemd's journal), or to --log FILE.
 
 Examples:
   narrows serve .                                      for this machine
   narrows serve /srv/files --listen 0.0.0.0:47470      for all hosts
-  narrows serve . --live                               with a page of rrtp connections
+  narrows serve . --live                               a page of connections
   narrows serve inbox --listen 0.0.0.0:47470 --allow-put --clients friends.txt";
 
 #[derive(Args, Debug)]

@@ -13,12 +13,14 @@ const MIN_WIDTH: usize = 60;
 /// Maximum text width; also used without a terminal.
 const MAX_TEXT: usize = 96;
 
-/// Number of columns, if the standard output is a terminal.
+/// Number of columns: the variable COLUMNS, or that of the terminal if the standard output is one.
 pub fn width() -> Option<usize> {
-    if !io::stdout().is_terminal() {
-        return None;
-    }
-    terminal_size::terminal_size().map(|(width, _)| usize::from(width.0).max(MIN_WIDTH))
+    let given = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let terminal = || {
+        let size = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+        size.map(|(width, _)| usize::from(width.0))
+    };
+    given.or_else(terminal).map(|columns: usize| columns.max(MIN_WIDTH))
 }
 
 /// Width of running text in columns.

@@ -12,15 +12,15 @@ use narrows_scenario::values::MAX_TRACE;
 use std::path::PathBuf;
 
 pub const HELP: &str = "\
-trace= reads Mahimahi's format: each line is the millisecond of an opportunity to send
-1500 bytes, and the last line is the trace's length. `convert` reads:
+trace= reads Mahimahi's format: each line is the millisecond of an opportunity
+to send 1500 bytes, and the last line is the trace's length. `convert` reads:
 
-  times                    an opportunity at each; absolute times are shifted to the first
+  times                    an opportunity at each, counted from the first
   times and rates          a rate holds until the next line
   rates                    with --every, one per interval
 
-in columns separated by white space, commas or semicolons. A header with names and units
-suffices: time_ms,throughput_mbps. Comments begin with #.
+in columns separated by white space, commas or semicolons. A header with names
+and units suffices: time_ms,throughput_mbps. Comments begin with #.
 
 Examples:
   narrows trace convert --time s --rate Mbit/s pensieve.log > link.trace

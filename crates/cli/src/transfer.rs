@@ -30,16 +30,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub const GET: &str = "\
-A URL is rrtp://HOST:PORT/PATH, over UDP, or tcp://HOST:PORT/PATH, over the kernel's TCP; the default
-port is 47470. If it ends with /, it is a folder, which is transferred with its contents. KEY@ before
-the host names the server's key; without it the key is pinned at the first connection.
+A URL is rrtp://HOST:PORT/PATH, over UDP, or tcp://HOST:PORT/PATH, over the
+kernel's TCP; the default port is 47470. If it ends with /, it is a folder,
+which is transferred with its contents. KEY@ before the host names the server's
+key; without it the key is pinned at the first connection.
 
-A file gets its final name when it is complete and its hash is correct. Until then its bytes are in
-.NAME.narrows-part, and the same command resumes the transfer. An existing file with the name is kept,
-unless you give --overwrite or confirm.
+A file gets its final name when it is complete and its hash is correct. Until
+then its bytes are in .NAME.narrows-part, and the same command resumes the
+transfer. An existing file with the name is kept, unless you give --overwrite or
+confirm.
 
-Without -o the file or folder gets its own name in the current folder. -o NAME gives it that name; -o DIR/
-or -o . puts it into that folder under its own name.
+Without -o the file or folder gets its own name in the current folder. -o NAME
+gives it that name; -o DIR/ or -o . puts it into that folder under its own name.
 
 Examples:
   narrows get rrtp://host/movie.mkv
@@ -51,17 +53,18 @@ Examples:
 --reconfigure gives the server new hints when the network is known to change.";
 
 pub const PUT: &str = "\
-If the URL ends with /, the file or folder is put there under its own name; otherwise the URL names it.
-The server must permit it (narrows serve --allow-put), and by default accepts only new names. The same
-command resumes an interrupted transfer. A file gets its final name when it is complete and its hash is
-correct. DIR/. means the contents of the folder, not the folder itself.
+If the URL ends with /, the file or folder is put there under its own name;
+otherwise the URL names it. The server must permit it (narrows serve
+--allow-put), and by default accepts only new names. The same command resumes an
+interrupted transfer. A file gets its final name when it is complete and its
+hash is correct. DIR/. means the contents of the folder, not the folder itself.
 
 Examples:
   narrows put movie.mkv rrtp://host/
-  narrows put photos rrtp://host/                      makes photos there
-  tar c photos | narrows put - rrtp://host/photos.tar  the standard input
-  narrows put photos rrtp://host/old                   makes old there, with the contents of photos
-  narrows put photos/. rrtp://host/                    the contents of photos, without a folder";
+  narrows put photos rrtp://host/       makes photos there
+  tar c photos | narrows put - rrtp://host/photos.tar     standard input
+  narrows put photos rrtp://host/old    makes old there, with photos' contents
+  narrows put photos/. rrtp://host/     the contents of photos, without a folder";
 
 #[derive(Args, Clone, Debug)]
 pub struct TransferOptions {
