@@ -7,8 +7,6 @@ use narrows_base::{Duration, Rate, Spec, SpecError};
 use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
 use narrows_options::values::time;
-#[cfg(feature = "full")]
-use narrows_transport::StreamRecovery;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::{Preset, Protocol};
 use std::net::{SocketAddr, ToSocketAddrs as _};

@@ -11,14 +11,17 @@ mod by_flow;
 mod finish;
 mod frames;
 mod multicast;
+mod route;
 mod scope;
 mod simulation;
+mod tree;
 
 pub use self::simulation::Simulation;
 
 use self::by_flow::ByFlow;
-use self::multicast::Multicast;
+use self::route::{BACK, FORWARD, NONE, Route};
 use self::scope::within;
+use self::tree::Multicast;
 use crate::calendar::{Calendar, Event, Kind};
 use crate::flow::{Application, Flow};
 use crate::histogram::Histogram;
@@ -32,10 +35,6 @@ use narrows_base::{Duration, Machine, Packet, Time};
 use narrows_link::Link;
 use narrows_simulated::{Input, Output};
 
-const NONE: u32 = u32::MAX;
-/// Indices of a route's directions: data and ACKs.
-const FORWARD: usize = 0;
-const BACK: usize = 1;
 /// Events between two calls of the progress function.
 const PROGRESS: u64 = 1 << 18;
 /// Packets that enter links between two counts of all packets in the network.
@@ -59,17 +58,6 @@ struct Node {
 }
 
 const _: () = assert!(size_of::<Node>() == 128);
-
-/// The links of a flow's packets.
-#[derive(Clone, Copy)]
-struct Route {
-    /// First index in the list of hops, and number of hops: for data, and for ACKs ([`BACK`]). An array, because a
-    /// branch on the direction would be unpredictable.
-    ways: [(u32, u16); 2],
-    group: u32,
-    /// Index of its series, or `NONE`.
-    series: u32,
-}
 
 struct Network {
     calendar: Calendar,

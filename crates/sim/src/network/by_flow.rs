@@ -1,6 +1,6 @@
 //! Finds the group of a packet that a link reports later than it was offered.
 
-use super::Route;
+use super::route::Route;
 use crate::meter::{At, LinkMeter};
 use narrows_base::{Packet, Time};
 use narrows_link::Meter;

@@ -7,6 +7,7 @@
 //! receiver behind them has joined. A change of membership takes effect at the forks after the propagation delay from
 //! the receiver to the sender.
 
+use super::tree::{Branch, Member};
 use super::{FORWARD, NONE, Network, Route};
 use crate::frames::FrameMeter;
 use crate::spec::NetworkSpec;
@@ -15,53 +16,6 @@ use narrows_simulated::{FramePart, SimulatedReceiver, SimulatedSender, multicast
 
 /// The sender spaces its packets at this multiple of the rate of all layers.
 const SPACING: f64 = 1.25;
-
-/// A stretch of a tree without a fork.
-struct Branch {
-    /// Branches and receivers at its end.
-    children: Vec<u32>,
-    leaves: Vec<u32>,
-    /// All receivers behind it, as indices of `members`.
-    behind: Vec<usize>,
-}
-
-/// A receiver, and its joined layers as the forks know them.
-struct Member {
-    flow: u32,
-    /// Time from the receiver to the sender.
-    delay: Duration,
-    level: usize,
-    next: (Time, usize),
-}
-
-impl Member {
-    fn level(&self, now: Time) -> usize {
-        if now >= self.next.0 { self.next.1 } else { self.level }
-    }
-}
-
-/// All multicasts of a run; empty in most.
-#[derive(Default)]
-pub(super) struct Multicast {
-    branches: Vec<Branch>,
-    members: Vec<Member>,
-    /// The sending flow of each session, and the range of its receivers in `members`.
-    sessions: Vec<(u32, std::ops::Range<usize>)>,
-}
-
-impl Multicast {
-    /// The flow that counts for a packet of a branch: its first receiver behind it.
-    pub fn flow_of(&self, branch: usize) -> Option<u32> {
-        let member = *self.branches.get(branch)?.behind.first()?;
-        self.members.get(member).map(|m| m.flow)
-    }
-    /// The receivers of a sending flow and the number of layers that each has joined.
-    fn receivers(&self, sender: u32) -> impl Iterator<Item = (u32, usize)> + '_ {
-        let session = self.sessions.iter().find(|s| s.0 == sender);
-        let members = session.map_or(&[][..], |s| &self.members[s.1.clone()]);
-        members.iter().map(|m| (m.flow, m.next.1))
-    }
-}
 
 impl Network {
     /// Builds the trees, after all flows.

@@ -6,6 +6,9 @@
 
 mod acks;
 mod bursts;
+mod delivery;
+mod pace;
+mod timeouts;
 mod timer;
 
 use super::ecn::SenderEcn;
@@ -16,11 +19,12 @@ use crate::interface::{Input, Limit, Output};
 use narrows_base::{Duration, Machine, Packet, Time, random};
 use narrows_congestion::{CongestionEvent, Controller, Loss, LossFoundBy, Sent, SlowStartRestart};
 use narrows_transport::packet_sender::Counters;
-use narrows_transport::rtt::{RtoMethod, RttEstimator};
+use narrows_transport::rtt::RttEstimator;
 use narrows_transport::{MAX_WINDOW, TcpConfig};
 
 use bursts::Bursts;
-use timer::{Probe, Timer};
+use delivery::Delivery;
+use timer::{Purpose, Timer};
 
 /// A TCP sender.
 pub struct Sender {
@@ -28,56 +32,90 @@ pub struct Sender {
     scoreboard: Scoreboard,
     recovery: Recovery,
     rtt: RttEstimator,
-    /// The handshake's RTT: with RACK it counts towards the path's smallest.
-    opening_rtt: Duration,
+    timings: Timings,
     counters: Counters,
-    flow: u32,
-    payload: u32,
-    header: u32,
-    syn_bytes: u32,
-    timestamps: bool,
-    receiver_stamps: bool,
-    /// Limit on segments in flight, and the buffer that sets it.
-    buffer: (u64, Limit),
-    limit: Limit,
-    /// Segments per acknowledgement at the receiver.
-    ack_every: u64,
+    format: Format,
+    limits: Limits,
+    phase: Phase,
     /// Segments that limited transmit has sent since the last advance.
     limited: u64,
-    random_key: u64,
-    open: bool,
-    established: bool,
     /// Bytes that the application has written and that were not sent yet.
     available: u64,
     /// The next segment to send; below `scoreboard.max` after a restart.
     next: u64,
     /// A segment to send at once, regardless of the window.
     forced: Option<u64>,
-    window_limited: bool,
-    /// When the timer is due, its purpose, and the tick of its clock.
-    rto_due: Time,
     timer: Timer,
-    tick: Duration,
-    probe: Option<Probe>,
     /// PRR's state in a fast recovery, with recovery `rack`.
     reduction: Option<Reduction>,
-    bursts: Option<Bursts>,
-    backoffs: u32,
+    pacing: Pacing,
+    rounds: Rounds,
+    delivery: Delivery,
+    ecn: SenderEcn,
+}
+
+/// The constants of a sender's packets.
+struct Format {
+    flow: u32,
+    payload: u32,
+    header: u32,
+    syn_bytes: u32,
+    timestamps: bool,
+    receiver_stamps: bool,
+    /// Segments per acknowledgement at the receiver.
+    ack_every: u64,
+    random_key: u64,
+}
+
+/// The buffer that limits segments in flight, and the limit that the sender waits for.
+struct Limits {
+    /// Limit on segments in flight, and the buffer that sets it.
+    buffer: (u64, Limit),
+    reached: Limit,
+    is_window_full: bool,
+}
+
+/// The state of a connection.
+#[derive(PartialEq, Eq)]
+enum Phase {
+    Closed,
+    Opening,
+    Established,
+}
+
+/// RTTs besides the estimator's.
+struct Timings {
+    /// The handshake's RTT: with RACK it counts towards the path's smallest.
+    opening: Duration,
     /// Without timestamps: the segment being timed and its send time (Karn: never a copy).
     timed: Option<(u64, Time)>,
+}
+
+/// When packets may leave.
+struct Pacing {
     /// When the pacer permits the next packet.
-    pace_free: Time,
-    round: u64,
+    free: Time,
+    bursts: Option<Bursts>,
+}
+
+/// Round trips, counted in packets.
+#[derive(Default)]
+struct Rounds {
+    count: u64,
     /// Packets sent when the round began. The first echo of a later one ends it.
-    round_end: u64,
-    /// Delivery rate (draft-cheng-iccrg-delivery-rate-estimation).
-    delivered: u64,
-    delivered_time: Time,
-    first_sent: Time,
-    app_limited_until: u64,
-    /// Duplicates already counted as delivered, without SACK.
-    dup_credit: u64,
-    ecn: SenderEcn,
+    end: u64,
+}
+
+impl Rounds {
+    /// An ACK echoes a packet behind which `sent_since` of `total` were sent. Returns whether it begins a round.
+    #[inline]
+    fn on_ack(&mut self, total: u64, sent_since: u64) -> bool {
+        let is_start = total.saturating_sub(sent_since) > self.end;
+        if is_start {
+            (self.count, self.end) = (self.count + 1, total);
+        }
+        is_start
+    }
 }
 
 impl Sender {
@@ -93,49 +131,40 @@ impl Sender {
             scoreboard: Scoreboard::new(),
             recovery: Recovery::new(config),
             rtt: RttEstimator::new(&config.rto),
-            opening_rtt: Duration::MAX,
+            timings: Timings { opening: Duration::MAX, timed: None },
             counters: Counters::default(),
-            flow,
-            payload: config.payload(),
-            header: config.header_bytes,
-            syn_bytes: config.ack_bytes,
-            timestamps: config.timestamps,
-            receiver_stamps: config.receiver_stamps,
-            buffer: if config.send_buffer < config.receive_window {
-                (config.send_buffer.min(MAX_WINDOW), Limit::SendBuffer)
-            } else {
-                (config.receive_window.min(MAX_WINDOW), Limit::ReceiveWindow)
+            format: Format {
+                flow,
+                payload: config.payload(),
+                header: config.header_bytes,
+                syn_bytes: config.ack_bytes,
+                timestamps: config.timestamps,
+                receiver_stamps: config.receiver_stamps,
+                ack_every: u64::from(config.ack_every),
+                random_key,
             },
-            limit: Limit::Application,
-            ack_every: u64::from(config.ack_every),
+            limits: Limits {
+                buffer: if config.send_buffer < config.receive_window {
+                    (config.send_buffer.min(MAX_WINDOW), Limit::SendBuffer)
+                } else {
+                    (config.receive_window.min(MAX_WINDOW), Limit::ReceiveWindow)
+                },
+                reached: Limit::Application,
+                is_window_full: false,
+            },
+            phase: Phase::Closed,
             limited: 0,
-            random_key,
-            open: false,
-            established: false,
             available: 0,
             next: 0,
             forced: None,
-            window_limited: false,
-            rto_due: Time::NEVER,
-            timer: Timer::Retransmission,
-            tick: if config.rto.method == RtoMethod::Linux {
-                config.rto.granularity
-            } else {
-                Duration::ZERO
-            },
-            probe: None,
+            timer: Timer::new(&config.rto),
             reduction: None,
-            bursts: config.bursts.then(|| Bursts::new(config.payload())),
-            backoffs: 0,
-            timed: None,
-            pace_free: Time::ZERO,
-            round: 0,
-            round_end: 0,
-            delivered: 0,
-            delivered_time: Time::ZERO,
-            first_sent: Time::ZERO,
-            app_limited_until: 0,
-            dup_credit: 0,
+            pacing: Pacing {
+                free: Time::ZERO,
+                bursts: config.bursts.then(|| Bursts::new(config.payload())),
+            },
+            rounds: Rounds::default(),
+            delivery: Delivery::default(),
             ecn: SenderEcn::new(config.ecn),
         }
     }
@@ -156,7 +185,7 @@ impl Sender {
     /// The limit that it waits for.
     #[inline]
     pub fn limit(&self) -> Limit {
-        self.limit
+        self.limits.reached
     }
     /// Segments sent and not cumulatively acknowledged (FlightSize).
     #[inline]
@@ -169,7 +198,7 @@ impl Sender {
     }
     /// Application bytes and bytes on the wire of a full packet.
     pub(crate) fn sizes(&self) -> (u32, u32) {
-        (self.payload, self.payload + self.header)
+        (self.format.payload, self.format.payload + self.format.header)
     }
     /// Smoothed round-trip time.
     pub fn srtt(&self) -> Duration {
@@ -186,17 +215,19 @@ impl Sender {
     }
     /// Whether all written data was sent and acknowledged.
     pub fn is_idle(&self) -> bool {
-        self.available == 0 && self.scoreboard.una == self.scoreboard.max && self.established
+        self.available == 0
+            && self.scoreboard.una == self.scoreboard.max
+            && self.phase == Phase::Established
     }
     /// When the retransmission timer would expire.
     pub fn rto_due(&self) -> Time {
-        self.rto_due
+        self.timer.due
     }
 
     /// The smallest RTT for loss recovery and rate samples.
     #[inline]
     fn path_min_rtt(&self) -> Duration {
-        self.rtt.min().min(self.opening_rtt)
+        self.rtt.min().min(self.timings.opening)
     }
 
     #[inline]
@@ -208,16 +239,16 @@ impl Sender {
         if !self.recovery.by_time() {
             self.next = self.scoreboard.una;
         }
-        (self.reduction, self.probe) = (None, None);
+        (self.reduction, self.timer.probe) = (None, None);
         self.forced = None;
-        self.timed = None;
-        self.pace_free = now;
+        self.timings.timed = None;
+        self.pacing.free = now;
         self.ecn.reduced(self.scoreboard.max);
         self.controller.on_congestion_event(&CongestionEvent::SlowStartRestart(SlowStartRestart {
             now,
             flight,
             timeout,
-            backoffs: if timeout { self.backoffs } else { 1 },
+            backoffs: if timeout { self.timer.backoffs } else { 1 },
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),
         }));
@@ -226,8 +257,8 @@ impl Sender {
 
     fn on_rto(&mut self, now: Time) {
         self.counters.timeouts += 1;
-        self.backoffs = self.backoffs.saturating_add(1);
-        if !self.established {
+        self.timer.backoffs = self.timer.backoffs.saturating_add(1);
+        if self.phase != Phase::Established {
             self.forced = Some(0);
             self.arm_timer(now);
             return;
@@ -253,31 +284,24 @@ impl Sender {
     fn transmit(&mut self, now: Time, seq: u64) -> Packet {
         let copy = seq < self.scoreboard.max;
         if self.scoreboard.una == self.scoreboard.max || self.outstanding() == 0 {
-            // A flight begins, and with it a delivery-rate sample.
-            self.first_sent = now;
-            self.delivered_time = now;
+            self.delivery.begin_flight(now);
         }
         if !copy {
-            let bytes = if seq == 0 { 0 } else { self.available.min(u64::from(self.payload)) };
+            let bytes =
+                if seq == 0 { 0 } else { self.available.min(u64::from(self.format.payload)) };
             if self.available != u64::MAX {
                 self.available -= bytes;
             }
             self.scoreboard.push(Segment { bytes: bytes as u16, ..Segment::default() });
             let beyond = self.flight() as f64 > self.controller.send_limits().cwnd;
             self.limited += u64::from(self.recovery.suspects_loss() && beyond);
-            if !self.timestamps && self.timed.is_none() {
-                self.timed = Some((seq, now));
+            if !self.format.timestamps && self.timings.timed.is_none() {
+                self.timings.timed = Some((seq, now));
             }
         }
-        let app_limited = self.delivered < self.app_limited_until;
-        let (delivered, delivered_time, first_sent) =
-            (self.delivered, self.delivered_time, self.first_sent);
         let segment = self.scoreboard.get_mut(seq);
         segment.sent = now;
-        segment.delivered = delivered;
-        segment.delivered_time = delivered_time;
-        segment.first_sent = first_sent;
-        segment.app_limited = app_limited;
+        self.delivery.stamp(segment);
         segment.transmissions = segment.transmissions.saturating_add(1);
         let bytes = u32::from(segment.bytes);
         self.recovery.on_sent(seq, segment);
@@ -287,19 +311,19 @@ impl Sender {
         let number = self.counters.sent;
         self.counters.sent += 1;
         self.counters.retransmissions += u64::from(copy);
-        if self.rto_due.is_never() {
+        if self.timer.due.is_never() {
             self.arm_timer(now);
         }
         if copy {
             // Linux restarts the timeout at the oldest segment's retransmission.
-            let anew = seq == self.scoreboard.una && self.timer == Timer::Retransmission;
+            let anew = seq == self.scoreboard.una && self.timer.purpose == Purpose::Retransmission;
             if anew && self.recovery.by_time() && seq > 0 {
                 self.arm_timer(now);
             }
         } else {
             self.probe_after_new_data(now);
         }
-        let size = if seq == 0 { self.syn_bytes } else { bytes + self.header };
+        let size = if seq == 0 { self.format.syn_bytes } else { bytes + self.format.header };
         let mut flags = if copy { Packet::RETRANSMISSION } else { 0 };
         if seq == 0 {
             flags |= Packet::SYN; // The controller gets no events of the handshake.
@@ -319,9 +343,9 @@ impl Sender {
             seq,
             stamp: now,
             number: number as u32,
-            random_key: random::mix(self.random_key.wrapping_add(number)) as u32,
+            random_key: random::mix(self.format.random_key.wrapping_add(number)) as u32,
             sack: [(bytes, 0), (0, 0), (0, 0)],
-            flow: self.flow,
+            flow: self.format.flow,
             size: size as u16,
             hop: 0,
             flags,
@@ -344,7 +368,7 @@ impl Sender {
                 return Some(seq);
             }
         }
-        if self.available > 0 && self.scoreboard.max - self.scoreboard.una < self.buffer.0 {
+        if self.available > 0 && self.scoreboard.max - self.scoreboard.una < self.limits.buffer.0 {
             self.next += 1;
             return Some(self.next - 1);
         }
@@ -355,7 +379,7 @@ impl Sender {
     }
 
     fn wait(&self, pace: Time) -> Output {
-        Output::Wait(self.rto_due.min(pace).min(self.controller.next_tick()))
+        Output::Wait(self.timer.due.min(pace).min(self.controller.next_tick()))
     }
 }
 
@@ -368,8 +392,8 @@ impl Machine for Sender {
         match input {
             Input::Packet(p) => self.on_ack(now, &p),
             Input::Open => {
-                if !self.open {
-                    self.open = true;
+                if self.phase == Phase::Closed {
+                    self.phase = Phase::Opening;
                     self.forced = Some(0);
                 }
             }
@@ -379,7 +403,7 @@ impl Machine for Sender {
             }
             Input::Stop => self.available = 0,
             Input::Timeout => {
-                if now >= self.rto_due {
+                if now >= self.timer.due {
                     self.on_timer(now);
                 }
                 if now >= self.controller.next_tick() {
@@ -394,26 +418,26 @@ impl Machine for Sender {
         if let Some(seq) = self.forced.take()
             && seq >= self.scoreboard.una
         {
-            if self.timed.is_some_and(|(timed, _)| timed == seq) {
-                self.timed = None; // Karn: a copy's RTT is ambiguous.
+            if self.timings.timed.is_some_and(|(timed, _)| timed == seq) {
+                self.timings.timed = None; // Karn: a copy's RTT is ambiguous.
             }
             self.recovery.on_retransmitted(seq);
             self.next = self.next.max(seq + 1);
             return Output::Send(self.transmit(now, seq));
         }
-        if !self.established {
-            self.limit = Limit::Opening;
-            return Output::Wait(self.rto_due);
+        if self.phase != Phase::Established {
+            self.limits.reached = Limit::Opening;
+            return Output::Wait(self.timer.due);
         }
         if now < self.ecn.pause {
-            self.limit = Limit::Window;
+            self.limits.reached = Limit::Window;
             return self.wait(self.ecn.pause);
         }
         let send_limits = self.controller.send_limits();
-        let in_burst = self.bursts.as_ref().is_some_and(Bursts::under_way);
-        if send_limits.pacing_rate.is_some() && now < self.pace_free && !in_burst {
-            self.limit = Limit::Pacing;
-            return self.wait(self.pace_free);
+        let in_burst = self.pacing.bursts.as_ref().is_some_and(Bursts::under_way);
+        if send_limits.pacing_rate.is_some() && now < self.pacing.free && !in_burst {
+            self.limits.reached = Limit::Pacing;
+            return self.wait(self.pacing.free);
         }
         // A float's cast saturates: an infinite window is i64::MAX, so the receive window is the limit.
         let cwnd = (send_limits.cwnd as i64).max(0);
@@ -421,18 +445,18 @@ impl Machine for Sender {
         let window = cwnd.saturating_add(self.recovery.inflation());
         let outstanding = self.outstanding();
         if outstanding as i64 >= window {
-            (self.window_limited, self.limit) = (true, Limit::Window);
+            (self.limits.is_window_full, self.limits.reached) = (true, Limit::Window);
             self.end_burst();
             return self.wait(Time::NEVER);
         }
         if self.defers(now, (window - outstanding as i64) as u64) {
-            (self.window_limited, self.limit) = (true, Limit::Window);
+            (self.limits.is_window_full, self.limits.reached) = (true, Limit::Window);
             return self.wait(Time::NEVER);
         }
         match self.choose() {
             Some(seq) => {
                 let packet = self.transmit(now, seq);
-                if let Some(bursts) = &mut self.bursts {
+                if let Some(bursts) = &mut self.pacing.bursts {
                     bursts.on_sent();
                 }
                 if let Some(rate) = send_limits.pacing_rate {
@@ -440,8 +464,8 @@ impl Machine for Sender {
                     let gap = Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
                     // Time must advance at any rate.
                     let gap = gap.max(Duration::from_nanos(1));
-                    self.pace_free = match self.bursts {
-                        None => self.pace_free.max(now) + gap,
+                    self.pacing.free = match self.pacing.bursts {
+                        None => self.pacing.free.max(now) + gap,
                         Some(_) if self.is_unpaced() => now,
                         Some(_) => self.after_paced(now, gap),
                     };
@@ -449,12 +473,13 @@ impl Machine for Sender {
                 Output::Send(packet)
             }
             None => {
-                self.window_limited = false;
+                self.limits.is_window_full = false;
                 self.end_burst();
-                self.limit = if self.available == 0 { Limit::Application } else { self.buffer.1 };
+                self.limits.reached =
+                    if self.available == 0 { Limit::Application } else { self.limits.buffer.1 };
                 // With a full receive window, the path limits the rate, not the application.
                 if self.available == 0 {
-                    self.app_limited_until = self.delivered + outstanding.max(1);
+                    self.delivery.on_app_limited(outstanding);
                 }
                 self.wait(Time::NEVER)
             }
@@ -467,7 +492,7 @@ impl std::fmt::Debug for Sender {
         write!(
             f,
             "Sender(flow {}, {}..{}, {:?})",
-            self.flow,
+            self.format.flow,
             self.scoreboard.una,
             self.scoreboard.max,
             self.recovery.phase()

@@ -447,5 +447,5 @@ fn linux_does_not_pace_the_first_window() {
 fn a_full_receive_window_limits_no_rate_sample() {
     let spec = Spec::parse("bbr(receive-window=8)").unwrap();
     let p = Pair::of(&Protocol::read(&spec, Preset::Linux, 1500).unwrap());
-    assert_eq!((p.wire.len(), p.sender.app_limited_until), (8, 0));
+    assert_eq!((p.wire.len(), p.sender.delivery.app_limited_until), (8, 0));
 }

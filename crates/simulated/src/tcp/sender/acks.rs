@@ -1,13 +1,13 @@
 //! Processing of an acknowledgement: the scoreboard, RTTs, losses, and the controller's events.
 
-use super::Sender;
+use super::{Phase, Sender};
 use crate::tcp::prr::Reduction;
 use crate::tcp::recovery::{Acked, Lost, Outcome};
 use crate::tcp::scoreboard::Segment;
 use narrows_base::{Duration, Packet, Time};
 use narrows_congestion::{
-    Ack, CongestionEvent, Feedback, Loss, PathEvent, PathHints, RateSample, RecoveryCause,
-    RecoveryEvent, SpuriousLosses,
+    Ack, CongestionEvent, Feedback, Loss, PathEvent, PathHints, RecoveryCause, RecoveryEvent,
+    SpuriousLosses,
 };
 
 /// Send times of the oldest and the newest segment that an ACK delivers: cumulatively, with `repaired` if one of them
@@ -31,13 +31,13 @@ impl Sender {
         if p.has(Packet::CORRUPT) || p.seq > self.scoreboard.max || p.seq < self.scoreboard.una {
             return; // Damaged, never sent, or older than the present state.
         }
-        if !self.established {
+        if self.phase != Phase::Established {
             self.on_opened(now, p);
             return;
         }
         self.recovery.begin_ack(now, self.path_min_rtt());
         let prior_outstanding = self.outstanding();
-        let prior_delivered = self.delivered;
+        let prior_delivered = self.delivery.delivered();
         let mut sample: Option<Segment> = None;
         let newly_acked = p.seq - self.scoreboard.una;
         let mut departures = Departures::default();
@@ -60,11 +60,7 @@ impl Sender {
 
         let total = self.counters.sent;
         let sent_since = u64::from((total as u32).wrapping_sub(1).wrapping_sub(p.number));
-        let round_start = total.saturating_sub(sent_since) > self.round_end;
-        if round_start {
-            self.round += 1;
-            self.round_end = total;
-        }
+        let round_start = self.rounds.on_ack(total, sent_since);
         let ack = Ack {
             now,
             rtt,
@@ -75,7 +71,7 @@ impl Sender {
             arrived: self.arrived(p),
             forward_delay: None,
             newly_acked,
-            counted: newly_acked.min(self.ack_every),
+            counted: newly_acked.min(self.format.ack_every),
             newly_sacked,
             newly_delivered,
             duplicate,
@@ -83,18 +79,18 @@ impl Sender {
             flight: self.flight(),
             outstanding: self.outstanding(),
             prior_outstanding,
-            window_limited: self.window_limited,
+            window_limited: self.limits.is_window_full,
             in_recovery: was_in_recovery,
-            round: self.round,
+            round: self.rounds.count,
             round_start,
             marks: u32::from(self.ecn.echoed(p)),
-            rate: self.rate_sample(now, sample),
+            rate: self.delivery.sample(now, self.path_min_rtt(), sample),
             feedback: Feedback::NONE,
         };
         self.controller.on_ack(&ack);
         if newly_acked > 0 {
             if self.scoreboard.una == self.scoreboard.max {
-                self.rto_due = Time::NEVER;
+                self.timer.due = Time::NEVER;
             } else if !outcome.keep_timer {
                 self.restart_timer(now);
             }
@@ -131,7 +127,7 @@ impl Sender {
         let (oldest, newest) = match (whole, sacked) {
             (Some(whole), Some(sacked)) => (whole.0, sacked.1),
             (Some(both), None) | (None, Some(both)) => both,
-            (None, None) if acked > 0 && self.timestamps => {
+            (None, None) if acked > 0 && self.format.timestamps => {
                 let rtt = milliseconds(now).saturating_sub(milliseconds(p.stamp)).max(1);
                 let rtt = Duration::from_nanos(rtt.saturating_mul(1_000_000));
                 (rtt, rtt)
@@ -140,14 +136,14 @@ impl Sender {
         };
         self.rtt.observe(newest);
         self.rtt.sample_in_round(oldest, self.scoreboard.una, self.scoreboard.max);
-        self.backoffs = 0;
+        self.timer.backoffs = 0;
         newest
     }
 
     /// When the packet that triggered this ACK arrived, if the receiver reports it.
     #[inline]
     fn arrived(&self, p: &Packet) -> Option<Time> {
-        self.receiver_stamps.then(|| p.arrived())
+        self.format.receiver_stamps.then(|| p.arrived())
     }
 
     /// The SYN is acknowledged: the first RTT sample, and data may be sent.
@@ -170,7 +166,7 @@ impl Sender {
         // The handshake's 40 bytes are transmitted faster than data, so controllers that compare RTTs with the smallest
         // do not get this sample.
         if self.recovery.by_time() {
-            self.opening_rtt = rtt;
+            self.timings.opening = rtt;
         }
         self.rtt.forget_min();
         let opening = *self.scoreboard.get(0);
@@ -178,13 +174,12 @@ impl Sender {
         self.recovery.on_acked(0, &opening);
         self.scoreboard.una = 1;
         self.next = 1;
-        self.established = true;
-        self.backoffs = 0;
-        self.rto_due = Time::NEVER;
-        self.timed = None;
-        self.round_end = self.counters.sent;
-        self.delivered_time = now;
-        self.first_sent = now;
+        self.phase = Phase::Established;
+        self.timer.backoffs = 0;
+        self.timer.due = Time::NEVER;
+        self.timings.timed = None;
+        self.rounds.end = self.counters.sent;
+        self.delivery.begin_flight(now);
     }
 
     /// Removes cumulatively acknowledged segments from the scoreboard; false if one of them was retransmitted.
@@ -202,7 +197,7 @@ impl Sender {
             unambiguous &= segment.transmissions == 1;
             self.recovery.on_acked(seq, &segment);
             if !segment.sacked {
-                self.deliver(now, &segment, sample);
+                self.delivery.deliver(now, 0, &segment, sample);
                 departures.acked = Departures::with(departures.acked, segment.sent);
             }
         }
@@ -225,7 +220,7 @@ impl Sender {
         let mut fresh: u64 = 0;
         // Delivery is counted after the scoreboard is updated: find the newest first.
         let mut newest: Option<Segment> = None;
-        let blocks = if self.receiver_stamps { &p.sack[..2] } else { &p.sack[..] };
+        let blocks = if self.format.receiver_stamps { &p.sack[..2] } else { &p.sack[..] };
         for &(from, to) in blocks {
             if to == 0 {
                 break;
@@ -243,39 +238,19 @@ impl Sender {
             });
         }
         if let Some(segment) = newest {
-            self.delivered += fresh - 1;
-            self.deliver(now, &segment, sample);
+            self.delivery.deliver(now, fresh - 1, &segment, sample);
         }
         fresh
     }
 
-    #[inline]
-    fn deliver(&mut self, now: Time, segment: &Segment, sample: &mut Option<Segment>) {
-        self.delivered += 1;
-        self.delivered_time = now;
-        if sample.is_none_or(|s| segment.sent >= s.sent) {
-            *sample = Some(*segment);
-            self.first_sent = segment.sent;
-        }
-    }
-
-    /// Number of segments that this ACK delivers. Without SACK a duplicate counts as one, and an advance is reduced by
-    /// the duplicates counted before it.
+    /// Number of segments that this ACK delivers.
     #[inline]
     fn count_delivered(&mut self, before: u64, newly_acked: u64, duplicate: bool) -> u64 {
         if self.recovery.uses_sack() {
-            return self.delivered - before;
+            return self.delivery.delivered() - before;
         }
-        if duplicate {
-            self.dup_credit += 1;
-            return 1;
-        }
-        let counted = self.dup_credit.min(newly_acked.saturating_sub(1));
-        self.dup_credit -= counted;
-        if self.scoreboard.una == self.scoreboard.max {
-            self.dup_credit = 0;
-        }
-        newly_acked - counted
+        let is_all = self.scoreboard.una == self.scoreboard.max;
+        self.delivery.count_without_sack(newly_acked, duplicate, is_all)
     }
 
     /// The RTT of the packet that triggered this ACK, and a sample for the timeout.
@@ -286,36 +261,17 @@ impl Sender {
         if acked == 0 {
             return rtt;
         }
-        if self.timestamps {
+        if self.format.timestamps {
             self.rtt.sample(rtt, p.stamp);
-            self.backoffs = 0;
-        } else if let Some((seq, sent)) = self.timed
+            self.timer.backoffs = 0;
+        } else if let Some((seq, sent)) = self.timings.timed
             && self.scoreboard.una > seq
         {
-            self.timed = None;
+            self.timings.timed = None;
             self.rtt.sample(now.since(sent), sent);
-            self.backoffs = 0;
+            self.timer.backoffs = 0;
         }
         rtt
-    }
-
-    #[inline]
-    fn rate_sample(&self, now: Time, sample: Option<Segment>) -> Option<RateSample> {
-        let s = sample?;
-        let send = s.sent.since(s.first_sent);
-        let ack = now.since(s.delivered_time);
-        let interval = send.max(ack);
-        // Shorter than the RTT: the sample is unreliable (ACK compression).
-        if interval < self.path_min_rtt() || interval == Duration::ZERO {
-            return None;
-        }
-        Some(RateSample {
-            delivered: self.delivered - s.delivered,
-            interval,
-            prior_delivered: s.delivered,
-            total_delivered: self.delivered,
-            app_limited: s.app_limited,
-        })
     }
 
     pub(super) fn episode(&self, now: Time) -> RecoveryEvent {
@@ -338,7 +294,7 @@ impl Sender {
         }
         if self.controller.send_limits().cwnd < 2.0 {
             // The window cannot be reduced: the next packet waits for an RTO.
-            self.ecn.pause = now + self.rtt.rto(self.backoffs);
+            self.ecn.pause = now + self.rtt.rto(self.timer.backoffs);
             if self.scoreboard.una < self.scoreboard.max {
                 self.arm_timer(now);
             }
@@ -383,9 +339,9 @@ impl Sender {
         if outcome.begins {
             self.counters.episodes += 1;
             self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(repair));
-            self.timed = None;
+            self.timings.timed = None;
             if self.recovery.by_time() {
-                self.probe = None;
+                self.timer.probe = None;
                 let limits = self.controller.send_limits();
                 // A controller without a threshold limits itself.
                 self.reduction = limits
