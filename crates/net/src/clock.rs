@@ -26,7 +26,14 @@ impl Clock {
     }
 }
 
-/// CPU time of this process so far, user and system, in seconds.
+/// CPU time of this process so far, user and system, in seconds. NaN on systems that do not report it (Windows).
+#[cfg(not(unix))]
+pub fn processor_seconds() -> f64 {
+    f64::NAN
+}
+
+/// CPU time of this process so far, user and system, in seconds. NaN on systems that do not report it (Windows).
+#[cfg(unix)]
 pub fn processor_seconds() -> f64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
