@@ -20,7 +20,7 @@ use narrows_transport::endpoint::{Permit, ServerKey};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -36,8 +36,8 @@ pub(crate) struct Far {
     pub client: Identity,
     pub log: Lines,
     pub endpoint: Endpoint,
-    /// Absent if the test is the server itself.
-    pub bound: Option<Arc<Server>>,
+    /// Weak, so that a test can end the server; never alive if the test is the server itself.
+    pub bound: Weak<Server>,
 }
 
 /// Options of a near side: the server, the timeout over UDP, the permitted silence, hints for the server, learned
@@ -116,7 +116,7 @@ fn far_made(
     let bound = Arc::new(Server::bind(at, options).unwrap());
     let (at, endpoint, running) = (bound.address(), bound.endpoint().clone(), bound.clone());
     tokio::spawn(async move { running.run().await });
-    Far { at, server, client, log, endpoint, bound: Some(bound) }
+    Far { at, server, client, log, endpoint, bound: Arc::downgrade(&bound) }
 }
 
 pub(crate) fn permissions(
@@ -142,7 +142,7 @@ impl Far {
         &self,
         permissions: Permissions,
     ) -> Result<(), narrows_files::Error> {
-        self.bound.as_ref().unwrap().set_permissions(permissions)
+        self.bound.upgrade().unwrap().set_permissions(permissions)
     }
 
     /// A near side, and its log lines.

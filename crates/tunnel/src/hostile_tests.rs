@@ -118,7 +118,8 @@ async fn a_server_that_answers_nonsense_ends_one_connection_at_a_time() {
         "127.0.0.1:0".parse().unwrap(),
         Options::client(StaticKey::new([7; 32]).unwrap(), config_of_client()),
     );
-    let far = Far { at, server, client, log, endpoint: endpoint.unwrap(), bound: None };
+    let far =
+        Far { at, server, client, log, endpoint: endpoint.unwrap(), bound: std::sync::Weak::new() };
     let (tunnel, told) = far.near();
     let port = port(&tunnel, "target.test", 80).await;
     for _ in 0..4 {

@@ -130,11 +130,12 @@ fn leave_hidden(dir: &Dir, walk: &mut Walk, control: &TransferControl) -> u64 {
     (before - walk.files.len() - walk.folders.len()) as u64
 }
 
-/// Adds a file's place to its error. [`Kind::Exists`] already contains the file's name.
+/// Adds a file's place to its error. The disk's errors, and those of existing files, begin with the file's name.
 fn named(e: Error, file: &CleanPath) -> Error {
-    match (e.kind, file.split()) {
-        (Kind::Exists, Some((folder, _))) if folder.is_root() => e,
-        (Kind::Exists, Some((folder, _))) => e.at(&display(&folder)),
+    match file.split() {
+        Some((folder, name)) if e.line.starts_with(&format!("{}: ", shown(name))) => {
+            if folder.is_root() { e } else { e.at(&display(&folder)) }
+        }
         _ => e.at(&display(file)),
     }
 }
@@ -199,5 +200,20 @@ fn skip<R: std::io::Read>(frames: &mut Frames<R>, bytes: u64) -> Result<(), Erro
             Frame::Data(data) if data.len() as u64 <= left => left -= data.len() as u64,
             _ => return Err(Error::protocol("an unexpected frame in a file")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_named_once_with_its_folder() {
+        let line = |path: &str, line: &str| {
+            named(Error::new(Kind::Full, line), &CleanPath::read(path).unwrap()).line
+        };
+        assert_eq!(line("f", "f: the disk is full"), "f: the disk is full");
+        assert_eq!(line("a/f", "f: the disk is full"), "a: f: the disk is full");
+        assert_eq!(line("a/f", "the connection was cut"), "a/f: the connection was cut");
     }
 }
