@@ -56,11 +56,13 @@ Examples:
   narrows tunnel connect rrtp://KEY@host:47471 --tcp 8443:example.org:443
   narrows tunnel connect rrtp://KEY@host:47471 --socks 1080 --http-proxy 3128
   narrows tunnel connect rrtp://KEY@host:47471 --udp 5353:9.9.9.9:53
-  ssh -o ProxyCommand='narrows tunnel connect rrtp://KEY@host:47471 --stdio %h:%p' intranet
+  ssh -o ProxyCommand='narrows tunnel connect rrtp://KEY@host:47471 \\
+      --stdio %h:%p' intranet
 
 A service of the near side at a port of the far side:
   narrows tunnel serve … --allow-reverse 0.0.0.0:8080
-  narrows tunnel connect rrtp://KEY@host:47471 --reverse 0.0.0.0:8080:localhost:80
+  narrows tunnel connect rrtp://KEY@host:47471 \\
+      --reverse 0.0.0.0:8080:localhost:80
 
 Packets of any kind, through an interface at each end (Linux, root):
   narrows tunnel serve --listen 0.0.0.0:47471 --clients friends.txt \\

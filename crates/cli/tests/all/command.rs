@@ -174,7 +174,7 @@ fn compare_prints_json_writes_its_files_and_run_repeats_it() {
 #[test]
 fn a_path_changes_and_applications_say_so() {
     let folder = tempfile::tempdir().unwrap();
-    let usual = ["--link", "10Mbit/s,5ms", "--protocols", "rrtp-lasthop", "--seeds", "1"];
+    let usual = ["--link", "10Mbit/s,5ms", "--protocols", "rrtp-lasthop", "--seeds", "10"];
     let change = ["--change", "5s:rate=1Mbit/s", "--change", "10s:rate=10Mbit/s"];
     let told = ["--reconfigure", "5s:rate=1Mbit/s", "--reconfigure", "10s:main:rate=10Mbit/s"];
     let goodput = |args: &[&[&str]]| {

@@ -515,7 +515,7 @@ fn the_standard_streams_are_put_and_got() {
     let (server, own) =
         (serve(home.path(), root.path(), &["--allow-put"]), home.path().join("tmp"));
     std::fs::create_dir(&own).unwrap();
-    let content: Vec<u8> = (0..300_000_u32).map(|n| (n * n % 251) as u8).collect();
+    let content: Vec<u8> = (0..300_000_u32).map(|n| (n.wrapping_mul(n) % 251) as u8).collect();
     let url = format!("tcp://{}@{}/f", server.key, server.at);
     let mut put = narrows(home.path())
         .args(["put", "-", &url])
