@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::log::{Level, Log};
-use crate::terminal::{STOP, catch_interrupt};
+use crate::terminal::catch_interrupt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set by SIGHUP.
@@ -18,9 +18,11 @@ pub fn catch_signals() {
 
 #[cfg(unix)]
 mod unix {
-    use super::{Ordering, RELOAD, STOP};
+    use crate::daemon::RELOAD;
+    use crate::terminal::STOP;
     use nix::sys::signal::{SigSet, Signal};
     use std::io::{IsTerminal as _, stdin};
+    use std::sync::atomic::Ordering;
 
     pub fn catch() {
         let signals = SigSet::from_iter([Signal::SIGHUP, Signal::SIGTERM]);

@@ -66,9 +66,6 @@ use narrows_options::words;
 pub use narrows_sim::Registry;
 use std::process::ExitCode;
 
-/// Name of the file with the user's links in the configuration folder.
-const LINKS_FILE: &str = "links.toml";
-
 /// Runs the command with the arguments of this process. Parts of the registry are available in every subcommand,
 /// scenario, sweep and report, and over sockets, in addition to the built-in ones.
 ///
@@ -86,7 +83,9 @@ pub fn run(registry: Registry) -> ExitCode {
     // Without a configuration folder, the user has no links of their own.
     if let Ok(base) = etcetera::choose_base_strategy() {
         let folder = etcetera::BaseStrategy::config_dir(&base).join("narrows");
-        narrows_scenario::user_links::set_file(folder.join(LINKS_FILE));
+        narrows_scenario::user_links::set_file(
+            folder.join(narrows_scenario::user_links::FILE_NAME),
+        );
     }
     let result = match cli.command {
         None => {

@@ -82,7 +82,7 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     let link = probed.estimate.link();
     let saved = match &a.save {
         Some(name) => {
-            let file = key::config_folder()?.join(crate::LINKS_FILE);
+            let file = key::config_folder()?.join(narrows_scenario::user_links::FILE_NAME);
             user_links::save(&file, name, &link)
                 .map_err(|e| Failure::Outside(e.at("--save").to_string()))
         }

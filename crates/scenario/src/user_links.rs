@@ -12,6 +12,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+/// Name of the file in a user's configuration folder.
+pub const FILE_NAME: &str = "links.toml";
 /// Limit on the file's size in bytes.
 const MAX_FILE: u64 = 262_000;
 /// Limit on a name's length in characters.

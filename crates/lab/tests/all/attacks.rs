@@ -20,8 +20,8 @@ const BOUNDS: [(&str, &str, Bound); 7] = [
     ("thin-return-path-beside-bbr", "goodput_bps", AtLeast(160e3)), // 317 kbit/s
     ("eight-flows-on-a-short-path", "queue_loss_rate", AtMost(0.33)), // 0.254
     ("eight-flows-on-a-short-path", "offered_over_delivered", AtMost(1.5)), // 1.34
-    ("renos-on-a-short-path", "queue_loss_rate", AtMost(0.015)), // 0.009
-    ("policer", "queue_loss_rate", AtMost(0.06)),                // 0.039
+    ("renos-on-a-short-path", "queue_loss_rate", AtMost(0.015)),  // 0.009
+    ("policer", "queue_loss_rate", AtMost(0.06)),                 // 0.039
 ];
 
 fn folder() -> PathBuf {

@@ -48,7 +48,7 @@ const PLAIN: Path = Path {
 const POLICER: PolicerConfig = PolicerConfig { rate: Rate::from_bps(4_000_000), burst: 20_000 };
 
 /// The first path with an effect ends the search, so common ones come first.
-const PATHS: [Path; 18] = [
+const PATHS: [Path; 19] = [
     Path { loss: "1%", ..PLAIN },
     PLAIN,
     Path { bps: 20_000_000, queue: 2000, delay_ms: 50, ..PLAIN },
@@ -62,6 +62,8 @@ const PATHS: [Path; 18] = [
     Path { loss: "10%", delay_ms: 300, ..PLAIN },
     Path { bps: 20_000_000, delay_ms: 5, loss: "4%", return_loss: "4%", ..PLAIN },
     Path { jitter_ms: 8, loss: "2%", ..PLAIN },
+    // Packets arrive after they count as lost.
+    Path { jitter_ms: 60, loss: "none", ..PLAIN },
     // Acknowledgements are delayed and lost.
     Path { bps: 5_000_000, return_bps: 20_000, return_loss: "10%", ..PLAIN },
     // The application writes more, and less, than the path carries.
@@ -88,6 +90,7 @@ fn digest(path: &Path, protocol: &Protocol, preset: Preset) -> Trace {
         config.impairments.policer = path.policer.filter(|_| metered);
         config.impairments.jitter = Duration::from_millis(jitter);
         config.impairments.reorder = if jitter > 0 { 0.02 } else { 0.0 };
+        config.impairments.reorder_by = Duration::from_millis(jitter);
         LinkSpec { name: name.into(), config: config.into(), metered }
     };
     let flow = FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };
@@ -187,7 +190,7 @@ const BESIDE: [(&str, &str); 2] = [
 ];
 
 /// Values on one side of a default that have no effect, and the reason. The protocol may be any (`*`).
-const SILENT: [(&str, &str, &str); 10] = [
+const SILENT: [(&str, &str, &str); 12] = [
     ("tfrc", "reorder=1", "ns-2's numPkts_ is 1"),
     ("*", "biaz-sigma=0.25", "packets around n lost ones are n + 1 spacings apart at least"),
     ("rap", "ack-every=128", SLOW),
@@ -196,6 +199,8 @@ const SILENT: [(&str, &str, &str); 10] = [
     ("tear-reliable", "ack-every=128", SLOW),
     ("tear-paper", "ack-every=128", SLOW),
     ("tear-wireless-paper", "ack-every=128", SLOW),
+    ("rrtp-paper", "ack-every=128", SLOW),
+    ("rrtp-lasthop-paper", "ack-every=128", SLOW),
     ("scream", "ack-every=128", SLOW),
     ("fixed", "ack-every=128", SLOW),
 ];

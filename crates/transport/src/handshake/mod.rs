@@ -116,7 +116,7 @@ impl ClientExchange {
     /// The packet to send now, if one is due.
     pub fn next_packet(&mut self, now: Time) -> Option<HandshakePacket> {
         if self.has_probe() {
-            self.packet_pair.on_sent();
+            self.packet_pair.on_sent(now);
             return Some(HandshakePacket::Probe);
         }
         if self.repeat.due > now {
@@ -142,8 +142,10 @@ impl ClientExchange {
     /// Ends the exchange after a valid START-ECHO.
     pub fn finish(&self, now: Time) -> PathSample {
         let rtt = self.rtt.into_iter().chain(self.repeat.sample(now)).min();
-        let mut packet_pair = self.packet_pair;
-        packet_pair.on_rtt(rtt);
-        PathSample { rtt, packet_pair, finish: FinishRepeat::new(self.repeat.next(now)) }
+        PathSample {
+            rtt,
+            packet_pair: self.packet_pair,
+            finish: FinishRepeat::new(self.repeat.next(now)),
+        }
     }
 }

@@ -22,9 +22,9 @@ pub struct PacketPair {
     wanted: bool,
     left: u32,
     came: u32,
+    sent: Time,
     first: Time,
     last: Time,
-    rtt: Option<Duration>,
 }
 
 impl PacketPair {
@@ -37,16 +37,15 @@ impl PacketPair {
         self.left > 0
     }
     /// Counts a sent probe.
-    pub(crate) fn on_sent(&mut self) {
+    pub(crate) fn on_sent(&mut self, now: Time) {
+        if self.left == PROBES {
+            self.sent = now;
+        }
         self.left = self.left.saturating_sub(1);
     }
     /// Discards the measurement when the attempt restarts.
     pub(crate) fn spoil(&mut self) {
         *self = PacketPair::default();
-    }
-    /// The RTT of START, without which there is no measurement.
-    pub(crate) fn on_rtt(&mut self, rtt: Option<Duration>) {
-        self.rtt = rtt;
     }
     /// Counts a reply to a probe.
     pub fn on_answer(&mut self, now: Time) {
@@ -59,9 +58,10 @@ impl PacketPair {
         self.came += 1;
         self.last = now;
     }
-    /// The measurement, once every probe has its reply. It is returned once.
+    /// The measurement, once every probe has its reply. It is returned once. No probe is sent twice, so their RTT is
+    /// certain.
     pub fn take(&mut self) -> Option<Dispersion> {
-        let (rtt, took) = (self.rtt?, self.last.since(self.first));
+        let (rtt, took) = (self.first.since(self.sent), self.last.since(self.first));
         let is_complete = self.wanted && self.came == PROBES;
         self.wanted &= !is_complete;
         let bits = f64::from(PROBES - 1) * f64::from(PROBE_BYTES + HEADERS) * 8.0;
@@ -76,8 +76,8 @@ mod tests {
     fn answered(packet_pair: &mut PacketPair, times: u64) -> Option<f64> {
         (0..times)
             .for_each(|i| packet_pair.on_answer(Time::from_nanos(70_000_000 + i * 5_280_000)));
-        packet_pair.on_rtt(Some(Duration::from_millis(60)));
         let dispersion = packet_pair.take()?;
+        assert_eq!(dispersion.rtt, Duration::from_millis(60));
         assert_eq!(packet_pair.take(), None, "once");
         Some(dispersion.bits / dispersion.took.as_secs_f64())
     }
@@ -85,7 +85,10 @@ mod tests {
     #[test]
     fn answers_to_all_tell_the_rate_and_others_nothing() {
         let mut left = PacketPair::new(true);
-        let sent = std::iter::from_fn(|| left.is_due().then(|| left.on_sent())).count();
+        let sent = std::iter::from_fn(|| {
+            left.is_due().then(|| left.on_sent(Time::from_nanos(10_000_000)))
+        })
+        .count();
         assert_eq!(sent, 3);
         let rate = answered(&mut left.clone(), 3).unwrap();
         assert!((rate / 800e3 - 1.0).abs() < 1e-9, "{rate}");

@@ -4,6 +4,9 @@ use narrows_base::list::Listed;
 use narrows_base::{Descriptor, SpecError, Status};
 use narrows_congestion::papers::PRINTED;
 
+/// Prefix of protocols that combine a controller with a stream over the datagram endpoint.
+pub const STREAM_PREFIX: &str = "rrtp+";
+
 /// Kinds of protocols.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
@@ -126,7 +129,7 @@ impl ProtocolEntry {
     /// A controller that is not listed.
     pub fn descriptor(&self) -> Result<Descriptor, SpecError> {
         let descriptor = *narrows_congestion::find(self.controller)?.descriptor;
-        let is_combination = self.name.starts_with(super::STREAM_PREFIX);
+        let is_combination = self.name.starts_with(STREAM_PREFIX);
         let status = if is_combination { Status::NotValidated } else { descriptor.status };
         Ok(Descriptor { status, ..descriptor })
     }

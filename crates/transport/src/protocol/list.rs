@@ -1,12 +1,9 @@
 //! The list of protocols, one per line.
 
-use super::entry::ProtocolEntry;
+use super::entry::{ProtocolEntry, STREAM_PREFIX};
 use narrows_base::list::List;
 use narrows_congestion::{CONTROLLERS, papers};
 use std::sync::LazyLock;
-
-/// Prefix of protocols that combine a controller with a stream over the datagram endpoint.
-pub const STREAM_PREFIX: &str = "rrtp+";
 
 /// `rrtp+NAME` for every controller: a stream over the datagram endpoint under that controller.
 pub static STREAMS: LazyLock<Vec<ProtocolEntry>> = LazyLock::new(|| {

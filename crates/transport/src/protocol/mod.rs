@@ -11,8 +11,8 @@ mod tcp_params;
 
 pub use datagram_config::{DatagramConfig, FeedbackConfig, Opening, StreamRecovery};
 pub use datagram_params::{DATAGRAM_PARAMS, STREAM_PARAMS};
-pub use entry::{Family, ProtocolEntry};
-pub use list::{LENT_STREAMS, PROTOCOLS, STREAM_PREFIX, STREAMS, every};
+pub use entry::{Family, ProtocolEntry, STREAM_PREFIX};
+pub use list::{LENT_STREAMS, PROTOCOLS, STREAMS, every};
 pub use recovery::{RECOVERIES, RecoveryEntry};
 pub use tcp_config::{MAX_WINDOW, Preset, RecoveryKind, TcpConfig};
 pub use tcp_params::TCP_PARAMS;
