@@ -36,7 +36,7 @@ pub enum Command {
     Scorecard(crate::scorecard::ScorecardArgs),
     #[cfg(feature = "full")]
     #[command(flatten)]
-    Full(crate::full::Command),
+    Full(crate::full::FullCommand),
     /// Convert records of a link's capacity to traces
     #[command(after_help = crate::trace::HELP)]
     Trace(crate::trace::TraceArgs),

@@ -17,14 +17,13 @@ pub enum Failure {
     Stopped(String),
 }
 
+#[cfg(feature = "full")]
 impl Failure {
     /// The line of an error; empty for an interruption.
     pub fn line(&self) -> &str {
         match self {
             Failure::Input(line) | Failure::Outside(line) | Failure::Stopped(line) => line,
-            #[cfg(feature = "full")]
-            Failure::Command(_) => "",
-            Failure::Interrupted => "",
+            Failure::Command(_) | Failure::Interrupted => "",
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use clap::Subcommand;
 
 #[derive(Subcommand)]
-pub enum Command {
+pub enum FullCommand {
     /// Run any program over an emulated link (Linux)
     #[command(after_help = crate::link::HELP)]
     Link(Box<crate::link::LinkArgs>),
@@ -45,20 +45,20 @@ pub enum Command {
 }
 
 /// Runs one of them.
-pub fn run(command: &Command) -> Result<(), Failure> {
+pub fn run(command: &FullCommand) -> Result<(), Failure> {
     match command {
-        Command::Link(args) => crate::link::link(args),
-        Command::Relay(args) => crate::relay::relay(args),
-        Command::Kernel(args) => crate::kernel::kernel(args),
-        Command::Speed(args) => crate::speed::speed(args),
-        Command::Probe(args) => crate::probe::probe(args),
-        Command::Serve(args) => crate::serve::serve(args),
-        Command::Tunnel(args) => crate::tunnel::tunnel(args),
-        Command::Media(args) => crate::media::media(args),
-        Command::Get(args) => crate::transfer::get(args),
-        Command::Put(args) => crate::transfer::put(args),
-        Command::Ls(args) => crate::transfer::ls(args),
-        Command::Key(args) => crate::transfer::key(args),
-        Command::Doctor(args) => crate::doctor::doctor(args),
+        FullCommand::Link(args) => crate::link::link(args),
+        FullCommand::Relay(args) => crate::relay::relay(args),
+        FullCommand::Kernel(args) => crate::kernel::kernel(args),
+        FullCommand::Speed(args) => crate::speed::speed(args),
+        FullCommand::Probe(args) => crate::probe::probe(args),
+        FullCommand::Serve(args) => crate::serve::serve(args),
+        FullCommand::Tunnel(args) => crate::tunnel::tunnel(args),
+        FullCommand::Media(args) => crate::media::media(args),
+        FullCommand::Get(args) => crate::transfer::get(args),
+        FullCommand::Put(args) => crate::transfer::put(args),
+        FullCommand::Ls(args) => crate::transfer::ls(args),
+        FullCommand::Key(args) => crate::transfer::key(args),
+        FullCommand::Doctor(args) => crate::doctor::doctor(args),
     }
 }

@@ -4,7 +4,7 @@ use crate::args::Sweep;
 use crate::failure::Failure;
 use crate::slurm;
 use crate::terminal::{Bar, STOP, catch_interrupt, note, print, print_json, text_width, width};
-use crate::watched::Watched;
+use crate::watched::WatchedRun;
 use narrows_lab::sweep::{About, Control, Outcome, journal};
 use narrows_options::words::quoted;
 use narrows_report::sweep::{json, shown, write};
@@ -37,7 +37,7 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
             a.out.join(journal::NAME).display()
         ));
     }
-    let watched = Watched::open(&a.live)?;
+    let watched = WatchedRun::open(&a.live)?;
     let shown = watched.sweep(&sweep, chosen);
     for (point, seeds) in runs.iter().enumerate() {
         seeds.iter().flatten().for_each(|found| shown(point, found));

@@ -22,7 +22,7 @@ use narrows_transport::endpoint::Permit;
 use narrows_tunnel::allow::{self, Target, Targets};
 use narrows_tunnel::blocking::{self, Entrances};
 use narrows_tunnel::client::ClientOptions;
-use narrows_tunnel::config::{ConnectFile, Port, ServeFile};
+use narrows_tunnel::config::{ConnectFile, Port, TunnelServeFile};
 use narrows_tunnel::dial;
 use narrows_tunnel::forward::Forward;
 use narrows_tunnel::limits::ClientLimits;
@@ -306,7 +306,7 @@ fn input(line: &str) -> Failure {
 }
 
 /// The permissions by flags and file. Reads the list of clients.
-fn permissions(a: &Serve, file: &ServeFile) -> Result<Permissions, Failure> {
+fn permissions(a: &Serve, file: &TunnelServeFile) -> Result<Permissions, Failure> {
     let Some(clients) = a.clients.as_ref().or(file.clients.as_ref()) else {
         return Err(input(
             "tunnel serve: --clients FILE is missing: the keys of those who may come, one per line",
@@ -345,8 +345,8 @@ fn permissions(a: &Serve, file: &ServeFile) -> Result<Permissions, Failure> {
 }
 
 /// Reads the file and the list of clients again, and replaces the permissions.
-fn reload(a: &Serve, before: &ServeFile, server: &Server) -> Result<String, Failure> {
-    let file: ServeFile = from_file(a.config.as_deref())?;
+fn reload(a: &Serve, before: &TunnelServeFile, server: &Server) -> Result<String, Failure> {
+    let file: TunnelServeFile = from_file(a.config.as_deref())?;
     let new = permissions(a, &file)?;
     let keys = new.clients.len();
     server.set_permissions(new)?;
@@ -357,7 +357,7 @@ fn reload(a: &Serve, before: &ServeFile, server: &Server) -> Result<String, Fail
 
 fn serve(a: &Serve) -> Result<(), Failure> {
     catch_signals();
-    let file: ServeFile = from_file(a.config.as_deref())?;
+    let file: TunnelServeFile = from_file(a.config.as_deref())?;
     let permissions = permissions(a, &file)?;
     let mut tun = a.tun.clone();
     for text in &file.tun {

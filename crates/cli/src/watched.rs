@@ -17,17 +17,17 @@ use narrows_scenario::Plan;
 use std::sync::Arc;
 
 /// A page that is open if `--live` is set.
-pub struct Watched {
+pub struct WatchedRun {
     feed: Option<Arc<Feed>>,
     page: Option<Live>,
 }
 
-impl Watched {
+impl WatchedRun {
     /// Opens the page, if it is wanted.
-    pub fn open(page: &Page) -> Result<Watched, Failure> {
+    pub fn open(page: &Page) -> Result<WatchedRun, Failure> {
         let feed = page.feed();
         let page = page.open(feed.as_ref(), None)?;
-        Ok(Watched { feed, page })
+        Ok(WatchedRun { feed, page })
     }
 
     /// The observer of a plan's runs; `detail` is the link or the file.

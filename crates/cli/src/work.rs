@@ -4,7 +4,7 @@ use crate::args::{Compare, List, Output, Run};
 use crate::command_line::command_line;
 use crate::failure::Failure;
 use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width, width};
-use crate::watched::{PacedPage, Watched};
+use crate::watched::{PacedPage, WatchedRun};
 use narrows_base::Duration;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute_observed};
@@ -67,7 +67,7 @@ fn answer(plan: &Plan, about: About, how: How<'_>) -> Result<(), Failure> {
     if real {
         check_real(plan)?;
     }
-    let watched = Watched::open(&live.page)?;
+    let watched = WatchedRun::open(&live.page)?;
     catch_interrupt();
     let (variants, seeds) = (plan.scenario.variants(), plan.scenario.seeds);
     let bar = Bar::new(format!("{} runs", variants as u64 * u64::from(seeds)));

@@ -50,7 +50,7 @@ pub fn run(e: &Experiment, jobs: usize) -> Result<Observed, String> {
 
 /// Results of one seed of every scenario and value.
 #[derive(Clone, Copy, Debug)]
-pub struct Fingerprint {
+pub struct RunFingerprint {
     /// A digest that changes with the simulation or the measurement.
     pub digest: u64,
     /// About how many events [`run`] simulates.
@@ -62,7 +62,7 @@ pub struct Fingerprint {
 ///
 /// # Errors
 /// An error of the simulator, with the run's name.
-pub fn fingerprint(e: &Experiment, seeds: &[usize], jobs: usize) -> Result<Fingerprint, String> {
+pub fn fingerprint(e: &Experiment, seeds: &[usize], jobs: usize) -> Result<RunFingerprint, String> {
     let (all, _) = quantities(e);
     let mut work = Work::new(e, &all);
     let mut places: BTreeMap<Place, usize> =
@@ -78,7 +78,7 @@ pub fn fingerprint(e: &Experiment, seeds: &[usize], jobs: usize) -> Result<Finge
     let models = models.map(|leaf| leaf.modelled().to_bits());
     let digest = values.chain(models).fold(work.digest, |all, value| mix(all ^ value));
     let events = work.events.iter().map(|(place, n)| n * places[place] as u64).sum();
-    Ok(Fingerprint { digest, events })
+    Ok(RunFingerprint { digest, events })
 }
 
 /// The claims' measures, then each panel's lines at each of their values; and the range of each line.

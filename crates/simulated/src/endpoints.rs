@@ -6,7 +6,7 @@ use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Time};
 use narrows_congestion::{Controller, PathHints, ReceiverSide};
 use narrows_transport::Protocol;
 use narrows_transport::packet_sender::Counters;
-use narrows_transport::protocol::EndpointConfig;
+use narrows_transport::protocol::EndConfig;
 
 /// A sender of any kind. TCP's is stored inline, because it is the most common kind.
 #[derive(Debug)]
@@ -211,11 +211,11 @@ pub fn endpoints(
     let environment = protocol.environment(protocol.packet_bytes(), random_key, protocol.hints());
     let controller = protocol.controller(&environment);
     match protocol.endpoint_config() {
-        EndpointConfig::Tcp(c) => (
+        EndConfig::Tcp(c) => (
             SimulatedSender::Tcp(tcp::Sender::new(c, controller, flow, data)),
             SimulatedReceiver::Tcp(tcp::Receiver::new(c, flow, acks)),
         ),
-        EndpointConfig::Datagram(c) => {
+        EndConfig::Datagram(c) => {
             let receiver_side = protocol.receiver_side(&environment);
             let sender = datagram::Sender::new(c, controller, flow, data);
             let receiver = datagram::Receiver::new(c, receiver_side, flow, acks);

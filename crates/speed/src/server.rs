@@ -144,7 +144,7 @@ async fn serve(connection: &Connection, counted: &AtomicU64) -> Result<(), Error
         connection.close(257, "that is no request of narrows speed");
         return Ok(());
     };
-    let mut tally = Tally::new(&mut send, counted);
+    let mut tally = ServedTally::new(&mut send, counted);
     match request.kind {
         Kind::Up => up(&mut receive, &mut tally).await?,
         Kind::Down => return down(&mut send, request.bytes).await,
@@ -154,7 +154,7 @@ async fn serve(connection: &Connection, counted: &AtomicU64) -> Result<(), Error
     send.arrived().await
 }
 
-async fn up(receive: &mut ReceiveStream, tally: &mut Tally<'_>) -> Result<(), Error> {
+async fn up(receive: &mut ReceiveStream, tally: &mut ServedTally<'_>) -> Result<(), Error> {
     loop {
         match receive_some(receive).await? {
             0 => return Ok(()),
@@ -172,7 +172,7 @@ async fn down(send: &mut SendStream, bytes: u64) -> Result<(), Error> {
 async fn messages(
     connection: &Connection,
     receive: &mut ReceiveStream,
-    tally: &mut Tally<'_>,
+    tally: &mut ServedTally<'_>,
 ) -> Result<(), Error> {
     let patience = std::time::Duration::from_millis(100);
     loop {
@@ -195,7 +195,7 @@ async fn messages(
 }
 
 /// Counts bytes, and sends the client tallies.
-struct Tally<'a> {
+struct ServedTally<'a> {
     send: &'a mut SendStream,
     counted: &'a AtomicU64,
     clock: Clock,
@@ -204,9 +204,9 @@ struct Tally<'a> {
     since: u64,
 }
 
-impl<'a> Tally<'a> {
-    fn new(send: &'a mut SendStream, counted: &'a AtomicU64) -> Tally<'a> {
-        Tally { send, counted, clock: Clock::new(), told: Time::ZERO, since: 0 }
+impl<'a> ServedTally<'a> {
+    fn new(send: &'a mut SendStream, counted: &'a AtomicU64) -> ServedTally<'a> {
+        ServedTally { send, counted, clock: Clock::new(), told: Time::ZERO, since: 0 }
     }
     async fn add(&mut self, bytes: usize) -> Result<(), Error> {
         self.counted.fetch_add(bytes as u64, Ordering::Relaxed);

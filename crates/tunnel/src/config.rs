@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Settings of the far side.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct ServeFile {
+pub struct TunnelServeFile {
     /// Address and port to listen on (`--listen`).
     pub listen: Option<String>,
     /// File of the keys that may connect (`--clients`).
@@ -83,7 +83,7 @@ mod tests {
             (near.socks.unwrap().text(), near.http_proxy.unwrap().text()),
             ("1080".into(), "[::1]:3128".into())
         );
-        let far: ServeFile = read("clients = 'friends'\nallow = ['*:443']\n").unwrap();
+        let far: TunnelServeFile = read("clients = 'friends'\nallow = ['*:443']\n").unwrap();
         assert_eq!((far.clients.unwrap(), far.allow), ("friends".into(), vec!["*:443".into()]));
     }
 }

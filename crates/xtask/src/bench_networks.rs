@@ -17,7 +17,7 @@ use scores::{CONTROL, Results, TRACE_RIVAL, TRANSFER_RIVALS};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use variants::Variant;
+use variants::MeasuredVariant;
 
 const KNOWN: &str = "--set dev|check, --seed N, --only networks|mixes|transfers|traces|named (several: A,B), \
                      --protocols A,B, --traces DIR, --quick, --light, --each, --jobs N, --json FILE, --before FILE, \
@@ -41,7 +41,7 @@ struct Options {
     before: Option<String>,
     /// Whether the tables of variants go into the pages.
     write: bool,
-    variants: Vec<Variant>,
+    variants: Vec<MeasuredVariant>,
 }
 
 impl Options {
@@ -86,7 +86,7 @@ impl Options {
                 "--quick" => options.quick = true,
                 "--light" => options.light = true,
                 "--write" => options.write = true,
-                "--without" => options.variants.extend(Variant::without_each(value()?)?),
+                "--without" => options.variants.extend(MeasuredVariant::without_each(value()?)?),
                 "--scale" => scales.push(value()?.clone()),
                 "--draws" => draws = number(value()?, 1)?,
                 "--each" => options.each = true,
@@ -96,7 +96,7 @@ impl Options {
             }
         }
         for scale in scales {
-            options.variants.extend(Variant::scaled(&scale, draws, options.seed)?);
+            options.variants.extend(MeasuredVariant::scaled(&scale, draws, options.seed)?);
         }
         if options.protocols.is_empty() {
             let all = "rrtp,rrtp+bbr,cubic,bbr3,copa";
@@ -237,10 +237,10 @@ fn compare_variants(args: &[String], options: &Options) -> Result<(), String> {
     let has = |label: &str| {
         items.iter().all(|i| known.get(&i.key()).is_some_and(|r| r.contains_key(label)))
     };
-    let mut missing: Vec<Variant> =
+    let mut missing: Vec<MeasuredVariant> =
         options.variants.iter().filter(|v| !has(&v.label)).cloned().collect();
     if !missing.is_empty() {
-        missing.insert(0, Variant::unchanged());
+        missing.insert(0, MeasuredVariant::unchanged());
         variants::write(&missing, &folder)?;
         // The controllers take little of a simulation's time, but their compilation most of the build's.
         let quickly = "profile.release.package.xtask.opt-level=1";
@@ -286,7 +286,7 @@ fn measure_variants(items: &[Item], options: &Options) -> Result<(), String> {
     measure(ablation::REFERENCE, ablation::REFERENCE, true)?;
     for (label, descriptor, _) in built::LIST {
         let same = measure(label, descriptor.name, false)?;
-        if *label == Variant::unchanged().label && !same {
+        if *label == MeasuredVariant::unchanged().label && !same {
             return Err("the variant without a change differs from rrtp".into());
         }
     }

@@ -230,10 +230,10 @@ impl Timeout {
 
 /// The outcome of one packet, the argument of `on_outcome`: it arrived or was lost.
 #[pyclass(module = "narrows", name = "PacketOutcome", frozen)]
-pub struct PacketOutcome(pub congestion::PacketOutcome);
+pub struct PacketOutcomeEvent(pub congestion::PacketOutcome);
 
 #[pymethods]
-impl PacketOutcome {
+impl PacketOutcomeEvent {
     /// Time at which the outcome was detected, s since the start.
     #[getter]
     fn now(&self) -> f64 {
@@ -281,10 +281,10 @@ impl PacketOutcome {
 
 /// Properties of the path that have changed or become known, the argument of `on_hints`. They replace estimates.
 #[pyclass(module = "narrows", name = "Hints", frozen)]
-pub struct Hints(pub Time, pub congestion::PathHints);
+pub struct HintsEvent(pub Time, pub congestion::PathHints);
 
 #[pymethods]
-impl Hints {
+impl HintsEvent {
     /// Time, s since the start.
     #[getter]
     fn now(&self) -> f64 {
@@ -315,10 +315,10 @@ impl Hints {
 /// Dispersion of back-to-back packets in the handshake, the argument of `on_dispersion`: at most once, usually before
 /// the first acknowledgement.
 #[pyclass(module = "narrows", name = "Dispersion", frozen)]
-pub struct Dispersion(pub Time, pub congestion::Dispersion);
+pub struct DispersionEvent(pub Time, pub congestion::Dispersion);
 
 #[pymethods]
-impl Dispersion {
+impl DispersionEvent {
     /// Time, s since the start.
     #[getter]
     fn now(&self) -> f64 {
@@ -426,9 +426,9 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Ack>()?;
     m.add_class::<Loss>()?;
     m.add_class::<Timeout>()?;
-    m.add_class::<PacketOutcome>()?;
-    m.add_class::<Hints>()?;
-    m.add_class::<Dispersion>()?;
+    m.add_class::<PacketOutcomeEvent>()?;
+    m.add_class::<HintsEvent>()?;
+    m.add_class::<DispersionEvent>()?;
     m.add_class::<Start>()?;
     m.add_function(wrap_pyfunction!(example_start, m)?)
 }

@@ -1,7 +1,9 @@
 //! A controller with methods in Python.
 
 use super::class::Class;
-use super::events::{Ack, Dispersion, Hints, Loss, PacketOutcome, Start, Timeout, no_ack};
+use super::events::{
+    Ack, DispersionEvent, HintsEvent, Loss, PacketOutcomeEvent, Start, Timeout, no_ack,
+};
 use super::failure::{self, Fault};
 use super::limits;
 use narrows_base::Time;
@@ -208,7 +210,7 @@ impl Controller for Interpreted {
         if self.methods.on_outcome.is_some() {
             self.call(("on_outcome", outcome.now), None, |this, py| {
                 let method = this.methods.on_outcome.as_ref();
-                method.map_or(Ok(()), |m| m.call1(py, (PacketOutcome(*outcome),)).map(drop))
+                method.map_or(Ok(()), |m| m.call1(py, (PacketOutcomeEvent(*outcome),)).map(drop))
             });
         }
     }
@@ -218,13 +220,13 @@ impl Controller for Interpreted {
             PathEvent::Hints(hints) if self.methods.on_hints.is_some() => {
                 self.call(("on_hints", now), None, |this, py| {
                     let method = this.methods.on_hints.as_ref();
-                    method.map_or(Ok(()), |m| m.call1(py, (Hints(now, hints),)).map(drop))
+                    method.map_or(Ok(()), |m| m.call1(py, (HintsEvent(now, hints),)).map(drop))
                 });
             }
             PathEvent::Dispersion(dispersion) if self.methods.on_dispersion.is_some() => {
                 self.call(("on_dispersion", now), None, |this, py| {
                     let (method, event) =
-                        (this.methods.on_dispersion.as_ref(), Dispersion(now, dispersion));
+                        (this.methods.on_dispersion.as_ref(), DispersionEvent(now, dispersion));
                     method.map_or(Ok(()), |m| m.call1(py, (event,)).map(drop))
                 });
             }

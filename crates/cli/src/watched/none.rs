@@ -17,11 +17,11 @@ pub struct PacedPage {
     pub page: Page,
 }
 
-pub struct Watched;
+pub struct WatchedRun;
 
-impl Watched {
-    pub fn open(_: &Page) -> Result<Watched, Failure> {
-        Ok(Watched)
+impl WatchedRun {
+    pub fn open(_: &Page) -> Result<WatchedRun, Failure> {
+        Ok(WatchedRun)
     }
 
     pub fn runs(&self, _: &Plan, _: &str, _: &PacedPage) -> Option<Box<dyn RunObserver>> {

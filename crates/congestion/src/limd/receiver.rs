@@ -24,12 +24,12 @@ const MIN_RANGE: f64 = 0.02;
 
 /// The mean of the first `n` values, then a moving average with the weight 1/n.
 #[derive(Clone, Copy, Debug, Default)]
-struct Average {
+struct SmoothedAverage {
     mean: f64,
     count: u64,
 }
 
-impl Average {
+impl SmoothedAverage {
     fn take(&mut self, value: f64, first: u64) {
         self.count = (self.count + 1).min(first);
         self.mean += (value - self.mean) / self.count as f64;
@@ -39,8 +39,8 @@ impl Average {
 /// Averages of the gaps in one direction, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Gaps {
-    short: Average,
-    long: Average,
+    short: SmoothedAverage,
+    long: SmoothedAverage,
 }
 
 impl Gaps {

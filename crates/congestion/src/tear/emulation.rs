@@ -51,7 +51,7 @@ enum Growth {
 
 /// State before a fast recovery.
 #[derive(Clone, Copy, Debug)]
-struct Undo {
+struct TakenBack {
     /// The missing packet that caused it, and the arrival time of the first packet above it.
     missing: u64,
     passed: Time,
@@ -78,7 +78,7 @@ pub(super) struct TcpEmulation {
     /// Arrival time of the first packet above the gap.
     passed: Time,
     reordering: ReorderingWindow,
-    undo: Option<Undo>,
+    undo: Option<TakenBack>,
     /// Whether late packets take a reduction back.
     undoes: bool,
     /// When the state's timer fires.
@@ -342,12 +342,12 @@ impl TcpEmulation {
             let Self { expected: missing, passed, growth, cwnd, ssthresh, .. } = *self;
             self.begin_fast_recovery(now);
             self.reordering.on_loss_event();
-            let undo = Undo { missing, passed, growth, cwnd, ssthresh };
+            let undo = TakenBack { missing, passed, growth, cwnd, ssthresh };
             self.undo = self.undoes.then_some(undo);
         }
     }
     /// The missing packet of a fast recovery arrived: it was only late.
-    fn take_back(&mut self, now: Time, undo: Undo) {
+    fn take_back(&mut self, now: Time, undo: TakenBack) {
         let late = now.since(undo.passed).as_secs_f64();
         self.reordering.on_late(late, self.rtt().unwrap_or(1.0));
         if matches!(self.state, State::SlowStartReady | State::Timeout) {

@@ -27,7 +27,7 @@ pub const AIMS: [(&str, Aim); 4] =
 
 /// A quantity that an aim bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Quantity {
+enum BoundedQuantity {
     /// Mean RTT above the smallest of all protocols, in seconds.
     MeanWait,
     /// The same for the 95th percentile of the RTT: packets that come later than a call waits for.
@@ -45,18 +45,18 @@ enum Quantity {
 /// The most of a quantity that an aim bears.
 #[derive(Clone, Copy, Debug)]
 struct Bound {
-    quantity: Quantity,
+    quantity: BoundedQuantity,
     most: f64,
     source: &'static str,
 }
 
-const fn bound(quantity: Quantity, most: f64, source: &'static str) -> Bound {
+const fn bound(quantity: BoundedQuantity, most: f64, source: &'static str) -> Bound {
     Bound { quantity, most, source }
 }
 
-const SHARE: Bound = bound(Quantity::Share, 2.0, "RFC 5348 section 1");
+const SHARE: Bound = bound(BoundedQuantity::Share, 2.0, "RFC 5348 section 1");
 /// A rate that is often half of its mean crosses a step of an encoder's rates.
-const VARIATION: Bound = bound(Quantity::Variation, 0.5, "our choice");
+const VARIATION: Bound = bound(BoundedQuantity::Variation, 0.5, "our choice");
 /// Where the link itself varies, the variation is bounded by this multiple of the least of all protocols.
 const MORE_VARIATION: f64 = 1.25;
 
@@ -65,20 +65,20 @@ const CALL_DELAY_S: f64 = 0.15;
 
 const TRANSFERS: [Bound; 3] = [
     // Calls wait in the same queue. On long paths a queue of one BDP, which is one RTT, is permitted.
-    bound(Quantity::MeanWait, CALL_DELAY_S, "ITU-T G.114"),
-    bound(Quantity::Unfinished, 0.01, "our choice"),
+    bound(BoundedQuantity::MeanWait, CALL_DELAY_S, "ITU-T G.114"),
+    bound(BoundedQuantity::Unfinished, 0.01, "our choice"),
     SHARE,
 ];
 const CALLS: [Bound; 4] = [
-    bound(Quantity::LateWait, CALL_DELAY_S, "ITU-T G.114"),
-    bound(Quantity::Loss, 0.03, "ITU-T G.1010, conversational voice"),
+    bound(BoundedQuantity::LateWait, CALL_DELAY_S, "ITU-T G.114"),
+    bound(BoundedQuantity::Loss, 0.03, "ITU-T G.1010, conversational voice"),
     VARIATION,
     SHARE,
 ];
 const LIVE: [Bound; 4] = [
     // G.1010 bears 10 s of delay in one-way video; a player buffers less.
-    bound(Quantity::LateWait, 1.0, "our choice"),
-    bound(Quantity::Loss, 0.01, "ITU-T G.1010, one-way video"),
+    bound(BoundedQuantity::LateWait, 1.0, "our choice"),
+    bound(BoundedQuantity::Loss, 0.01, "ITU-T G.1010, one-way video"),
     VARIATION,
     SHARE,
 ];
@@ -96,43 +96,45 @@ impl Bound {
     /// The bound on this path.
     fn on(&self, path: PathValues) -> f64 {
         match self.quantity {
-            Quantity::MeanWait => self.most.max(path.floor_s),
-            Quantity::Variation => self.most.max(MORE_VARIATION * path.least_variation),
+            BoundedQuantity::MeanWait => self.most.max(path.floor_s),
+            BoundedQuantity::Variation => self.most.max(MORE_VARIATION * path.least_variation),
             _ => self.most,
         }
     }
 
     fn value(&self, aim: Aim, r: &ProtocolOutcome, path: PathValues) -> f64 {
         match self.quantity {
-            Quantity::MeanWait => mean(r, "rtt_s_mean") - path.floor_s,
-            Quantity::LateWait => mean(r, "rtt_s_p95") - path.floor_s,
-            Quantity::Loss => loss(r),
-            Quantity::Variation => aim.variation(r),
-            Quantity::Share if r.rivals == 0 => f64::NAN,
-            Quantity::Share => {
+            BoundedQuantity::MeanWait => mean(r, "rtt_s_mean") - path.floor_s,
+            BoundedQuantity::LateWait => mean(r, "rtt_s_p95") - path.floor_s,
+            BoundedQuantity::Loss => loss(r),
+            BoundedQuantity::Variation => aim.variation(r),
+            BoundedQuantity::Share if r.rivals == 0 => f64::NAN,
+            BoundedQuantity::Share => {
                 let share = mean(r, "share");
                 (share / r.flows as f64) / ((1.0 - share) / r.rivals as f64)
             }
-            Quantity::Unfinished => 1.0 - mean(r, "finished"),
+            BoundedQuantity::Unfinished => 1.0 - mean(r, "finished"),
         }
     }
 
     fn name(&self) -> &'static str {
         match self.quantity {
-            Quantity::MeanWait => "mean queueing delay",
-            Quantity::LateWait => "queueing delay of 1 in 20 packets",
-            Quantity::Loss => "loss",
-            Quantity::Variation => "variation of goodput",
-            Quantity::Share => "goodput over a competitor's",
-            Quantity::Unfinished => "share of unfinished transfers",
+            BoundedQuantity::MeanWait => "mean queueing delay",
+            BoundedQuantity::LateWait => "queueing delay of 1 in 20 packets",
+            BoundedQuantity::Loss => "loss",
+            BoundedQuantity::Variation => "variation of goodput",
+            BoundedQuantity::Share => "goodput over a competitor's",
+            BoundedQuantity::Unfinished => "share of unfinished transfers",
         }
     }
 
     fn shown(&self, value: f64) -> String {
         match self.quantity {
-            Quantity::MeanWait | Quantity::LateWait => milliseconds(value),
-            Quantity::Share => format!("{value:.1}"),
-            Quantity::Loss | Quantity::Variation | Quantity::Unfinished => percent(value),
+            BoundedQuantity::MeanWait | BoundedQuantity::LateWait => milliseconds(value),
+            BoundedQuantity::Share => format!("{value:.1}"),
+            BoundedQuantity::Loss | BoundedQuantity::Variation | BoundedQuantity::Unfinished => {
+                percent(value)
+            }
         }
     }
 }
@@ -258,7 +260,7 @@ impl Aim {
     pub fn path_beyond(self, r: &ProtocolOutcome, path: PathValues) -> Option<String> {
         let of = |quantity| self.bounds().iter().find(|b| b.quantity == quantity);
         let random = mean(r, "random_loss_rate");
-        if let Some(bound) = of(Quantity::Loss).filter(|b| is_media(r) && random > b.most) {
+        if let Some(bound) = of(BoundedQuantity::Loss).filter(|b| is_media(r) && random > b.most) {
             let (loss, most) = (percent(random), percent(bound.most));
             return Some(format!(
                 "The link itself loses {loss}, where {most} are bearable ({}): `narrows media` repairs losses.",
@@ -316,7 +318,7 @@ mod tests {
         for (name, aim) in AIMS {
             let row = |l: &&str| l.starts_with("| `") && l.contains(&format!("`{name}`"));
             let row = text.lines().filter(row).find(|l| l.contains("ITU-T")).unwrap();
-            for bound in aim.bounds().iter().filter(|b| b.quantity != Quantity::Share) {
+            for bound in aim.bounds().iter().filter(|b| b.quantity != BoundedQuantity::Share) {
                 let most = bound.shown(bound.most).replace("1000 ms", "1 s").replace(".0%", "%");
                 let entry = format!("{}: {most} ({}", bound.name(), bound.source);
                 assert!(row.contains(&entry), "{name}: {entry}");

@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-enum Bound {
+enum Margin {
     AtLeast(f64),
     AtMost(f64),
 }
-use Bound::{AtLeast, AtMost};
+use Margin::{AtLeast, AtMost};
 
 /// Means over the file's seeds, with a margin of about a half; the measured values are beside them.
-const BOUNDS: [(&str, &str, Bound); 7] = [
+const BOUNDS: [(&str, &str, Margin); 7] = [
     ("jitter-then-a-longer-path", "goodput_bps", AtLeast(2.5e6)), // 5.0 Mbit/s
     ("bursts-and-jitter-on-a-fast-path", "goodput_bps", AtLeast(1.5e6)), // 5.56 Mbit/s
     ("thin-return-path-beside-bbr", "goodput_bps", AtLeast(160e3)), // 317 kbit/s

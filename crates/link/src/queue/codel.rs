@@ -42,15 +42,15 @@ pub(super) const ENTRY: QueueEntry =
 
 /// CoDel's parameters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Law {
+pub(super) struct CodelLaw {
     target: Duration,
     interval: Duration,
     ecn: bool,
 }
 
-impl Law {
-    pub fn new(s: &Settings) -> Law {
-        Law {
+impl CodelLaw {
+    pub fn new(s: &Settings) -> CodelLaw {
+        CodelLaw {
             target: Duration::from_secs_f64(s.number("target")),
             interval: Duration::from_secs_f64(s.number("interval")),
             ecn: s.choice("ecn") == "on",
@@ -82,7 +82,7 @@ impl State {
     /// Takes out the head of the queue. Also returns whether it may be dropped.
     fn head(
         &mut self,
-        law: &Law,
+        law: &CodelLaw,
         fifo: &mut Fifo,
         mtu: u32,
         now: Time,
@@ -103,7 +103,7 @@ impl State {
     /// Takes out the packet to transmit, after CoDel's drops; `mtu` is the largest packet's size.
     pub fn dequeue(
         &mut self,
-        law: &Law,
+        law: &CodelLaw,
         fifo: &mut Fifo,
         mtu: u32,
         now: Time,
@@ -164,7 +164,7 @@ fn strike(ecn: bool, packet: &mut QueuedPacket, observer: &mut dyn QueueObserver
 
 /// A single queue under CoDel.
 pub(super) struct CoDel {
-    law: Law,
+    law: CodelLaw,
     state: State,
     fifo: Fifo,
     /// Size of the largest packet seen, taken as the MTU.
@@ -173,7 +173,12 @@ pub(super) struct CoDel {
 
 impl CoDel {
     pub fn new(settings: &Settings, limit: QueueLimit) -> CoDel {
-        CoDel { law: Law::new(settings), state: State::default(), fifo: Fifo::new(limit), mtu: 0 }
+        CoDel {
+            law: CodelLaw::new(settings),
+            state: State::default(),
+            fifo: Fifo::new(limit),
+            mtu: 0,
+        }
     }
 }
 

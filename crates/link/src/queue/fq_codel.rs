@@ -1,6 +1,6 @@
 //! FQ-CoDel: one CoDel queue per flow, served by deficit round robin (RFC 8290).
 
-use super::codel::{INTERVAL, Law, State, TARGET};
+use super::codel::{CodelLaw, INTERVAL, State, TARGET};
 use super::fifo::Fifo;
 use super::{Discipline, ECN, QueueEntry, QueueObserver, QueuedPacket, limit_param};
 use crate::config::QueueLimit;
@@ -56,7 +56,7 @@ struct Flow {
 
 /// Flow queues that are served in turn.
 pub(super) struct FqCoDel {
-    law: Law,
+    law: CodelLaw,
     limit: QueueLimit,
     quantum: i64,
     key: u64,
@@ -78,7 +78,7 @@ impl FqCoDel {
             listed: false,
         };
         FqCoDel {
-            law: Law::new(s),
+            law: CodelLaw::new(s),
             limit,
             quantum: s.number("quantum") as i64,
             key: random_key.bits(),

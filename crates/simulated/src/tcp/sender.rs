@@ -24,7 +24,7 @@ use narrows_transport::{MAX_WINDOW, TcpConfig};
 
 use bursts::Bursts;
 use delivery::Delivery;
-use timer::{Purpose, Timer};
+use timer::{Timer, TimerPurpose};
 
 /// A TCP sender.
 pub struct Sender {
@@ -34,7 +34,7 @@ pub struct Sender {
     rtt: RttEstimator,
     timings: Timings,
     counters: Counters,
-    format: Format,
+    format: SegmentFormat,
     limits: Limits,
     phase: Phase,
     /// Segments that limited transmit has sent since the last advance.
@@ -55,7 +55,7 @@ pub struct Sender {
 }
 
 /// The constants of a sender's packets.
-struct Format {
+struct SegmentFormat {
     flow: u32,
     payload: u32,
     header: u32,
@@ -133,7 +133,7 @@ impl Sender {
             rtt: RttEstimator::new(&config.rto),
             timings: Timings { opening: Duration::MAX, timed: None },
             counters: Counters::default(),
-            format: Format {
+            format: SegmentFormat {
                 flow,
                 payload: config.payload(),
                 header: config.header_bytes,
@@ -316,7 +316,8 @@ impl Sender {
         }
         if copy {
             // Linux restarts the timeout at the oldest segment's retransmission.
-            let anew = seq == self.scoreboard.una && self.timer.purpose == Purpose::Retransmission;
+            let anew =
+                seq == self.scoreboard.una && self.timer.purpose == TimerPurpose::Retransmission;
             if anew && self.recovery.by_time() && seq > 0 {
                 self.arm_timer(now);
             }

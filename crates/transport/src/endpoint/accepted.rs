@@ -1,6 +1,6 @@
 //! The end of a handshake at the server: the check of the client, and the start of its connection.
 
-use super::accepting::{Accepting, Proof};
+use super::accepting::{Accepting, StartProof};
 use super::admission::{BUSY, NOT_LISTED};
 use super::connection_state::{ConnectionState, Live};
 use super::connections::Connections;
@@ -99,7 +99,7 @@ impl<C: ManagedConnection> Connections<C> {
             established,
             remote,
             rtt,
-            without_syn: accepting.proof != Proof::Cookie,
+            without_syn: accepting.proof != StartProof::Cookie,
             token: Some(token),
             early: None,
             seed,

@@ -54,7 +54,7 @@ enum Stage {
 
 /// How a START proved that its client receives at its address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Proof {
+pub(super) enum StartProof {
     Cookie,
     Token,
     /// Not at all; FINISH will.
@@ -65,7 +65,7 @@ pub(super) enum Proof {
 pub(super) struct Accepting {
     pub(super) from: SocketAddr,
     pub(super) nonce: Nonce,
-    pub(super) proof: Proof,
+    pub(super) proof: StartProof,
     pub(super) born: Time,
     /// This end's parameters, as sent to the client.
     pub(super) hello: Params,
@@ -85,7 +85,7 @@ impl Accepting {
         now: Time,
         from: SocketAddr,
         nonce: Nonce,
-        proof: Proof,
+        proof: StartProof,
         handshake: ServerHandshake,
         hello: Params,
     ) -> Accepting {

@@ -1,7 +1,7 @@
 //! The stateless part of the server's handshake: cookies for SYN, checks of cookies and address tokens, and the limit
 //! on handshakes per second.
 
-use super::accepting::Proof;
+use super::accepting::StartProof;
 use super::handshake_rate::{HandshakeRate, Limiter};
 use super::source::Source;
 use super::used_tokens::UsedTokens;
@@ -184,10 +184,10 @@ impl HandshakeGate {
         from: SocketAddr,
         nonce: Nonce,
         slot: u32,
-        proof: Proof,
+        proof: StartProof,
     ) {
         self.half_open += 1;
-        self.unproven += usize::from(proof == Proof::None);
+        self.unproven += usize::from(proof == StartProof::None);
         self.remember(now, from, nonce, slot);
     }
     /// Remembers the slot of an accepted START.
@@ -196,9 +196,9 @@ impl HandshakeGate {
         self.ages.push_back((now, (from, nonce)));
     }
     /// Counts the end of a handshake, successful or not.
-    pub(super) fn leave(&mut self, proof: Proof) {
+    pub(super) fn leave(&mut self, proof: StartProof) {
         self.half_open = self.half_open.saturating_sub(1);
-        self.unproven = self.unproven.saturating_sub(usize::from(proof == Proof::None));
+        self.unproven = self.unproven.saturating_sub(usize::from(proof == StartProof::None));
     }
     /// Number of present handshakes.
     pub(super) fn half_open(&self) -> usize {

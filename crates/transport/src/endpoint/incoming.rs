@@ -1,6 +1,6 @@
 //! Incoming datagrams: which connection each belongs to, and the steps of a handshake.
 
-use super::accepting::{Accepting, Proof};
+use super::accepting::{Accepting, StartProof};
 use super::connecting::{HandshakeDone, of_attempt};
 use super::connection_state::{ConnectionState, Finishing, Live};
 use super::connections::{Connections, MAX_REPLIES};
@@ -225,7 +225,7 @@ impl<C: ManagedConnection> Connections<C> {
         if !self.table.has_room() {
             return self.say_busy(from, &start.nonce);
         }
-        let proof = if token.is_some() { Proof::Token } else { Proof::Cookie };
+        let proof = if token.is_some() { StartProof::Token } else { StartProof::Cookie };
         if self.begin_handshake(now, from, start, proof)
             && let Some(token) = token
         {
@@ -247,7 +247,7 @@ impl<C: ManagedConnection> Connections<C> {
         if !is_permitted {
             return self.on_syn(now, from, VERSION, &start.nonce);
         }
-        self.begin_handshake(now, from, start, Proof::None);
+        self.begin_handshake(now, from, start, StartProof::None);
     }
 
     /// Handles a START with the nonce and address of a known one.
@@ -266,7 +266,7 @@ impl<C: ManagedConnection> Connections<C> {
         now: Time,
         from: SocketAddr,
         start: &Start<'_>,
-        proof: Proof,
+        proof: StartProof,
     ) -> bool {
         let seed = self.draw();
         let (config, reset_key) = (&self.config, &self.reset_key);

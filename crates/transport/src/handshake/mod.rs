@@ -38,11 +38,11 @@ enum Awaited {
 /// A packet to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HandshakePacket {
-    /// SYN.
+    /// A request for a cookie.
     Syn,
     /// A SYN of [`PROBE_BYTES`] with a nonce of its own: the spacing of the replies measures the path's rate.
     Probe,
-    /// START.
+    /// The ephemeral key, with a cookie, a token or neither.
     Start,
 }
 

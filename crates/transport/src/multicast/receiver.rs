@@ -11,7 +11,7 @@ const HEADROOM: f64 = 1.2;
 /// Gain of the mean packet size.
 const GAIN: f64 = 0.05;
 
-/// A packet of a layer.
+/// A packet that a receiver of layers gets, whatever its format on the wire.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerPacket {
     /// Its layer: 0 is the base.

@@ -24,7 +24,7 @@ use narrows_congestion::{Feedback, ReceiverSide};
 /// A packet that arrived for the first time.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedPacket<N> {
-    /// Its number.
+    /// Its packet number.
     pub number: u64,
     /// The packet's nonce, by which reports prove its arrival.
     pub nonce: N,

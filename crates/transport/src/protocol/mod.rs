@@ -30,7 +30,7 @@ pub type MakeReceiverSide = dyn Fn(&Environment) -> Box<dyn ReceiverSide> + Send
 
 /// The configuration of a protocol's endpoints.
 #[derive(Clone, Debug)]
-pub enum EndpointConfig {
+pub enum EndConfig {
     /// TCP's, for simulation only.
     Tcp(TcpConfig),
     /// rrtp's, for simulation or sockets.
@@ -43,7 +43,7 @@ pub struct Protocol {
     label: String,
     /// Whether it was built from a custom controller.
     is_custom: bool,
-    ends: EndpointConfig,
+    ends: EndConfig,
     preset: Preset,
     make: Arc<MakeController>,
     make_receiver: Option<Arc<MakeReceiverSide>>,
@@ -194,9 +194,9 @@ impl Protocol {
         let ends = match entry.family {
             Family::Tcp => {
                 let settings = (&settings, &given);
-                EndpointConfig::Tcp(tcp_params::configure(entry, preset, packet_bytes, settings)?)
+                EndConfig::Tcp(tcp_params::configure(entry, preset, packet_bytes, settings)?)
             }
-            Family::Media | Family::Rrtp => EndpointConfig::Datagram(datagram_params::configure(
+            Family::Media | Family::Rrtp => EndConfig::Datagram(datagram_params::configure(
                 entry,
                 preset,
                 packet_bytes,
@@ -258,7 +258,7 @@ impl Protocol {
         Ok(Protocol {
             label: unlisted(label)?,
             is_custom: true,
-            ends: EndpointConfig::Tcp(config),
+            ends: EndConfig::Tcp(config),
             preset: Preset::Rfc,
             make: Arc::new(make),
             make_receiver: None,
@@ -284,7 +284,7 @@ impl Protocol {
         Ok(Protocol {
             label: unlisted(label)?,
             is_custom: true,
-            ends: EndpointConfig::Datagram(config),
+            ends: EndConfig::Datagram(config),
             preset: Preset::Rfc,
             make: Arc::new(make),
             make_receiver,
@@ -299,8 +299,8 @@ impl Protocol {
     /// The first field of a custom endpoint's configuration with an invalid value.
     pub fn check(&self) -> Result<(), FieldError> {
         match &self.ends {
-            EndpointConfig::Tcp(c) => check::tcp(c),
-            EndpointConfig::Datagram(c) => check::datagram(c, self.make_receiver.is_some()),
+            EndConfig::Tcp(c) => check::tcp(c),
+            EndConfig::Datagram(c) => check::datagram(c, self.make_receiver.is_some()),
         }
     }
 
@@ -321,22 +321,22 @@ impl Protocol {
         if self.is_custom && self.make_receiver.is_none() { "" } else { &self.label }
     }
     /// The configuration of its endpoints.
-    pub fn endpoint_config(&self) -> &EndpointConfig {
+    pub fn endpoint_config(&self) -> &EndConfig {
         &self.ends
     }
     /// Bytes of a full data packet on the wire.
     pub fn packet_bytes(&self) -> u32 {
         match &self.ends {
-            EndpointConfig::Tcp(c) => c.packet_bytes,
-            EndpointConfig::Datagram(c) => c.packet_bytes,
+            EndConfig::Tcp(c) => c.packet_bytes,
+            EndConfig::Datagram(c) => c.packet_bytes,
         }
     }
 
     /// The path hints among its parameters.
     pub fn hints(&self) -> PathHints {
         match &self.ends {
-            EndpointConfig::Tcp(_) => PathHints::default(),
-            EndpointConfig::Datagram(c) => c.hints,
+            EndConfig::Tcp(_) => PathHints::default(),
+            EndConfig::Datagram(c) => c.hints,
         }
     }
     /// The input of its controller's constructor; `random_key` is the flow's key.
@@ -347,8 +347,8 @@ impl Protocol {
         hints: PathHints,
     ) -> Environment {
         let begin = match &self.ends {
-            EndpointConfig::Tcp(c) => (c.initial_window, c.initial_ssthresh, c.halve),
-            EndpointConfig::Datagram(c) => (c.initial_window, c.initial_ssthresh, c.halve),
+            EndConfig::Tcp(c) => (c.initial_window, c.initial_ssthresh, c.halve),
+            EndConfig::Datagram(c) => (c.initial_window, c.initial_ssthresh, c.halve),
         };
         Environment {
             initial_window: begin.0,
@@ -356,7 +356,7 @@ impl Protocol {
             packet_bytes,
             halve: begin.2,
             ns2: self.preset == Preset::Ns2,
-            linux: self.preset == Preset::Linux && matches!(self.ends, EndpointConfig::Tcp(_)),
+            linux: self.preset == Preset::Linux && matches!(self.ends, EndConfig::Tcp(_)),
             random_key: random_key.named("controller"),
             hints,
         }
@@ -381,8 +381,8 @@ impl Protocol {
     /// Its datagram endpoint's configuration; for a protocol over TCP the default one.
     pub fn datagram(&self) -> DatagramConfig {
         match &self.ends {
-            EndpointConfig::Datagram(c) => c.clone(),
-            EndpointConfig::Tcp(c) => DatagramConfig {
+            EndConfig::Datagram(c) => c.clone(),
+            EndConfig::Tcp(c) => DatagramConfig {
                 rto: c.rto,
                 initial_window: c.initial_window,
                 initial_ssthresh: c.initial_ssthresh,

@@ -16,7 +16,7 @@ const MOST_DRAWS: u64 = 1000;
 
 /// A variant: a name for tables, and changes of files of the controller. Each old text is in its file exactly once.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Variant {
+pub struct MeasuredVariant {
     pub label: String,
     edits: Vec<(String, String, String)>,
 }
@@ -91,32 +91,32 @@ fn constants() -> Result<Vec<Constant>, String> {
     Ok(text.lines().filter_map(constant).collect())
 }
 
-impl Variant {
+impl MeasuredVariant {
     /// The controller without a change, which must have its figures.
-    pub fn unchanged() -> Variant {
-        Variant { label: "unchanged".into(), edits: Vec::new() }
+    pub fn unchanged() -> MeasuredVariant {
+        MeasuredVariant { label: "unchanged".into(), edits: Vec::new() }
     }
 
-    fn without(m: &Mechanism) -> Variant {
+    fn without(m: &Mechanism) -> MeasuredVariant {
         let edits = m
             .edits
             .iter()
             .map(|(file, old, new)| ((*file).to_string(), (*old).to_string(), (*new).to_string()));
-        Variant { label: format!("without {}", m.name), edits: edits.collect() }
+        MeasuredVariant { label: format!("without {}", m.name), edits: edits.collect() }
     }
 
     /// The variants of `--without A,B`, `--without all`.
     ///
     /// # Errors
     /// An unknown mechanism; the message lists all.
-    pub fn without_each(text: &str) -> Result<Vec<Variant>, String> {
+    pub fn without_each(text: &str) -> Result<Vec<MeasuredVariant>, String> {
         if text == "all" {
-            return Ok(MECHANISMS.iter().map(Variant::without).collect());
+            return Ok(MECHANISMS.iter().map(MeasuredVariant::without).collect());
         }
         let one = |name: &str| {
             let m = MECHANISMS.iter().find(|m| m.name == name.trim());
             let names = || MECHANISMS.iter().map(|m| m.name).collect::<Vec<_>>().join(", ");
-            m.map(Variant::without)
+            m.map(MeasuredVariant::without)
                 .ok_or_else(|| format!("--without '{name}': all, or some of {}", names()))
         };
         text.split(',').map(one).collect()
@@ -127,7 +127,7 @@ impl Variant {
     ///
     /// # Errors
     /// An unknown constant, or a factor outside of 0 to 100.
-    pub fn scaled(text: &str, draws: u64, seed: u64) -> Result<Vec<Variant>, String> {
+    pub fn scaled(text: &str, draws: u64, seed: u64) -> Result<Vec<MeasuredVariant>, String> {
         let wrong =
             || format!("--scale '{text}': CONSTANT=F,F, all=F,F, or random=R with R below 1");
         let (name, factors) = text.split_once('=').ok_or_else(wrong)?;
@@ -140,7 +140,7 @@ impl Variant {
             if range >= 1.0 || draws > MOST_DRAWS {
                 return Err(wrong());
             }
-            let draw = |i: u64| Variant {
+            let draw = |i: u64| MeasuredVariant {
                 label: format!("random {}", i + 1),
                 edits: drawn(
                     &all,
@@ -159,7 +159,7 @@ impl Variant {
         let mut variants = Vec::new();
         for constant in chosen {
             for factor in &factors {
-                variants.push(Variant {
+                variants.push(MeasuredVariant {
                     label: format!("{} x {factor}", constant.name),
                     edits: constant.scaled(*factor).into_iter().collect(),
                 });
@@ -194,7 +194,7 @@ fn drawn(all: &[Constant], range: f64, key: RandomKey) -> Vec<(String, String, S
 ///
 /// # Errors
 /// A change that does not fit the source, or an error of the file system.
-pub fn write(variants: &[Variant], folder: &Path) -> Result<(), String> {
+pub fn write(variants: &[MeasuredVariant], folder: &Path) -> Result<(), String> {
     let wrong = |e: std::io::Error| format!("{}: {e}", folder.display());
     if folder.exists() {
         std::fs::remove_dir_all(folder).map_err(wrong)?;
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn every_mechanism_can_be_removed_from_the_present_source() {
         let files = files().unwrap();
-        for variant in Variant::without_each("all").unwrap() {
+        for variant in MeasuredVariant::without_each("all").unwrap() {
             let written = variant.written(&files).unwrap();
             assert_ne!(written, files, "{}", variant.label);
         }
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn constants_are_scaled_in_their_own_line_only() {
         let files = files().unwrap();
-        let of = |text: &str| Variant::scaled(text, 2, 1).unwrap();
+        let of = |text: &str| MeasuredVariant::scaled(text, 2, 1).unwrap();
         assert_eq!(of("all=.5,2").len(), 2 * constants().unwrap().len());
         let written = of("UP=2")[0].written(&files).unwrap();
         let lines = |files: &[(String, String)]| -> Vec<String> {
@@ -254,9 +254,9 @@ mod tests {
 
     #[test]
     fn bad_requests_are_refused() {
-        assert!(Variant::without_each("x").unwrap_err().contains("refill"));
+        assert!(MeasuredVariant::without_each("x").unwrap_err().contains("refill"));
         for text in ["UP", "UP=0", "UP=x", "NOT=2", "random=1.5", "random=.1,.2", "UP=1e9"] {
-            assert!(Variant::scaled(text, 1, 1).is_err(), "{text}");
+            assert!(MeasuredVariant::scaled(text, 1, 1).is_err(), "{text}");
         }
     }
 }

@@ -89,11 +89,11 @@ impl Fingerprints {
     }
 }
 
-fn simulated(folder: &Path, seeds: &[usize], jobs: usize) -> Result<run::Fingerprint, String> {
+fn simulated(folder: &Path, seeds: &[usize], jobs: usize) -> Result<run::RunFingerprint, String> {
     run::fingerprint(&experiment::load(folder)?, seeds, jobs)
 }
 
-fn text(found: &run::Fingerprint) -> String {
+fn text(found: &run::RunFingerprint) -> String {
     format!("{:016x}", found.digest)
 }
 

@@ -1,7 +1,7 @@
 //! What the sender's timer does: the retransmission timeout, and with RACK the tail loss probe (RFC 8985 section 7) and
 //! the reordering timer in its place.
 
-use super::timer::{Probe, Purpose};
+use super::timer::{Probe, TimerPurpose};
 use super::{Phase, Sender};
 use crate::tcp::recovery::Acked;
 use narrows_base::{Duration, Time};
@@ -15,18 +15,18 @@ const LEAST: Duration = Duration::from_millis(2);
 impl Sender {
     pub(super) fn on_timer(&mut self, now: Time) {
         match self.timer.purpose {
-            Purpose::Retransmission => self.on_rto(now),
-            Purpose::Probe => self.on_probe_timeout(now),
-            Purpose::Reordering => self.on_reorder_timeout(now),
+            TimerPurpose::Retransmission => self.on_rto(now),
+            TimerPurpose::Probe => self.on_probe_timeout(now),
+            TimerPurpose::Reordering => self.on_reorder_timeout(now),
         }
     }
 
-    fn set_timer(&mut self, purpose: Purpose, now: Time, after: Duration) {
+    fn set_timer(&mut self, purpose: TimerPurpose, now: Time, after: Duration) {
         self.timer.set(purpose, now, after);
     }
 
     pub(super) fn arm_timer(&mut self, now: Time) {
-        self.set_timer(Purpose::Retransmission, now, self.rtt.rto(self.timer.backoffs));
+        self.set_timer(TimerPurpose::Retransmission, now, self.rtt.rto(self.timer.backoffs));
     }
 
     /// The rest of the RTO since the oldest segment was sent.
@@ -47,7 +47,7 @@ impl Sender {
         let twice = self.rtt.srtt() + self.rtt.srtt();
         let alone = self.scoreboard.max - self.scoreboard.una == 1;
         let after = twice + if alone { LONE_SEGMENT } else { LEAST };
-        self.set_timer(Purpose::Probe, now, after.min(most));
+        self.set_timer(TimerPurpose::Probe, now, after.min(most));
         true
     }
 
@@ -62,7 +62,7 @@ impl Sender {
     pub(super) fn probe_after_new_data(&mut self, now: Time) {
         let is_probe = self.timer.probe.is_some_and(|p| p.end == self.scoreboard.max);
         let wanted = !is_probe
-            && self.timer.purpose != Purpose::Reordering
+            && self.timer.purpose != TimerPurpose::Reordering
             && self.phase == Phase::Established;
         if wanted && self.recovery.by_time() {
             self.schedule_probe(now, self.rest_of_rto(now));
@@ -70,7 +70,7 @@ impl Sender {
     }
 
     pub(super) fn set_reorder_timer(&mut self, now: Time, wait: Duration) {
-        self.set_timer(Purpose::Reordering, now, wait + LEAST);
+        self.set_timer(TimerPurpose::Reordering, now, wait + LEAST);
     }
 
     fn on_probe_timeout(&mut self, now: Time) {
@@ -79,14 +79,14 @@ impl Sender {
             return;
         }
         if self.timer.probe.is_some() {
-            self.set_timer(Purpose::Retransmission, now, self.rest_of_rto(now));
+            self.set_timer(TimerPurpose::Retransmission, now, self.rest_of_rto(now));
             return;
         }
         let is_new = self.available > 0 && self.flight() < self.limits.buffer.0;
         let seq = if is_new { self.scoreboard.max } else { self.scoreboard.max - 1 };
         self.forced = Some(seq);
         self.timer.probe = Some(Probe { end: seq + 1, repeats: !is_new });
-        self.timer.purpose = Purpose::Retransmission;
+        self.timer.purpose = TimerPurpose::Retransmission;
         self.arm_timer(now);
     }
 
@@ -114,7 +114,7 @@ impl Sender {
         let acked = Acked { now, newly_acked: 0, duplicate: false, echo, min_rtt, rtt: &self.rtt };
         let outcome = self.recovery.on_reorder_timeout(&mut self.scoreboard, acked);
         let rest = self.rest_of_rto(now);
-        self.set_timer(Purpose::Retransmission, now, rest);
+        self.set_timer(TimerPurpose::Retransmission, now, rest);
         if outcome.lost.is_some() || outcome.begins {
             self.tell_outcome(now, &outcome);
         }

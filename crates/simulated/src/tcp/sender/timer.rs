@@ -5,7 +5,7 @@ use narrows_transport::{RtoConfig, RtoMethod};
 
 /// Purposes of the timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Purpose {
+pub(super) enum TimerPurpose {
     Retransmission,
     Probe,
     Reordering,
@@ -25,7 +25,7 @@ pub(super) struct Probe {
 pub(super) struct Timer {
     /// When it is due, and what for.
     pub due: Time,
-    pub purpose: Purpose,
+    pub purpose: TimerPurpose,
     /// The tick of its clock; zero without ticks.
     tick: Duration,
     /// Consecutive retransmission timeouts.
@@ -38,13 +38,13 @@ impl Timer {
         let is_linux = config.method == RtoMethod::Linux;
         Timer {
             due: Time::NEVER,
-            purpose: Purpose::Retransmission,
+            purpose: TimerPurpose::Retransmission,
             tick: if is_linux { config.granularity } else { Duration::ZERO },
             backoffs: 0,
             probe: None,
         }
     }
-    pub fn set(&mut self, purpose: Purpose, now: Time, after: Duration) {
+    pub fn set(&mut self, purpose: TimerPurpose, now: Time, after: Duration) {
         (self.purpose, self.due) = (purpose, self.at_tick(now, after));
     }
     /// The time `after` now, rounded to a tick if timers have ticks.
