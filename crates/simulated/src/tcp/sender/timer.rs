@@ -3,7 +3,7 @@
 use narrows_base::{Duration, Time};
 use narrows_transport::{RtoConfig, RtoMethod};
 
-/// Purposes of the timer.
+/// Actions that the timer triggers when it is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TimerPurpose {
     Retransmission,
