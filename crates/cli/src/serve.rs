@@ -119,14 +119,14 @@ fn permits(a: &Serve, file: &ServeFile) -> Result<Permits, Failure> {
 fn reload(a: &Serve, before: &ServeFile, control: &Control) -> Result<String, Failure> {
     let file: ServeFile = from_file(a.config.as_deref())?;
     let permits = permits(a, &file)?;
-    let who = match &permits.clients {
+    let admitted = match &permits.clients {
         Some(list) => format!("{} clients", list.len()),
         None if a.config.is_none() => return daemon::nothing_to_reload(),
         None => "all clients".into(),
     };
     control.set_permits(permits);
     let is_bound = file.listen == before.listen;
-    Ok(format!("{who}{}", if is_bound { "" } else { "; listen changes only by a restart" }))
+    Ok(format!("{admitted}{}", if is_bound { "" } else { "; listen changes only by a restart" }))
 }
 
 /// `narrows serve`.

@@ -54,6 +54,17 @@ impl AllowList {
     pub fn len(&self) -> usize {
         self.order.len()
     }
+    /// Checks that clients are listed.
+    ///
+    /// # Errors
+    /// The list is empty.
+    pub fn not_empty(&self) -> Result<(), Error> {
+        if self.is_empty() {
+            let line = "--clients: the list has no key, so no client could connect";
+            return Err(Error::new(Kind::Input, line));
+        }
+        Ok(())
+    }
     /// Whether the list is empty: no client is admitted.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()

@@ -65,9 +65,7 @@ impl Server {
         options: ReceiveOptions,
     ) -> Result<Server, Error> {
         let ReceiveOptions { identity, clients, config, permit, tap } = options;
-        if clients.is_empty() {
-            return Err(Error::new(Kind::Input, "--clients: no key is listed, so nobody may come"));
-        }
+        clients.not_empty()?;
         let inlet = Inlet::new(outs).await?;
         let key = StaticKey::new(*identity.private())
             .map_err(|e| Error::new(Kind::Local, e.to_string()))?;

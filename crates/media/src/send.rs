@@ -95,9 +95,7 @@ impl Offering {
         offer: Offer,
     ) -> Result<Offering, Error> {
         let Offer { identity, clients, config, tap } = offer;
-        if clients.is_empty() {
-            return Err(Error::new(Kind::Input, "--clients: no key is listed, so nobody may come"));
-        }
+        clients.not_empty()?;
         let local = |e: String| Error::new(Kind::Local, e);
         let key = StaticKey::new(*identity.private()).map_err(|e| local(e.to_string()))?;
         let mut options =

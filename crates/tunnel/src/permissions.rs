@@ -25,12 +25,9 @@ impl Permissions {
     /// # Errors
     /// A list is empty.
     pub fn check(&self) -> Result<(), Error> {
-        let empty = |line| Err(Error::new(Kind::Input, line));
-        if self.clients.is_empty() {
-            return empty("--clients: no key is listed, so nobody may come");
-        }
+        self.clients.not_empty()?;
         if self.targets.is_empty() {
-            return empty("--allow: no target is listed");
+            return Err(Error::new(Kind::Input, "--allow: no target is listed"));
         }
         Ok(())
     }

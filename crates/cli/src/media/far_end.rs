@@ -39,10 +39,7 @@ impl ClientList {
     /// It cannot be read, is invalid, or has no key.
     pub fn load(&self) -> Result<AllowList, Failure> {
         let clients = AllowList::load(&self.0).map_err(|e| e.at("--clients"))?;
-        if clients.is_empty() {
-            let line = "--clients: no key is listed, so nobody may come";
-            return Err(Failure::Input(line.into()));
-        }
+        clients.not_empty()?;
         Ok(clients)
     }
 }

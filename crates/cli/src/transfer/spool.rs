@@ -7,6 +7,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use narrows_files::{Error, error};
 use std::fs::{DirBuilder, File};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -29,12 +30,15 @@ impl Spool {
     /// # Errors
     /// The temporary folder cannot be written.
     pub fn new() -> Result<Spool, Failure> {
-        let folder = std::env::temp_dir().join(format!("narrows-{}", std::process::id()));
+        // Random keys of the standard library: a name that other users, or an earlier process with this number, do not
+        // have.
+        let random = RandomState::new().build_hasher().finish();
+        let folder = std::env::temp_dir().join(format!("narrows-{random:016x}"));
         let failed = |e: io::Error| Error::file(&error::shown(&folder.display().to_string()), &e);
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        // It must be new: another user may have made one of this name.
+        // An existing folder is an error.
         builder.create(&folder).map_err(failed)?;
         let dir = Dir::open_ambient_dir(&folder, ambient_authority()).map_err(failed)?;
         Ok(Spool { folder, dir })

@@ -175,7 +175,7 @@ fn what_cannot_work_is_one_line_and_exit_code_2() {
     let send = |more: &[&'static str]| [&["media", "send", &url][..], more].concat();
     for (args, part) in [
         (with(&[]), "--clients"),
-        (with(&["--clients", "empty"]), "nobody may come"),
+        (with(&["--clients", "empty"]), "no client could connect"),
         (with(&["--clients", "one", "--to", "0"]), "--to"),
         (with(&["--clients", "one", "--to", "5004,0"]), "--to"),
         (send(&["--layer", "5000"]), "5000:500kbit/s"),
@@ -211,7 +211,10 @@ fn what_cannot_work_is_one_line_and_exit_code_2() {
         (vec!["media", "receive", "--multicast", "site", "--interface", "2"], "an address"),
         (vec!["media", "send"], "the receiver is missing"),
         (vec!["media", "send", "--listen", "127.0.0.1:0"], "--clients"),
-        (vec!["media", "send", "--listen", "127.0.0.1:0", "--clients", "empty"], "nobody may come"),
+        (
+            vec!["media", "send", "--listen", "127.0.0.1:0", "--clients", "empty"],
+            "no client could connect",
+        ),
         (send(&["--listen", "127.0.0.1:0"]), "--listen"),
         (vec!["media", "receive", "rrtp://host:1", "--clients", "one"], "--clients"),
         (vec!["media", "receive", "rrtp://host:1/path"], "a sender of media"),

@@ -103,7 +103,7 @@ fn what_cannot_work_is_one_line_and_exit_code_2() {
     for (args, part) in [
         (with(&["--allow", "*:80"]), "--clients"),
         (with(&["--clients", "one"]), "--allow"),
-        (with(&["--clients", "empty", "--allow", "*:80"]), "nobody may come"),
+        (with(&["--clients", "empty", "--allow", "*:80"]), "no client could connect"),
         (with(&["--clients", "one", "--allow", "host"]), "the port is missing"),
         (with(&["--clients", "one", "--allow", "10.0.0.1/8:22"]), "10.0.0.0/8"),
         (vec!["tunnel", "connect", &url], "--tcp"),

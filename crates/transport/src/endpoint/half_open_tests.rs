@@ -84,6 +84,28 @@ fn a_flood_of_starts_without_a_cookie_costs_others_one_round_trip() {
     assert_eq!(net.at(SERVER).gate.half_open(), 1);
 }
 
+/// A quarter of the handshakes of a second may begin without a cookie, however many may wait.
+#[test]
+fn handshakes_without_a_cookie_of_a_second_are_bounded() {
+    let mut net = Net::pair(10);
+    let limits = EndpointLimits { handshake_rate: 40, ..EndpointLimits::new(32) };
+    let config = config(2, Clients::Any);
+    *net.at(SERVER) = Connections::new(EndpointConfig { limits, ..config }, random(5));
+    let now = net.now;
+    for n in 0..100u32 {
+        let start = ClientHandshake::new(
+            Suite::Aes256Gcm,
+            [n as u8; 16],
+            &Cookie::NONE,
+            &key(1),
+            [n as u8; 32],
+        )
+        .unwrap();
+        net.at(SERVER).receive(now, place(n), 0, &mut start.start().to_vec());
+    }
+    assert_eq!(net.at(SERVER).gate.half_open(), 10);
+}
+
 /// The limits on handshakes per second hold, in all and per network. Rejected clients get BUSY. Another network's
 /// handshakes still begin.
 #[test]
