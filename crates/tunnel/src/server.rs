@@ -19,7 +19,7 @@ use narrows_net::{Connection, Endpoint, Options, SystemError};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, EndpointLimits, Permit};
 use narrows_wire::StaticKey;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -60,6 +60,20 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
+/// Ports that the system chooses, before one that only TCP can use is an error.
+const PORTS: usize = 16;
+
+/// A listener whose port UDP can use as well, even if the system chooses it.
+fn tcp_listener(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+    for _ in 1..PORTS {
+        let listener = std::net::TcpListener::bind(address)?;
+        if address.port() != 0 || UdpSocket::bind(listener.local_addr()?).is_ok() {
+            return Ok(listener);
+        }
+    }
+    std::net::TcpListener::bind(address)
+}
+
 impl Server {
     /// Listens. Call it within a tokio runtime, which drives it.
     ///
@@ -76,8 +90,7 @@ impl Server {
         options.permit = permit;
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let failed = |e: String| Error::new(Cause::Local, format!("--listen: {e}"));
-        // Both use the same port number, even if the system chooses it.
-        let over_tcp = std::net::TcpListener::bind(address).and_then(|listener| {
+        let over_tcp = tcp_listener(address).and_then(|listener| {
             listener.set_nonblocking(true)?;
             Ok((listener.local_addr()?, TcpListener::from_std(listener)?))
         });
