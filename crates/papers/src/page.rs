@@ -120,23 +120,6 @@ pub fn row(id: &str, title: &str, judged: &[Judged]) -> String {
     )
 }
 
-/// Differences of an experiment, for the common page.
-pub fn differences(id: &str, judged: &[Judged]) -> String {
-    let mut out = String::new();
-    for j in judged.iter().filter(|j| !matches!(j.verdict, Verdict::Reproduced | Verdict::Given)) {
-        let _ = writeln!(
-            out,
-            "- **{id}**, {}: stated {}, ours {}; {}. {}",
-            j.claim,
-            j.stated,
-            j.ours,
-            j.verdict,
-            j.why.as_deref().unwrap_or_default()
-        );
-    }
-    out
-}
-
 /// The scenario in words.
 fn describe(s: &Scenario) -> String {
     let mut out = String::new();

@@ -1,7 +1,7 @@
 //! Two flows on one link: their shares, their windows, and the queue.
 
 use super::reference::{Link, Reference, SHARE_COLUMNS, Share};
-use super::{PRESETS, mean, over_time, verdict};
+use super::{Compared, PRESET, mean, over_time, verdict};
 use crate::interval::digits;
 use crate::ns2::plan;
 use crate::run::parallel;
@@ -15,72 +15,62 @@ const MEASURED: f64 = 120.0;
 const WITHIN: f64 = 0.05;
 
 pub fn table(
-    out: &mut String,
+    out: &mut Compared,
     folder: &Path,
     reference: &Reference,
     jobs: usize,
 ) -> Result<(), String> {
     let all = &reference.shares;
-    let tasks: Vec<(usize, usize, usize)> = (0..all.len())
-        .flat_map(|i| (0..PRESETS.len()).map(move |p| (i, p)))
-        .flat_map(|(i, p)| (0..all[i].runs.len()).map(move |r| (i, p, r)))
-        .collect();
+    let tasks: Vec<(usize, usize)> =
+        (0..all.len()).flat_map(|i| (0..all[i].runs.len()).map(move |r| (i, r))).collect();
     let taken = parallel(tasks.len(), jobs, |t| {
-        let (i, p, run) = tasks[t];
+        let (i, run) = tasks[t];
         let link = &all[i].link;
         let link = reference.links.get(link).ok_or_else(|| format!("no link {link}"))?;
-        play(folder, link, &all[i], PRESETS[p], &all[i].runs[run])
+        play(folder, link, &all[i], &all[i].runs[run])
     })?;
-    let (mut rows, mut agreed, mut missed) = (String::new(), [0; PRESETS.len()], Vec::new());
+    let (mut rows, mut agreed, mut missed) = (String::new(), 0, Vec::new());
     for (i, x) in all.iter().enumerate() {
         let theirs = |k: usize| mean(x.runs.iter().map(|r| r[2 + k]));
-        let ours = |p: usize, k: usize| {
-            let mine = tasks.iter().zip(&taken).filter(|(t, _)| (t.0, t.1) == (i, p));
+        let ours = |k: usize| {
+            let mine = tasks.iter().zip(&taken).filter(|(t, _)| t.0 == i);
             mean(mine.map(|(_, x)| x[k]))
         };
-        let agrees = |p: usize| (ours(p, 0) - theirs(0)).abs() <= WITHIN;
-        for (p, count) in agreed.iter_mut().enumerate() {
-            *count += usize::from(agrees(p));
-        }
+        let agrees = (ours(0) - theirs(0)).abs() <= WITHIN;
         let extra = if x.extra_ms > 0.0 { format!(" + {} ms", x.extra_ms) } else { String::new() };
         let names = format!("{} beside {}{extra}", x.first, x.second);
-        if !agrees(0) {
-            missed.push(format!("{} {names}", x.link));
+        match agrees {
+            true => agreed += 1,
+            false => missed.push(format!("{} {names}", x.link)),
         }
         let shares = || x.runs.iter().map(|r| r[2]);
         let _ = writeln!(
             rows,
-            "| {} | {names} | {:.3} | {:.2} – {:.2} | {:.3} | {:+.3} | {} | {:+.3} | {} / {} | {} / {} | {} / {} |",
+            "| {} | {names} | {:.3} | {:.2} – {:.2} | {:.3} | {:+.3} | {} | {} / {} | {} / {} | {} / {} |",
             x.link,
             theirs(0),
             shares().fold(f64::INFINITY, f64::min),
             shares().fold(0.0, f64::max),
-            ours(0, 0),
-            ours(0, 0) - theirs(0),
-            verdict(agrees(0)),
-            ours(1, 0) - theirs(0),
+            ours(0),
+            ours(0) - theirs(0),
+            verdict(agrees),
             digits(theirs(1)),
-            digits(ours(0, 1)),
+            digits(ours(1)),
             digits(theirs(2)),
-            digits(ours(0, 2)),
+            digits(ours(2)),
             digits(theirs(3)),
-            digits(ours(0, 3)),
+            digits(ours(3)),
         );
     }
-    let _ = writeln!(
-        out,
-        "### Shares\n\nTwo flows, nothing random: the first one's share of what arrives in {MEASURED} s from the later \
-         start on, as a mean over several pairs of starts up to ten seconds apart ([share.toml](../experiments/linux/share.toml)). \
-         `+ 40 ms`: the second flow's round trip is longer by so much. Means must agree within {WITHIN}.\n\n\
-         **{} of {} agree in preset `linux`, {} in preset `rfc`.** Those that differ: {}.\n\n\
-         | link | flows | kernel | least – most | `linux` | difference | | `rfc` | first's cwnd | second's | queue |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|\n{rows}\n\
-         Windows and queue in packets, mean of samples every 0.1 s, as kernel / preset `linux`.\n",
-        agreed[0],
-        all.len(),
-        agreed[1],
-        if missed.is_empty() { "none".to_string() } else { missed.join(", ") },
+    let table = format!(
+        "Two flows, nothing random: the first one's share of what arrives in {MEASURED} s from the later start on, as a \
+         mean over several pairs of starts up to ten seconds apart ([share.toml](share.toml)). `+ 40 ms`: the second flow's \
+         round trip is longer by so much. Means must agree within {WITHIN}.\n\n\
+         | link | flows | kernel | least – most | ours | difference | | first's cwnd | second's | queue |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n{rows}\n\
+         Windows and queue in packets, mean of samples every 0.1 s, as kernel / ours.\n",
     );
+    out.add("Shares", [agreed, all.len()], &missed, &table);
     Ok(())
 }
 
@@ -89,7 +79,6 @@ fn play(
     folder: &Path,
     link: &Link,
     share: &Share,
-    preset: &str,
     starts: &[f64; SHARE_COLUMNS],
 ) -> Result<[f64; 4], String> {
     let [first, second, ..] = *starts;
@@ -99,7 +88,7 @@ fn play(
         folder,
         "share.toml",
         &[
-            ("preset", preset),
+            ("preset", PRESET),
             ("warmup", &format!("{later}s")),
             ("duration", &format!("{}s", later + MEASURED)),
             ("link.second.delay", &format!("{}ms", share.extra_ms)),

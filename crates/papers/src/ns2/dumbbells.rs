@@ -10,9 +10,9 @@ use std::fmt::Write as _;
 
 impl Page {
     pub(super) fn dumbbells(&mut self, rows: &[Dumbbell], jobs: usize) -> Result<(), String> {
+        self.begin("Dumbbells");
         self.out.push_str(
-            "### Dumbbells\n\n\
-             N SACK flows over 10 ms with a buffer of one BDP, access links of 1 Gbit/s and 1 ms, flow i \
+            "N SACK flows over 10 ms with a buffer of one BDP, access links of 1 Gbit/s and 1 ms, flow i \
              starts at i/N seconds. Packets delivered in order must agree within 2%. Counts as ns-2 / \
              ours.\n\n\
              | case | flows | link | time | delivered | difference | sent | retransmitted | |\n\

@@ -43,15 +43,15 @@ impl Page {
         jobs: usize,
     ) -> Result<(), String> {
         let file = format!("{}.toml", path.table);
+        self.begin(path.title);
         let _ = write!(
             self.out,
-            "### {}\n\n\
-             {}, 200 s; each data packet is lost with probability p after transmission \
-             ([{file}](../experiments/ns2/{file})). Goodput over capacity, mean ± half-width of the \
+            "{}, 200 s; each data packet is lost with probability p after transmission \
+             ([{file}]({file})). Goodput over capacity, mean ± half-width of the \
              95% interval; means must agree within their joint interval or within 5%.\n\n\
              | p | ns-2 | ours | ns-2 | ours | difference | joint interval | timeouts | retransmitted | |\n\
              |---|---|---|---|---|---|---|---|---|---|\n",
-            path.title, path.path,
+            path.path,
         );
         let plans: Vec<Plan> = (rows.iter())
             .map(|r| plan(folder, &file, &[("link.bottleneck.loss", &r.p)]))

@@ -17,16 +17,16 @@ impl Page {
     /// Adds the section's text to the page, and returns the figure.
     pub(super) fn mix(&mut self, folder: &Path, mix: &Mix, jobs: usize) -> Result<String, String> {
         let ours = [mix.ours.as_str(), mix.beside.as_str()];
+        self.begin("TCP against TFRC over a DSL-like link");
         let _ = write!(
             self.out,
-            "### TCP against TFRC over a DSL-like link\n\n\
-             {n} TCP and {n} TFRC flows share a drop-tail link of 10 ms with the ACKs of {n} TCP flows \
+            "{n} TCP and {n} TFRC flows share a drop-tail link of 10 ms with the ACKs of {n} TCP flows \
              the other way, each with access links of its own (15 Mbit/s, 0.5 to 2 ms), 200 s \
-             ([n4.toml](../experiments/ns2/n4.toml)). θ is TCP's part of what leaves the link's queue: \
+             ([n4.toml](n4.toml)). θ is TCP's part of what leaves the link's queue: \
              mean ± half-width of the 95% interval over {seeds} seeds. `limit` L is L − 1 packets \
              waiting, both ways. With `{0}` means must agree within {NEAR} or their joint interval; \
              `{1}` stands beside it.\n\n\
-             ![TCP's share against the rate of the link](../experiments/ns2/figure.svg)\n\n\
+             ![TCP's share against the rate of the link](figure.svg)\n\n\
              | Mbit/s | limit | ns-2 | `{0}` | difference | joint interval | | `{1}` |\n\
              |---|---|---|---|---|---|---|---|\n",
             ours[0],

@@ -19,10 +19,10 @@ impl Page {
         rows: &[OneFlow],
         jobs: usize,
     ) -> Result<(), String> {
+        self.begin("One flow, nothing random");
         self.out.push_str(
-            "### One flow, nothing random\n\n\
-             10 Mbit/s 0.2 ms, then 1.5 Mbit/s 20 ms, 30 s \
-             ([n1.toml](../experiments/ns2/n1.toml)). Goodput must agree within 2%. Windows and \
+            "10 Mbit/s 0.2 ms, then 1.5 Mbit/s 20 ms, 30 s \
+             ([n1.toml](n1.toml)). Goodput must agree within 2%. Windows and \
              queues (packets waiting) from 10 s to 30 s, sampled every millisecond, as least – most \
              (mean); `limit` L is L − 1 packets waiting.\n\n\
              | limit | ns-2 | ours | goodput ns-2 | ours | difference | cwnd ns-2 | ours | queue ns-2 | ours | drops | retransmitted | |\n\
