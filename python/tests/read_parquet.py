@@ -25,6 +25,26 @@ COMMANDS = [
     ),
     (["speed", "--link", LINK, "--duration", "1s", "--record"], {"series"}),
 ]
+#: Of some columns: the file, the name, and what pyarrow finds there: the type, the unit and the meaning.
+EXPLAINED = [
+    ("series", "rtt_s", ("double", "s", "round-trip time that the last acknowledgement showed")),
+    ("seeds", "seed", ("int64", "", "")),
+    ("seeds", "timeouts", ("double", "", "retransmission timeouts")),
+]
+
+
+def check_explained(file: Path) -> set[tuple[str, str]]:
+    """Compare the explanations of a file's columns, and return the columns."""
+    schema = pyarrow.parquet.read_schema(file)
+    found = set()
+    for name, column, wanted in EXPLAINED:
+        if file.stem == name and column in schema.names:
+            field = schema.field(column)
+            says = {key.decode(): text.decode() for key, text in (field.metadata or {}).items()}
+            explained = (str(field.type), says.get("unit", ""), says.get("meaning", ""))
+            assert explained == wanted, f"{column} of {file}: {explained}"
+            found.add((name, column))
+    return found
 
 
 def values(column: object) -> list[object]:
@@ -59,6 +79,7 @@ def main(command: str) -> None:
             check=True,
             capture_output=True,
         )
+        explained = set()
         for number, (words, expected) in enumerate(COMMANDS):
             folder = Path(name) / str(number)
             line = [command, *(word.format(scenario=scenario) for word in words), str(folder)]
@@ -68,6 +89,8 @@ def main(command: str) -> None:
             assert {file.stem for file in files} == expected, f"{line}: {files}"
             for file in files:
                 check(file)
+                explained |= check_explained(file)
+        assert explained == {(name, column) for name, column, _ in EXPLAINED}, explained
     print(f"Parquet files of {len(COMMANDS)} commands: read by {versions}")
 
 
