@@ -29,7 +29,7 @@ mod command;
 mod crate_order;
 mod deny;
 mod file_order;
-#[cfg(feature = "measure")]
+#[cfg(feature = "validate")]
 mod findings;
 mod fuzz;
 mod members;
@@ -41,7 +41,7 @@ mod python;
 mod real;
 #[cfg(feature = "measure")]
 mod sim_vs_real;
-#[cfg(feature = "measure")]
+#[cfg(feature = "validate")]
 mod validate;
 
 use command::{cargo, run};
@@ -51,7 +51,8 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test             all tests: unit, property, integration, documentation, and those of the Python package
-  test python      only the latter, in a virtual environment below the target folder: pytest, mypy, ruff,
+  test --quick     only the unit and property tests of the libraries
+  test python      only those of the Python package, in a virtual environment below the target folder: pytest, mypy, ruff,
                    and the reference of its names in target/python/reference
   check            format, lint (warnings are errors), documentation, the order of crates and of their files,
                    dependencies and their number, packages to publish, validation up to date; where clang-14 is
@@ -128,13 +129,17 @@ fn main() -> ExitCode {
     };
     let result = match command {
         "test" if rest == ["python"] => python::test(),
+        "test" if rest == ["--quick"] => cargo(&["test", "--workspace", "--lib", "--locked"]),
         "test" if rest.is_empty() => test(),
-        "test" => Err(format!("test takes no argument, or python, and not '{}'", rest.join(" "))),
+        "test" => {
+            Err(format!("test takes no argument, --quick or python, and not '{}'", rest.join(" ")))
+        }
         "check" => check(),
         "bpf" => bpf::make(),
         "package" => package::package(rest),
         "deny" => deny::check(),
-        "validate" | "sim-vs-real" | "bench" => measure(&args),
+        "validate" => validate(rest),
+        "sim-vs-real" | "bench" => measure(&args),
         "faults" => faults(rest),
         "prose" => prose::report(".".as_ref(), rest),
         "fuzz" => fuzz::run(rest),
@@ -168,10 +173,9 @@ fn measure(args: &[String]) -> Result<(), String> {
         return bench_probe::run(args.get(2..).unwrap_or_default());
     }
     if cfg!(debug_assertions) {
-        return in_release(args);
+        return in_release(&[], args);
     }
     match args.split_first() {
-        Some((command, rest)) if command == "validate" => validate::run(rest),
         Some((command, rest)) if command == "sim-vs-real" => sim_vs_real::run(rest),
         #[cfg(target_os = "linux")]
         _ if args.get(1).is_some_and(|w| w == "link") => {
@@ -199,11 +203,24 @@ fn measure(args: &[String]) -> Result<(), String> {
 
 #[cfg(not(feature = "measure"))]
 fn measure(args: &[String]) -> Result<(), String> {
-    in_release(args)
+    in_release(&[], args)
 }
 
-fn in_release(args: &[String]) -> Result<(), String> {
-    let mut all = vec!["run", "--quiet", "--release", "--package", "xtask", "--"];
+/// Thousands of simulations: not in a debug build.
+fn validate(rest: &[String]) -> Result<(), String> {
+    #[cfg(feature = "validate")]
+    if !cfg!(debug_assertions) {
+        return validate::run(rest);
+    }
+    let args: Vec<String> = ["validate".to_string()].into_iter().chain(rest.to_vec()).collect();
+    in_release(&["--no-default-features", "--features", "validate"], &args)
+}
+
+/// Runs a command of xtask in a release build with these features.
+fn in_release(features: &[&str], args: &[String]) -> Result<(), String> {
+    let mut all = vec!["run", "--quiet", "--release", "--package", "xtask"];
+    all.extend(features);
+    all.push("--");
     all.extend(args.iter().map(String::as_str));
     cargo(&all)
 }
@@ -232,7 +249,7 @@ fn check() -> Result<(), String> {
     packages::check_counts()?;
     packages::check_packaging()?;
     deny::check()?;
-    in_release(&["validate".into(), "--check".into()])
+    validate(&["--check".into()])
 }
 
 /// Runs the schedules of `crates/transport/tests/faults`.

@@ -1,10 +1,11 @@
 //! Fuzzing without a fuzzer, on any toolchain: `mutational SECONDS SEED [TARGET…]` runs each target with mutated seeds
-//! for this time. Equal seeds give equal inputs in the same order. An input that panics is printed, to be added to
+//! for this time, one on each core. Equal seeds give a target equal inputs in the same order. An input that panics is printed, to be added to
 //! `fuzz/seeds`.
 
 use narrows_fuzzed::mutation::{RandomBytes, mutated, seeds, try_input};
 use narrows_fuzzed::{TARGETS, Target};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// A target and its name.
@@ -36,25 +37,38 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    for (name, target) in targets {
-        let (seeds, mut random) = (seeds(name), RandomBytes::new(seed));
-        let (begun, mut count) = (Instant::now(), 0u64);
-        // Inputs are kept for a while as seeds of others, so that changes accumulate.
-        let mut pool = seeds.clone();
-        while begun.elapsed() < Duration::from_secs(seconds) {
-            let bytes = mutated(&pool, &mut random);
-            try_input(name, target, &bytes);
-            count += 1;
-            if count.is_multiple_of(16) && bytes.len() < 2000 {
-                if pool.len() < seeds.len() + 256 {
-                    pool.push(bytes);
-                } else {
-                    let at = seeds.len() + random.below(256);
-                    pool[at] = bytes;
+    let next = AtomicUsize::new(0);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    fuzz(*target, seconds, seed);
                 }
+            });
+        }
+    });
+    ExitCode::SUCCESS
+}
+
+/// Runs one target for this many seconds.
+fn fuzz((name, target): Named, seconds: u64, seed: u64) {
+    let (seeds, mut random) = (seeds(name), RandomBytes::new(seed));
+    let (begun, mut count) = (Instant::now(), 0u64);
+    // Inputs are kept for a while as seeds of others, so that changes accumulate.
+    let mut pool = seeds.clone();
+    while begun.elapsed() < Duration::from_secs(seconds) {
+        let bytes = mutated(&pool, &mut random);
+        try_input(name, target, &bytes);
+        count += 1;
+        if count.is_multiple_of(16) && bytes.len() < 2000 {
+            if pool.len() < seeds.len() + 256 {
+                pool.push(bytes);
+            } else {
+                let at = seeds.len() + random.below(256);
+                pool[at] = bytes;
             }
         }
-        println!("{name}: {count} inputs of seed {seed} in {seconds} s");
     }
-    ExitCode::SUCCESS
+    println!("{name}: {count} inputs of seed {seed} in {seconds} s");
 }
