@@ -354,8 +354,61 @@ fn a_path_that_stops_carrying_large_packets_is_a_black_hole_not_the_end() {
     pair.transfer(Side::Client, 2_000_000, 20.0).unwrap();
     assert_eq!(pair.client.stats().datagram, 1472);
     pair.net.mtu = 1300;
-    pair.transfer(Side::Client, 2_000_000, 30.0).expect("it goes on with small packets");
+    let begun = pair.now;
+    pair.transfer(Side::Client, 100_000, 30.0).expect("it goes on with small packets");
+    assert!(pair.now.since(begun) < Duration::from_secs(3), "{:?}", pair.now.since(begun));
     assert!(pair.client.stats().datagram <= 1300);
+}
+
+/// Small messages pass and are acknowledged, so that no PTO expires. The stream's large packets would be repeated as
+/// large ones, and lost, for ever.
+#[test]
+fn a_black_hole_is_found_although_small_packets_pass() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.transfer(Side::Client, 2_000_000, 20.0).unwrap();
+    assert_eq!(pair.client.stats().datagram, 1472);
+    pair.net.mtu = 1300;
+    let id = pair.client.open(true).unwrap();
+    pair.client.write(id, &[7; 100_000]).unwrap();
+    for _ in 0..500 {
+        pair.client.send_message(pair.now, &[7; 50], Duration::ZERO).unwrap();
+        pair.run_for(0.01);
+        pair.server.receive_message();
+    }
+    assert!(pair.client.stats().datagram <= 1300);
+}
+
+/// Packets of 1200 bytes passed at first. The sending end closes the connection within seconds, with the reason.
+#[test]
+fn a_path_that_becomes_too_small_ends_the_connection_with_its_reason() {
+    for from in [Side::Client, Side::Server] {
+        for (mtu, protocol) in [(1199, "rrtp"), (600, "rrtp+cubic"), (250, "rrtp+bbr")] {
+            let mut pair = Pair::new(&config(protocol), Net::good(), 1);
+            pair.transfer(from, 2_000_000, 20.0).unwrap();
+            pair.net.mtu = mtu;
+            let id = pair.end(from).open(true).unwrap();
+            pair.end(from).write(id, &[7; 200_000]).unwrap();
+            let begun = pair.now;
+            while pair.closed(from).is_none() && pair.now.since(begun) < Duration::from_secs(10) {
+                pair.run_for(0.1);
+            }
+            let why = pair.closed(from);
+            assert_eq!(why, Some(&super::Closed::SmallPath { size: 1200 }), "{mtu} {from:?}");
+        }
+    }
+}
+
+/// An outage, and losses of half of the packets, are no small path, however long the connection lasts.
+#[test]
+fn losses_are_no_small_path() {
+    for seed in 0..4 {
+        let mut pair = Pair::new(&config("rrtp"), Net { loss: 0.5, ..Net::good() }, seed);
+        pair.transfer(Side::Client, 3_000_000, 3000.0).expect("half of the packets pass");
+        pair.net = Net { mtu: 0, ..Net::good() };
+        pair.transfer(Side::Client, 100_000, 10.0);
+        pair.net.mtu = 1500;
+        pair.transfer(Side::Client, 100_000, 30.0).expect("the outage is over");
+    }
 }
 
 /// The sending end closes the connection within seconds, and its CLOSE reaches the other end. At 50% loss, or after an

@@ -151,6 +151,10 @@ impl<L> PacketLedger<L> {
     pub fn front(&self) -> Option<&SentPacket<L>> {
         self.packets.front()
     }
+    /// The oldest packet in flight.
+    pub fn oldest_in_flight(&self) -> Option<&SentPacket<L>> {
+        self.packets.iter().find(|p| !p.arrived && p.class == PacketClass::InFlight)
+    }
     /// Packet `n`, if its outcome is unknown.
     #[inline]
     pub fn get(&self, n: u64) -> Option<&SentPacket<L>> {

@@ -207,6 +207,10 @@ impl<P: Default> PacketSender<P> {
         let packet = self.ledger.get(number);
         packet.is_some_and(|p| !p.arrived && p.class == PacketClass::InFlight)
     }
+    /// What the oldest packet in flight carries.
+    pub fn oldest_in_flight(&self) -> Option<&P> {
+        self.ledger.oldest_in_flight().map(|packet| &packet.payload)
+    }
     /// The highest rate at which packets that arrived were sent, on the wire. It does not depend on the times of their
     /// acknowledgements.
     pub fn max_delivered(&self) -> Rate {

@@ -186,10 +186,11 @@ impl Path {
             self.mtu.on_probe(now, size, arrived);
         }
         self.seek_larger(now, payload);
-        if self.sizes.is_black_hole() {
+        let pto = self.sender.probe_timeout();
+        if self.sizes.is_black_hole(now, pto) {
             self.mtu.on_black_hole(now);
         }
-        if self.sizes.is_too_small() {
+        if self.sizes.is_too_small(now, pto) {
             return true;
         }
         self.set_scale(now);
@@ -234,15 +235,11 @@ impl Path {
             return;
         }
         // PTO expired: a probe must be sent. The datagram size may be too large.
-        // Until a full packet arrives, every second probe from the third PTO on is short. Its report distinguishes
-        // a path that carries only small packets from an outage.
-        let timeouts = self.sender.counters().timeouts;
-        let tests_size = !self.sizes.has_arrived() && timeouts > 2 && timeouts % 2 == 1;
-        if tests_size || !may_be_long(self.datagram()) {
+        let oldest = self.sender.oldest_in_flight().map_or(0, |frames| frames.size);
+        if self.sizes.on_timeout(oldest) || !may_be_long(self.datagram()) {
             self.sender.shorten_probe();
         }
         payload.ping |= self.sender.is_short_probe() || payload.is_empty();
-        self.sizes.suspect();
     }
 
     /// Takes path hints from `source`.
@@ -291,7 +288,7 @@ impl Path {
         self.learned = Learned::default();
         self.feedback.forget();
         self.hold.until = None;
-        self.sizes.forget_large();
+        self.sizes.on_new_path();
         // A PING measures the new RTT soon, even if this end has no data to send.
         payload.ping = true;
     }

@@ -2,39 +2,51 @@
 
 use crate::connection::payload::{ConnectionPayload, SentFrames};
 use crate::packet_sender::PayloadSource;
+use narrows_base::{Duration, Time};
 
-/// This many consecutive losses of large packets indicate a black hole.
+/// This many consecutive losses of large packets indicate a black hole, if a PTO expired meanwhile.
 const BLACK_HOLE: u32 = 3;
 
-/// If this many packets of the first size were lost, in this many reports, and no such packet arrived, the path carries
-/// only smaller packets. At 50% random loss, 1 of 4,096 connections loses 12 in a row. All losses of an outage are in a
-/// single report.
+/// Without a PTO, because smaller packets arrive: this many consecutive losses of large packets, in this many reports.
+const LARGE_LOST: (u32, u32) = (12, 3);
+
+/// The same for packets of the first size, on a path where none has arrived yet: the path carries only smaller packets.
+/// At 50% random loss, 1 of 4,096 connections loses 12 in a row.
 const TOO_SMALL: (u32, u32) = (12, 3);
 
-/// Outcome of a connection's packets of the first size or more.
+/// The same on a path where such packets arrived. A long transfer at 50% loss often loses 12 in a row, and 32 once in
+/// four billion packets.
+const BECAME_TOO_SMALL: (u32, u32) = (32, 4);
+
+/// Losses and PTOs since a packet of some size arrived. MTU probes are not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct FullPackets {
-    has_arrived: bool,
+struct LossRun {
     lost: u32,
-    /// Reports with losses.
+    /// Reports with losses, one per PTO at most: losses of one flight may come in several reports.
     reports: u32,
+    /// The earliest report that is counted next.
+    next_report: Time,
     is_in_report: bool,
+    timeouts: u32,
 }
 
-impl FullPackets {
-    /// Counts an arrival.
-    fn on_arrived(&mut self) {
-        self.has_arrived = true;
-    }
-    /// Counts a loss. The caller must not count MTU probes.
+impl LossRun {
     fn on_lost(&mut self) {
         self.lost = self.lost.saturating_add(1);
         self.is_in_report = true;
     }
-    /// Handles the end of a report; returns whether the path carries only smaller packets.
-    fn on_report(&mut self) -> bool {
-        self.reports += u32::from(std::mem::take(&mut self.is_in_report) && !self.has_arrived);
-        !self.has_arrived && self.lost >= TOO_SMALL.0 && self.reports >= TOO_SMALL.1
+    fn on_report(&mut self, now: Time, pto: Duration) {
+        if std::mem::take(&mut self.is_in_report) && now >= self.next_report {
+            self.reports = self.reports.saturating_add(1);
+            self.next_report = now + pto;
+        }
+    }
+    fn on_timeout(&mut self) {
+        self.timeouts = self.timeouts.saturating_add(1);
+    }
+    /// Whether it has so many losses, in so many reports.
+    fn has(&self, (lost, reports): (u32, u32)) -> bool {
+        self.lost >= lost && self.reports >= reports
     }
 }
 
@@ -43,36 +55,29 @@ impl FullPackets {
 pub(super) struct SizeOutcomes {
     /// Packets larger than this are *large*.
     small: u16,
-    /// Large packets lost since one was acknowledged.
-    large_lost: u32,
-    /// Whether a PTO expired since a large packet was acknowledged.
-    suspects: bool,
+    large: LossRun,
     /// Packets of size `small` or more.
-    full_packets: FullPackets,
+    full: LossRun,
+    has_full_arrived: bool,
     /// Size of the last MTU probe, and whether it arrived.
     probed: Option<(u16, bool)>,
 }
 
 impl SizeOutcomes {
     pub fn new(small: u16) -> SizeOutcomes {
-        SizeOutcomes {
-            small,
-            large_lost: 0,
-            suspects: false,
-            full_packets: FullPackets::default(),
-            probed: None,
-        }
+        let (large, full) = (LossRun::default(), LossRun::default());
+        SizeOutcomes { small, large, full, has_full_arrived: false, probed: None }
     }
     /// A packet arrived. Returns whether it carried more than a probe.
     #[inline]
     fn on_arrived(&mut self, frames: &SentFrames) -> bool {
         if frames.size >= self.small {
-            self.full_packets.on_arrived();
+            (self.full, self.has_full_arrived) = (LossRun::default(), true);
         }
         if frames.is_probe {
             self.probed = Some((frames.size, true));
         } else if frames.size > self.small {
-            self.large_lost = 0;
+            self.large = LossRun::default();
         }
         !frames.is_probe
     }
@@ -83,10 +88,10 @@ impl SizeOutcomes {
             return false;
         }
         if frames.size > self.small {
-            self.large_lost = self.large_lost.saturating_add(1);
+            self.large.on_lost();
         }
         if frames.size >= self.small {
-            self.full_packets.on_lost();
+            self.full.on_lost();
         }
         true
     }
@@ -94,30 +99,34 @@ impl SizeOutcomes {
     pub fn probed(&mut self) -> Option<(u16, bool)> {
         self.probed.take()
     }
-    /// A PTO expired: the size of large packets may be the cause.
-    pub fn suspect(&mut self) {
-        self.suspects = true;
+    /// A PTO expired while a packet of `oldest` bytes waited for its report. Returns whether the probe should be short,
+    /// since its report distinguishes a path that carries only small packets from an outage: every second one, from the
+    /// third PTO without an arrival of a full packet.
+    pub fn on_timeout(&mut self, oldest: u16) -> bool {
+        self.large.on_timeout();
+        self.full.on_timeout();
+        let timeouts = self.full.timeouts;
+        oldest >= self.small && timeouts > 2 && timeouts % 2 == 1
     }
     /// After a report: whether the path no longer carries large packets. Counting then begins anew.
-    pub fn is_black_hole(&mut self) -> bool {
-        let is_black_hole = self.large_lost >= BLACK_HOLE && self.suspects;
-        if is_black_hole {
-            self.forget_large();
+    pub fn is_black_hole(&mut self, now: Time, pto: Duration) -> bool {
+        self.large.on_report(now, pto);
+        let suspects = self.large.timeouts > 0;
+        let is_black_hole = self.large.has(LARGE_LOST) || self.large.lost >= BLACK_HOLE && suspects;
+        // A PTO before the first loss has another cause.
+        if is_black_hole || self.large.lost == 0 {
+            self.large = LossRun::default();
         }
-        self.suspects &= self.large_lost > 0;
         is_black_hole
     }
-    /// Counts large packets anew.
-    pub fn forget_large(&mut self) {
-        (self.large_lost, self.suspects) = (0, false);
+    /// Counts losses anew.
+    pub fn on_new_path(&mut self) {
+        (self.large, self.full) = Default::default();
     }
     /// After a report: whether the path carries only packets smaller than `small`.
-    pub fn is_too_small(&mut self) -> bool {
-        self.full_packets.on_report()
-    }
-    /// Whether a packet of size `small` or more arrived.
-    pub fn has_arrived(&self) -> bool {
-        self.full_packets.has_arrived
+    pub fn is_too_small(&mut self, now: Time, pto: Duration) -> bool {
+        self.full.on_report(now, pto);
+        self.full.has(if self.has_full_arrived { BECAME_TOO_SMALL } else { TOO_SMALL })
     }
 }
 
