@@ -210,9 +210,11 @@ fn table(s: &RelayStats) -> String {
             w.longest_wait_s * 1e3
         );
     }
+    out.truncate(out.trim_end().len());
+    out += &too_large([&s.there, &s.back]);
     let late = s.lateness;
     out += &format!(
-        "The relay itself was late by {:.3} ms on average, {:.3} ms for one in a hundred,\n{:.1} ms at worst.",
+        "\nThe relay itself was late by {:.3} ms on average, {:.3} ms for one in a hundred,\n{:.1} ms at worst.",
         late.mean_s * 1e3,
         late.p99_s * 1e3,
         late.max_s * 1e3
@@ -220,12 +222,21 @@ fn table(s: &RelayStats) -> String {
     out
 }
 
+/// A line about packets above the MTU, if there were any: forward, reverse.
+pub fn too_large(ways: [&DirectionStats; 2]) -> String {
+    let [there, back] = ways.map(|way| way.too_large);
+    if there + back == 0 {
+        return String::new();
+    }
+    format!("\nOf the dropped packets {there} there and {back} back were larger than mtu=.")
+}
+
 pub fn json(s: &RelayStats) -> Value {
     let direction = |w: &DirectionStats| {
         json!({
             "offered_packets": w.offered_packets, "offered_bytes": w.offered_bytes,
             "delivered_packets": w.delivered_packets, "delivered_bytes": w.delivered_bytes,
-            "dropped": w.dropped, "lost": w.lost, "marked": w.marked,
+            "dropped": w.dropped, "too_large": w.too_large, "lost": w.lost, "marked": w.marked,
             "mean_queue_s": w.mean_wait_s(), "longest_queue_s": w.longest_wait_s,
         })
     };

@@ -11,6 +11,7 @@ use crate::wire::{checksum, ip, split};
 use narrows_base::{Duration, Time};
 use narrows_link::Change;
 use narrows_net::Clock;
+use narrows_net::ip_packet::{self, IpPacket, too_big};
 use narrows_net::relay::{Arriving, Direction, LossNumbers, Out, damage};
 use narrows_net::wait::{Waker, exact_timers, first_in_turn, wait, wait_readable};
 use std::collections::VecDeque;
@@ -162,13 +163,18 @@ impl Way {
             let bytes = frame.get(..length).unwrap_or_default();
             let flow = ip::flow(bytes.get(HEADER..).unwrap_or_default());
             let (direction, numbers) = (&mut self.direction, &mut self.numbers);
-            let (entry, tap) = (self.entry, &self.tap);
+            let (entry, tap, from) = (self.entry, &self.tap, &self.from);
             let whole = split::split(bytes, room, |bytes| {
                 let packet = bytes.get(HEADER..).unwrap_or_default();
                 tell(tap, at, entry, true, bytes);
                 let size = u32::try_from(packet.len()).unwrap_or(u32::MAX);
                 let (random_key, ecn) = (numbers.next(), ip::ecn(packet));
-                direction.accept(Arriving { at, flow, random_key, size, ecn, bytes });
+                let accepted =
+                    direction.accept(Arriving { at, flow, random_key, size, ecn, bytes });
+                if let Some(error) = accepted.and_then(|mtu| too_large(bytes, mtu)) {
+                    // If the kernel rejects it, the sender finds its packets lost.
+                    let _ = from.write(&error);
+                }
             });
             if !whole {
                 self.shared.lock().stats.foreign += 1;
@@ -213,7 +219,7 @@ impl Way {
             }
             let packet = bytes.get_mut(HEADER..).unwrap_or_default();
             if ecn == ip::CE && ip::ecn(packet) != ip::CE && corrupt.is_none() {
-                ip::mark(packet);
+                ip_packet::mark(packet);
             }
             let now = clock.now();
             tell(tap, now, exit, false, bytes);
@@ -245,6 +251,17 @@ impl Way {
             ));
         }
     }
+}
+
+/// The ICMP error for the sender of a frame that exceeds the MTU, as a frame. Its source is the destination of the
+/// packet. `None` for a packet that a router would fragment, and if no error may be sent.
+fn too_large(frame: &[u8], mtu: u32) -> Option<Vec<u8>> {
+    let mut whole = frame.to_vec();
+    checksum::complete(&mut whole);
+    let bytes = whole.get(HEADER..)?;
+    let packet = IpPacket::read(bytes).filter(|packet| !packet.may_be_split)?;
+    let error = too_big::answer(&packet, bytes, mtu as usize, packet.destination)?;
+    Some([&[0; HEADER][..], &error].concat())
 }
 
 /// Reports a packet to the observer, if any, with completed checksums.

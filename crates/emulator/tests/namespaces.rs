@@ -89,6 +89,28 @@ fn the_nth_packet_meets_the_same_fate_for_the_same_seed() {
     assert_ne!(first, fates(6));
 }
 
+/// The kernel learns the MTU from the ICMP errors: its TCP continues with smaller segments, and a large datagram leaves
+/// in fragments.
+#[test]
+fn a_packet_above_the_mtu_is_reported_to_its_sender() {
+    let Some([a, b]) = two() else { return };
+    let mut there = config(100, 1);
+    there.impairments.mtu = Some(1300);
+    let link = EmulatedLink::between(&a, &b, LinkOptions::new(there, config(100, 1))).unwrap();
+    for to in link.b().addresses.clone() {
+        assert_eq!(transfer(&a, &b, to, 500_000), pattern(500_000), "over {to}");
+        let receiver = b.enter(|| UdpSocket::bind((to, 7000)).unwrap()).unwrap();
+        let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let sender = a.enter(|| UdpSocket::bind(any).unwrap()).unwrap();
+        sender.send_to(&[7; 1400], (to, 7000)).unwrap();
+        receiver.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+        assert_eq!(receiver.recv(&mut [0; 2000]).unwrap(), 1400, "over {to}");
+    }
+    let there = link.stop().there.packets;
+    assert!(there.too_large > 0 && there.too_large == there.dropped, "{there:?}");
+    assert!(there.delivered_bytes <= there.delivered_packets * 1300, "{there:?}");
+}
+
 #[test]
 fn a_link_leaves_nothing_behind() {
     let Some([a, b]) = two() else { return };

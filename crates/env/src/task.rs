@@ -278,6 +278,7 @@ impl Task {
         let end = begin + episode.step.saturating_mul(u64::from(self.steps));
         // Only steps measure.
         let measure_from = Time::from_nanos(end.as_nanos() - 1);
+        link.forward.carries(self.packet).and_then(|()| link.back.carries(self.packet))?;
         let links = [("link", &link.forward), ("link.back", &link.back)].map(|(name, way)| {
             let mut config = way.config(link.base_rtt(), self.packet, false);
             if let Some(trace) = &config.trace {

@@ -1,6 +1,7 @@
 //! First messages of programs and peers to a tunnel: no panic, no read beyond the input, and no text that permits an
 //! address of the server's own network by a name.
 
+use narrows_net::ip_packet::{IpPacket, too_big};
 use narrows_tunnel::address::special;
 use narrows_tunnel::allow::{Target, Targets, name};
 use narrows_tunnel::forward::Forward;
@@ -9,8 +10,6 @@ use narrows_tunnel::parts::{Parts, split};
 use narrows_tunnel::request::{HEAD, Request};
 use narrows_tunnel::socks;
 use narrows_tunnel::tun::given::{Given, LENGTH};
-use narrows_tunnel::tun::packet::Packet;
-use narrows_tunnel::tun::too_big;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
@@ -63,10 +62,10 @@ pub fn run(bytes: &[u8]) {
 
 /// Packets, and the addresses in a server's assignment.
 fn packets(bytes: &[u8]) {
-    if let Some(packet) = Packet::read(bytes) {
+    if let Some(packet) = IpPacket::read(bytes) {
         assert_eq!(packet.source.is_ipv4(), packet.destination.is_ipv4());
         if let Some(told) = too_big::answer(&packet, bytes, 1280, packet.destination) {
-            let answer = Packet::read(&told).expect("an answer is a packet");
+            let answer = IpPacket::read(&told).expect("an answer is a packet");
             assert!(answer.is_error && answer.destination == packet.source && told.len() <= 1280);
             assert_eq!(too_big::answer(&answer, &told, 1280, answer.destination), None);
         }

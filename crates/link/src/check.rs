@@ -54,6 +54,9 @@ impl LinkConfig {
                 return Err(FieldError::new("impairments.policer.burst", why));
             }
         }
+        if i.mtu == Some(0) {
+            return Err(FieldError::new("impairments.mtu", "0: at least 1 byte is expected"));
+        }
         queue::limit(&self.queue).map_err(|e| FieldError::new("queue.aqm", e.to_string()))?;
         Ok(())
     }
@@ -68,7 +71,8 @@ impl Change {
         match self {
             Change::Rate(new) => rate("rate", *new),
             Change::Delay(delay) => at_most("delay", *delay, MAX_TIME),
-            Change::Loss(_) => Ok(()),
+            Change::Mtu(0) => Err(FieldError::new("mtu", "0: at least 1 byte is expected")),
+            Change::Loss(_) | Change::Mtu(_) => Ok(()),
         }
     }
 }
@@ -115,6 +119,7 @@ mod tests {
             ("impairments.early.gap", early(0.0, 0.0, 0)),
             ("impairments.duplicate", impaired(Impairments { duplicate: 7.0, ..usual() })),
             ("impairments.corrupt", impaired(Impairments { corrupt: -0.1, ..usual() })),
+            ("impairments.mtu", impaired(Impairments { mtu: Some(0), ..usual() })),
             ("impairments.policer.rate", policed(0, 1500)),
             ("impairments.policer.burst", policed(1000, 0)),
             ("impairments.policer.burst", policed(1000, u64::MAX)),

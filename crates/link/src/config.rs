@@ -114,6 +114,8 @@ pub struct Impairments {
     pub corrupt: f64,
     /// Drops packets that exceed a rate.
     pub policer: Option<PolicerConfig>,
+    /// Drops packets of more bytes, headers included, before the queue.
+    pub mtu: Option<u32>,
 }
 
 impl Impairments {
@@ -146,4 +148,6 @@ pub enum Change {
     Delay(Duration),
     /// New loss processes, which replace the old ones.
     Loss(Vec<LossSpec>),
+    /// A new MTU in bytes; packets that wait already still leave.
+    Mtu(u32),
 }

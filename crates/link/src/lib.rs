@@ -98,6 +98,20 @@ impl LinkPacket for Packet {
 ///
 /// Times may be later than the caller's present: a link of constant rate computes a packet's departure when the packet
 /// arrives.
+///
+/// ```
+/// use narrows_base::Time;
+/// use narrows_link::Meter;
+///
+/// #[derive(Default)]
+/// struct Drops(u64);
+///
+/// impl<P> Meter<P> for Drops {
+///     fn dropped(&mut self, _now: Time, _packet: &P) {
+///         self.0 += 1;
+///     }
+/// }
+/// ```
 pub trait Meter<P> {
     /// A packet arrived at the queue.
     #[inline]
@@ -105,6 +119,10 @@ pub trait Meter<P> {
     /// The queue dropped it.
     #[inline]
     fn dropped(&mut self, _now: Time, _packet: &P) {}
+    /// It was dropped because it has more bytes than the link's MTU.
+    fn too_large(&mut self, now: Time, packet: &P) {
+        self.dropped(now, packet);
+    }
     /// The queue marked it (CE); it stays in the queue.
     #[inline]
     fn marked(&mut self, _now: Time, _packet: &P) {}

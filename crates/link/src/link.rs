@@ -30,6 +30,38 @@ struct Flying<P> {
 const _: () = assert!(size_of::<Flying<narrows_base::Packet>>() == 64);
 
 /// One direction of a link.
+///
+/// ```
+/// use narrows_base::{Duration, RandomKey, Rate, Time};
+/// use narrows_link::{Link, LinkConfig, LinkPacket};
+///
+/// #[derive(Clone, Copy)]
+/// struct Datagram {
+///     bytes: u32,
+/// }
+///
+/// impl LinkPacket for Datagram {
+///     fn size(&self) -> u32 {
+///         self.bytes
+///     }
+///     fn random_key(&self) -> u64 {
+///         0
+///     }
+///     fn is_data(&self) -> bool {
+///         true
+///     }
+///     fn corrupt(&mut self) {}
+/// }
+///
+/// // 8 Mbit/s and 10 ms: 1000 bytes leave after 1 ms and arrive after 11.
+/// let config = LinkConfig::plain(Rate::from_bps(8_000_000), Duration::from_millis(10));
+/// let mut link = Link::new(&config, RandomKey::from_seed(1))?;
+/// link.accept(Time::ZERO, Datagram { bytes: 1000 }, &mut ());
+/// let due = link.next_timeout();
+/// assert_eq!(due, Time::ZERO + Duration::from_millis(11));
+/// assert!(link.poll(due, &mut ()).is_some());
+/// # Ok::<(), narrows_base::SpecError>(())
+/// ```
 pub struct Link<P> {
     serializer: Serializer,
     delay: Duration,
@@ -152,10 +184,16 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         self.room.get_or_insert_default();
     }
 
-    /// Whether [`pass`](Link::pass) can be used: constant rate, drop-tail, and packets keep their
-    /// order.
+    /// Whether [`pass`](Link::pass) can be used: constant rate, drop-tail, no MTU, and packets keep their order.
     pub fn is_computed(&self) -> bool {
-        self.extra.as_ref().is_none_or(|e| e.served.is_none() && e.impairments.orderly())
+        self.extra.as_ref().is_none_or(|e| {
+            e.served.is_none() && e.impairments.orderly() && e.impairments.mtu.is_none()
+        })
+    }
+
+    /// The largest packet that the link takes, in bytes with headers; `None` if any size passes.
+    pub fn mtu(&self) -> Option<u32> {
+        self.extra.as_ref()?.impairments.mtu
     }
 
     /// Sends a packet into a computed link at `now`. Returns when it arrives at the far end, or
@@ -222,7 +260,10 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
 
     /// Offers a packet to a link of any kind at `now`.
     pub fn accept<M: Meter<P>>(&mut self, now: Time, mut packet: P, meter: &mut M) {
-        if self.extra.as_ref().is_some_and(|e| e.served.is_some()) {
+        if self.mtu().is_some_and(|mtu| packet.size() > mtu) {
+            meter.offered(now, &packet);
+            meter.too_large(now, &packet);
+        } else if self.extra.as_ref().is_some_and(|e| e.served.is_some()) {
             meter.offered(now, &packet);
             self.serve_arrival(now, packet, meter);
         } else if self.is_computed() {
@@ -322,6 +363,11 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
                 if let Some(extra) = &mut self.extra {
                     let random_key = extra.random_key;
                     extra.loss = specs.iter().map(|s| s.build(random_key)).collect();
+                }
+            }
+            Change::Mtu(bytes) => {
+                if let Some(extra) = &mut self.extra {
+                    extra.impairments.mtu = Some(*bytes);
                 }
             }
         }

@@ -76,6 +76,25 @@ fn a_packet_takes_its_transmission_and_propagation_time() {
     assert_eq!(out, [(ms(6.0), 0), (ms(7.0), 1), (ms(15.5), 2)]);
 }
 
+/// Packets above the MTU take no time of the link, on links of either kind.
+#[test]
+fn a_packet_above_the_mtu_is_dropped_before_the_queue() {
+    for changes in [false, true] {
+        let impairments = Impairments { mtu: Some(999), ..Impairments::default() };
+        let config = LinkConfig { impairments, changes, ..config() };
+        let (out, log) = run(&config, &[(0, 1000), (0, 999), (0, 1000)]);
+        assert_eq!(out, [(Time::from_nanos(5_999_000), 1)]);
+        assert_eq!(log.dropped, [(Time::ZERO, 0), (Time::ZERO, 2)]);
+    }
+    let mut link =
+        Link::new(&LinkConfig { changes: true, ..config() }, RandomKey::from_seed(1)).unwrap();
+    let mut log = Log::default();
+    link.accept(Time::ZERO, packet(0, 1000), &mut log);
+    link.change(Time::ZERO, &Change::Mtu(999));
+    link.accept(Time::ZERO, packet(1, 1000), &mut log);
+    assert_eq!((link.mtu(), log.dropped.as_slice()), (Some(999), &[(Time::ZERO, 1)][..]));
+}
+
 /// Room for three packets or 3000 bytes: a burst fits that has more packets or more bytes, not both.
 #[test]
 fn room_in_packets_or_bytes_holds_a_burst_of_either_kind() {

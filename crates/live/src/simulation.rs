@@ -403,6 +403,7 @@ impl One {
                 }
                 Change::Delay(delay) => format!("link: delay {}", values::time_text(*delay)),
                 Change::Loss(loss) => format!("link: loss {}", values::loss_text(loss)),
+                Change::Mtu(mtu) => format!("link: MTU {}", values::mtu_text(*mtu)),
             };
             let why = vec!["The scenario changes the link here.".to_string()];
             update.event(Event {

@@ -7,6 +7,7 @@
 //! | [`probe`] | estimates of the path to a server: rate, delay, losses, jitter, buffer |
 //! | [`relay`] | a UDP link emulator built from the simulator's links |
 //! | [`socket`] | UDP with segmentation offload, coalesced receiving, ECN, time stamps |
+//! | [`ip_packet`] | IP headers, and ICMP errors for packets that are too large |
 //! | [`tap`] | for recordings: an observer is passed every datagram of an endpoint's socket |
 //! | [`wait`] | waiting for sockets, a wake-up, a time in nanoseconds |
 //! | [`clock`] | the monotonic clock as [`narrows_base::Time`] |
@@ -52,6 +53,7 @@ pub mod block;
 pub mod clock;
 pub mod endpoint;
 pub mod error;
+pub mod ip_packet;
 pub mod openings;
 pub mod probe;
 mod reachable;

@@ -30,7 +30,7 @@ pub struct Key {
 }
 
 /// All keys of one direction, in the order of writing. A specification begins with the first two, without their names.
-pub const KEYS: [Key; 12] = [
+pub const KEYS: [Key; 13] = [
     Key {
         name: "rate",
         form: "1.5Mbit/s|unlimited",
@@ -138,6 +138,15 @@ pub const KEYS: [Key; 12] = [
         has_parameters: false,
         set: |way, text, _| values::share(text).map(|p| way.impairments.corrupt = p),
         text: |way| share_text(way.impairments.corrupt),
+    },
+    Key {
+        name: "mtu",
+        form: "1300B|unlimited",
+        help: "packets with more bytes, headers included, are dropped before the queue; narrows link reports them to \
+               their sender by ICMP. The other direction has the same; by default unlimited",
+        has_parameters: false,
+        set: |way, text, _| values::mtu(text).map(|mtu| way.impairments.mtu = Some(mtu)),
+        text: |way| way.impairments.mtu.map(values::mtu_text),
     },
 ];
 
@@ -260,8 +269,8 @@ pub fn help() -> String {
     let reverse = (
         "reverse-KEY",
         "...",
-        "KEY of the other direction: same rate, delay, queue and \
-                    management, and nothing else, unless given",
+        "KEY of the other direction: same rate, delay, MTU, queue \
+                    and management, and nothing else, unless given",
     );
     for (name, form, help) in rows().chain([reverse]) {
         let _ = write!(out, "  {name}={form}");
@@ -333,6 +342,7 @@ mod tests {
             "jitter" => "normal(3ms,correlation=0.25,order=mixed)".into(),
             "reorder" => "0.02/5ms".into(),
             "duplicate" | "corrupt" => "0.125".into(),
+            "mtu" => "1300B".into(),
             other => panic!("a sample for '{other}' is missing"),
         };
         let parse = |text: &str| Link::parse(text, Path::new("")).unwrap();

@@ -3,7 +3,7 @@
 //! Shared by the one-line link specification and by scenario files, so that a key means the same
 //! in both.
 
-use narrows_base::{Duration, Rate, Spec};
+use narrows_base::{Duration, Rate, Spec, SpecError};
 use narrows_link::{Impairments, LinkConfig, LossSpec, QueueConfig, QueueLimit, Trace};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,10 +72,11 @@ impl LinkDirection {
         }
     }
 
-    /// The default for the other direction: same rate, delay and queue, no loss.
+    /// The default for the other direction: same rate, delay, queue and MTU, no loss.
     pub fn mirrored(&self) -> LinkDirection {
         LinkDirection {
             aqm: self.aqm.clone(),
+            impairments: Impairments { mtu: self.impairments.mtu, ..Impairments::default() },
             ..LinkDirection::new(self.rate, self.delay, self.queue_size)
         }
     }
@@ -101,6 +102,20 @@ impl LinkDirection {
         }
         let bytes = bdp_packets(self.mean_bps(), base_rtt, 1, factor);
         QueueLimit::Either { packets, bytes }
+    }
+
+    /// Checks that a simulated packet of this many bytes passes.
+    ///
+    /// # Errors
+    /// It exceeds the MTU.
+    pub fn carries(&self, packet_bytes: u32) -> Result<(), SpecError> {
+        let Some(mtu) = self.impairments.mtu.filter(|mtu| packet_bytes > *mtu) else {
+            return Ok(());
+        };
+        Err(SpecError::new(format!(
+            "mtu={mtu}B: no packet of {packet_bytes} bytes passes, and simulated senders do not search for a smaller \
+             size; make packets smaller, or emulate the link (narrows link, narrows relay)"
+        )))
     }
 
     /// The same with its queue as a number of packets or bytes, never in BDPs.

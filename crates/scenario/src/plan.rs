@@ -51,6 +51,11 @@ impl Plan {
     pub fn new(scenario: Scenario) -> Result<Plan, SpecError> {
         check_times(&scenario)?;
         check_names(&scenario)?;
+        for wire in &scenario.links {
+            for way in [&wire.there, &wire.back] {
+                way.carries(scenario.packet).map_err(|e| at_line(wire.line, e))?;
+            }
+        }
         let (map, names) = (Map::new(&scenario.links), Names::of(&scenario));
         let mut groups = Vec::new();
         for flows in &scenario.flows {
@@ -92,6 +97,11 @@ impl Plan {
             if matches!(c.change, Change::Rate(_)) && way(&scenario, link).trace.is_some() {
                 let e = format!("link '{}' follows a trace, so its rate cannot be changed", c.link);
                 return Err(at_line(c.line, SpecError::new(e)));
+            }
+            if let Change::Mtu(mtu) = c.change {
+                let mut changed = way(&scenario, link).clone();
+                changed.impairments.mtu = Some(mtu);
+                changed.carries(scenario.packet).map_err(|e| at_line(c.line, e))?;
             }
             changes.push((time(c.at), link as usize, c.change.clone()));
         }
@@ -161,7 +171,8 @@ impl Plan {
         let drawn = |way: &LinkDirection| {
             !way.loss.is_empty()
                 || way.aqm.is_some()
-                || Impairments { policer: None, ..way.impairments } != Impairments::default()
+                || Impairments { policer: None, mtu: None, ..way.impairments }
+                    != Impairments::default()
                 || way.trace_start == Some(TraceStart::Random)
         };
         let ranges = |own: &Option<OwnLink>| own.is_some_and(|own| own.side.is_range());

@@ -82,6 +82,15 @@ pub const CHANGE_KEYS: &[ChangeKey] = &[
         },
         both_ways: |_, _| false,
     },
+    ChangeKey {
+        name: "mtu",
+        read: |text| values::mtu(text).map(Change::Mtu),
+        text: |change| match change {
+            Change::Mtu(mtu) => Some(values::mtu_text(*mtu)),
+            _ => None,
+        },
+        both_ways: |there, back| there.impairments.mtu == back.impairments.mtu,
+    },
 ];
 
 /// Changes and hints of a command line, with their times.

@@ -159,6 +159,27 @@ pub fn trace_start_text(start: TraceStart) -> String {
     }
 }
 
+/// `1300B`, also without its unit, or `unlimited`: the MTU of a link.
+///
+/// # Errors
+/// An invalid text; the message gives the expected form.
+pub fn mtu(text: &str) -> Result<u32, SpecError> {
+    const FORM: &str =
+        "an MTU is written as 1300B (68 to 65535 bytes, headers included), or unlimited";
+    let text = text.trim();
+    if text == UNLIMITED {
+        return Ok(u32::MAX);
+    }
+    let bytes = text.parse::<f64>().or_else(|_| units::number(text, Unit::Bytes));
+    let bytes = bytes.ok().filter(|b| (68.0..=65_535.0).contains(b) && b.fract() == 0.0);
+    bytes.map(|b| b as u32).ok_or_else(|| SpecError::new(format!("'{text}': {FORM}")))
+}
+
+/// Writes an MTU so that it reads back exactly.
+pub fn mtu_text(mtu: u32) -> String {
+    if mtu == u32::MAX { UNLIMITED.into() } else { format!("{mtu}B") }
+}
+
 /// `10Mbit/s/15kB`: rate and bucket of a policer.
 ///
 /// # Errors

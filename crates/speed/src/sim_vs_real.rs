@@ -59,7 +59,10 @@ impl SimVsReal {
     /// A protocol or link that cannot be, in one line.
     pub fn check(&self) -> Result<(), String> {
         self.simulated_protocol()?;
-        self.link().map(drop)
+        let link = self.link()?;
+        let carries =
+            link.forward.carries(self.packet).and_then(|()| link.back.carries(self.packet));
+        carries.map_err(|e| e.to_string())
     }
 
     fn link(&self) -> Result<Link, String> {

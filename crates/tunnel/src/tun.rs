@@ -10,10 +10,8 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | [`packet`] | the header fields that are read |
 //! | `queue` | the queue before the connection: order, marks, drops |
 //! | `hand_over` | when packets are passed to the connection |
-//! | [`too_big`] | ICMP errors for packets that are too long |
 //! | [`given`] | assignment of addresses to clients |
 //! | [`near`], [`far`] | both ends |
 
@@ -25,9 +23,7 @@ pub mod far;
 pub mod given;
 mod hand_over;
 pub mod near;
-pub mod packet;
 mod queue;
-pub mod too_big;
 
 use crate::request::HEAD;
 pub use ipnet::IpNet;

@@ -3,9 +3,9 @@
 use crate::both_ends::*;
 use crate::tun::MARK;
 use crate::tun::given::{Given, LENGTH};
-use crate::tun::packet::tests::packet;
 use narrows_base::Duration;
 use narrows_emulator::Namespace;
+use narrows_net::ip_packet::build;
 use narrows_net::{Connection, ReceiveStream, SendStream};
 use std::net::{IpAddr, UdpSocket};
 
@@ -56,11 +56,7 @@ impl Asked {
 fn datagram(from: IpAddr, to: IpAddr, port: u16, payload: &[u8]) -> Vec<u8> {
     let length = (8 + payload.len()) as u16;
     let udp = [&[0, 9][..], &port.to_be_bytes(), &length.to_be_bytes(), &[0, 0], payload].concat();
-    let mut bytes = packet(from, to, 17, &udp);
-    let sum: u32 = bytes[..20].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
-    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
-    bytes[10..12].copy_from_slice(&sum.to_be_bytes());
-    bytes
+    build(from, to, 17, &udp).unwrap()
 }
 
 #[test]
@@ -83,7 +79,7 @@ fn a_client_sends_only_from_its_address_and_only_where_it_may() {
             asked.says(&datagram(asked.own, server, 8888, b"another port"));
             asked.says(&datagram(asked.own, neighbour, 7777, b"another client"));
             asked.says(&datagram(asked.own, [127, 0, 0, 1].into(), 7777, b"loopback"));
-            asked.says(&packet(asked.own, server, 1, &[8, 0, 0, 0]));
+            asked.says(&build(asked.own, server, 1, &[8, 0, 0, 0]).unwrap());
             asked.says(&[0x45, 0, 0]);
             asked.says(&[]);
             asked.says(&[0, 1]);

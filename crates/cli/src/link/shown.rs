@@ -1,5 +1,6 @@
 //! Counters of a link, as text and JSON.
 
+use crate::relay::too_large;
 use narrows_emulator::{LinkStats, WayStats};
 use narrows_net::relay::Lateness;
 use serde_json::{Value, json as object};
@@ -55,6 +56,7 @@ pub fn table(name: &str, s: &LinkStats) -> String {
         );
     }
     out.truncate(out.trim_end().len());
+    out += &too_large([&s.there.packets, &s.back.packets]);
     out
 }
 
@@ -85,7 +87,7 @@ pub fn json(s: &LinkStats, real_time: bool) -> Value {
         object!({
             "offered_packets": p.offered_packets, "offered_bytes": p.offered_bytes,
             "delivered_packets": p.delivered_packets, "delivered_bytes": p.delivered_bytes,
-            "dropped": p.dropped, "lost": p.lost, "marked": p.marked,
+            "dropped": p.dropped, "too_large": p.too_large, "lost": p.lost, "marked": p.marked,
             "overflowed": p.overflowed, "unread": w.unread, "refused": w.refused,
             "mean_queue_s": p.mean_wait_s(), "longest_queue_s": p.longest_wait_s,
             "lateness": late(&w.lateness),

@@ -95,38 +95,6 @@ pub fn ecn(packet: &[u8]) -> u8 {
     }
 }
 
-/// Marks a packet as ECN CE, as a router does (RFC 3168).
-pub fn mark(packet: &mut [u8]) {
-    match packet.first().map(|b| b >> 4) {
-        Some(4) => {
-            if let Some(byte) = packet.get_mut(1) {
-                *byte |= CE;
-            }
-            if let Some(layout) = Layout::of_header(packet) {
-                layout.set_header_checksum(packet);
-            }
-        }
-        Some(6) => {
-            if let Some(byte) = packet.get_mut(1) {
-                *byte |= CE << 4;
-            }
-        }
-        _ => {}
-    }
-}
-
-impl Layout {
-    /// As [`Layout::of`], but accepts fragments: only for the IP header.
-    fn of_header(packet: &[u8]) -> Option<Layout> {
-        let transport = usize::from(packet.first()? & 0xf) * 4;
-        (packet.len() >= transport && transport >= IPV4_HEADER).then_some(Layout {
-            six: false,
-            protocol: 0,
-            transport,
-        })
-    }
-}
-
 /// A hash of addresses, protocol and ports.
 pub fn flow(packet: &[u8]) -> u32 {
     let Some(layout) = Layout::of(packet) else { return 0 };

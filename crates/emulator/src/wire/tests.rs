@@ -1,8 +1,9 @@
 use super::frame::{GSO_NONE, GSO_TCP4, GSO_TCP6, GSO_UDP, HEADER, NEEDS_CHECKSUM, VnetHeader};
-use super::ip::{CE, Layout, TCP, UDP, ecn, fold, mark, number, put, sum};
+use super::ip::{CE, Layout, TCP, UDP, ecn, fold, number, put, sum};
 use super::join::Joiner;
 use super::split::{sequence, split};
 use super::{checksum, ip};
+use narrows_net::ip_packet::mark;
 
 /// A super-frame as the kernel hands it over, with `payload` bytes of payload.
 fn super_frame(six: bool, protocol: u8, payload: usize, size: usize) -> Vec<u8> {

@@ -52,6 +52,10 @@ impl Meter<DatagramRef> for Tally<'_> {
         self.miss(now, packet, true);
         self.slab.free(packet.slot);
     }
+    fn too_large(&mut self, now: Time, packet: &DatagramRef) {
+        self.stats.too_large += 1;
+        self.dropped(now, packet);
+    }
     fn queued(&mut self, _now: Time, waiting: usize) {
         *self.most = (*self.most).max(waiting);
     }
@@ -118,11 +122,11 @@ impl Direction {
         self.latest
     }
 
-    /// A packet arrives at the link.
-    pub fn accept(&mut self, packet: Arriving<'_>) {
+    /// A packet arrives at the link. Returns the link's MTU if the packet exceeds it, so that it was dropped.
+    pub fn accept(&mut self, packet: Arriving<'_>) -> Option<u32> {
         let Some(slot) = self.slab.put(packet.bytes, MAX_HELD) else {
             self.stats.overflowed += 1;
-            return;
+            return None;
         };
         self.latest = self.latest.max(packet.at);
         let Arriving { flow, random_key, size, ecn, .. } = packet;
@@ -130,6 +134,7 @@ impl Direction {
         let Direction { link, slab, stats, most, missed, .. } = self;
         let mut tally = Tally { slab, stats, most, missed };
         link.accept(self.latest, datagram, &mut tally);
+        self.link.mtu().filter(|mtu| size > *mtu)
     }
 
     /// Applies a scheduled change. Packets that are due before must have been delivered. The link must be configured

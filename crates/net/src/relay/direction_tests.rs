@@ -44,6 +44,19 @@ fn a_late_wake_up_costs_no_capacity() {
 }
 
 #[test]
+fn a_packet_above_the_mtu_is_counted_and_its_sender_can_be_told() {
+    let impairments = Impairments { mtu: Some(1000), ..Impairments::default() };
+    let mut direction = direction(&LinkConfig { impairments, ..config() });
+    assert_eq!(direction.accept(datagram(ms(0), 0, &[0; 973], 0)), Some(1000));
+    assert_eq!(direction.accept(datagram(ms(0), 1, &[1; 972], 0)), None);
+    let mut out = Vec::new();
+    direction.deliver(ms(100), |o| out.push(o.bytes[0]));
+    let s = &direction.stats;
+    assert_eq!((out, s.offered_packets, s.dropped, s.too_large), (vec![1], 2, 1, 1));
+    assert_eq!(direction.held(), 0);
+}
+
+#[test]
 fn places_are_freed_whatever_becomes_of_a_datagram() {
     let impairments = Impairments { duplicate: 0.3, reorder: 0.2, ..Impairments::default() };
     let impairments = Impairments { reorder_by: Duration::from_millis(7), ..impairments };

@@ -15,8 +15,10 @@ pub struct DirectionStats {
     pub delivered_packets: u64,
     /// Their bytes on the link.
     pub delivered_bytes: u64,
-    /// Datagrams that the queue dropped.
+    /// Datagrams dropped by the queue, or because they exceed the link's MTU.
     pub dropped: u64,
+    /// Those of the dropped datagrams that exceed the link's MTU.
+    pub too_large: u64,
     /// Datagrams lost after their transmission.
     pub lost: u64,
     /// Datagrams that the queue marked (ECN).

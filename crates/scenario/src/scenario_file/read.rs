@@ -77,16 +77,18 @@ struct ChangeAt {
     rate: Option<Text>,
     delay: Option<Text>,
     loss: Option<Text>,
+    mtu: Option<Text>,
 }
 
 impl ChangeAt {
     /// The value of a key of [`CHANGE_KEYS`].
     fn value(&self, key: &str) -> Option<&Text> {
-        let ChangeAt { at: _, link: _, rate, delay, loss } = self;
+        let ChangeAt { at: _, link: _, rate, delay, loss, mtu } = self;
         match key {
             "rate" => rate.as_ref(),
             "delay" => delay.as_ref(),
             "loss" => loss.as_ref(),
+            "mtu" => mtu.as_ref(),
             _ => None,
         }
     }
@@ -357,7 +359,7 @@ impl Reader<'_> {
             }
         }
         if out.is_empty() {
-            let e = "this change changes nothing; it needs rate, delay or loss";
+            let e = "this change changes nothing; it needs rate, delay, loss or mtu";
             return Err(at_line(line, SpecError::new(e)));
         }
         Ok(out)

@@ -273,8 +273,9 @@ fn config() -> impl Strategy<Value = LinkConfig> {
     let drawn_early = (share(), share(), any_of(&[1, 5], &[0, u64::MAX]))
         .prop_map(|(share, correlation, gap)| Some(EarlyConfig { share, correlation, gap }));
     let early = prop_oneof![6 => Just(None), 1 => drawn_early];
-    let impairments = (duration(), jitter_form, early, share(), duration(), share(), share())
-        .prop_map(|(jitter, jitter_form, early, reorder, reorder_by, duplicate, corrupt)| {
+    let mtu = prop_oneof![6 => Just(None), 1 => any_of(&[40, 1000], &[0, 1]).prop_map(Some)];
+    let impairments = (duration(), jitter_form, early, share(), duration(), share(), share(), mtu)
+        .prop_map(|(jitter, jitter_form, early, reorder, reorder_by, duplicate, corrupt, mtu)| {
             Impairments {
                 jitter,
                 jitter_form,
@@ -284,6 +285,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
                 duplicate,
                 corrupt,
                 policer: None,
+                mtu,
             }
         });
     let trace = any_of(&["", ""], &["1\n", "0\n0\n5\n", "80000000\n"])

@@ -3,11 +3,10 @@
 
 use super::MAX_MTU;
 use super::hand_over::{Carrier, HandOver};
-use super::packet::Packet as IpPacket;
-use super::packet::tests::packet;
 use crate::flow::HEAD;
 use narrows_base::{Duration, Machine as _, Packet, RandomKey, Spec, Time};
 use narrows_net::endpoint::connection;
+use narrows_net::ip_packet::{IpPacket, build};
 use narrows_simulated::{Input, Output, SimulatedReceiver, SimulatedSender};
 use narrows_transport::connection::{Connection, ConnectionConfig, Event};
 use narrows_transport::endpoint::{
@@ -264,7 +263,7 @@ fn ip(port: u16, what: u64, size: usize) -> Vec<u8> {
     let ports = [&port.to_be_bytes()[..], &[0, 80]].concat();
     let inside = [&ports[..], &what.to_be_bytes(), &vec![0; size - 32]].concat();
     let ends: [IpAddr; 2] = [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()];
-    packet(ends[0], ends[1], TCP, &inside)
+    build(ends[0], ends[1], TCP, &inside).unwrap()
 }
 
 /// For comparison: if the connection held packets for a second, p95 of the echo would be 140 ms at 10 Mbit/s.

@@ -2,11 +2,11 @@
 
 use super::device::Device;
 use super::hand_over::{Carrier, HandOver, MIN_EXPIRY};
-use super::packet::Packet;
 use super::{MAX_MTU, MIN_MTU};
 use crate::flow::{Flow, HEAD};
 use narrows_base::{Duration, Time};
 use narrows_net::Connection;
+use narrows_net::ip_packet::IpPacket;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,7 +59,7 @@ impl<T> Outgoing<T> {
     }
 
     /// Queues a packet. If it is too long, drops it and returns the MTU for its sender.
-    pub fn send(&self, packet: &Packet, bytes: &[u8]) -> Result<(), usize> {
+    pub fn send(&self, packet: &IpPacket, bytes: &[u8]) -> Result<(), usize> {
         let mut packets = self.packets();
         packets.push(&self.over, packet, bytes)?;
         if !packets.is_empty() {
@@ -109,7 +109,7 @@ pub(super) enum Dropped {
     Destination,
 }
 
-type Judge = Box<dyn Fn(&Packet) -> Result<(), Dropped> + Send + Sync>;
+type Judge = Box<dyn Fn(&IpPacket) -> Result<(), Dropped> + Send + Sync>;
 type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Messages on their way to the kernel as packets.
@@ -128,7 +128,7 @@ impl Incoming {
 
     /// Handles a message of the flow.
     pub fn take(&self, bytes: &[u8]) {
-        let Some(packet) = Packet::read(bytes).filter(|_| bytes.len() <= MAX_MTU) else {
+        let Some(packet) = IpPacket::read(bytes).filter(|_| bytes.len() <= MAX_MTU) else {
             return self.drop(Dropped::Malformed, None);
         };
         match (self.judge)(&packet) {

@@ -1,6 +1,6 @@
 //! The TUN interface, driven by the runtime.
 
-use narrows_files::{Error, Kind};
+use narrows_peers::{Error, Kind};
 use std::net::IpAddr;
 
 /// Name of the interface; the kernel chooses the number.

@@ -3,16 +3,15 @@
 use super::carry::{Dropped, Incoming, Outgoing};
 use super::device::{Device, has_own_route};
 use super::given::{Given, Networks};
-use super::packet::Packet;
-use super::too_big;
 use super::{IpNet, MAX_MTU};
 use crate::allow::{Denied, Targets};
 use crate::dial;
 use crate::flow::{Flows, Goal};
 use crate::permissions::Permissions;
-use narrows_files::access::AllowList;
-use narrows_files::{Error, Kind};
 use narrows_net::Connection;
+use narrows_net::ip_packet::{IpPacket, too_big};
+use narrows_peers::access::AllowList;
+use narrows_peers::{Error, Kind};
 use narrows_wire::noise::PublicKey;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -153,7 +152,7 @@ impl FarTun {
         let mut bytes = vec![0; 2 * MAX_MTU];
         while let Ok(length) = self.device.read(&mut bytes).await {
             let bytes = bytes.get(..length).unwrap_or_default();
-            let Some(packet) = Packet::read(bytes) else { continue };
+            let Some(packet) = IpPacket::read(bytes) else { continue };
             let seat = {
                 let seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
                 seats.get(&packet.destination).cloned()
@@ -178,7 +177,7 @@ impl FarTun {
         over: impl Future<Output = ()>,
     ) -> (Option<String>, bool) {
         let (own, judge) = (given.clone(), self.judge.clone());
-        let judge = move |packet: &Packet| {
+        let judge = move |packet: &IpPacket| {
             if !own.is_near(packet.source) {
                 Err(Dropped::Source)
             } else if judge.permits(packet.destination, packet.port) {

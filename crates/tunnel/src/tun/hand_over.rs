@@ -2,9 +2,9 @@
 //! flows.
 
 use super::MIN_MTU;
-use super::packet::Packet;
 use super::queue::PacketQueue;
 use narrows_base::{Duration, Time};
+use narrows_net::ip_packet::IpPacket;
 use narrows_transport::connection::Stats;
 
 /// Bounds of a packet's longest wait, which is one RTT. It applies in addition to CoDel: after an outage, older packets
@@ -53,7 +53,7 @@ impl HandOver {
     pub fn push(
         &mut self,
         carrier: &impl Carrier,
-        packet: &Packet,
+        packet: &IpPacket,
         bytes: &[u8],
     ) -> Result<(), usize> {
         let room = carrier.room();

@@ -3,15 +3,14 @@
 use super::carry::{Dropped, Incoming, Outgoing};
 use super::device::{Device, KeptRoute, has_own_route, keep_route};
 use super::given::{self, Given};
-use super::packet::Packet;
-use super::too_big;
 use super::{IpNet, MARK, MAX_MTU, MIN_MTU};
 use crate::client::{Link, Tunnel};
 use crate::flow::{Back, Flows};
 use crate::request::Refusal;
 use narrows_base::text::shown;
-use narrows_files::{Error, Kind};
 use narrows_net::ReceiveStream;
+use narrows_net::ip_packet::{IpPacket, too_big};
+use narrows_peers::{Error, Kind};
 use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -152,7 +151,7 @@ impl NearTun {
         };
         self.set(&given, link.server())?;
         let (own, routes, device) = (given.clone(), self.routes.clone(), self.device.clone());
-        let judge = move |packet: &Packet| {
+        let judge = move |packet: &IpPacket| {
             let from = packet.source;
             let is_expected = own.is_far(from) || routes.iter().any(|route| route.contains(&from));
             if !own.is_near(packet.destination) {
@@ -284,7 +283,7 @@ impl NearTun {
             };
             let bytes = bytes.get(..length).unwrap_or_default();
             let active = self.active.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let (Some(active), Some(packet)) = (active, Packet::read(bytes)) else { continue };
+            let (Some(active), Some(packet)) = (active, IpPacket::read(bytes)) else { continue };
             // The server would drop this packet.
             if !active.given.is_near(packet.source) {
                 continue;

@@ -1,10 +1,10 @@
 //! The queue of packets before the connection: FQ-CoDel (RFC 8290), so that no flow builds a standing queue in the
 //! tunnel. Packets of ECN-capable flows are marked instead of dropped.
 
-use super::packet::{Packet, mark};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
 use narrows_link::queue::{self, Discipline, QueueObserver, QueuedPacket};
 use narrows_link::{LinkConfig, QueueConfig};
+use narrows_net::ip_packet::{IpPacket, mark};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -60,7 +60,7 @@ impl PacketQueue {
     }
 
     /// Queues a packet; another may be dropped to make room.
-    pub fn push(&mut self, now: Time, packet: &Packet, bytes: &[u8]) {
+    pub fn push(&mut self, now: Time, packet: &IpPacket, bytes: &[u8]) {
         let number = self.next;
         self.next = self.next.wrapping_add(1);
         self.packets.insert(number, bytes.to_vec());
@@ -91,8 +91,8 @@ impl PacketQueue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packet::tests::packet;
     use super::*;
+    use narrows_net::ip_packet::build;
 
     const TCP: u8 = 6;
     /// Capacity of the path: a packet of 1000 bytes each millisecond.
@@ -106,7 +106,8 @@ mod tests {
     fn sent(port: u16, ms: u64, ecn: u8) -> Vec<u8> {
         let ports = [&port.to_be_bytes()[..], &[0, 80]].concat();
         let inside = [&ports[..], &ms.to_be_bytes(), &[0; 968]].concat();
-        let mut bytes = packet([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), TCP, &inside);
+        let ends = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let mut bytes = build(ends.0, ends.1, TCP, &inside).unwrap();
         bytes[1] = ecn;
         bytes
     }
@@ -115,7 +116,7 @@ mod tests {
         (port, u64::from_be_bytes(bytes[24..32].try_into().unwrap()), bytes[1] & 3)
     }
     fn push(queue: &mut PacketQueue, ms: u64, bytes: &[u8]) {
-        queue.push(at(ms), &Packet::read(bytes).unwrap(), bytes);
+        queue.push(at(ms), &IpPacket::read(bytes).unwrap(), bytes);
     }
 
     /// A flow that sends 10% more than the path's capacity for twenty seconds, and one that sends ten packets a second.
