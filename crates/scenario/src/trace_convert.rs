@@ -67,7 +67,10 @@ pub fn convert(text: &str, form: &Form) -> Result<Vec<u64>, SpecError> {
         let value = |(column, unit): (usize, f64)| {
             let read = cells.get(column - 1).and_then(|c| number(c, separator));
             read.filter(|x| *x >= 0.0).map(|x| x * unit).ok_or_else(|| {
-                let why = format!("{}has no number of 0 or more in column {column}", quoted(line));
+                let is_clock = cells.get(column - 1).is_some_and(|cell| cell.contains(':'));
+                let hint = if is_clock { "; `date -d TIME +%s.%N` prints seconds" } else { "" };
+                let why =
+                    format!("{}has no number of 0 or more in column {column}{hint}", quoted(line));
                 SpecError::new(format!("line {at}: {why}"))
             })
         };
@@ -104,9 +107,12 @@ fn too_many() -> SpecError {
     SpecError::new(format!("the trace would have more than {MAX_OPPORTUNITIES} opportunities"))
 }
 
-/// The separator of cells: `;` or `,` if the first line has one, else white space.
+/// The separator of cells: `;`, a tab or `,` if the first line has one, else white space. Columns aligned by several tabs
+/// count as separated by white space.
 fn separator(first: &str) -> Option<char> {
-    [';', ','].into_iter().find(|c| first.contains(*c))
+    let is_aligned = first.split('\t').any(|cell| cell.trim().is_empty());
+    let has = |c: char| first.contains(c) && !(c == '\t' && is_aligned);
+    [';', '\t', ','].into_iter().find(|c| has(*c))
 }
 
 fn cells(line: &str, separator: Option<char>) -> Vec<&str> {
@@ -121,9 +127,10 @@ fn bare(cell: &str) -> &str {
     cell.trim().trim_matches('"').trim()
 }
 
-/// A finite number. With the separator `;` a comma is a decimal one.
+/// A finite number. With the separator `;` or a tab, a comma is a decimal one.
 fn number(cell: &str, separator: Option<char>) -> Option<f64> {
-    let cell = if separator == Some(';') { cell.replace(',', ".") } else { cell.into() };
+    let cell =
+        if matches!(separator, Some(';' | '\t')) { cell.replace(',', ".") } else { cell.into() };
     cell.parse::<f64>().ok().filter(|x| x.is_finite())
 }
 
@@ -347,6 +354,8 @@ mod tests {
                 "",
             ),
             ("0\t8\n200\t2\n400\t2\n", "ms", "Mbit/s"),
+            ("Time (s)\tRate (Mbit/s)\n0\t8\n0,2\t2\n0,4\t2\n", "", ""),
+            ("time_s\t\tmbps\n0\t\t8\n0.2\t\t2\n0.4\t\t2\n", "", ""),
         ] {
             assert_eq!(convert(text, &form(time, rate)).unwrap(), want, "{text}");
         }
@@ -394,6 +403,7 @@ mod tests {
             ("1 5\n", form("s", "Gbit/s"), "less than 1500"),
             ("0\n0\n", form("ms", ""), "no length"),
             ("root:hash:1\nx:hash:2\n", form("s", ""), "line 2: has no number"),
+            ("2024-01-01T00:00:00,5\n", form("s", "Mbit/s"), "`date -d TIME +%s.%N`"),
         ] {
             let e = convert(text, &form).err().map_or(String::new(), |e| e.to_string());
             assert!(e.contains(hint) && e.lines().count() <= 1, "{text:?}: {e}");
