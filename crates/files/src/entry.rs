@@ -1,10 +1,10 @@
 //! Kinds of folder entries, for listings and walks: files, folders, and entries that cannot be transferred, with the
 //! reason.
 
-use crate::error::shown;
 use crate::message::EntryKind;
 use crate::path::{check_name, is_own, is_part};
 use cap_std::fs::{Dir, DirEntry, Metadata};
+use narrows_peers::error::shown;
 use std::ffi::OsStr;
 
 /// An entry that can be transferred, or a link to a folder.
@@ -73,7 +73,7 @@ fn may_read(_: &Dir, _: &str, _: EntryKind) -> bool {
 }
 
 /// A name in which bytes that are no UTF-8 are escaped.
-fn written(name: &OsStr) -> String {
+pub fn written(name: &OsStr) -> String {
     let mut out = String::new();
     for chunk in name.as_encoded_bytes().utf8_chunks() {
         out += &shown(chunk.valid());

@@ -3,10 +3,10 @@
 
 use crate::bench_tests::{Memory, bytes, control, open};
 use crate::client::{get, get_tree, list, put, put_tree};
-use crate::error::Kind;
 use crate::path::{CleanPath, part_name, upload_name};
 use crate::service::Permits;
 use crate::{ProgressEvent, TransferControl};
+use narrows_peers::error::Kind;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
@@ -79,6 +79,12 @@ fn each_entry_that_is_left_out_is_named_with_its_reason() {
     let listed = list(&server, &path("in")).unwrap();
     // A link to a folder is listed as one.
     assert_eq!((listed.hidden, listed.left_out.len(), listed.entries.len()), (4, 4, 2));
+    // The marker of an unfinished folder, which a server does not list, is named as well.
+    std::fs::write(at.join(".narrows-part"), "").unwrap();
+    let to = tempfile::tempdir().unwrap();
+    let server = Memory::new(to.path(), puts());
+    let done = put_tree(&server, &open(from.path()), &path("all"), &control()).unwrap();
+    assert_eq!(done.skipped, 1 + expected.len() as u64);
 }
 
 #[test]

@@ -7,7 +7,6 @@ use super::pipeline::Pipeline;
 use super::put::put;
 use super::tree::{File, Walk, Work, below, display};
 use crate::entry;
-use crate::error::{Error, Kind, shown};
 use crate::frames;
 use crate::message::{EntryKind, Frame, HeldPrefix, Request};
 use crate::partial_file::{CHUNK, hash_front, open_regular, read_some};
@@ -17,6 +16,7 @@ use crate::source_stamp::SourceStamp;
 use crate::stream::{Output, Session};
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::Dir;
+use narrows_peers::error::{Error, Kind, shown};
 use std::collections::BTreeMap;
 
 /// Puts everything below `dir` into the folder `path`; creates missing folders.
@@ -58,8 +58,14 @@ fn look(
     let inside = dir.open_dir(folder.relative()).map_err(failed)?;
     let mut entries = Vec::new();
     for found in inside.entries().map_err(failed)? {
-        match entry::read(&inside, &found.map_err(failed)?) {
-            Ok(found) => entries.extend(found),
+        let found = found.map_err(failed)?;
+        match entry::read(&inside, &found) {
+            Ok(Some(found)) => entries.push(found),
+            Ok(None) => {
+                let name = entry::written(&found.file_name());
+                let line = format!("{name}: a file of an unfinished transfer");
+                walk.leave_out(control, folder, &line);
+            }
             Err(line) => walk.leave_out(control, folder, &line),
         }
     }
