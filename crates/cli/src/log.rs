@@ -2,7 +2,7 @@
 //! cannot fill it: lines per second are limited per network and in total, and further lines are only counted.
 
 use crate::failure::Failure;
-use narrows_files::error::shown;
+use narrows_peers::error::shown;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -92,7 +92,7 @@ impl Log {
         let to = match path {
             Some(path) => {
                 let file = open(path).map_err(|e| {
-                    let e = narrows_files::Error::file(&shown(&path.display().to_string()), &e);
+                    let e = narrows_peers::Error::file(&shown(&path.display().to_string()), &e);
                     Failure::from(e.at("--log"))
                 })?;
                 let bytes = file.metadata().map_or(0, |m| m.len());

@@ -6,10 +6,11 @@ mod tcp;
 use crate::failure::Failure;
 use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json};
 use clap::Args;
-use narrows_files::{Url, error, key};
+use narrows_files::Url;
 use narrows_net::Error;
 use narrows_net::endpoint::new_key;
 use narrows_net::probe::{ProbeError, ProbeOptions, Probed};
+use narrows_peers::{error, key};
 use narrows_scenario::user_links;
 use narrows_transport::endpoint::ServerKey;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -64,7 +65,7 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     }
     let key = match &a.identity {
         Some(path) => {
-            let identity = narrows_files::Identity::load_or_make(path)?;
+            let identity = narrows_peers::Identity::load_or_make(path)?;
             narrows_wire::StaticKey::new(*identity.private())
                 .map_err(|e| Failure::Outside(e.to_string()))?
         }

@@ -12,12 +12,12 @@ use crate::transfer::server_key;
 use crate::transport::{Hints, Transport, bare_number, bytes, rate};
 use clap::Args;
 use narrows_base::Rate;
-use narrows_files::access::AllowList;
-use narrows_files::learned::Learned;
 use narrows_files::rrtp::{Control, Permit};
 use narrows_files::service::Permits;
-use narrows_files::settings::ServeFile;
-use narrows_files::{Error, Service, error, key, rrtp, tcp, url};
+use narrows_files::{ServeFile, Service, rrtp, tcp, url};
+use narrows_peers::access::AllowList;
+use narrows_peers::learned::Learned;
+use narrows_peers::{Error, error, key};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -252,7 +252,7 @@ fn address(text: &str) -> Result<SocketAddr, Failure> {
 
 impl From<Error> for Failure {
     fn from(e: Error) -> Failure {
-        use narrows_files::Kind as K;
+        use narrows_peers::Kind as K;
         match e.kind {
             K::Input => Failure::Input(e.line),
             K::Interrupted => Failure::Stopped(e.line),

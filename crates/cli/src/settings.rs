@@ -1,7 +1,7 @@
 //! Settings from a file (`--config`) beside flags.
 
 use crate::failure::Failure;
-use narrows_files::settings;
+use narrows_peers::settings;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 

@@ -14,13 +14,12 @@ use crate::record::Record;
 use crate::terminal::{self, STOP, catch_interrupt, print, print_json_line};
 use crate::transport::{Hints, Reconfigure};
 use clap::Args;
-use narrows_files::access::KnownServers;
 use narrows_files::client::{self, Summary};
 use narrows_files::message::EntryKind;
-use narrows_files::{
-    Error, Identity, Kind, ProgressEvent, Replace, Scheme, TransferControl, Url, error, key,
-};
+use narrows_files::{ProgressEvent, Replace, Scheme, TransferControl, Url};
 use narrows_net::tap::Tap;
+use narrows_peers::access::KnownServers;
+use narrows_peers::{Error, Identity, Kind, error, key};
 use observed::{record, shown};
 use open::Opened;
 use progress::Progress;

@@ -1,8 +1,9 @@
 //! Retries while a server is busy: for how long and how often, over either transport.
 
-use crate::error::{Error, Kind};
+use crate::error_code;
 use crate::follower::Follower;
 use crate::stream::{MIN_PROGRESS, Output, Stream};
+use narrows_peers::error::{Error, Kind};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -153,7 +154,7 @@ impl Read for ObservedInput {
             1 if payload.is_empty() => code.clear(),
             1 => {
                 code.extend(payload.iter().take(2 - code.len().min(2)));
-                if *code == Kind::Busy.code().to_be_bytes() {
+                if *code == error_code::code(Kind::Busy).to_be_bytes() {
                     signals.set_busy();
                 }
             }

@@ -2,8 +2,6 @@
 
 use crate::bench_tests::{NEVER, bytes, control, open, random_key};
 use crate::client::{get, get_tree, list, put, put_tree};
-use crate::error::{Error, Kind};
-use crate::key::Identity;
 use crate::path::CleanPath;
 use crate::requests::Slot;
 use crate::rrtp::{Connect, Expect, RrtpSession};
@@ -15,6 +13,8 @@ use narrows_base::Spec;
 use narrows_net::endpoint::connection;
 use narrows_net::{ConnectOptions, Connection, Endpoint, Options, ReceiveStream, SendStream};
 use narrows_net::{Error as E, block_on};
+use narrows_peers::error::{Error, Kind};
+use narrows_peers::key::Identity;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, EndpointLimits, ServerKey};
 use narrows_transport::{Preset, Protocol};

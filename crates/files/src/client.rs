@@ -15,11 +15,11 @@ pub use list::{Listing, list};
 pub use put::put;
 pub use put_tree::put_tree;
 
-use crate::error::{Error, Kind};
 use crate::frames::Frames;
 use crate::message::{Frame, Request, Tuning};
 use crate::path::CleanPath;
 use crate::stream::{Output, Session};
+use narrows_peers::error::{Error, Kind};
 use std::io::Read;
 
 /// The result of a transfer.
@@ -96,7 +96,7 @@ pub fn tune(session: &dyn Session, tuning: Tuning) -> Result<Tuning, Error> {
     last_word(output.as_mut());
     match frames.frame()? {
         Frame::Tuned(mut answer) => {
-            answer.controller = crate::error::shown(&answer.controller);
+            answer.controller = narrows_peers::error::shown(&answer.controller);
             Ok(answer)
         }
         _ => Err(Error::protocol("an unexpected answer")),

@@ -46,9 +46,9 @@ impl Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Error, Kind};
     use crate::frames;
     use crate::message::Frame;
+    use narrows_peers::error::{Error, Kind};
 
     #[test]
     fn frames_are_told_however_the_stream_is_cut() {

@@ -1,8 +1,8 @@
 //! Frames on a stream: `| kind (1) | length (3) | payload |`.
 
-use crate::error::{Error, Kind};
 use crate::message::{Frame, MAGIC, MAX_FRAME, MAX_REQUEST, Request, VERSION};
 use crate::requests::View;
+use narrows_peers::error::{Error, Kind};
 use std::io::{self, Read, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,11 +1,11 @@
 //! Hashes of the beginnings of served files. To verify a client's held prefix, the server must read the file; so hashes
 //! are cached, and waiting clients take turns.
 
-use crate::error::Error;
 use crate::partial_file::{CHUNK, read_some};
 use crate::requests::{Scope, Source, View};
 use blake3::Hasher;
 use cap_std::fs::{File, Metadata};
+use narrows_peers::error::Error;
 use std::collections::BTreeMap;
 use std::io::{Seek, SeekFrom};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -2,9 +2,7 @@
 
 use crate::bench_tests::{Memory, NEVER, bytes, control, open};
 use crate::client::{get, get_tree, list, put, put_tree};
-use crate::error::{Error, Kind};
 use crate::frames::{self, Frames};
-use crate::key::Identity;
 use crate::message::{DirectoryEntry, EntryKind, Frame, HeldPrefix, Request};
 use crate::path::{CleanPath, is_upload, part_name, upload_name};
 use crate::requests::MAX_RUNNING;
@@ -14,6 +12,8 @@ use crate::stream::{Session, Stream};
 use crate::tcp::{self, TcpSession};
 use narrows_base::Spec;
 use narrows_net::endpoint::connection;
+use narrows_peers::error::{Error, Kind};
+use narrows_peers::key::Identity;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::streams::Limits;
 use narrows_transport::{Preset, Protocol};
@@ -151,8 +151,8 @@ fn listings_that_nobody_reads_give_way() {
 fn idle_tcp_connections_shut_nobody_out() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("f"), b"f").unwrap();
-    let friend = crate::key::text(identity(50).public());
-    let clients = Some(crate::access::AllowList::read(&friend).unwrap());
+    let friend = narrows_peers::key::text(identity(50).public());
+    let clients = Some(narrows_peers::access::AllowList::read(&friend).unwrap());
     let (_, _, tcp) = serve(root.path(), Permits { clients, ..Permits::default() });
     let idle: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(tcp).unwrap()).collect();
     let opened: Vec<Stream> = (0..20).filter_map(|_| over_tcp(tcp, 9).open().ok()).collect();

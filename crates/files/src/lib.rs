@@ -11,44 +11,35 @@
 //! | write a transport | [`stream`] |
 //! | store a file that is being received | [`partial_file`] |
 //! | limit the work that clients cause | [`requests`], [`hashing`] |
-//! | keys, and which clients may connect | [`key`], [`access`] |
 //! | read an address | [`url`] |
-//! | store measurements of a path | [`learned`] |
-//! | reconnect to a known server in one round trip | [`tokens`] |
-//! | connect to a peer repeatedly, for another application | [`dial`] |
+//! | keys, which clients may connect, learned paths, tokens | [`narrows_peers`] |
 
-pub mod access;
 mod busy;
 pub mod client;
-pub mod dial;
 mod entry;
-pub mod error;
+mod error_code;
 mod follower;
 pub mod frames;
 pub mod hashing;
-pub mod key;
-pub mod learned;
 pub mod message;
 pub mod partial_file;
 pub mod path;
 pub mod requests;
 pub mod rrtp;
+mod serve_file;
 pub mod service;
-pub mod settings;
 mod silence;
 mod source_stamp;
 pub mod stream;
 pub mod tcp;
-pub mod text_file;
-pub mod tokens;
 pub mod transfer_control;
 mod until;
 pub mod url;
 pub mod wire;
 
-pub use error::{Error, Kind};
-pub use key::Identity;
+pub use narrows_peers::{Error, Kind};
 pub use path::CleanPath;
+pub use serve_file::ServeFile;
 pub use service::Service;
 pub use transfer_control::{ProgressEvent, Replace, TransferControl};
 pub use url::{Scheme, Url};
@@ -77,5 +68,3 @@ mod source_tests;
 mod tcp_cut_tests;
 #[cfg(test)]
 mod tcp_tests;
-#[cfg(test)]
-mod text_file_tests;

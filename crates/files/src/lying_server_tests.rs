@@ -7,11 +7,11 @@ mod folders;
 
 use crate::bench_tests::{bytes, control, open, pair};
 use crate::client::{get, get_tree, list, make_folder, put, put_tree, tune};
-use crate::error::{Error, Kind};
 use crate::frames::{self, Frames};
 use crate::message::{DirectoryEntry, EntryKind, Frame, HeldPrefix, Request, Tuning};
 use crate::path::{CleanPath, part_name};
 use crate::stream::{Session, Stream};
+use narrows_peers::error::{Error, Kind};
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,10 +1,11 @@
 //! Requests and frames. `docs/files.md` has the layouts.
 
-use crate::error::{Error, Kind, shown};
+use crate::error_code;
 use crate::path::MAX_PATH;
 use crate::wire::{Fields, put_text};
 use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;
+use narrows_peers::error::{Error, shown};
 
 /// Version of the requests and frames.
 pub const VERSION: u8 = 2;
@@ -272,7 +273,7 @@ impl Frame<'_> {
         let kind = match self {
             Frame::Wait => 0,
             Frame::Error(e) => {
-                out.extend(e.kind.code().to_be_bytes());
+                out.extend(error_code::code(e.kind).to_be_bytes());
                 let text: String = e.line.chars().take(MAX_ERROR_TEXT / 4).collect();
                 put_text(&mut out, &text);
                 1
@@ -333,7 +334,7 @@ impl Frame<'_> {
                     line if line.is_empty() => format!("the peer gives no reason (error {code})"),
                     line => line,
                 };
-                Frame::Error(Error::new(Kind::from_code(code), line))
+                Frame::Error(Error::new(error_code::from_code(code), line))
             }
             2 => return Ok(Frame::Data(payload)),
             3 => Frame::End(f.hash()?),

@@ -1,4 +1,5 @@
 use super::*;
+use narrows_peers::Kind;
 use proptest::prelude::*;
 
 fn round(frame: &Frame<'_>) {

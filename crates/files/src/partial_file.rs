@@ -4,12 +4,12 @@
 //! bytes that it holds, and the sender compares the hash with that of its file's beginning. This is exact, unlike size
 //! and modification time, and cannot disagree with the bytes after a crash.
 
-use crate::error::{Error, Kind, shown};
 use crate::message::HeldPrefix;
 use crate::path::{check_name, part_name, upload_name};
 use blake3::Hasher;
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt, OpenOptionsSyncExt};
 use cap_std::fs::{Dir, File, OpenOptions};
+use narrows_peers::error::{Error, Kind, shown};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 /// Aligned blocks of this many zero bytes are stored as holes: the block size of most file systems.

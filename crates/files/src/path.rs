@@ -1,6 +1,6 @@
 //! Paths of the service: names joined by `/`, always below a root, never out of it.
 
-use crate::error::{Error, Kind, shown};
+use narrows_peers::error::{Error, Kind, shown};
 use std::fmt;
 
 /// Most bytes of a path.

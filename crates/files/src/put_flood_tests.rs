@@ -2,12 +2,12 @@
 
 use crate::bench_tests::{Memory, bytes, control, open, random_key};
 use crate::client::{make_folder, put, put_tree};
-use crate::error::Kind;
 use crate::frames::{self, Frames};
 use crate::message::{Frame, Request};
 use crate::path::{CleanPath, is_part};
 use crate::service::Permits;
 use crate::stream::{Session, Stream};
+use narrows_peers::error::Kind;
 use std::io::Write;
 use std::path::Path;
 

@@ -14,7 +14,7 @@ pub use source::{Scope, Source};
 pub use table::Limits;
 pub use watched::watched;
 
-use crate::error::{Error, Kind};
+use narrows_peers::error::{Error, Kind};
 use narrows_wire::noise::PublicKey;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};

@@ -4,12 +4,13 @@
 mod server;
 mod session;
 
-use crate::error::{Error, Kind};
-use crate::key::Identity;
+use crate::error_code;
 use crate::silence::Silence;
 use crate::stream::{Output, Stream};
 use crate::until::Until;
 use narrows_net::{ReceiveStream, SendStream, block_on_for};
+use narrows_peers::error::{Error, Kind};
+use narrows_peers::key::Identity;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_wire::noise::PublicKey;
 use narrows_wire::{ApplicationProtocols, StaticKey};
@@ -88,7 +89,7 @@ fn transport_error(e: narrows_net::Error, ours: &PublicKey) -> Error {
         | E::Bind { .. } => Kind::Unreachable,
         E::Busy { .. } => Kind::Busy,
         E::WrongKey { address, found, .. } => {
-            let found = crate::key::text(found);
+            let found = narrows_peers::key::text(found);
             let line = format!("{address} has another key than expected ({found} now)");
             return Error::new(Kind::WrongKey, line);
         }
@@ -96,7 +97,7 @@ fn transport_error(e: narrows_net::Error, ours: &PublicKey) -> Error {
         E::System(_) | E::TooMany => Kind::Local,
         // A stream that was abandoned in the middle of a frame: the code is an ERROR's.
         E::StreamReset(code) if *code > GIVEN_UP => {
-            let kind = Kind::from_code(u16::try_from(code - GIVEN_UP).unwrap_or_default());
+            let kind = error_code::from_code(u16::try_from(code - GIVEN_UP).unwrap_or_default());
             let line = "the server is busy and gave this request up: try again later";
             let other = format!("the server gave this request up (code {code})");
             return if kind == Kind::Busy {
@@ -161,6 +162,6 @@ impl Output for Half<SendStream> {
     }
     fn abort(&mut self, why: &Error) {
         // Fails only if the connection has ended.
-        let _ = self.half.reset(GIVEN_UP + u64::from(why.kind.code()));
+        let _ = self.half.reset(GIVEN_UP + u64::from(error_code::code(why.kind)));
     }
 }

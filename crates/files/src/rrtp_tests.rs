@@ -2,19 +2,19 @@
 
 use crate::bench_tests::{NEVER, bytes, control, open};
 use crate::client::{get, list, make_folder, put, tune};
-use crate::error::Kind;
-use crate::key::Identity;
-use crate::learned::{Learned, MeasuredPath};
 use crate::message::{Request, Tuning};
 use crate::rrtp::{Connect, Expect, Permit, RrtpSession, Server};
 use crate::service::{Permits, Service};
 use crate::stream::{Session as _, Stream};
-use crate::tokens::SavedTokens;
 use crate::{CleanPath, Error};
 use narrows_base::{Duration, Rate, Spec};
 use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
 use narrows_net::{ConnectOptions, Endpoint, Options, block_on};
+use narrows_peers::error::Kind;
+use narrows_peers::key::Identity;
+use narrows_peers::learned::{Learned, MeasuredPath};
+use narrows_peers::tokens::SavedTokens;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_transport::{Preset, Protocol};
@@ -169,8 +169,8 @@ fn a_known_server_is_asked_with_the_first_packet() {
 #[test]
 fn wrong_keys_and_strangers_are_told_apart() {
     let root = tempfile::tempdir().unwrap();
-    let friend = crate::key::text(Identity::new([4; 32]).unwrap().public());
-    let list_of = crate::access::AllowList::read(&friend).unwrap();
+    let friend = narrows_peers::key::text(Identity::new([4; 32]).unwrap().public());
+    let list_of = narrows_peers::access::AllowList::read(&friend).unwrap();
     let server = serve(root.path(), Permits { clients: Some(list_of), ..Permits::default() });
     list(&session(server, 4, right()).unwrap(), &CleanPath::root()).unwrap();
     let e = session(server, 4, Expect::Key([9; 32])).err().unwrap();
@@ -179,7 +179,7 @@ fn wrong_keys_and_strangers_are_told_apart() {
     assert_eq!(known.peer_key(), Some(*Identity::new([3; 32]).unwrap().public()));
     let stranger = session(server, 5, right());
     let e = stranger.and_then(|s| list(&s, &CleanPath::root()).map(|_| ())).unwrap_err();
-    let key = crate::key::text(Identity::new([5; 32]).unwrap().public());
+    let key = narrows_peers::key::text(Identity::new([5; 32]).unwrap().public());
     assert!(e.kind == Kind::Refused && e.line.contains(&key), "{e}");
 }
 
@@ -207,8 +207,9 @@ fn a_server_that_learns_keeps_what_the_path_to_a_client_was_like() {
     while !file.exists() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    let all = crate::learned::read(&std::fs::read_to_string(&file).unwrap()).unwrap();
-    let client = crate::learned::client(Identity::new([4; 32]).unwrap().public(), address.ip());
+    let all = narrows_peers::learned::read(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let client =
+        narrows_peers::learned::client(Identity::new([4; 32]).unwrap().public(), address.ip());
     assert_eq!(all.keys().collect::<Vec<_>>(), [&client]);
     // 3 MB and their frames, at any speed: at most their bits in a quarter of a second.
     let rate = all[&client].path.rate.unwrap().as_bps() as f64;

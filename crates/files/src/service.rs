@@ -11,8 +11,6 @@ pub(crate) use put::UNASKED;
 #[cfg(test)]
 pub(crate) use list::MAX_ENTRIES;
 
-use crate::access::AllowList;
-use crate::error::{Error, Kind, shown};
 use crate::frames::{self, Frames};
 use crate::hashing::Hashing;
 use crate::message::{Frame, Request, Tuning};
@@ -21,6 +19,8 @@ use crate::requests::{IDLE, MAX_REQUESTS, MAX_RUNNING, Requests, Slot, Source, V
 use crate::stream::{Output, Stream};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use narrows_peers::access::AllowList;
+use narrows_peers::error::{Error, Kind, shown};
 use narrows_wire::noise::PublicKey;
 use quota::Quota;
 use std::fmt;
@@ -413,7 +413,7 @@ impl Service {
 
 /// The error for a client that is not on the list.
 pub fn refused(client: &PublicKey) -> Error {
-    let key = crate::key::text(client);
+    let key = narrows_peers::key::text(client);
     Error::new(
         Kind::Refused,
         format!(

@@ -1,14 +1,14 @@
 //! Results and refusals of the service.
 
-use crate::access::AllowList;
 use crate::bench_tests::{Memory, bytes, control, open, pair, random_key, replacing};
 use crate::client::{get, get_tree, list, make_folder, put, put_tree};
-use crate::error::{Error, Kind};
 use crate::message::{EntryKind, Frame, HeldPrefix, Request};
 use crate::path::{CleanPath, part_name, upload_name};
 use crate::service::Permits;
 use crate::stream::{Session, Stream};
 use crate::{TransferControl, frames};
+use narrows_peers::access::AllowList;
+use narrows_peers::error::{Error, Kind};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -139,14 +139,14 @@ fn what_is_not_there_not_permitted_or_not_a_file_is_said_and_leaves_nothing() {
 #[test]
 fn only_clients_of_the_list_are_served_and_the_others_told_their_key() {
     let root = tempfile::tempdir().unwrap();
-    let list_of = AllowList::read(&crate::key::text(&[1; 32])).unwrap();
+    let list_of = AllowList::read(&narrows_peers::key::text(&[1; 32])).unwrap();
     let permits = || Permits { put: true, clients: Some(list_of.clone()), ..Permits::default() };
     let mut memory = Memory::new(root.path(), permits());
     list(&memory, &CleanPath::root()).unwrap();
     memory.client = [2; 32];
     let e = list(&memory, &CleanPath::root()).unwrap_err();
     assert_eq!(e.kind, Kind::Refused);
-    assert!(e.line.contains(&crate::key::text(&[2; 32])), "{e}");
+    assert!(e.line.contains(&narrows_peers::key::text(&[2; 32])), "{e}");
     assert_eq!(kind(make_folder(&memory, &path("x"))), Kind::Refused);
 }
 

@@ -1,7 +1,7 @@
 //! Limit on a peer's silence. Traffic in either direction counts, because the sender of a large file receives little
 //! meanwhile.
 
-use crate::error::{Error, Kind};
+use narrows_peers::error::{Error, Kind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

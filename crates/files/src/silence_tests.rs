@@ -2,9 +2,7 @@
 
 use crate::bench_tests::{Memory, NEVER, bytes, control, open};
 use crate::client::{get, list, make_folder, put};
-use crate::error::{Error, Kind};
 use crate::frames;
-use crate::key::Identity;
 use crate::message::{Frame, Request};
 use crate::path::CleanPath;
 use crate::rrtp::{Connect, Expect, RrtpSession};
@@ -15,6 +13,8 @@ use crate::{ProgressEvent, TransferControl};
 use narrows_base::{Rate, Spec};
 use narrows_net::endpoint::connection;
 use narrows_net::{Endpoint, Options, block_on};
+use narrows_peers::error::{Error, Kind};
+use narrows_peers::key::Identity;
 use narrows_transport::endpoint::Clients;
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::StaticKey;

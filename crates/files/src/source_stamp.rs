@@ -1,9 +1,9 @@
 //! Detects whether a file changed while it was sent. Bytes appended meanwhile do not matter: the transfer has the
 //! length that the file had at the beginning.
 
-use crate::error::{Error, Kind};
 use cap_std::fs::File;
 use cap_std::time::SystemTime;
+use narrows_peers::error::{Error, Kind};
 
 /// Attributes that change when a file is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

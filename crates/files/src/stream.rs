@@ -1,6 +1,6 @@
 //! The interface to a transport: byte streams in both directions.
 
-use crate::error::Error;
+use narrows_peers::error::Error;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 

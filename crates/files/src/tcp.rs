@@ -8,11 +8,11 @@ mod socket;
 pub use server::Server;
 
 use crate::busy::{Patience, ServerSignals};
-use crate::error::{Error, Kind};
-use crate::key::Identity;
 use crate::silence::SILENCE;
 use crate::stream::{Session, Stream};
 use crate::until::Until;
+use narrows_peers::error::{Error, Kind};
+use narrows_peers::key::Identity;
 use narrows_wire::noise::PublicKey;
 use socket::Socket;
 use std::io;

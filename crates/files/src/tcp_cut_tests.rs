@@ -3,11 +3,11 @@
 
 use crate::bench_tests::{NEVER, bytes, control, open};
 use crate::client::{get, list};
-use crate::error::Kind;
-use crate::key::Identity;
 use crate::service::{Permits, Service};
 use crate::tcp::{Server, TcpSession};
 use crate::{CleanPath, Error};
+use narrows_peers::error::Kind;
+use narrows_peers::key::Identity;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The control of a transfer: cancellation, progress, rate limit.
 
-use crate::error::Error;
 use narrows_base::Rate;
+use narrows_peers::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

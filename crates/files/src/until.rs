@@ -1,7 +1,7 @@
 //! Conditions that end a stream's blocking reads and writes.
 
-use crate::error::Error;
 use crate::requests::View;
+use narrows_peers::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 

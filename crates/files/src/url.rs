@@ -1,9 +1,9 @@
 //! Addresses of files: `rrtp://[KEY@]HOST[:PORT]/PATH` and `tcp://…`.
 
-use crate::error::{Error, Kind, shown};
-use crate::key;
 use crate::path::CleanPath;
 use narrows_base::SpecError;
+use narrows_peers::error::{Error, Kind, shown};
+use narrows_peers::key;
 use narrows_wire::noise::PublicKey;
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Bytes of the service's messages: numbers in network byte order, texts preceded by their length. Reading never panics
 //! and allocates no more than the message holds.
 
-use crate::error::Error;
+use narrows_peers::error::Error;
 
 /// Reads the fields of a message, front to back.
 pub struct Fields<'b> {

@@ -1,9 +1,10 @@
 //! Peers of the file service that send the input's bytes.
 
+use narrows_files::TransferControl;
 use narrows_files::message::Tuning;
 use narrows_files::service::RequestChannel;
 use narrows_files::stream::{Output, Session, Stream};
-use narrows_files::{Error, TransferControl};
+use narrows_peers::Error;
 use std::io::{self, Cursor, Read, Write};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -2,10 +2,11 @@
 //! stream after a valid handshake; and a client with an arbitrary server.
 
 use crate::network::NEVER;
+use narrows_files::Service;
 use narrows_files::service::Permits;
 use narrows_files::stream::Session;
 use narrows_files::tcp::{Server, TcpSession};
-use narrows_files::{Identity, Service};
+use narrows_peers::Identity;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, OnceLock};

@@ -1,7 +1,8 @@
 //! Files that users may write by hand, and addresses: no panic, and accepted texts are printed and parsed again.
 
-use narrows_files::access::{AllowList, known};
-use narrows_files::{CleanPath, Url, error, key, learned};
+use narrows_files::{CleanPath, Url};
+use narrows_peers::access::{AllowList, known};
+use narrows_peers::{error, key, learned};
 
 /// Runs one input.
 pub fn run(bytes: &[u8]) {
@@ -28,7 +29,7 @@ pub fn run(bytes: &[u8]) {
     }));
 }
 
-fn one_line(result: Result<(), narrows_files::Error>) {
+fn one_line(result: Result<(), narrows_peers::Error>) {
     if let Err(e) = result {
         assert!(e.line.chars().all(|c| !c.is_control()), "{:?}", e.line);
     }

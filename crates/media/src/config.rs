@@ -44,7 +44,7 @@ pub struct SendFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_files::settings::read;
+    use narrows_peers::settings::read;
 
     #[test]
     fn a_file_says_what_the_flags_say() {

@@ -1,8 +1,8 @@
 //! Settings of the connections of both ends, and the local sockets.
 
 use narrows_base::{Duration, Time};
-use narrows_files::{Error, Kind};
 use narrows_net::{ApplicationProtocols, Connection};
+use narrows_peers::{Error, Kind};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::streams::Limits;
 use std::future::poll_fn;

@@ -3,10 +3,10 @@
 use crate::connection::for_media;
 use narrows_base::Duration;
 use narrows_base::text::shown as escaped;
-use narrows_files::Error;
-pub use narrows_files::dial::Peer;
-use narrows_files::dial::{Dial, Words, may_pass, unspecified};
 use narrows_net::{Connection, Endpoint};
+use narrows_peers::Error;
+pub use narrows_peers::dial::Peer;
+use narrows_peers::dial::{Dial, Words, may_pass, unspecified};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as Wait, Instant};

@@ -1,6 +1,6 @@
 //! Addresses and sockets of multicast groups.
 
-use narrows_files::{Error, Kind};
+use narrows_peers::{Error, Kind};
 use narrows_transport::layers::MAX_LAYERS;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;

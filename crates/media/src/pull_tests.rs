@@ -6,9 +6,9 @@ use crate::inlet::{Event, Outs};
 use crate::media_tests::{Lines, config, media, peer};
 use crate::receive::Viewing;
 use crate::send::{Offer, Offering, Sending};
-use narrows_files::access::AllowList;
-use narrows_files::{Identity, Kind, key};
 use narrows_net::{ConnectOptions, Endpoint, Options};
+use narrows_peers::access::AllowList;
+use narrows_peers::{Identity, Kind, key};
 use narrows_transport::endpoint::ServerKey;
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
@@ -56,7 +56,7 @@ struct View {
     player: UdpSocket,
     log: Lines,
     stop: Arc<Notify>,
-    task: JoinHandle<Result<(), narrows_files::Error>>,
+    task: JoinHandle<Result<(), narrows_peers::Error>>,
 }
 
 async fn view(near: &Near, identity: &Identity) -> View {

@@ -21,7 +21,7 @@
 //! |---|---|
 //! | `sim` (default) | [`sim`], the simulator, and [`simulated`], its endpoints: with its dependencies eleven crates, no C compiler |
 //! | `net` | `net`, `wire` and the connections of `transport`: rrtp over UDP, the relay; needs a C compiler, for the ciphers |
-//! | `files` | `files`: list, get, put over rrtp or TCP |
+//! | `files` | `files`, `peers`: list, get, put over rrtp or TCP; keys and lists of clients |
 //! | `emulator` | `emulator`: the kernel's packets over emulated links, in network namespaces (Linux) |
 //! | `lab` | `scenario`, `lab`: links and scenarios as text, comparisons, sweeps, measures |
 //! | `report` | `report`: results as pages, figures, Parquet, CSV and JSON |
@@ -43,6 +43,8 @@ pub use narrows_files as files;
 pub use narrows_lab as lab;
 #[cfg(feature = "net")]
 pub use narrows_net as net;
+#[cfg(feature = "files")]
+pub use narrows_peers as peers;
 #[cfg(feature = "record")]
 pub use narrows_record as record;
 #[cfg(feature = "report")]

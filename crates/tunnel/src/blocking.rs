@@ -12,8 +12,8 @@ use crate::server::{Server, ServerOptions};
 use crate::socks;
 use crate::stdio;
 use crate::tun::near::{NearTun, Route};
-use narrows_files::dial::Peer;
-use narrows_files::{Error, Kind};
+use narrows_peers::dial::Peer;
+use narrows_peers::{Error, Kind};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -196,7 +196,7 @@ async fn looked_up(peer: &Peer) -> Result<String, Error> {
     let found = tokio::net::lookup_host((host.as_str(), *port)).await.ok();
     let first = found.and_then(|mut found| found.next()).map(|address| address.ip().to_string());
     first.ok_or_else(|| {
-        let line = format!("{}: no such host", narrows_files::error::shown(host));
+        let line = format!("{}: no such host", narrows_peers::error::shown(host));
         Error::new(Kind::Unreachable, line)
     })
 }

@@ -9,12 +9,12 @@ use crate::permissions::Permissions;
 use crate::server::{Server, ServerOptions};
 use narrows_base::{Duration, Spec};
 use narrows_congestion::PathHints;
-use narrows_files::access::AllowList;
-use narrows_files::dial::Peer;
-use narrows_files::learned::Learned;
-use narrows_files::{Identity, key};
 use narrows_net::endpoint::connection;
 use narrows_net::{ConnectOptions, Connection, Endpoint, Error, Options};
+use narrows_peers::access::AllowList;
+use narrows_peers::dial::Peer;
+use narrows_peers::learned::Learned;
+use narrows_peers::{Identity, key};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Permit, ServerKey};
 use narrows_transport::{Preset, Protocol};
@@ -141,7 +141,7 @@ impl Far {
     pub(crate) fn set_permissions(
         &self,
         permissions: Permissions,
-    ) -> Result<(), narrows_files::Error> {
+    ) -> Result<(), narrows_peers::Error> {
         self.bound.upgrade().unwrap().set_permissions(permissions)
     }
 

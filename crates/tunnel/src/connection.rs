@@ -2,8 +2,8 @@
 
 use crate::request::APPLICATION;
 use narrows_base::Duration;
-use narrows_files::{Error, Kind};
 use narrows_net::ApplicationProtocols;
+use narrows_peers::{Error, Kind};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::streams::Limits;
 

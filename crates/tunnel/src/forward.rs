@@ -4,7 +4,7 @@ use crate::client::{Link, NotOpened, Stream, Tunnel, answered};
 use crate::listen::accept;
 use crate::pipe;
 use crate::request::Request;
-use narrows_files::error::shown;
+use narrows_peers::error::shown;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;

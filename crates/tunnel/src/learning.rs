@@ -2,8 +2,8 @@
 //! the path by which it sends.
 
 use narrows_congestion::HintSource;
-use narrows_files::learned::{Delivered, Learned, MeasuredPath, client};
 use narrows_net::Connection;
+use narrows_peers::learned::{Delivered, Learned, MeasuredPath, client};
 use narrows_wire::noise::PublicKey;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Listening TCP sockets.
 
-use narrows_files::{Error, Kind};
+use narrows_peers::{Error, Kind};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};

@@ -3,8 +3,8 @@
 use crate::allow::Targets;
 use crate::limits::ClientLimits;
 use crate::reverse::Ports;
-use narrows_files::access::AllowList;
-use narrows_files::{Error, Kind};
+use narrows_peers::access::AllowList;
+use narrows_peers::{Error, Kind};
 
 /// Permitted clients and targets, and the limits for each client.
 #[derive(Clone, Debug)]

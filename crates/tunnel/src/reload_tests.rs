@@ -3,7 +3,7 @@
 use crate::both_ends::{Far, echo, far_with, permissions, port, target};
 use crate::dial;
 use crate::limits::ClientLimits;
-use narrows_files::Identity;
+use narrows_peers::Identity;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

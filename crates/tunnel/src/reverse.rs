@@ -22,7 +22,7 @@ use crate::dial;
 use crate::forward::Forward;
 use crate::pipe;
 use crate::request::{Refusal, Request};
-use narrows_files::{Error, Kind};
+use narrows_peers::{Error, Kind};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;

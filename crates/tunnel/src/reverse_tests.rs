@@ -6,7 +6,7 @@ use crate::limits::ClientLimits;
 use crate::permissions::Permissions;
 use crate::request::Request;
 use crate::{reverse, stdio};
-use narrows_files::{Identity, Kind};
+use narrows_peers::{Identity, Kind};
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -3,7 +3,7 @@
 use crate::client::Tunnel;
 use crate::pipe;
 use crate::request::Request;
-use narrows_files::{Error, Kind};
+use narrows_peers::{Error, Kind};
 use std::io;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy};
 

@@ -19,8 +19,8 @@ const BOUNDS: [(&str, &str, usize); 5] = [
     // too, and one the estimates of `narrows probe`. Three are the tunnel and its dependencies, eight the live page and
     // its HTTP server: hyper with its dependencies, and tokio's sockets. Two more are those of hyper's client half, by
     // which the HTTP proxy routes each request. Four are the ends of media and the erasure code of their repair
-    // packets, with its dependencies. One is the simulator's endpoints.
-    ("narrows-cli", "full", 172),
+    // packets, with its dependencies. One is the simulator's endpoints, one the peers' keys and learned paths.
+    ("narrows-cli", "full", 173),
 ];
 
 /// Holds the dependencies to their bounds.

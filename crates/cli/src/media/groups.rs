@@ -171,13 +171,13 @@ pub fn receive(
 }
 
 /// Prints a line; with --json on the error stream, since the standard output has only JSON.
-fn say(json: bool, line: &str) -> Result<(), narrows_files::Error> {
+fn say(json: bool, line: &str) -> Result<(), narrows_peers::Error> {
     if json {
         note(line);
         return Ok(());
     }
     let silent = |_| {
-        narrows_files::Error::new(narrows_files::Kind::Local, "cannot write to the standard output")
+        narrows_peers::Error::new(narrows_peers::Kind::Local, "cannot write to the standard output")
     };
     print(&format!("{line}\n")).map_err(silent)
 }

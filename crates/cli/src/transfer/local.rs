@@ -4,7 +4,8 @@ use super::spool::Spool;
 use crate::failure::Failure;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use narrows_files::{CleanPath, Error, Url, error};
+use narrows_files::{CleanPath, Url};
+use narrows_peers::{Error, error};
 use std::path::{Path, PathBuf};
 
 /// Destination of `get`.

@@ -4,7 +4,7 @@ use crate::terminal::note;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::Duration;
 use narrows_files::ProgressEvent;
-use narrows_files::learned::Delivered;
+use narrows_peers::learned::Delivered;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;

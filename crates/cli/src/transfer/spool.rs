@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::terminal::STOP;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use narrows_files::{Error, error};
+use narrows_peers::{Error, error};
 use std::fs::{DirBuilder, File};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Read, Write};

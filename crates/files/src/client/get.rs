@@ -1,7 +1,6 @@
 //! `get` of one file.
 
 use super::{Input, Summary, ask, last_word, resumable};
-use crate::error::{Error, Kind, shown};
 use crate::frames::Frames;
 use crate::message::{Frame, Request};
 use crate::partial_file::{ExistingFile, TargetFile, hash_front};
@@ -9,6 +8,7 @@ use crate::path::CleanPath;
 use crate::stream::Session;
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::Dir;
+use narrows_peers::error::{Error, Kind, shown};
 
 /// A file to get: its local place, and the part of it that is there.
 pub(super) struct Wanted {

@@ -5,13 +5,13 @@ use super::get::{Got, Wanted, get, place};
 use super::list::{MAX_WALK_BYTES, Room, read_listing};
 use super::pipeline::Pipeline;
 use super::tree::{File, Walk, Work, below, display};
-use crate::error::{Error, Kind, shown};
 use crate::frames::Frames;
 use crate::message::{EntryKind, Frame, Request};
 use crate::path::{CleanPath, UNFINISHED_FOLDER};
 use crate::stream::Session;
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::{Dir, OpenOptions};
+use narrows_peers::error::{Error, Kind, shown};
 
 /// Gets everything below the folder `path` into the folder that `open` opens. `open` is called only after the listing
 /// succeeded.

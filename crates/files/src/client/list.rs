@@ -1,11 +1,11 @@
 //! `ls`.
 
 use super::{Input, ask, last_word};
-use crate::error::{Error, Kind, shown};
 use crate::frames::Frames;
 use crate::message::{DirectoryEntry, EntryKind, Frame, Request};
 use crate::path::{CleanPath, check_name};
 use crate::stream::Session;
+use narrows_peers::error::{Error, Kind, shown};
 
 /// Memory for one listing, or for all listings of a walk, in bytes. The largest folder that our own server lists fits,
 /// with names of any length.

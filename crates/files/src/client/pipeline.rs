@@ -3,10 +3,10 @@
 
 use super::Input;
 use super::stall::{self, Stall};
-use crate::error::Error;
 use crate::frames::Frames;
 use crate::message::Request;
 use crate::stream::{Output, Session};
+use narrows_peers::error::Error;
 use std::collections::VecDeque;
 
 /// Most requests ahead of their answers. Together with their bytes they fit in any buffer of the path, so that sending

@@ -1,7 +1,6 @@
 //! `put` of one file.
 
 use super::{Input, Summary, ask, last_word};
-use crate::error::{Error, Kind, shown};
 use crate::frames::{self, Frames, Waiting};
 use crate::message::{Frame, HeldPrefix, Request};
 use crate::partial_file::{CHUNK, hash_front, open_regular, read_some};
@@ -11,6 +10,7 @@ use crate::stream::{Output, Session};
 use crate::transfer_control::{ProgressEvent, TransferControl};
 use blake3::Hasher;
 use cap_std::fs::{Dir, File};
+use narrows_peers::error::{Error, Kind, shown};
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};

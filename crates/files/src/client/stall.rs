@@ -3,11 +3,11 @@
 //! for [`MAX_STALL`](crate::stream::MAX_STALL): 133 bit/s.
 
 use super::Input;
-use crate::error::{Error, Kind};
 use crate::follower::Follower;
 use crate::frames::Frames;
 use crate::message::Request;
 use crate::stream::{MIN_PROGRESS, Output, Session, Stream};
+use narrows_peers::error::{Error, Kind};
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

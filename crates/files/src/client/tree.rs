@@ -1,9 +1,9 @@
 //! The common part of getting and putting whole folders: the list of files, and the assignment of files to threads.
 
 use super::Summary;
-use crate::error::{Error, Kind, shown};
 use crate::path::CleanPath;
 use crate::transfer_control::TransferControl;
+use narrows_peers::error::{Error, Kind, shown};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

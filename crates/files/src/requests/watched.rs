@@ -1,8 +1,8 @@
 //! A stream that reports its traffic to its slot, and whose reads and writes fail when the slot is revoked.
 
 use super::View;
-use crate::error::Error;
 use crate::stream::{Output, Stream};
+use narrows_peers::error::Error;
 use std::io::{self, Read, Write};
 
 /// Wraps a stream so that its slot observes it.

@@ -3,10 +3,7 @@
 //! [`Requests`]: crate::requests::Requests
 
 use super::{static_key, stream};
-use crate::error::{Error, Kind};
 use crate::frames;
-use crate::key::Identity;
-use crate::learned::{Delivered, Learned, MeasuredPath, client};
 use crate::message::{Frame, Request, Tuning};
 use crate::requests::{Slot, Source, View, watched};
 use crate::service::{Caller, Event, Permits, RequestChannel, Service};
@@ -18,6 +15,9 @@ use narrows_congestion::{HintSource, PathHints};
 use narrows_net::probe::{self, ProbeGate};
 use narrows_net::tap::Tap;
 use narrows_net::{Connection, Driver, Endpoint, Options, ReceiveStream, SendStream, block_on_for};
+use narrows_peers::error::{Error, Kind};
+use narrows_peers::key::Identity;
+use narrows_peers::learned::{Delivered, Learned, MeasuredPath, client};
 use narrows_transport::connection::ConnectionConfig;
 pub use narrows_transport::endpoint::Permit;
 use narrows_transport::endpoint::{Clients, EndpointLimits};

@@ -2,11 +2,8 @@
 
 use super::{static_key, stream, transport_error, wait, wait_and_look};
 use crate::busy::{Patience, ServerSignals};
-use crate::error::{Error, Kind};
-use crate::key::Identity;
 use crate::silence::{SILENCE, Silence};
 use crate::stream::{Session, Stream};
-use crate::tokens::SavedTokens;
 use crate::until::Until;
 use narrows_base::Duration;
 use narrows_congestion::{HintSource, PathHints};
@@ -15,6 +12,9 @@ use narrows_net::{
     ConnectOptions, Connection, Driver, EarlyData, Endpoint, Error as E, Options, ReceiveStream,
     SendStream,
 };
+use narrows_peers::error::{Error, Kind};
+use narrows_peers::key::Identity;
+use narrows_peers::tokens::SavedTokens;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::ServerKey;
 use narrows_wire::noise::PublicKey;
@@ -223,7 +223,7 @@ impl RrtpSession {
     /// Label of the server's sender; `None` if it sent none or the connection has ended.
     pub fn peer_protocol(&self) -> Option<String> {
         let label = self.existing()?.connection.peer_protocol().ok()?;
-        (!label.is_empty()).then(|| crate::error::shown(&label))
+        (!label.is_empty()).then(|| narrows_peers::error::shown(&label))
     }
 
     /// Whether the server accepted the first request as early data.
@@ -300,7 +300,7 @@ fn attempt(
         Expect::Anybody => ServerKey::Any,
     };
     let mut options = ConnectOptions::new(server_key, config);
-    options.suite = crate::key::suite();
+    options.suite = narrows_peers::key::suite();
     options.early_data = request.and_then(EarlyData::new);
     options.patience = Duration::from_secs_f64(patience.left(Instant::now()).as_secs_f64());
     // The attempt continues after BUSY: report it to the user now rather than at its end.

@@ -1,7 +1,6 @@
 //! Answers GET.
 
 use super::{Caller, Service, named};
-use crate::error::{Error, Kind};
 use crate::frames::{self, Waiting};
 use crate::message::{Frame, HeldPrefix};
 use crate::partial_file::{CHUNK, open_regular, read_some};
@@ -10,6 +9,7 @@ use crate::source_stamp::SourceStamp;
 use crate::stream::Output;
 use blake3::Hasher;
 use cap_std::fs::File;
+use narrows_peers::error::{Error, Kind};
 use std::io::{Seek, SeekFrom};
 
 pub(super) fn answer(

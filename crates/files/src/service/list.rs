@@ -2,13 +2,13 @@
 
 use super::{Caller, Service, named};
 use crate::entry;
-use crate::error::{Error, Kind};
 use crate::frames;
 use crate::message::{DirectoryEntry, EntryKind, Frame, MAX_FRAME};
 use crate::path::CleanPath;
 use crate::requests::{IDLE, View};
 use crate::stream::Output;
 use cap_std::fs::Metadata;
+use narrows_peers::error::{Error, Kind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;

@@ -4,13 +4,13 @@
 
 use super::quota::NAME_BYTES;
 use super::{Caller, Event, Service, named};
-use crate::error::{Error, Kind};
 use crate::frames::{self, Frames, Waiting, while_waiting};
 use crate::message::{Frame, HeldPrefix};
 use crate::partial_file::{CHUNK, PartialFile, TargetFile};
 use crate::path::CleanPath;
 use crate::stream::Output;
 use blake3::Hasher;
+use narrows_peers::error::{Error, Kind};
 use narrows_wire::noise::PublicKey;
 use std::collections::BTreeMap;
 use std::io::Read;

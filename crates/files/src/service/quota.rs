@@ -1,6 +1,6 @@
 //! Limit on the bytes that the served folder may hold, including uploads.
 
-use crate::error::{Error, Kind};
+use narrows_peers::error::{Error, Kind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes that a file or folder counts beside its content: empty ones fill a disk, too.

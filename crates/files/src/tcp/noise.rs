@@ -10,12 +10,12 @@
 //! one in use. All other transport messages contain the stream's bytes; an empty one is its end. After every 2^14
 //! messages a direction changes its key by Noise's own Rekey (1 GiB: far below the ciphers' limits).
 
-use crate::error::{Error, Kind};
-use crate::key::Identity;
 use crate::stream::{Output, Stream};
 use crate::tcp::OPENING;
 use crate::tcp::socket::Socket;
 use crate::wire::{Fields, put_text};
+use narrows_peers::error::{Error, Kind};
+use narrows_peers::key::Identity;
 use narrows_wire::Suite;
 use narrows_wire::noise::PublicKey;
 use snow::{Builder, HandshakeState, TransportState};
@@ -89,7 +89,7 @@ pub(super) fn client(
     accept: &dyn Fn(&PublicKey) -> Result<(), Error>,
 ) -> Result<Stream, Error> {
     socket.due(Some(Instant::now() + OPENING));
-    let suite = crate::key::suite();
+    let suite = narrows_peers::key::suite();
     let [a, b, c, d] = MAGIC;
     let clear = [a, b, c, d, VERSION, suite.code()];
     let mut state = builder(suite, identity, &clear)?.build_initiator().map_err(library)?;
@@ -230,7 +230,7 @@ impl Reader {
                 format!(
                     "the server's kernel does not offer '{wanted}', it uses '{}'; \
                      ask for that, or for tcp alone",
-                    crate::error::shown(&used)
+                    narrows_peers::error::shown(&used)
                 ),
             )),
             _ => Ok(()),

@@ -1,8 +1,6 @@
 //! The TCP server: a thread per connection until its first request is complete, then the threads that answer requests.
 
-use crate::error::{Error, Kind};
 use crate::frames;
-use crate::key::Identity;
 use crate::message::{Frame, Tuning};
 use crate::requests::{READING, watched};
 use crate::service::{Caller, Event, RequestChannel, Service, refused};
@@ -12,6 +10,8 @@ use crate::tcp::noise;
 use crate::tcp::socket::Socket;
 use crate::until::Until;
 use narrows_net::openings::{Opening, Openings};
+use narrows_peers::error::{Error, Kind};
+use narrows_peers::key::Identity;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
 //! A TCP socket that notices the user's stop and a dead peer.
 
-use crate::error::{Error, Kind, shown};
 use crate::silence::Silence;
 use crate::until::Until;
+use narrows_peers::error::{Error, Kind, shown};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,9 +1,9 @@
-//! Reasons why a transfer failed: one line for people, and a kind for programs.
+//! Errors: one line for people, and a kind for programs.
 
 use std::fmt;
 use std::io;
 
-/// Kinds of errors. Those with a number can be sent in an ERROR frame.
+/// Kinds of errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Kind {
@@ -80,36 +80,6 @@ impl Kind {
             Kind::Interrupted => "interrupted",
             Kind::Local => "local",
         }
-    }
-}
-
-const CODES: &[(Kind, u16)] = &[
-    (Kind::NotFound, 1),
-    (Kind::Denied, 2),
-    (Kind::WrongType, 3),
-    (Kind::BadPath, 4),
-    (Kind::ReadOnly, 5),
-    (Kind::Full, 6),
-    (Kind::Changed, 7),
-    (Kind::Corrupt, 8),
-    (Kind::Version, 9),
-    (Kind::Protocol, 10),
-    (Kind::Busy, 11),
-    (Kind::Refused, 12),
-    (Kind::Superseded, 13),
-    (Kind::Remote, 14),
-    (Kind::Exists, 15),
-    (Kind::TooLarge, 16),
-];
-
-impl Kind {
-    /// The code in an ERROR frame.
-    pub fn code(self) -> u16 {
-        CODES.iter().find(|(k, _)| *k == self).map_or(14, |(_, c)| *c)
-    }
-    /// The kind of a code; [`Kind::Remote`] for an unknown one.
-    pub fn from_code(code: u16) -> Kind {
-        CODES.iter().find(|(_, c)| *c == code).map_or(Kind::Remote, |(k, _)| *k)
     }
 }
 

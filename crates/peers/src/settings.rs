@@ -1,28 +1,9 @@
-//! TOML files with the settings of a command's flags.
+//! Reads TOML files with the settings of a command's flags.
 
 use crate::error::{Error, Kind, shown};
 use crate::text_file;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::path::{Path, PathBuf};
-
-/// Settings of a file server.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct ServeFile {
-    /// Address and port to listen on (`--listen`).
-    pub listen: Option<String>,
-    /// File of the keys that may connect (`--clients`).
-    pub clients: Option<PathBuf>,
-    /// Whether clients may upload new files (`--allow-put`).
-    pub allow_put: bool,
-    /// Whether uploads may replace files (`--overwrite`).
-    pub overwrite: bool,
-    /// Maximum size of a file (`--max-size`).
-    pub max_size: Option<String>,
-    /// Maximum size of the folder (`--quota`).
-    pub quota: Option<String>,
-}
+use std::path::Path;
 
 /// Loads a file of settings.
 ///
@@ -50,11 +31,24 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde::Deserialize;
+
+    #[derive(Deserialize, Debug)]
+    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+    #[derive(Default)]
+    struct TestFile {
+        #[allow(dead_code, reason = "only read by serde")]
+        listen: Option<String>,
+        #[allow(dead_code, reason = "only read by serde")]
+        allow_put: bool,
+        #[allow(dead_code, reason = "only read by serde")]
+        quota: Option<String>,
+    }
 
     #[test]
     #[cfg(unix)]
     fn a_file_without_an_end_is_refused() {
-        let e = load::<ServeFile>(Path::new("/dev/zero")).unwrap_err();
+        let e = load::<TestFile>(Path::new("/dev/zero")).unwrap_err();
         assert!(e.line.ends_with("is longer than 10 MB"), "{e}");
     }
 
@@ -67,7 +61,7 @@ mod tests {
             ("listen = \"\u{1b}[2J\"", "line 1"),
             ("[[", "line 1"),
         ] {
-            let e = read::<ServeFile>(text).unwrap_err();
+            let e = read::<TestFile>(text).unwrap_err();
             assert!(e.kind == Kind::Input && e.line.starts_with(line), "{e}");
             assert!(!e.line.contains(['\n', '\u{1b}']), "{e}");
         }

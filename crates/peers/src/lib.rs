@@ -1,0 +1,27 @@
+//! Programs with peers over rrtp: keys, who may connect, what was learned of a path, and dialling. The file service, the
+//! tunnel and the media commands use it.
+//!
+//! | to | see |
+//! |---|---|
+//! | identify an end by a key | [`key`] |
+//! | admit listed clients, recognize known servers | [`access`] |
+//! | store measurements of a path | [`learned`] |
+//! | reconnect to a known server in one round trip | [`tokens`] |
+//! | connect to a peer repeatedly | [`dial`] |
+//! | read a command's settings | [`settings`] |
+//! | report an error in one line | [`error`] |
+
+pub mod access;
+pub mod dial;
+pub mod error;
+pub mod key;
+pub mod learned;
+pub mod settings;
+pub mod text_file;
+pub mod tokens;
+
+pub use error::{Error, Kind};
+pub use key::Identity;
+
+#[cfg(test)]
+mod text_file_tests;
