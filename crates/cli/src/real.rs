@@ -32,15 +32,11 @@ const NOT_SEEN: [&str; 7] = [
     "convergence_s",
 ];
 
-/// Linux's own congestion controls, each with the protocol that simulates it.
-const LINUX: [(&str, &str); 6] = [
-    ("sack", "reno"),
-    ("cubic", "cubic"),
-    ("bbr", "bbr"),
-    ("vegas", "vegas"),
-    ("veno", "veno"),
-    ("westwood+", "westwood"),
-];
+/// Linux's own congestion control that the protocol with this label simulates.
+fn own_of_linux(label: &str) -> Option<&'static str> {
+    let linux = protocol::find(label).ok()?.linux;
+    linux.filter(|linux| linux.is_compared).map(|linux| linux.name)
+}
 
 /// A controller that is registered in the kernel while this lives.
 struct InKernel {
@@ -79,11 +75,11 @@ fn variants(plan: &Plan) -> Result<(Vec<Variant>, Vec<String>), Failure> {
             Err(Failure::Input(e)) => notes.push(format!("{label} is simulated only: {e}")),
             Err(e) => return Err(e),
         }
-        for (_, own) in LINUX.iter().filter(|(simulated, _)| *simulated == label) {
-            if known.split_whitespace().any(|name| name == *own) {
-                let label = format!("Linux's own {own}");
-                variants.push(Variant { number, label, congestion: (*own).into(), _loaded: None });
-            }
+        if let Some(own) = own_of_linux(&label)
+            && known.split_whitespace().any(|name| name == own)
+        {
+            let label = format!("Linux's own {own}");
+            variants.push(Variant { number, label, congestion: own.into(), _loaded: None });
         }
     }
     Ok((variants, notes))
@@ -234,7 +230,7 @@ pub fn beside(simulated: &mut Outcome, real: Outcome) {
         let name = row.protocol.clone();
         row.protocol = format!("{name}, simulated");
         simulated.results.push(row);
-        let own = LINUX.iter().find(|(simulated, _)| *simulated == name).map(|(_, own)| *own);
+        let own = own_of_linux(&name);
         let is_its = |label: &str| {
             label == format!("{name}, in the kernel")
                 || own.is_some_and(|own| label == format!("Linux's own {own}"))

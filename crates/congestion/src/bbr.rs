@@ -26,7 +26,9 @@ mod limits;
 mod model;
 mod policer;
 
-use crate::{Ack, CongestionEvent, Controller, Environment, LossFoundBy, SendLimits, variables};
+use crate::{
+    Ack, CongestionEvent, Controller, Dialect, Environment, LossFoundBy, SendLimits, variables,
+};
 use crate::{PathEvent, PathHints, RecoveryCause, Sent, bounded, positive};
 pub(crate) use aggregation::Aggregation;
 pub use filter::WindowedMax;
@@ -121,7 +123,7 @@ fn fresh(settings: &Settings, environment: &Environment) -> Bbr {
         acked: 1,
         last_sent: None,
         seen_rtt: false,
-        told: environment.linux.then(Told::default),
+        told: (environment.dialect == Dialect::Linux).then(Told::default),
         pacing: 0.0,
     };
     bbr.pacing = bbr.paced(cwnd / NOMINAL_RTT, HIGH_GAIN);

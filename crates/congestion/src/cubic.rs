@@ -11,13 +11,14 @@
 //! Windows in segments, t in seconds. Time in which the application, not the window, limited the sender does not count
 //! (section 5.8). A reduction is computed from FlightSize, but from no more than the window in force: FlightSize
 //! includes data that arrived behind a hole, so 0.7 of it may exceed the window. Preset `ns2` uses the window, see
-//! [`Halve`]. Left out: undoing a spurious cut (section 4.9) over TCP, where the recovery kinds do not detect it, and
+//! [`Dialect::halve`]. Left out: undoing a spurious cut (section 4.9) over TCP, where the recovery kinds do not detect it, and
 //! the reaction to ECN.
 
 use crate::hystart::{Feedback, Hystart};
 use crate::linux;
 use crate::{
-    Ack, CongestionEvent, Controller, Environment, Halve, RecoveryCause, SendLimits, Sent, bounded,
+    Ack, CongestionEvent, Controller, Dialect, Environment, RecoveryCause, SendLimits, Sent,
+    bounded,
 };
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
@@ -80,7 +81,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         beta,
         reno_alpha: 3.0 * (1.0 - beta) / (1.0 + beta),
         fast_convergence: settings.choice("fast-convergence") == "on",
-        halve: environment.halve,
+        dialect: environment.dialect,
         hystart: (settings.choice("hystart") == "on").then(Hystart::new),
         cwnd: bounded(environment.initial_window, 1.0),
         ssthresh: environment.initial_ssthresh,
@@ -112,7 +113,7 @@ struct Cubic {
     beta: f64,
     reno_alpha: f64,
     fast_convergence: bool,
-    halve: Halve,
+    dialect: Dialect,
     /// Present until the first slow start ends.
     hystart: Option<Hystart>,
     cwnd: f64,
@@ -189,14 +190,14 @@ impl Cubic {
         } else {
             self.cwnd
         };
-        let base = match self.halve {
+        let base = match self.dialect {
             // Section 4.6 reduces FlightSize, so that an idle sender's unused window does not count, and mentions
             // implementations that use cwnd. FlightSize alone fails at two consecutive losses. At the end of a
             // recovery, most of the packets sent during it have arrived; behind a lost retransmission, all packets
             // until the timeout have. So the reduction starts from no more than the window (RFC 5681 section 3.1: "no
             // more than").
-            Halve::Flight => (flight as f64).min(most),
-            Halve::Window => self.cwnd,
+            Dialect::Rfc | Dialect::Linux => (flight as f64).min(most),
+            Dialect::Ns2 => self.cwnd,
         };
         self.ssthresh = bounded(base * self.beta, 2.0);
         before.epoch = self.epoch.take();

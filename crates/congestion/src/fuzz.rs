@@ -18,7 +18,7 @@ mod decode;
 #[cfg(test)]
 mod tests;
 
-use crate::{CongestionEvent, Controller, ControllerEntry, Environment, ReceiverSide};
+use crate::{CongestionEvent, Controller, ControllerEntry, Dialect, Environment, ReceiverSide};
 use apply::Connection;
 #[cfg(test)]
 pub(crate) use apply::report;
@@ -126,7 +126,8 @@ impl FuzzCase {
     fn speaks_ns2(&self, entry: &ControllerEntry, settings: &Settings) -> bool {
         let is_choice = |p: &&Param| matches!(p.kind, ParamKind::Choice(_));
         let mut choices = entry.descriptor.params.iter().filter(is_choice);
-        self.environment.ns2 || choices.any(|p| settings.choice(p.name) == "ns2")
+        self.environment.dialect == Dialect::Ns2
+            || choices.any(|p| settings.choice(p.name) == "ns2")
     }
 
     /// Whether another packet may be sent within the hour, with `flight` packets in flight.

@@ -141,13 +141,8 @@ pub struct Environment {
     pub initial_ssthresh: f64,
     /// Bytes of a full data packet on the wire.
     pub packet_bytes: u32,
-    /// The quantity that is halved at a loss.
-    pub halve: Halve,
-    /// Whether preset `ns2` is in force: controllers that ns-2 implements differently from their RFC follow ns-2,
-    /// unless a parameter overrides it.
-    pub ns2: bool,
-    /// Whether preset `linux` is in force: controllers that Linux has follow it, unless a parameter overrides it.
-    pub linux: bool,
+    /// The TCP implementation to follow.
+    pub dialect: Dialect,
     /// Key of random draws (BBR's probing phase).
     pub random_key: narrows_base::RandomKey,
     /// Properties of the path that are given in advance.
@@ -161,33 +156,35 @@ impl Default for Environment {
             initial_window: 4.0,
             initial_ssthresh: f64::INFINITY,
             packet_bytes: 1000,
-            halve: Halve::Flight,
-            ns2: false,
-            linux: false,
+            dialect: Dialect::Rfc,
             random_key: narrows_base::RandomKey::from_seed(1),
             hints: PathHints::default(),
         }
     }
 }
 
-/// The quantity that is halved at a loss.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Halve {
-    /// FlightSize (RFC 5681 equation 4).
-    Flight,
-    /// cwnd; ssthresh is the integer part of the half (ns-2).
-    Window,
+/// The TCP implementation that controllers follow where they differ, unless a parameter overrides it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Dialect {
+    /// The RFCs.
+    #[default]
+    Rfc,
+    /// ns-2.35.
+    Ns2,
+    /// Linux 6.1.
+    Linux,
 }
 
-impl Halve {
-    /// The new (cwnd, ssthresh) after a loss with `flight` segments in flight.
-    pub fn apply(self, cwnd: f64, flight: u64) -> (f64, f64) {
+impl Dialect {
+    /// The new (cwnd, ssthresh) after a loss with `flight` segments in flight: half of FlightSize (RFC 5681 equation 4);
+    /// in ns-2 half of cwnd, of which ssthresh is the integer part.
+    pub fn halve(self, cwnd: f64, flight: u64) -> (f64, f64) {
         match self {
-            Halve::Flight => {
+            Dialect::Rfc | Dialect::Linux => {
                 let half = (flight as f64 / 2.0).max(2.0);
                 (half, half)
             }
-            Halve::Window => {
+            Dialect::Ns2 => {
                 let half = (cwnd / 2.0).max(1.0);
                 (half, half.floor().max(2.0))
             }

@@ -12,7 +12,7 @@ pub mod veno;
 pub mod westwood;
 mod window;
 
-use crate::{Environment, bounded};
+use crate::{Dialect, Environment, bounded};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{Param, Settings};
 
@@ -30,7 +30,7 @@ pub const fn like(choices: &'static [&'static str]) -> Param {
 pub fn is_meant(settings: &Settings, environment: &Environment) -> bool {
     match settings.choice("like") {
         "linux" => true,
-        "preset" => environment.linux,
+        "preset" => environment.dialect == Dialect::Linux,
         _ => false,
     }
 }

@@ -2,7 +2,7 @@
 //! other code refers to it. Programs add their own with `narrows_sim::Registry`, or for a time with
 //! `narrows_sim::Loan`.
 
-use crate::{Controller, Environment, ReceiverSide, SendLimits};
+use crate::{Controller, Dialect, Environment, ReceiverSide, SendLimits};
 use crate::{
     bbr, bbr3, brutal, copa, cubic, fixed, illinois, jersey, ledbat, prague, rap, reno, stpd,
 };
@@ -251,7 +251,7 @@ impl ControllerEntry {
         environment: &Environment,
     ) -> Result<(), SpecError> {
         let Builder::Function(build) = self.builder else { return Ok(()) };
-        let variant = if environment.linux { " as in Linux" } else { "" };
+        let variant = if environment.dialect == Dialect::Linux { " as in Linux" } else { "" };
         let part = format!("{}{variant}", self.descriptor.name);
         settings.refuse_unread(&part, self.descriptor.params, |s| {
             build(s, environment);

@@ -22,8 +22,8 @@
 
 use crate::undo::BeforeLosses;
 use crate::{
-    Ack, CongestionEvent, Controller, Environment, Halve, RecoveryCause, Requirements, SendLimits,
-    bounded, positive,
+    Ack, CongestionEvent, Controller, Dialect, Environment, RecoveryCause, Requirements,
+    SendLimits, bounded, positive,
 };
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
@@ -63,7 +63,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
         gain: settings.number("gain"),
         rtt_virt_s: settings.number("rtt-virt"),
-        halve: environment.halve,
+        dialect: environment.dialect,
         cwnd: bounded(environment.initial_window, 1.0),
         ssthresh: environment.initial_ssthresh,
         before: BeforeLosses::default(),
@@ -88,7 +88,7 @@ struct Prague {
     packet_bits: f64,
     gain: f64,
     rtt_virt_s: f64,
-    halve: Halve,
+    dialect: Dialect,
     cwnd: f64,
     ssthresh: f64,
     before: BeforeLosses,
@@ -162,7 +162,7 @@ impl Controller for Prague {
             CongestionEvent::RecoveryStart(r) if r.cause == RecoveryCause::EcnCe => {}
             CongestionEvent::RecoveryStart(r) => {
                 self.before.keep(self.cwnd, self.ssthresh);
-                (self.cwnd, self.ssthresh) = self.halve.apply(self.cwnd, r.flight);
+                (self.cwnd, self.ssthresh) = self.dialect.halve(self.cwnd, r.flight);
                 self.reduced_until = r.now + self.virtual_rtt();
             }
             CongestionEvent::SlowStartRestart(r) => {
@@ -170,7 +170,7 @@ impl Controller for Prague {
                     self.before.keep(self.cwnd, self.ssthresh);
                 }
                 if r.timeout {
-                    self.ssthresh = self.halve.apply(self.cwnd, r.flight).1;
+                    self.ssthresh = self.dialect.halve(self.cwnd, r.flight).1;
                 }
                 self.cwnd = 1.0;
             }

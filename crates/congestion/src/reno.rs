@@ -4,11 +4,11 @@
 //! (RFC 3465, see [`Ack::counted`]), congestion avoidance one per window.
 //! Which segments are sent again is recovery's matter: with recovery `tahoe` this is Tahoe.
 //!
-//! Preset `ns2` halves the window rather than FlightSize, see [`Halve`].
+//! Preset `ns2` halves the window rather than FlightSize, see [`Dialect::halve`].
 
 use crate::linux;
 use crate::undo::BeforeLosses;
-use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits};
+use crate::{Ack, CongestionEvent, Controller, Dialect, Environment, SendLimits};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status};
@@ -46,7 +46,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
     Box::new(Reno {
         cwnd: environment.initial_window,
         ssthresh: environment.initial_ssthresh,
-        halve: environment.halve,
+        dialect: environment.dialect,
         increase: settings.number("increase"),
         decrease: settings.number("decrease"),
         before: BeforeLosses::default(),
@@ -57,7 +57,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
 struct Reno {
     cwnd: f64,
     ssthresh: f64,
-    halve: Halve,
+    dialect: Dialect,
     increase: f64,
     decrease: f64,
     before: BeforeLosses,
@@ -68,7 +68,7 @@ impl Reno {
     /// it grows until the timeout, far beyond the path's capacity. Equation 4 is an upper limit, and here so is `most`.
     fn cut(&self, flight: u64, most: f64) -> (f64, f64) {
         let scale = self.decrease / 0.5;
-        let (cwnd, ssthresh) = self.halve.apply(self.cwnd, flight);
+        let (cwnd, ssthresh) = self.dialect.halve(self.cwnd, flight);
         let within = |half: f64, least: f64| (half * scale).min(most.max(2.0)).max(least);
         (within(cwnd, 1.0), within(ssthresh, 2.0))
     }
@@ -96,7 +96,7 @@ impl Controller for Reno {
             CongestionEvent::SlowStartRestart(restart) => {
                 // RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh; ns-2 halves
                 // it at each.
-                if restart.backoffs <= 1 || self.halve == Halve::Window {
+                if restart.backoffs <= 1 || self.dialect == Dialect::Ns2 {
                     self.before.keep(self.cwnd, self.ssthresh);
                     // In the slow start after another timeout, ssthresh is the window last in force.
                     self.ssthresh = self.cut(restart.flight, self.cwnd.max(self.ssthresh)).1;

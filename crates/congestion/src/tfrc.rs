@@ -28,7 +28,7 @@ mod receiver;
 mod sender;
 
 use crate::equation::Equation;
-use crate::{Controller, Environment, ReceiverSide, SendLimits, bounded, variables};
+use crate::{Controller, Dialect, Environment, ReceiverSide, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Rate, Settings, Status, Variable};
@@ -136,7 +136,7 @@ impl Options {
         let ns2 = match s.choice("preset") {
             "ns2" => true,
             "rfc" => false,
-            _ => environment.ns2,
+            _ => environment.dialect == Dialect::Ns2,
         };
         let or = |name: &str, ns2_default: f64| {
             if ns2 && !s.given(name) { ns2_default } else { s.number(name) }

@@ -4,7 +4,8 @@ use narrows_base::Spec;
 fn options(text: &str, ns2: bool) -> Options {
     let spec = Spec::parse(text).unwrap();
     let settings = Settings::read(&spec, DESCRIPTOR.params).unwrap();
-    Options::read(&settings, &Environment { ns2, ..Environment::default() })
+    let dialect = if ns2 { Dialect::Ns2 } else { Dialect::Rfc };
+    Options::read(&settings, &Environment { dialect, ..Environment::default() })
 }
 
 #[test]
@@ -23,7 +24,8 @@ fn the_preset_follows_the_run_unless_told() {
 fn the_initial_window_depends_on_the_packet() {
     let window = |packet_bytes, ns2| {
         let settings = Settings::defaults(DESCRIPTOR.params);
-        let e = Environment { packet_bytes, ns2, ..Environment::default() };
+        let dialect = if ns2 { Dialect::Ns2 } else { Dialect::Rfc };
+        let e = Environment { packet_bytes, dialect, ..Environment::default() };
         Options::read(&settings, &e).initial_window()
     };
     // min(4 MSS, max(2 MSS, 4380)).

@@ -25,7 +25,7 @@
 use crate::linux;
 use crate::undo::BeforeLosses;
 use crate::{
-    Ack, CongestionEvent, Controller, Environment, Halve, LossFoundBy, RecoveryCause, SendLimits,
+    Ack, CongestionEvent, Controller, Dialect, Environment, LossFoundBy, RecoveryCause, SendLimits,
     variables,
 };
 use crate::{Sent, bounded};
@@ -91,7 +91,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         );
     }
     // ns-2 sends one packet after the SYN and sets `initial_window` before the next ACK's growth.
-    let after_syn = environment.halve == Halve::Window;
+    let after_syn = environment.dialect == Dialect::Ns2;
     let initial_window = bounded(environment.initial_window, 1.0);
     Box::new(Vegas {
         alpha: settings.number("alpha"),
@@ -329,13 +329,13 @@ impl Controller for Vegas {
 mod tests {
     use crate::scenario::{build, build_in, lost};
     use crate::scenario_path::SimplePath;
-    use crate::{Environment, Halve, LossFoundBy};
+    use crate::{Dialect, Environment, LossFoundBy};
     use narrows_base::{Duration, Time};
 
     /// N1 of ns-2.35 (docs/validation.md): 10 Mbit/s and 0.2 ms, then 1.5 Mbit/s and 20 ms.
     fn n1(limit: usize) -> SimplePath {
         let ns2 =
-            Environment { initial_window: 2.0, halve: Halve::Window, ..Environment::default() };
+            Environment { initial_window: 2.0, dialect: Dialect::Ns2, ..Environment::default() };
         let mut path = SimplePath::new(build_in("vegas", &ns2));
         path.rate_bps = 1.5e6;
         path.delay = Duration::from_micros(41_445);

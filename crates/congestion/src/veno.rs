@@ -13,7 +13,7 @@
 use crate::linux;
 use crate::linux::{MAX_COUNTED, WholeWindow};
 use crate::undo::BeforeLosses;
-use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits, variables};
+use crate::{Ack, CongestionEvent, Controller, Dialect, Environment, SendLimits, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Variable};
@@ -55,7 +55,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         beta_halves: settings.steps("beta", 2),
         reset_base: settings.choice("base") == "reset",
         // ns-2 halves at repeated timeouts too; RFC 5681 keeps ssthresh.
-        cut_again: environment.halve == Halve::Window,
+        cut_again: environment.dialect == Dialect::Ns2,
         window: WholeWindow::new(environment.initial_window, environment.initial_ssthresh),
         base_us: u64::MAX,
         rtt_us: u64::MAX,

@@ -21,7 +21,9 @@ use crate::acked_count::AckedCount;
 use crate::linux;
 use crate::linux::{MAX_COUNTED, WholeWindow};
 use crate::undo::BeforeLosses;
-use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits, bounded, variables};
+use crate::{
+    Ack, CongestionEvent, Controller, Dialect, Environment, SendLimits, bounded, variables,
+};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable};
 
@@ -77,7 +79,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
             _ => Cut::Linux,
         },
         jiffies: settings.choice("arithmetic") == "jiffies",
-        cut_again: environment.halve == Halve::Window,
+        cut_again: environment.dialect == Dialect::Ns2,
         bytes: f64::from(environment.packet_bytes.max(1)),
         window: WholeWindow::new(environment.initial_window, environment.initial_ssthresh),
         before: BeforeLosses::default(),

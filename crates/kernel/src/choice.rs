@@ -2,7 +2,7 @@
 
 use crate::Error;
 use narrows_base::{RandomKey, Settings, Spec};
-use narrows_congestion::{Controller, ControllerEntry, Environment};
+use narrows_congestion::{Controller, ControllerEntry, Dialect, Environment};
 
 /// A controller with its parameters, for connections of the kernel's TCP.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl Choice {
         if entry.is_unresponsive() {
             return Err(Error::Unresponsive(name));
         }
-        let environment = Environment { linux: true, ..Environment::default() };
+        let environment = Environment { dialect: Dialect::Linux, ..Environment::default() };
         entry.refuse_unread(&settings, &environment)?;
         if entry.needs_rrtp(&settings, &environment) {
             return Err(Error::NeedsRrtp(name));
@@ -75,7 +75,7 @@ impl Choice {
             initial_window: window,
             packet_bytes,
             // Controllers that Linux has behave as in Linux, unless a parameter changes that.
-            linux: true,
+            dialect: Dialect::Linux,
             random_key: RandomKey::from_seed(1).numbered(u64::from(number)),
             ..Environment::default()
         };

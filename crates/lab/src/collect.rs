@@ -202,15 +202,13 @@ fn series(plan: &Plan, at: usize, run: &Run) -> Vec<narrows_sim::Table> {
         .collect()
 }
 
-/// Protocols for which preset `linux` has been compared with that kernel (docs/validation.md).
-const AS_IN_LINUX: [&str; 6] = ["sack", "cubic", "bbr", "vegas", "veno", "westwood+"];
-
 /// The validation status of the protocol's controller, in this preset.
 pub fn status(label: &str, preset: Preset) -> String {
-    let name = label.split('(').next().unwrap_or(label);
-    if preset == Preset::Linux && AS_IN_LINUX.contains(&name) {
+    let entry = protocol::find(label.split('(').next().unwrap_or(label));
+    let in_linux = entry.as_ref().ok().and_then(|entry| entry.linux);
+    if preset == Preset::Linux && in_linux.is_some_and(|linux| linux.is_compared) {
         return Status::Validated("Linux 6.1 (docs/validation.md)").to_string();
     }
-    let descriptor = protocol::find(name).and_then(protocol::ProtocolEntry::descriptor);
+    let descriptor = entry.and_then(protocol::ProtocolEntry::descriptor);
     descriptor.map_or_else(|_| String::new(), |c| c.status.to_string())
 }

@@ -1,7 +1,7 @@
 use super::{DESCRIPTOR, fresh};
 use crate::scenario::{Scenario, build};
 use crate::scenario_path::SimplePath;
-use crate::{Controller as _, Environment, PathEvent, PathHints, Sent};
+use crate::{Controller as _, Dialect, Environment, PathEvent, PathHints, Sent};
 use narrows_base::{Duration, RandomKey, Settings, Spec, Time};
 
 /// 10 Mbit/s, 40 ms: the path holds 51 packets.
@@ -126,9 +126,9 @@ fn the_phase_of_probing_is_drawn_from_the_environment() {
 /// smallest one.
 #[test]
 fn linux_knows_what_waits_for_the_pacer() {
-    let read = |linux: bool| {
+    let read = |dialect| {
         let settings = Settings::read(&Spec::named("bbr"), DESCRIPTOR.params).unwrap();
-        let environment = Environment { linux, ..Environment::default() };
+        let environment = Environment { dialect, ..Environment::default() };
         let mut bbr = fresh(&settings, &environment);
         let hints = PathHints { rtt: Some(Duration::from_millis(40)), ..PathHints::default() };
         bbr.on_path_event(Time::ZERO, &PathEvent::Hints(hints));
@@ -147,8 +147,8 @@ fn linux_knows_what_waits_for_the_pacer() {
         }
         (min_rtt, bbr.in_network(10, Time::ZERO), bbr.burst())
     };
-    let (min_rtt, in_network, burst) = read(true);
+    let (min_rtt, in_network, burst) = read(Dialect::Linux);
     assert_eq!((min_rtt, in_network), (Duration::from_millis(40), 10.0 + burst - 4.0));
-    let (min_rtt, in_network, burst) = read(false);
+    let (min_rtt, in_network, burst) = read(Dialect::Rfc);
     assert_eq!((min_rtt, in_network), (Duration::MAX, 10.0 + burst));
 }

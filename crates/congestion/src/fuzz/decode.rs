@@ -1,7 +1,7 @@
 //! Bytes to events. Every byte string is a case; a missing byte is 0.
 
 use super::{Event, FuzzCase, Step};
-use crate::{Environment, Halve};
+use crate::{Dialect, Environment};
 
 /// Events of one case at most.
 const MAX_EVENTS: usize = 300;
@@ -124,9 +124,11 @@ impl FuzzCase {
             },
             initial_ssthresh: if bytes.flag() { f64::INFINITY } else { 2.0 },
             packet_bytes: if bytes.flag() { 1000 } else { 1 + bytes.wide(16) as u32 }.min(65_535),
-            halve: if bytes.flag() { Halve::Window } else { Halve::Flight },
-            ns2: bytes.flag(),
-            linux: false,
+            dialect: match (bytes.flag(), bytes.flag()) {
+                (false, false) => Dialect::Rfc,
+                (true, _) => Dialect::Ns2,
+                (false, true) => Dialect::Linux,
+            },
             ..Environment::default()
         };
         let mut events = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::buffers;
 use narrows_base::{Settings, Spec};
-use narrows_congestion::Environment;
+use narrows_congestion::{Dialect, Environment};
 use narrows_transport::protocol::{self, Family, ProtocolEntry, STREAM_PREFIX};
 use narrows_transport::{Preset, Protocol};
 
@@ -21,19 +21,6 @@ pub enum Obtain {
     /// Not available, for this reason.
     Nowhere(String),
 }
-
-/// Linux's names of our protocols. Not in Linux: Tahoe, Reno without NewReno's recovery, Westwood of 2001 (its
-/// `westwood` is Westwood+).
-const LINUX: [(&str, &str); 8] = [
-    ("sack", "reno"),
-    ("newreno", "reno"),
-    ("cubic", "cubic"),
-    ("bbr", "bbr"),
-    ("vegas", "vegas"),
-    ("veno", "veno"),
-    ("westwood+", "westwood"),
-    ("illinois", "illinois"),
-];
 
 /// The protocol's entry in the list, for any parameters.
 pub fn entry(label: &str) -> Option<&'static ProtocolEntry> {
@@ -136,15 +123,14 @@ fn in_linux(entry: &'static ProtocolEntry, spec: &Spec) -> Result<Obtain, String
     if is_marked {
         settings.push("net.ipv4.tcp_ecn=1 and routers that mark".into());
     }
-    let linux = LINUX.iter().find(|l| l.0 == entry.name);
-    if let Some((_, name)) = linux.filter(|_| own.args.is_empty()) {
-        return Ok(Obtain::Linux(name, settings));
+    if let Some(linux) = entry.linux.filter(|_| own.args.is_empty()) {
+        return Ok(Obtain::Linux(linux.name, settings));
     }
     if own.args.iter().any(|a| a.1 == "new-jersey") {
         return Err("Linux's acknowledgements do not tell when packets arrived".into());
     }
     let read: Settings = controller.read(&own).map_err(|e| e.to_string())?;
-    let environment = Environment { linux: true, ..Environment::default() };
+    let environment = Environment { dialect: Dialect::Linux, ..Environment::default() };
     if controller.needs_rrtp(&read, &environment) || controller.is_unresponsive() {
         return Err("the kernel's TCP does not tell it what it goes by".into());
     }
@@ -180,8 +166,8 @@ mod tests {
 
     #[test]
     fn linux_names_belong_to_protocols_of_the_list() {
-        for (ours, _) in LINUX {
-            assert!(entry(ours).is_some_and(|e| e.family == Family::Tcp), "{ours}");
+        for entry in PROTOCOLS.iter().filter(|entry| entry.linux.is_some()) {
+            assert_eq!(entry.family, Family::Tcp, "{}", entry.name);
         }
         assert_eq!(Obtain::of("westwood+", Preset::Linux), Obtain::Linux("westwood", vec![]));
         assert!(!Obtain::of("tahoe", Preset::Linux).is_deployable());

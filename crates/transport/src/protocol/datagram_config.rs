@@ -5,7 +5,7 @@ use crate::loss_classifier::ClassifierConfig;
 use crate::packet_receiver::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK};
 use crate::rtt::RtoConfig;
 use narrows_base::Duration;
-use narrows_congestion::{Halve, PathHints};
+use narrows_congestion::{Dialect, PathHints};
 
 /// The receiver's ACK policy.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -65,8 +65,8 @@ pub struct DatagramConfig {
     pub initial_window: f64,
     /// Initial slow-start threshold in packets.
     pub initial_ssthresh: f64,
-    /// The quantity that a loss halves.
-    pub halve: Halve,
+    /// The implementation that its controller follows.
+    pub dialect: Dialect,
     /// The PTO before the first RTT sample.
     pub rto: RtoConfig,
 }
@@ -114,7 +114,7 @@ impl DatagramConfig {
             hints: PathHints::default(),
             initial_window: tcp.initial_window,
             initial_ssthresh: tcp.initial_ssthresh,
-            halve: tcp.halve,
+            dialect: tcp.dialect,
             rto: tcp.rto,
         };
         match preset {

@@ -48,6 +48,17 @@ pub struct ProtocolEntry {
     pub classifier: &'static str,
     /// The paper of which it is, such as `Choi 2006`; empty if of none of the five.
     pub paper: &'static str,
+    /// Linux's congestion control of the same algorithm, if there is one.
+    pub linux: Option<LinuxControl>,
+}
+
+/// A congestion control of Linux.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinuxControl {
+    /// Its name there, as for the sysctl `net.ipv4.tcp_congestion_control`.
+    pub name: &'static str,
+    /// Whether the protocol in preset `linux` has been compared with Linux's default TCP under it (docs/validation.md).
+    pub is_compared: bool,
 }
 
 impl ProtocolEntry {
@@ -66,6 +77,7 @@ impl ProtocolEntry {
             turns_on: &[],
             classifier: "none",
             paper: "",
+            linux: None,
         }
     }
     /// A reliable stream over the TCP endpoint, with one of [`RECOVERIES`](super::RECOVERIES).
@@ -103,6 +115,18 @@ impl ProtocolEntry {
     #[must_use]
     pub const fn of_paper(mut self, paper: &'static str) -> ProtocolEntry {
         self.paper = paper;
+        self
+    }
+    /// Names the congestion control of Linux with which it was compared.
+    #[must_use]
+    pub const fn compared_with_linux(mut self, name: &'static str) -> ProtocolEntry {
+        self.linux = Some(LinuxControl { name, is_compared: true });
+        self
+    }
+    /// Names the congestion control of Linux that has the same algorithm.
+    #[must_use]
+    pub const fn in_linux(mut self, name: &'static str) -> ProtocolEntry {
+        self.linux = Some(LinuxControl { name, is_compared: false });
         self
     }
     /// Repairs by the NACKs of the RRTP thesis in simulations; over sockets the sender repairs.

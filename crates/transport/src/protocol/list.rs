@@ -43,25 +43,29 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "reno",
             "newreno",
             "repairs several losses in one window (RFC 6582)",
-        ),
+        )
+        .in_linux("reno"),
         ProtocolEntry::tcp(
             "sack",
             "reno",
             "sack",
             "Reno's window with selective acknowledgements (RFC 6675)",
-        ),
+        )
+        .compared_with_linux("reno"),
         ProtocolEntry::tcp(
             "vegas",
             "vegas",
             "vegas",
             "keeps one to three packets queued, senses delay",
-        ),
+        )
+        .compared_with_linux("vegas"),
         ProtocolEntry::tcp(
             "veno",
             "veno",
             "sack",
             "Reno with Vegas' estimate whether a loss was congestion",
-        ),
+        )
+        .compared_with_linux("veno"),
         ProtocolEntry::tcp(
             "westwood",
             "westwood",
@@ -74,7 +78,8 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "westwood+",
             "sack",
             "Westwood with one bandwidth sample per round trip",
-        ),
+        )
+        .compared_with_linux("westwood"),
         ProtocolEntry::tcp(
             "jersey",
             "jersey",
@@ -97,13 +102,15 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "cubic",
             "sack",
             "today's default: a cubic window between losses (RFC 9438)",
-        ),
+        )
+        .compared_with_linux("cubic"),
         ProtocolEntry::tcp(
             "bbr",
             "bbr",
             "sack",
             "models bandwidth and RTT, paces; version 1 as in Linux",
-        ),
+        )
+        .compared_with_linux("bbr"),
         ProtocolEntry::tcp(
             "bbr3",
             "bbr3",
@@ -115,7 +122,8 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "illinois",
             "sack",
             "Reno with steps that the queueing delay sets",
-        ),
+        )
+        .in_linux("illinois"),
         ProtocolEntry::tcp(
             "copa",
             "copa",

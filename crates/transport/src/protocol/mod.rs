@@ -11,7 +11,7 @@ mod tcp_params;
 
 pub use datagram_config::{DatagramConfig, FeedbackConfig, Opening, StreamRecovery};
 pub use datagram_params::{DATAGRAM_PARAMS, STREAM_PARAMS};
-pub use entry::{Family, ProtocolEntry, STREAM_PREFIX};
+pub use entry::{Family, LinuxControl, ProtocolEntry, STREAM_PREFIX};
 pub use list::{LENT_STREAMS, PROTOCOLS, STREAMS, every};
 pub use recovery::{RECOVERIES, RecoveryEntry};
 pub use tcp_config::{MAX_WINDOW, Preset, RecoveryKind, TcpConfig};
@@ -347,16 +347,14 @@ impl Protocol {
         hints: PathHints,
     ) -> Environment {
         let begin = match &self.ends {
-            EndConfig::Tcp(c) => (c.initial_window, c.initial_ssthresh, c.halve),
-            EndConfig::Datagram(c) => (c.initial_window, c.initial_ssthresh, c.halve),
+            EndConfig::Tcp(c) => (c.initial_window, c.initial_ssthresh, c.dialect),
+            EndConfig::Datagram(c) => (c.initial_window, c.initial_ssthresh, c.dialect),
         };
         Environment {
             initial_window: begin.0,
             initial_ssthresh: begin.1,
             packet_bytes,
-            halve: begin.2,
-            ns2: self.preset == Preset::Ns2,
-            linux: self.preset == Preset::Linux && matches!(self.ends, EndConfig::Tcp(_)),
+            dialect: begin.2,
             random_key: random_key.named("controller"),
             hints,
         }
@@ -386,7 +384,6 @@ impl Protocol {
                 rto: c.rto,
                 initial_window: c.initial_window,
                 initial_ssthresh: c.initial_ssthresh,
-                halve: c.halve,
                 ..DatagramConfig::preset(self.preset)
             },
         }

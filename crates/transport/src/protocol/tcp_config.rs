@@ -2,7 +2,7 @@
 
 use crate::rtt::RtoConfig;
 use narrows_base::{Duration, Packet};
-use narrows_congestion::Halve;
+use narrows_congestion::Dialect;
 
 /// Limit on segments in flight, whatever the receive window: the largest window that TCP can express (RFC 7323: 2^30
 /// bytes) in segments of 1024 bytes. It bounds a sender's memory if neither the controller nor the link does.
@@ -103,8 +103,8 @@ pub struct TcpConfig {
     /// At most one fast retransmit for each window of data (RFC 6582 section 3.2 step 2; ns-2's `bugFix_`). Without
     /// SACK only; Reno of 1990 had no such rule.
     pub once_per_window: bool,
-    /// The quantity that a loss halves.
-    pub halve: Halve,
+    /// The implementation that its controller follows.
+    pub dialect: Dialect,
     /// Size of the send buffer in segments: a limit on segments in flight.
     pub send_buffer: u64,
     /// Receive window in segments, at most [`MAX_WINDOW`].
@@ -134,7 +134,7 @@ impl TcpConfig {
             bursts: false,
             limited_transmit: true,
             once_per_window: true,
-            halve: Halve::Flight,
+            dialect: Dialect::Rfc,
             send_buffer: u64::MAX,
             receive_window: u64::MAX,
             ecn: false,
@@ -148,12 +148,13 @@ impl TcpConfig {
                 initial_ssthresh: 10_000.0,
                 rto: RtoConfig::NS2,
                 timestamps: false,
-                halve: Halve::Window,
+                dialect: Dialect::Ns2,
                 // `window_`, which is usually set higher than a run reaches.
                 receive_window: 10_000,
                 ..rfc
             },
             Preset::Linux => TcpConfig {
+                dialect: Dialect::Linux,
                 recovery: RecoveryKind::Rack,
                 header_bytes: 52,
                 ack_bytes: 52,
