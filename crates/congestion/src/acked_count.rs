@@ -12,9 +12,9 @@ pub(crate) struct AckedCount {
 impl AckedCount {
     /// Segments to count for this ACK.
     pub fn count(&mut self, ack: &Ack) -> u64 {
-        match ack.newly_acked {
+        match ack.cumulative.newly_acked {
             // A duplicate: something arrived, which a later advance will cover once more.
-            0 if ack.duplicate || ack.newly_sacked > 0 => {
+            0 if ack.cumulative.duplicate || ack.cumulative.newly_sacked > 0 => {
                 self.accounted = self.accounted.saturating_add(1);
                 1
             }

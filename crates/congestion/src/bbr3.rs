@@ -239,7 +239,7 @@ impl Controller for Bbr3 {
 
     fn on_ack(&mut self, ack: &Ack) {
         let sample = self.sample(ack);
-        self.window.see_rtt(ack.srtt);
+        self.window.see_rtt(ack.estimate.srtt);
         self.update_congestion(&sample);
         self.update_extra_acked(&sample);
         self.full.check(&sample, self.rounds.start);

@@ -208,7 +208,7 @@ impl Controller for Brutal {
         if ack.newly_delivered == 0 {
             return;
         }
-        self.srtt = Some(ack.srtt.as_secs_f64());
+        self.srtt = Some(ack.estimate.srtt.as_secs_f64());
         let slot = self.arrivals.slot(ack.now);
         slot.arrived = slot.arrived.saturating_add(ack.newly_delivered);
         if self.breaker.period.is_none() {

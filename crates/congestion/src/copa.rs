@@ -195,7 +195,7 @@ impl Controller for Copa {
         if ack.newly_delivered == 0 || rtt <= 0.0 {
             return;
         }
-        self.sample(ack.now, rtt, ack.srtt);
+        self.sample(ack.now, rtt, ack.estimate.srtt);
         self.look_for_an_empty_queue();
         if ack.round_start {
             self.end_round();

@@ -155,7 +155,7 @@ impl Cubic {
             Some(epoch) => epoch,
             None => self.begin(ack.now),
         };
-        let acked = ack.newly_acked as f64;
+        let acked = ack.cumulative.newly_acked as f64;
         // Section 4.3: as fast as Reno once the window of the last loss is reached.
         let alpha = if epoch.w_est < self.cwnd_prior { self.reno_alpha } else { 1.0 };
         epoch.w_est = bounded(epoch.w_est + alpha * acked / self.cwnd, 1.0);
@@ -166,7 +166,8 @@ impl Cubic {
         } else {
             // Sections 4.4 and 4.5, concave and convex: towards where the cubic will be one RTT
             // from now, at most half as much again per round trip.
-            let target = cubic(t + ack.srtt.as_secs_f64()).clamp(self.cwnd, 1.5 * self.cwnd);
+            let target =
+                cubic(t + ack.estimate.srtt.as_secs_f64()).clamp(self.cwnd, 1.5 * self.cwnd);
             let step = (target - self.cwnd) * (acked / self.cwnd).min(1.0);
             self.cwnd = bounded(self.cwnd + step, 1.0);
         }

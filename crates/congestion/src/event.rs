@@ -20,6 +20,31 @@ pub struct Sent {
     pub last_waiting: bool,
 }
 
+/// The sender's estimate of the round-trip time (RFC 6298).
+#[derive(Clone, Copy, Debug)]
+pub struct RttEstimate {
+    /// Smoothed RTT; at the first sample equal to it.
+    pub srtt: Duration,
+    /// RTT variation.
+    pub rttvar: Duration,
+    /// Smallest RTT of the connection so far.
+    pub min_rtt: Duration,
+}
+
+/// The cumulative part of an acknowledgement. Over rrtp each packet that arrived counts as an advance by one.
+#[derive(Clone, Copy, Debug)]
+pub struct CumulativeAck {
+    /// Segments by which the cumulative acknowledgement advanced; 0 for a duplicate.
+    pub newly_acked: u64,
+    /// Segments newly reported by SACK and not yet cumulatively acknowledged.
+    pub newly_sacked: u64,
+    /// Whether it is a duplicate (RFC 5681 section 2).
+    pub duplicate: bool,
+    /// Whether [`Ack::rtt`] would be valid without timestamps: false if the cumulative advance covers a retransmitted
+    /// segment (Karn). `rtt` itself comes from the echoed timestamp and is valid in any case.
+    pub rtt_unambiguous: bool,
+}
+
 /// An acknowledgement: one for every ACK packet, including duplicates.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
@@ -27,16 +52,8 @@ pub struct Ack {
     pub now: Time,
     /// Round-trip time of the packet that triggered this ACK.
     pub rtt: Duration,
-    /// Whether [`rtt`](Ack::rtt) would be valid without timestamps: false if the cumulative advance
-    /// covers a retransmitted segment (Karn). `rtt` itself comes from the echoed timestamp and is
-    /// valid in any case.
-    pub rtt_unambiguous: bool,
-    /// Smoothed RTT (RFC 6298); at the first sample equal to `rtt`.
-    pub srtt: Duration,
-    /// RTT variation (RFC 6298 RTTVAR).
-    pub rttvar: Duration,
-    /// Smallest RTT of the connection so far.
-    pub min_rtt: Duration,
+    /// The sender's estimate of the round-trip time.
+    pub estimate: RttEstimate,
     /// When the packet that triggered this ACK arrived, by the receiver's clock, if the receiver
     /// reports it (RFC 7323 TSval). Only differences are meaningful.
     pub arrived: Option<Time>,
@@ -45,19 +62,15 @@ pub struct Ack {
     /// [`rtt`](Ack::rtt) it does not include queues on the return path. Present if the receiver reports its clock
     /// (rrtp).
     pub forward_delay: Option<Duration>,
-    /// Segments by which the cumulative acknowledgement advanced; 0 for a duplicate.
-    pub newly_acked: u64,
-    /// Segments by which this ACK may let a window grow (appropriate byte counting, RFC 3465). This is `newly_acked`,
-    /// but no more than the receiver acknowledges at once. So an ACK that covers a repaired hole, or follows lost ACKs,
+    /// What it reports cumulatively and by SACK.
+    pub cumulative: CumulativeAck,
+    /// Segments by which this ACK may let a window grow (appropriate byte counting, RFC 3465). This is
+    /// [`newly_acked`](CumulativeAck::newly_acked), but no more than the receiver acknowledges at once. So an ACK that covers a repaired hole, or follows lost ACKs,
     /// causes no burst.
     pub counted: u64,
-    /// Segments newly reported by SACK and not yet cumulatively acknowledged.
-    pub newly_sacked: u64,
     /// The sender's estimate of the segments delivered by this ACK: newly acknowledged ones that were not SACKed
     /// before, plus newly SACKed ones. Without SACK a duplicate counts 1, and a later advance is reduced by those.
     pub newly_delivered: u64,
-    /// Whether it is a duplicate (RFC 5681 section 2).
-    pub duplicate: bool,
     /// Packets sent after the one that triggered this ACK.
     pub sent_since: u64,
     /// Segments in flight after this ACK: sent and not cumulatively acknowledged (FlightSize).
@@ -88,7 +101,10 @@ impl Ack {
     /// Whether an ACK-clocked window may grow by this ACK. It must advance, outside of recovery, with the window as the
     /// limit and without a congestion mark (RFC 3168 section 6.1.2).
     pub fn may_grow(&self) -> bool {
-        self.newly_acked > 0 && !self.in_recovery && self.window_limited && self.marks == 0
+        self.cumulative.newly_acked > 0
+            && !self.in_recovery
+            && self.window_limited
+            && self.marks == 0
     }
 }
 

@@ -75,7 +75,7 @@ impl Hystart {
                 _ => {}
             }
         }
-        let acked = ack.newly_acked.min(L) as f64;
+        let acked = ack.cumulative.newly_acked.min(L) as f64;
         Feedback::Grow(if self.conservative.is_some() { acked / CSS_GROWTH_DIVISOR } else { acked })
     }
 }

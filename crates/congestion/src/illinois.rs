@@ -191,7 +191,7 @@ impl Illinois {
 
 impl Controller for Illinois {
     fn on_ack(&mut self, ack: &Ack) {
-        if ack.newly_acked > 0 && ack.rtt > Duration::ZERO {
+        if ack.cumulative.newly_acked > 0 && ack.rtt > Duration::ZERO {
             self.delays.add(ack.rtt);
         }
         if ack.round_start {
@@ -203,7 +203,7 @@ impl Controller for Illinois {
         if self.cwnd < self.ssthresh {
             self.cwnd = bounded(self.cwnd + ack.counted as f64, 1.0);
         } else {
-            let acked = (ack.newly_acked as f64).min(self.cwnd);
+            let acked = (ack.cumulative.newly_acked as f64).min(self.cwnd);
             self.cwnd = bounded(self.cwnd + acked * self.alpha / self.cwnd, 1.0);
         }
     }

@@ -154,12 +154,12 @@ impl Controller for Jersey {
     fn on_ack(&mut self, ack: &Ack) {
         let segments = self.counter.count(ack);
         let time = if self.by_receiver { ack.arrived.unwrap_or(ack.now) } else { ack.now };
-        self.rate.acked(time, segments, ack.srtt);
+        self.rate.acked(time, segments, ack.estimate.srtt);
         if ack.round_start || self.every_ack || self.optimum <= 0.0 {
-            self.optimum = bounded(self.rate.per_second * positive(ack.srtt), 0.0);
+            self.optimum = bounded(self.rate.per_second * positive(ack.estimate.srtt), 0.0);
         }
         // A marked ACK widens the window, too; the reaction to the mark is separate.
-        if ack.newly_acked > 0 && !ack.in_recovery && ack.window_limited {
+        if ack.cumulative.newly_acked > 0 && !ack.in_recovery && ack.window_limited {
             let growth = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
             self.cwnd = bounded(self.cwnd + ack.counted as f64 * growth, 1.0);
         }

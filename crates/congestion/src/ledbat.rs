@@ -191,7 +191,7 @@ impl Controller for Ledbat {
             self.recent[self.samples % FILTER] = rtt;
             self.samples = self.samples.wrapping_add(1);
         }
-        self.change_phase(ack.now, ack.srtt.as_secs_f64());
+        self.change_phase(ack.now, ack.estimate.srtt.as_secs_f64());
         let delivered = ack.newly_delivered as f64;
         let slow_start = matches!(self.phase, Phase::SlowStart { .. } | Phase::Return { .. });
         if self.phase == Phase::Avoidance && !ack.in_recovery {

@@ -276,7 +276,7 @@ impl Limd {
 impl Controller for Limd {
     fn on_ack(&mut self, ack: &Ack) {
         self.path.on_ack(ack);
-        let is_over = self.cut_at.is_some_and(|at| ack.now.since(at) >= ack.srtt);
+        let is_over = self.cut_at.is_some_and(|at| ack.now.since(at) >= ack.estimate.srtt);
         if let Some(before) = self.before.take_if(|_| is_over) {
             self.set(before);
         }

@@ -134,7 +134,7 @@ impl Prague {
 
 impl Controller for Prague {
     fn on_ack(&mut self, ack: &Ack) {
-        self.srtt = ack.srtt;
+        self.srtt = ack.estimate.srtt;
         let marks = u64::from(ack.marks).min(ack.newly_delivered.max(1));
         self.round.delivered += ack.newly_delivered;
         self.round.marked += marks;

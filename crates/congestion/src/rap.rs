@@ -141,9 +141,9 @@ impl Controller for Rap {
     fn on_ack(&mut self, ack: &Ack) {
         self.acked = true;
         let first = self.srtt.is_none();
-        self.srtt = Some(ack.srtt);
-        let deviation = ack.rttvar.saturating_mul(4);
-        self.timeout = (ack.srtt.mul_f64(1.2) + deviation).max(MIN_RTT);
+        self.srtt = Some(ack.estimate.srtt);
+        let deviation = ack.estimate.rttvar.saturating_mul(4);
+        self.timeout = (ack.estimate.srtt.mul_f64(1.2) + deviation).max(MIN_RTT);
         let sample = positive(ack.rtt);
         smooth(&mut self.short, sample, 0.9);
         smooth(&mut self.long, sample, 0.01);

@@ -293,8 +293,9 @@ impl Controller for LastHop {
     fn on_ack(&mut self, ack: &Ack) {
         let round = self.path.on_ack(ack);
         self.look(ack.now, positive(ack.rtt));
-        if let Some(before) =
-            self.before.filter(|_| self.cut_at.is_some_and(|at| ack.now.since(at) >= ack.srtt))
+        if let Some(before) = self
+            .before
+            .filter(|_| self.cut_at.is_some_and(|at| ack.now.since(at) >= ack.estimate.srtt))
         {
             self.before = None;
             self.set(BACK * before);

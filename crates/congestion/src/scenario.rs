@@ -1,6 +1,6 @@
 //! Timed scenarios for controller tests: events at given times, and the expected windows.
 
-use crate::{Ack, CongestionEvent, Controller, Environment, Feedback};
+use crate::{Ack, CongestionEvent, Controller, CumulativeAck, Environment, Feedback, RttEstimate};
 use crate::{Loss, LossFoundBy, RecoveryCause, RecoveryEvent, SlowStartRestart, SpuriousLosses};
 use narrows_base::{Duration, Settings, Spec, Time};
 
@@ -68,17 +68,17 @@ impl Scenario {
         Ack {
             now: self.now,
             rtt: self.rtt,
-            rtt_unambiguous: true,
-            srtt: self.rtt,
-            rttvar: Duration::ZERO,
-            min_rtt: self.min_rtt,
+            estimate: RttEstimate { srtt: self.rtt, rttvar: Duration::ZERO, min_rtt: self.min_rtt },
             arrived: None,
             forward_delay: None,
-            newly_acked,
+            cumulative: CumulativeAck {
+                newly_acked,
+                newly_sacked: 0,
+                duplicate: newly_acked == 0,
+                rtt_unambiguous: true,
+            },
             counted: newly_acked,
-            newly_sacked: 0,
             newly_delivered: newly_acked.max(1),
-            duplicate: newly_acked == 0,
             sent_since: flight,
             flight,
             outstanding: flight,

@@ -9,8 +9,8 @@
 //! in flight any more, the timer expires 1 s later.
 
 use crate::{
-    Ack, CongestionEvent, Controller, Feedback, Loss, LossFoundBy, RateSample, RecoveryCause,
-    RecoveryEvent, Sent, SlowStartRestart,
+    Ack, CongestionEvent, Controller, CumulativeAck, Feedback, Loss, LossFoundBy, RateSample,
+    RecoveryCause, RecoveryEvent, RttEstimate, Sent, SlowStartRestart,
 };
 use narrows_base::{Duration, Rate, Time};
 use std::collections::{BTreeSet, VecDeque};
@@ -255,17 +255,21 @@ impl SimplePath {
         self.controller.on_ack(&Ack {
             now: self.now,
             rtt,
-            rtt_unambiguous: newly_acked > 0 && !ambiguous,
-            srtt: self.srtt,
-            rttvar: Duration::ZERO,
-            min_rtt: self.min_rtt,
+            estimate: RttEstimate {
+                srtt: self.srtt,
+                rttvar: Duration::ZERO,
+                min_rtt: self.min_rtt,
+            },
             arrived: None,
             forward_delay: None,
-            newly_acked,
+            cumulative: CumulativeAck {
+                newly_acked,
+                newly_sacked: u64::from(newly_acked == 0),
+                duplicate: newly_acked == 0,
+                rtt_unambiguous: newly_acked > 0 && !ambiguous,
+            },
             counted: newly_acked.min(1),
-            newly_sacked: u64::from(newly_acked == 0),
             newly_delivered: 1,
-            duplicate: newly_acked == 0,
             sent_since: self.sent - 1 - number,
             flight: self.segments.len() as u64 - self.acked,
             outstanding: self.outstanding,

@@ -180,7 +180,9 @@ impl Delay {
         let sample = ack.forward_delay.unwrap_or(ack.rtt).as_secs_f64();
         self.base.add(ack.now, BASE_DELAY_WINDOW, sample);
         self.now_s = self.base.get().map_or(0.0, |base| (sample - base).max(0.0));
-        if ack.now.since(self.updated).as_secs_f64() < VIRTUAL_RTT_S.min(positive(ack.srtt)) {
+        if ack.now.since(self.updated).as_secs_f64()
+            < VIRTUAL_RTT_S.min(positive(ack.estimate.srtt))
+        {
             return;
         }
         self.updated = ack.now;
@@ -318,7 +320,7 @@ impl Controller for Scream {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
-        self.srtt = ack.srtt;
+        self.srtt = ack.estimate.srtt;
         let marks = u64::from(ack.marks).min(ack.newly_delivered);
         self.marks.delivered = self.marks.delivered.saturating_add(ack.newly_delivered);
         self.marks.marked = self.marks.marked.saturating_add(marks);

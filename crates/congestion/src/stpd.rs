@@ -254,7 +254,7 @@ impl Controller for Stpd {
         self.buffered = if rtt == 0 {
             0.0
         } else {
-            (ack.rtt - ack.min_rtt).as_nanos() as f64 * self.product as f64 / rtt as f64
+            (ack.rtt - ack.estimate.min_rtt).as_nanos() as f64 * self.product as f64 / rtt as f64
         };
         if let Some(cwnd) = self.start.on_ack(self.cwnd, ack, self.buffered) {
             (self.cwnd, self.previous_error) = (cwnd, None);

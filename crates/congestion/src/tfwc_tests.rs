@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::scenario::build_in;
+use crate::{CumulativeAck, RttEstimate};
 use narrows_base::{Duration, Spec};
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -122,17 +123,17 @@ impl Line {
         self.t.on_ack(&Ack {
             now: self.now,
             rtt,
-            rtt_unambiguous: true,
-            srtt: rtt,
-            rttvar: Duration::ZERO,
-            min_rtt: self.rtt,
+            estimate: RttEstimate { srtt: rtt, rttvar: Duration::ZERO, min_rtt: self.rtt },
             arrived: None,
             forward_delay: None,
-            newly_acked,
+            cumulative: CumulativeAck {
+                newly_acked,
+                newly_sacked: 0,
+                duplicate: false,
+                rtt_unambiguous: true,
+            },
             counted: newly_acked,
-            newly_sacked: 0,
             newly_delivered: 1,
-            duplicate: false,
             sent_since: 0,
             flight: self.flight(),
             outstanding: self.flight(),

@@ -230,14 +230,14 @@ impl Controller for Vegas {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
-        if ack.newly_acked == 0 {
+        if ack.cumulative.newly_acked == 0 {
             return;
         }
         if let Some(window) = self.first_window.take() {
             self.cwnd = window;
         }
         let s = &mut self.sequence;
-        s.acked = s.acked.saturating_add(ack.newly_acked);
+        s.acked = s.acked.saturating_add(ack.cumulative.newly_acked);
         s.next = s.next.max(s.acked);
         s.highest = s.highest.max(s.next);
         if s.acked > self.round.tag {
@@ -252,7 +252,7 @@ impl Controller for Vegas {
             self.cwnd = bounded(self.cwnd + ack.counted as f64 * self.increment, 1.0);
         }
         let rtt = ack.rtt.as_secs_f64();
-        if ack.rtt_unambiguous && rtt > 0.0 {
+        if ack.cumulative.rtt_unambiguous && rtt > 0.0 {
             self.round.rtt_sum += rtt;
             self.round.rtt_count = self.round.rtt_count.saturating_add(1);
             self.base_rtt = self.base_rtt.min(rtt);

@@ -131,7 +131,7 @@ impl Veno {
 
 impl Controller for Veno {
     fn on_ack(&mut self, ack: &Ack) {
-        if ack.newly_acked > 0 {
+        if ack.cumulative.newly_acked > 0 {
             let rtt = (ack.rtt.as_nanos() / 1000).saturating_add(1);
             self.base_us = self.base_us.min(rtt);
             self.rtt_us = self.rtt_us.min(rtt);

@@ -154,7 +154,7 @@ impl WestwoodPlus {
 
 impl Controller for WestwoodPlus {
     fn on_ack(&mut self, ack: &Ack) {
-        let rtt = if self.jiffies { ack.srtt } else { ack.rtt };
+        let rtt = if self.jiffies { ack.estimate.srtt } else { ack.rtt };
         match self.since {
             None => self.since = Some(ack.now),
             Some(since) => {

@@ -58,7 +58,8 @@ impl Counts {
         self.rtt_sum_ns += ack.rtt.as_nanos();
         self.rtt_min = self.rtt_min.min(ack.rtt);
         self.last = (ack.now, ack.rtt);
-        (self.min_rtt, self.srtt, self.outstanding) = (ack.min_rtt, ack.srtt, ack.outstanding);
+        (self.min_rtt, self.srtt, self.outstanding) =
+            (ack.estimate.min_rtt, ack.estimate.srtt, ack.outstanding);
     }
 }
 

@@ -8,8 +8,9 @@ use crate::choice::Choice;
 use crate::record::{Kind, Record, State};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{
-    Ack, CongestionEvent, Controller, Feedback, Loss, LossFoundBy, PacketOutcome, RateSample,
-    RecoveryCause, RecoveryEvent, SendLimits, Sent, SlowStartRestart, SpuriousLosses,
+    Ack, CongestionEvent, Controller, CumulativeAck, Feedback, Loss, LossFoundBy, PacketOutcome,
+    RateSample, RecoveryCause, RecoveryEvent, RttEstimate, SendLimits, Sent, SlowStartRestart,
+    SpuriousLosses,
 };
 
 /// Headers of IP, without options.
@@ -307,8 +308,12 @@ impl Connection {
         }
         let ack = self.ack(r, now, marks);
         if delivered == 0 {
-            let ack =
-                Ack { newly_acked: 0, counted: 0, newly_delivered: 0, duplicate: true, ..ack };
+            let ack = Ack {
+                counted: 0,
+                newly_delivered: 0,
+                cumulative: CumulativeAck { newly_acked: 0, duplicate: true, ..ack.cumulative },
+                ..ack
+            };
             self.controller.0.on_ack(&ack);
         }
         for i in 0..delivered {
@@ -345,17 +350,21 @@ impl Connection {
         Ack {
             now,
             rtt: self.rtt,
-            rtt_unambiguous: r.rtt_us.is_some(),
-            srtt: micros(r.srtt_us),
-            rttvar: micros(r.rttvar_us),
-            min_rtt: self.min_rtt,
+            estimate: RttEstimate {
+                srtt: micros(r.srtt_us),
+                rttvar: micros(r.rttvar_us),
+                min_rtt: self.min_rtt,
+            },
             arrived: None,
             forward_delay: None,
-            newly_acked: 1,
+            cumulative: CumulativeAck {
+                newly_acked: 1,
+                newly_sacked: 0,
+                duplicate: false,
+                rtt_unambiguous: r.rtt_us.is_some(),
+            },
             counted: 1,
-            newly_sacked: 0,
             newly_delivered: 1,
-            duplicate: false,
             sent_since: u64::from(r.in_flight),
             flight: u64::from(r.packets_out),
             outstanding: u64::from(r.in_flight),

@@ -7,7 +7,7 @@ use crate::record::{Record, control};
 use crate::transfer_tests::{Net, prepared, read, send_forever};
 use narrows_base::{Duration, RandomKey, Spec, Time};
 use narrows_congestion::stpd::{self, Startup};
-use narrows_congestion::{Ack, Controller, Environment};
+use narrows_congestion::{Ack, Controller, CumulativeAck, Environment, RttEstimate};
 use std::collections::BTreeSet;
 
 /// Largest difference of the windows, in packets, after any number of acknowledgements. Each side rounds to 2^-32
@@ -102,17 +102,17 @@ fn ack(rtt: Duration, min_rtt: Duration, product: u32, may_rise: bool, delivers:
     Ack {
         now: Time::from_nanos(1),
         rtt,
-        rtt_unambiguous: true,
-        srtt: rtt,
-        rttvar: Duration::ZERO,
-        min_rtt,
+        estimate: RttEstimate { srtt: rtt, rttvar: Duration::ZERO, min_rtt },
         arrived: None,
         forward_delay: None,
-        newly_acked: 1,
+        cumulative: CumulativeAck {
+            newly_acked: 1,
+            newly_sacked: 0,
+            duplicate: false,
+            rtt_unambiguous: true,
+        },
         counted: 1,
-        newly_sacked: 0,
         newly_delivered: u64::from(delivers),
-        duplicate: false,
         sent_since: product,
         flight: product,
         outstanding: product,

@@ -6,8 +6,8 @@
 use crate::sent_log::SentLog;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{
-    Ack, CongestionEvent, Feedback, Loss, LossFoundBy, PacketOutcome, PathEvent, RecoveryCause,
-    RecoveryEvent, SendLimits, Sent, SlowStartRestart,
+    Ack, CongestionEvent, CumulativeAck, Feedback, Loss, LossFoundBy, PacketOutcome, PathEvent,
+    RecoveryCause, RecoveryEvent, RttEstimate, SendLimits, Sent, SlowStartRestart,
 };
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerMetrics};
@@ -153,17 +153,17 @@ impl Adapter {
         let ack = Ack {
             now,
             rtt,
-            rtt_unambiguous: true,
-            srtt: self.srtt,
-            rttvar: self.rttvar,
-            min_rtt: self.min_rtt,
+            estimate: RttEstimate { srtt: self.srtt, rttvar: self.rttvar, min_rtt: self.min_rtt },
             arrived: None,
             forward_delay: None,
-            newly_acked: 1,
+            cumulative: CumulativeAck {
+                newly_acked: 1,
+                newly_sacked: 0,
+                duplicate: false,
+                rtt_unambiguous: true,
+            },
             counted: 1,
-            newly_sacked: 0,
             newly_delivered: 1,
-            duplicate: false,
             sent_since: outstanding,
             flight: outstanding,
             outstanding,

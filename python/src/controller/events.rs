@@ -28,17 +28,17 @@ impl Ack {
     /// Smoothed round-trip time (RFC 6298), s.
     #[getter]
     fn srtt(&self) -> f64 {
-        seconds(self.0.srtt)
+        seconds(self.0.estimate.srtt)
     }
     /// Variation of the round-trip time (RFC 6298), s.
     #[getter]
     fn rttvar(&self) -> f64 {
-        seconds(self.0.rttvar)
+        seconds(self.0.estimate.rttvar)
     }
     /// Smallest round-trip time of the connection so far, s.
     #[getter]
     fn min_rtt(&self) -> f64 {
-        seconds(self.0.min_rtt)
+        seconds(self.0.estimate.min_rtt)
     }
     /// One-way delay of that packet plus an unknown constant, s; `None` over TCP.
     #[getter]
@@ -48,7 +48,7 @@ impl Ack {
     /// Segments by which the cumulative acknowledgement advanced; 0 for a duplicate.
     #[getter]
     fn newly_acked(&self) -> u64 {
-        self.0.newly_acked
+        self.0.cumulative.newly_acked
     }
     /// Segments by which it may let a window grow (RFC 3465): `newly_acked`, with a limit.
     #[getter]
@@ -58,7 +58,7 @@ impl Ack {
     /// Segments newly reported by SACK above the cumulative acknowledgement.
     #[getter]
     fn newly_sacked(&self) -> u64 {
-        self.0.newly_sacked
+        self.0.cumulative.newly_sacked
     }
     /// Segments newly delivered, as far as the sender can tell.
     #[getter]
@@ -68,7 +68,7 @@ impl Ack {
     /// Whether it is a duplicate (RFC 5681).
     #[getter]
     fn duplicate(&self) -> bool {
-        self.0.duplicate
+        self.0.cumulative.duplicate
     }
     /// Segments sent and not cumulatively acknowledged, after it (FlightSize).
     #[getter]
@@ -138,7 +138,7 @@ impl Ack {
             self.now(),
             self.rtt(),
             self.min_rtt(),
-            a.newly_acked,
+            a.cumulative.newly_acked,
             a.flight,
             if a.in_recovery { "True" } else { "False" },
             a.round
@@ -397,17 +397,21 @@ pub fn no_ack() -> congestion::Ack {
     congestion::Ack {
         now: Time::ZERO,
         rtt: Duration::ZERO,
-        rtt_unambiguous: true,
-        srtt: Duration::ZERO,
-        rttvar: Duration::ZERO,
-        min_rtt: Duration::ZERO,
+        estimate: congestion::RttEstimate {
+            srtt: Duration::ZERO,
+            rttvar: Duration::ZERO,
+            min_rtt: Duration::ZERO,
+        },
         arrived: None,
         forward_delay: None,
-        newly_acked: 0,
+        cumulative: congestion::CumulativeAck {
+            newly_acked: 0,
+            newly_sacked: 0,
+            duplicate: false,
+            rtt_unambiguous: true,
+        },
         counted: 0,
-        newly_sacked: 0,
         newly_delivered: 0,
-        duplicate: false,
         sent_since: 0,
         flight: 0,
         outstanding: 0,

@@ -90,9 +90,9 @@ impl Bbr {
 
     /// `bbr_set_pacing_rate`: before the pipe is full, the rate only increases.
     pub(super) fn set_pacing(&mut self, ack: &Ack) {
-        if !self.seen_rtt && ack.srtt > Duration::ZERO {
+        if !self.seen_rtt && ack.estimate.srtt > Duration::ZERO {
             self.seen_rtt = true;
-            self.pacing = self.paced(self.cwnd / ack.srtt.as_secs_f64(), HIGH_GAIN);
+            self.pacing = self.paced(self.cwnd / ack.estimate.srtt.as_secs_f64(), HIGH_GAIN);
         }
         let rate = self.paced(self.believed(), self.pacing_gain());
         if self.full || rate > self.pacing {

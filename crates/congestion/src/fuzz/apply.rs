@@ -2,8 +2,8 @@
 
 use super::{Event, MAX_CALLS, Step, due};
 use crate::{
-    Ack, Arrival, CongestionEvent, Controller, Feedback, Loss, LossFoundBy, PacketOutcome,
-    RateSample, RecoveryCause,
+    Ack, Arrival, CongestionEvent, Controller, CumulativeAck, Feedback, Loss, LossFoundBy,
+    PacketOutcome, RateSample, RecoveryCause, RttEstimate,
 };
 use crate::{ReceiverSide, RecoveryEvent, Sent, SlowStartRestart, SpuriousLosses};
 use narrows_base::{Duration, Time};
@@ -17,17 +17,17 @@ pub(crate) fn report(now: Time, feedback: Feedback, rtt: Duration) -> Ack {
     Ack {
         now,
         rtt,
-        rtt_unambiguous: true,
-        srtt: rtt,
-        rttvar: Duration::ZERO,
-        min_rtt: rtt,
+        estimate: RttEstimate { srtt: rtt, rttvar: Duration::ZERO, min_rtt: rtt },
         arrived: None,
         forward_delay: None,
-        newly_acked: 0,
+        cumulative: CumulativeAck {
+            newly_acked: 0,
+            newly_sacked: 0,
+            duplicate: true,
+            rtt_unambiguous: true,
+        },
         counted: 0,
-        newly_sacked: 0,
         newly_delivered: 0,
-        duplicate: true,
         sent_since: 0,
         flight: 0,
         outstanding: 0,
@@ -219,17 +219,17 @@ impl Connection {
         sender.on_ack(&Ack {
             now: self.now,
             rtt,
-            rtt_unambiguous: flag(2),
-            srtt: rtt,
-            rttvar: Duration::ZERO,
-            min_rtt: self.min_rtt,
+            estimate: RttEstimate { srtt: rtt, rttvar: Duration::ZERO, min_rtt: self.min_rtt },
             arrived: flag(7).then(|| Time::from_nanos(arrived)),
             forward_delay: flag(7).then(|| Duration::from_nanos(arrived)),
-            newly_acked: advance,
+            cumulative: CumulativeAck {
+                newly_acked: advance,
+                newly_sacked: sacked,
+                duplicate: advance == 0,
+                rtt_unambiguous: flag(2),
+            },
             counted: advance,
-            newly_sacked: sacked,
             newly_delivered: advance + sacked,
-            duplicate: advance == 0,
             sent_since: self.outstanding,
             flight: self.outstanding,
             outstanding: self.outstanding,
@@ -249,14 +249,15 @@ impl Connection {
             return;
         }
         let rtt = self.take_rtt(rtt);
-        let (flight, min_rtt) = (self.outstanding, self.min_rtt);
-        sender.on_ack(&Ack {
+        let flight = self.outstanding;
+        let mut ack = Ack {
             flight,
             outstanding: flight,
             prior_outstanding: flight,
-            min_rtt,
             ..report(self.now, feedback, rtt)
-        });
+        };
+        ack.estimate.min_rtt = self.min_rtt;
+        sender.on_ack(&ack);
     }
 
     fn tell_receiver(

@@ -194,7 +194,7 @@ impl Cubic {
 
 impl Controller for Cubic {
     fn on_ack(&mut self, ack: &Ack) {
-        self.acked += ack.newly_acked;
+        self.acked += ack.cumulative.newly_acked;
         if ack.newly_delivered > 0 {
             self.take_delay(ack);
         }

@@ -83,13 +83,13 @@ impl Vegas {
 
 impl Controller for Vegas {
     fn on_ack(&mut self, ack: &Ack) {
-        self.acked += ack.newly_acked;
+        self.acked += ack.cumulative.newly_acked;
         if ack.newly_delivered > 0 {
             let rtt = micros(ack.rtt) + 1;
             (self.base, self.smallest) = (self.base.min(rtt), self.smallest.min(rtt));
             self.samples += 1;
         }
-        if ack.newly_acked == 0 || ack.in_recovery || ack.marks > 0 {
+        if ack.cumulative.newly_acked == 0 || ack.in_recovery || ack.marks > 0 {
             return;
         }
         if !self.measuring {

@@ -61,7 +61,7 @@ impl Westwood {
 
     /// `westwood_acked_count`.
     fn count(&mut self, ack: &Ack) -> u64 {
-        let advance = ack.newly_acked * self.segment;
+        let advance = ack.cumulative.newly_acked * self.segment;
         if advance == 0 {
             self.credit += self.segment;
             return self.segment;

@@ -65,7 +65,7 @@ impl Window {
 
     /// An ACK has arrived. Returns whether it may raise the window now.
     pub fn admits(&mut self, ack: &Ack) -> bool {
-        let advances = ack.newly_acked > 0 && ack.marks == 0 && ack.window_limited;
+        let advances = ack.cumulative.newly_acked > 0 && ack.marks == 0 && ack.window_limited;
         self.pending = if advances && ack.in_recovery { ack.newly_delivered } else { 0 };
         advances && !ack.in_recovery
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fuzz::report;
-use crate::{Arrival, Feedback};
+use crate::{Arrival, CumulativeAck, Feedback, RttEstimate};
 use narrows_base::Duration;
 
 fn at(ms: u64) -> Time {
@@ -50,18 +50,18 @@ fn lose(c: &mut dyn Controller, sent: u64, now: u64, radio: bool) -> f64 {
 fn hear(c: &mut dyn Controller, ms: u64, rtt: u64) {
     let rtt = Duration::from_millis(rtt);
     c.on_ack(&Ack {
-        duplicate: false,
         now: at(ms),
         rtt,
-        rtt_unambiguous: true,
-        srtt: rtt,
-        rttvar: Duration::ZERO,
-        min_rtt: rtt,
+        estimate: RttEstimate { srtt: rtt, rttvar: Duration::ZERO, min_rtt: rtt },
+        cumulative: CumulativeAck {
+            newly_acked: 10,
+            newly_sacked: 0,
+            duplicate: false,
+            rtt_unambiguous: true,
+        },
         arrived: None,
         forward_delay: None,
-        newly_acked: 10,
         counted: 10,
-        newly_sacked: 0,
         newly_delivered: 10,
         sent_since: 10,
         flight: 10,

@@ -53,8 +53,8 @@ impl Controller for Sender {
             return;
         }
         let first = self.srtt <= 0.0;
-        self.srtt = ack.srtt.as_secs_f64().max(1e-6);
-        self.deviation = ack.rttvar.as_secs_f64();
+        self.srtt = ack.estimate.srtt.as_secs_f64().max(1e-6);
+        self.deviation = ack.estimate.rttvar.as_secs_f64();
         self.rtt = ack.rtt.as_secs_f64().max(1e-6);
         let told = ack.feedback.number(0);
         let rate = if told > 0.0 {

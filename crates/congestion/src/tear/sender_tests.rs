@@ -11,8 +11,9 @@ fn at(ms: u64) -> Time {
 fn told(s: &mut Sender, ms: u64, packets_per_second: f64) {
     let rtt = Duration::from_millis(100);
     let feedback = Feedback::of(&[packets_per_second]);
-    let rttvar = Duration::from_millis(5);
-    s.on_ack(&Ack { rttvar, ..report(at(ms), feedback, rtt) });
+    let mut ack = report(at(ms), feedback, rtt);
+    ack.estimate.rttvar = Duration::from_millis(5);
+    s.on_ack(&ack);
 }
 fn sent(s: &mut Sender, ms: u64) {
     let now = at(ms);

@@ -116,10 +116,9 @@ fn the_halves_understand_each_other() {
     let rtt = Duration::from_millis(250);
     let now = Time::ZERO + rtt;
     let feedback = Feedback::of(&[12.0]);
-    s.on_ack(&Ack {
-        rttvar: Duration::from_millis(125),
-        ..crate::fuzz::report(now, feedback, rtt)
-    });
+    let mut ack = crate::fuzz::report(now, feedback, rtt);
+    ack.estimate.rttvar = Duration::from_millis(125);
+    s.on_ack(&ack);
     let mut emulation = TcpEmulation::new(64.0, History::new(smoothing::TEAR, false), None);
     let mut a = arrival(0, 0, 0.0);
     a.feedback = s.feedback_to_receiver();
@@ -195,7 +194,9 @@ proptest! {
                     let told = f64::from(f32::from_bits(feedback.words()[0]));
                     prop_assert!(told.is_finite() && told >= 0.0, "{spec}: {told}");
                     let rtt = Duration::from_nanos(*gap);
-                    sender.on_ack(&Ack { rttvar: rtt, ..crate::fuzz::report(now, feedback, rtt) });
+                    let mut ack = crate::fuzz::report(now, feedback, rtt);
+                    ack.estimate.rttvar = rtt;
+                    sender.on_ack(&ack);
                     prop_assert!(receiver.next_tick() > now, "{spec}: a tick that never goes away");
                 }
                 let rate = sender.send_limits().pacing_rate.map_or(0, |r| r.as_bps());

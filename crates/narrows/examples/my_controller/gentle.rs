@@ -49,14 +49,14 @@ impl Controller for Gentle {
         if ack.in_recovery || !ack.window_limited {
             return;
         }
-        let stretch = ack.rtt.as_secs_f64() / ack.min_rtt.as_secs_f64().max(1e-9);
+        let stretch = ack.rtt.as_secs_f64() / ack.estimate.min_rtt.as_secs_f64().max(1e-9);
         if stretch > self.limit && ack.round_start {
             self.cwnd = (self.cwnd * 6.0 / 7.0).max(2.0);
             self.ssthresh = self.cwnd;
         } else if self.cwnd < self.ssthresh {
-            self.cwnd += ack.newly_acked as f64;
+            self.cwnd += ack.cumulative.newly_acked as f64;
         } else {
-            self.cwnd += ack.newly_acked as f64 / self.cwnd;
+            self.cwnd += ack.cumulative.newly_acked as f64 / self.cwnd;
         }
     }
 

@@ -21,7 +21,7 @@ impl Controller for Witness {
     fn on_ack(&mut self, a: &Ack) {
         self.note(format!(
             "ack {} {}{}",
-            a.newly_acked,
+            a.cumulative.newly_acked,
             a.outstanding,
             if a.in_recovery { " repairing" } else { "" }
         ));

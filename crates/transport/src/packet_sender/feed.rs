@@ -10,9 +10,9 @@ use super::round_trip::RoundTrip;
 use super::spurious::{Episode, LateArrivals};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{
-    Ack, CongestionEvent, Controller, Dispersion, Feedback, Loss, LossFoundBy, PacketOutcome,
-    PathEvent, PathHints, RecoveryCause, RecoveryEvent, SendLimits, Sent, SlowStartRestart,
-    SpuriousLosses,
+    Ack, CongestionEvent, Controller, CumulativeAck, Dispersion, Feedback, Loss, LossFoundBy,
+    PacketOutcome, PathEvent, PathHints, RecoveryCause, RecoveryEvent, RttEstimate, SendLimits,
+    Sent, SlowStartRestart, SpuriousLosses,
 };
 
 /// Modulus of the count of CE marks.
@@ -303,17 +303,21 @@ impl CcFeed {
         Ack {
             now,
             rtt,
-            rtt_unambiguous: true,
-            srtt: self.srtt(path),
-            rttvar: path.estimator().rttvar(),
-            min_rtt: path.min(),
+            estimate: RttEstimate {
+                srtt: self.srtt(path),
+                rttvar: path.estimator().rttvar(),
+                min_rtt: path.min(),
+            },
             arrived: None,
             forward_delay: None,
-            newly_acked: 1,
+            cumulative: CumulativeAck {
+                newly_acked: 1,
+                newly_sacked: 0,
+                duplicate: false,
+                rtt_unambiguous: true,
+            },
             counted: 1,
-            newly_sacked: 0,
             newly_delivered: 1,
-            duplicate: false,
             sent_since,
             flight: self.flight_size(ledger.in_flight()),
             outstanding: self.outstanding(ledger.in_flight()),
@@ -332,8 +336,12 @@ impl CcFeed {
     #[inline]
     pub fn tell_acks(&mut self, ack: &Ack, fresh: u64) {
         if fresh == 0 {
-            let ack =
-                Ack { newly_acked: 0, counted: 0, newly_delivered: 0, duplicate: true, ..*ack };
+            let ack = Ack {
+                counted: 0,
+                newly_delivered: 0,
+                cumulative: CumulativeAck { newly_acked: 0, duplicate: true, ..ack.cumulative },
+                ..*ack
+            };
             self.controller.on_ack(&ack);
             return;
         }

@@ -6,8 +6,8 @@ use crate::tcp::recovery::{Acked, Lost, Outcome};
 use crate::tcp::scoreboard::Segment;
 use narrows_base::{Duration, Packet, Time};
 use narrows_congestion::{
-    Ack, CongestionEvent, Feedback, Loss, PathEvent, PathHints, RecoveryCause, RecoveryEvent,
-    SpuriousLosses,
+    Ack, CongestionEvent, CumulativeAck, Feedback, Loss, PathEvent, PathHints, RecoveryCause,
+    RecoveryEvent, RttEstimate, SpuriousLosses,
 };
 
 /// Send times of the oldest and the newest segment that an ACK delivers: cumulatively, with `repaired` if one of them
@@ -64,17 +64,21 @@ impl Sender {
         let ack = Ack {
             now,
             rtt,
-            rtt_unambiguous: unambiguous,
-            srtt: self.rtt.srtt(),
-            rttvar: self.rtt.rttvar(),
-            min_rtt: self.rtt.min(),
+            estimate: RttEstimate {
+                srtt: self.rtt.srtt(),
+                rttvar: self.rtt.rttvar(),
+                min_rtt: self.rtt.min(),
+            },
             arrived: self.arrived(p),
             forward_delay: None,
-            newly_acked,
+            cumulative: CumulativeAck {
+                newly_acked,
+                newly_sacked,
+                duplicate,
+                rtt_unambiguous: unambiguous,
+            },
             counted: newly_acked.min(self.format.ack_every),
-            newly_sacked,
             newly_delivered,
-            duplicate,
             sent_since,
             flight: self.flight(),
             outstanding: self.outstanding(),
