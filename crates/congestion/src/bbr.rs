@@ -101,26 +101,18 @@ fn fresh(settings: &Settings, environment: &Environment) -> Bbr {
         packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
         random_key: environment.random_key.named("bbr").stream(),
         state: State::Startup,
-        cycle: 0,
-        phase_began: Time::ZERO,
+        gain: GainCycle { phase: 0, began: Time::ZERO },
         rounds: Rounds::default(),
         bandwidth: WindowedMax::new(BANDWIDTH_ROUNDS),
-        full_bandwidth: 0.0,
-        full_rounds: 0,
-        full: false,
+        full: FullPipe { bandwidth: 0.0, rounds: 0, reached: false },
         min_rtt: Duration::MAX,
         min_rtt_at: None,
         probe: ProbeRtt::default(),
         idle_restart: false,
         policer: (settings.choice("policer") == "on").then(Policer::default),
         aggregation: (settings.choice("aggregation") == "on").then(Aggregation::default),
-        cwnd,
-        prior_cwnd: 0.0,
-        recovery: Repairing::No,
-        conserving: false,
-        losses: 0,
-        lost: 0,
-        acked: 1,
+        window: BbrWindow { cwnd, prior_cwnd: 0.0, recovery: Repairing::No, conserving: false },
+        counts: AckCounts { losses: 0, lost: 0, acked: 1 },
         last_sent: None,
         seen_rtt: false,
         told: (environment.dialect == Dialect::Linux).then(Told::default),
@@ -180,27 +172,26 @@ struct Told {
     departure: Time,
 }
 
+/// Whether STARTUP has filled the pipe, and the growth of the bandwidth that shows it.
 #[derive(Clone, Debug)]
-struct Bbr {
-    packet_bits: f64,
-    random_key: RandomStream,
-    state: State,
-    /// Phase of the gain cycle.
-    cycle: usize,
-    phase_began: Time,
-    rounds: Rounds,
-    /// Segments per second.
-    bandwidth: WindowedMax,
-    full_bandwidth: f64,
-    full_rounds: u32,
+struct FullPipe {
+    bandwidth: f64,
+    rounds: u32,
     /// Whether STARTUP has filled the pipe.
-    full: bool,
-    min_rtt: Duration,
-    min_rtt_at: Option<Time>,
-    probe: ProbeRtt,
-    idle_restart: bool,
-    policer: Option<Policer>,
-    aggregation: Option<Aggregation>,
+    reached: bool,
+}
+
+/// The phase of the gain cycle.
+#[derive(Clone, Debug)]
+struct GainCycle {
+    /// Phase of the gain cycle.
+    phase: usize,
+    began: Time,
+}
+
+/// The window, and its state in a recovery.
+#[derive(Clone, Debug)]
+struct BbrWindow {
     cwnd: f64,
     /// Window before a recovery or PROBE_RTT.
     prior_cwnd: f64,
@@ -208,11 +199,40 @@ struct Bbr {
     /// Packet conservation: one packet is sent per packet delivered, in the first round of a
     /// recovery.
     conserving: bool,
+}
+
+/// Segments lost and delivered.
+#[derive(Clone, Debug)]
+struct AckCounts {
     /// Segments found lost since the last ACK, and in total.
     losses: u64,
     lost: u64,
     /// Segments delivered by the last ACK.
     acked: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Bbr {
+    packet_bits: f64,
+    random_key: RandomStream,
+    state: State,
+    /// The phase of the gain cycle.
+    gain: GainCycle,
+    rounds: Rounds,
+    /// Segments per second.
+    bandwidth: WindowedMax,
+    /// Whether STARTUP has filled the pipe, and the growth of the bandwidth that shows it.
+    full: FullPipe,
+    min_rtt: Duration,
+    min_rtt_at: Option<Time>,
+    probe: ProbeRtt,
+    idle_restart: bool,
+    policer: Option<Policer>,
+    aggregation: Option<Aggregation>,
+    /// The window, and its state in a recovery.
+    window: BbrWindow,
+    /// Segments lost and delivered.
+    counts: AckCounts,
     last_sent: Option<Time>,
     seen_rtt: bool,
     /// Linux: losses count with the ACK that reveals them, see [`Told`].
@@ -253,7 +273,7 @@ impl Controller for Bbr {
         self.update_bandwidth(ack);
         let (believed, start) = (self.believed(), self.rounds.start);
         if let (Some(aggregation), Some(_)) = (&mut self.aggregation, ack.rate) {
-            aggregation.on_ack(ack.now, start, ack.newly_delivered, believed, self.cwnd);
+            aggregation.on_ack(ack.now, start, ack.newly_delivered, believed, self.window.cwnd);
         }
         self.update_cycle(ack);
         self.check_full(ack);
@@ -261,13 +281,13 @@ impl Controller for Bbr {
         self.set_pacing(ack);
         if let Some(told) = &mut self.told {
             let (delivered, outstanding) = (ack.newly_delivered, ack.outstanding);
-            let (window, departure) = (self.cwnd, told.departure);
+            let (window, departure) = (self.window.cwnd, told.departure);
             *told = Told { window, delivered, outstanding, losses: 0, departure };
             self.set_cwnd(ack.newly_delivered, ack.outstanding, 0);
         } else {
-            self.set_cwnd(ack.newly_delivered, ack.outstanding, self.losses);
+            self.set_cwnd(ack.newly_delivered, ack.outstanding, self.counts.losses);
         }
-        (self.losses, self.acked) = (0, ack.newly_delivered);
+        (self.counts.losses, self.counts.acked) = (0, ack.newly_delivered);
     }
 
     /// Linux has an RTT sample of the handshake before the first packet.
@@ -276,7 +296,7 @@ impl Controller for Bbr {
             && !self.seen_rtt
         {
             self.seen_rtt = true;
-            self.pacing = self.paced(self.cwnd / positive(*rtt), HIGH_GAIN);
+            self.pacing = self.paced(self.window.cwnd / positive(*rtt), HIGH_GAIN);
             (self.min_rtt, self.min_rtt_at) = (*rtt, Some(now));
         }
     }
@@ -284,52 +304,53 @@ impl Controller for Bbr {
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
             CongestionEvent::Losses(loss) => {
-                self.lost = self.lost.saturating_add(loss.segments);
+                self.counts.lost = self.counts.lost.saturating_add(loss.segments);
                 if loss.found_by != LossFoundBy::Timeout {
-                    self.losses = self.losses.saturating_add(loss.segments);
+                    self.counts.losses = self.counts.losses.saturating_add(loss.segments);
                     self.take_off(loss.segments);
                 }
             }
             // The window is restored when the recovery ends.
             CongestionEvent::SpuriousLosses(spurious) => {
-                self.lost = self.lost.saturating_sub(spurious.packets);
+                self.counts.lost = self.counts.lost.saturating_sub(spurious.packets);
             }
             // Version 1 ignores marks.
             CongestionEvent::RecoveryStart(r) | CongestionEvent::RecoveryEnd(r)
                 if r.cause == RecoveryCause::EcnCe => {}
             CongestionEvent::RecoveryStart(recovery) => {
                 self.save_cwnd();
-                self.recovery = Repairing::RecoveryEvent;
-                self.conserving = true;
+                self.window.recovery = Repairing::RecoveryEvent;
+                self.window.conserving = true;
                 self.rounds.end = self.rounds.delivered;
-                self.cwnd = bounded(recovery.outstanding.saturating_add(self.acked) as f64, 1.0);
+                self.window.cwnd =
+                    bounded(recovery.outstanding.saturating_add(self.counts.acked) as f64, 1.0);
             }
             CongestionEvent::RecoveryEnd(_) => {
-                if self.recovery != Repairing::No && self.state != State::ProbeRtt {
-                    self.cwnd = self.cwnd.max(self.prior_cwnd);
+                if self.window.recovery != Repairing::No && self.state != State::ProbeRtt {
+                    self.window.cwnd = self.window.cwnd.max(self.window.prior_cwnd);
                 }
-                self.recovery = Repairing::No;
-                self.conserving = false;
+                self.window.recovery = Repairing::No;
+                self.window.conserving = false;
             }
             CongestionEvent::SlowStartRestart(restart) => {
-                if self.recovery != Repairing::Loss {
+                if self.window.recovery != Repairing::Loss {
                     self.save_cwnd();
                 }
-                self.recovery = Repairing::Loss;
-                self.conserving = false;
-                self.cwnd = 1.0;
-                self.full_bandwidth = 0.0;
+                self.window.recovery = Repairing::Loss;
+                self.window.conserving = false;
+                self.window.cwnd = 1.0;
+                self.full.bandwidth = 0.0;
                 // Linux treats a timeout as the end of a round with a loss.
                 self.rounds.start = true;
-                self.losses = 1;
+                self.counts.losses = 1;
                 self.look_for_policer(restart.now, false);
-                self.losses = 0;
+                self.counts.losses = 0;
             }
         }
     }
 
     fn send_limits(&self) -> SendLimits {
-        SendLimits::paced(self.cwnd, Rate::from_bps_f64(self.pacing))
+        SendLimits::paced(self.window.cwnd, Rate::from_bps_f64(self.pacing))
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

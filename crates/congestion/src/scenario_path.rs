@@ -31,6 +31,29 @@ struct Copy {
     app_limited: bool,
 }
 
+/// State from acknowledgements.
+#[derive(Clone, Debug)]
+struct PathRounds {
+    acked: u64,
+    min_rtt: Duration,
+    srtt: Duration,
+    recover: Option<u64>,
+    round_end: u64,
+    round: u64,
+    delivered_at: Time,
+    backoffs: u32,
+}
+
+/// Segments sent, and packets in flight.
+#[derive(Clone, Debug)]
+struct PathSending {
+    segments: Vec<Copy>,
+    retransmissions: BTreeSet<u64>,
+    outstanding: u64,
+    sent: u64,
+    next_send: Time,
+}
+
 /// The path, the sender and its controller.
 pub struct SimplePath {
     pub controller: Box<dyn Controller>,
@@ -49,23 +72,14 @@ pub struct SimplePath {
     pub least_window: f64,
     pub most_window: f64,
     pub most_waiting: usize,
-    segments: Vec<Copy>,
-    acked: u64,
-    retransmissions: BTreeSet<u64>,
-    outstanding: u64,
-    sent: u64,
+    /// Segments sent, and packets in flight.
+    sending: PathSending,
+    /// State from acknowledgements.
+    round_trips: PathRounds,
     busy_until: Time,
     departures: VecDeque<Time>,
     /// (time of the ACK, segment, packet number).
     acks: VecDeque<(Time, u64, u64)>,
-    next_send: Time,
-    min_rtt: Duration,
-    srtt: Duration,
-    recover: Option<u64>,
-    round_end: u64,
-    round: u64,
-    delivered_at: Time,
-    backoffs: u32,
 }
 
 impl SimplePath {
@@ -84,22 +98,26 @@ impl SimplePath {
             least_window: f64::INFINITY,
             most_window: 0.0,
             most_waiting: 0,
-            segments: Vec::new(),
-            acked: 0,
-            retransmissions: BTreeSet::new(),
-            outstanding: 0,
-            sent: 0,
+            sending: PathSending {
+                segments: Vec::new(),
+                retransmissions: BTreeSet::new(),
+                outstanding: 0,
+                sent: 0,
+                next_send: Time::ZERO,
+            },
+            round_trips: PathRounds {
+                acked: 0,
+                min_rtt: Duration::MAX,
+                srtt: Duration::ZERO,
+                recover: None,
+                round_end: 0,
+                round: 0,
+                delivered_at: Time::ZERO,
+                backoffs: 0,
+            },
             busy_until: Time::ZERO,
             departures: VecDeque::new(),
             acks: VecDeque::new(),
-            next_send: Time::ZERO,
-            min_rtt: Duration::MAX,
-            srtt: Duration::ZERO,
-            recover: None,
-            round_end: 0,
-            round: 0,
-            delivered_at: Time::ZERO,
-            backoffs: 0,
         }
     }
 
@@ -109,7 +127,7 @@ impl SimplePath {
 
     /// Goodput since the start in bit/s.
     pub fn goodput(&self) -> f64 {
-        self.acked as f64 * f64::from(PACKET) * 8.0 / self.now.as_secs_f64()
+        self.round_trips.acked as f64 * f64::from(PACKET) * 8.0 / self.now.as_secs_f64()
     }
 
     /// Packets delivered while running until `end`, as a share of the bottleneck's capacity.
@@ -125,7 +143,7 @@ impl SimplePath {
         loop {
             self.send();
             let ack = self.acks.front().map_or(Time::NEVER, |a| a.0);
-            let pace = if self.may_send() { self.next_send } else { Time::NEVER };
+            let pace = if self.may_send() { self.sending.next_send } else { Time::NEVER };
             let tick = self.controller.next_tick();
             let next = ack.min(pace).min(tick);
             let timer = self.now + Duration::from_secs(1);
@@ -149,45 +167,45 @@ impl SimplePath {
     }
 
     fn may_send(&self) -> bool {
-        (self.outstanding as f64) < self.window().floor()
+        (self.sending.outstanding as f64) < self.window().floor()
     }
 
     fn send(&mut self) {
-        while self.may_send() && self.now >= self.next_send {
-            let recovery = self.retransmissions.pop_first();
-            let segment = recovery.unwrap_or(self.segments.len() as u64);
-            let before = recovery.map_or(0, |s| self.segments[s as usize].transmissions);
-            if self.outstanding == 0 {
-                self.delivered_at = self.now;
+        while self.may_send() && self.now >= self.sending.next_send {
+            let recovery = self.sending.retransmissions.pop_first();
+            let segment = recovery.unwrap_or(self.sending.segments.len() as u64);
+            let before = recovery.map_or(0, |s| self.sending.segments[s as usize].transmissions);
+            if self.sending.outstanding == 0 {
+                self.round_trips.delivered_at = self.now;
             }
             let app_limited = self.app_gap > self.pace();
             let copy = Copy {
                 app_limited,
                 at: self.now,
-                number: self.sent,
+                number: self.sending.sent,
                 transmissions: before + 1,
                 delivered_before: self.delivered,
-                delivered_at: self.delivered_at,
+                delivered_at: self.round_trips.delivered_at,
                 arrived: false,
                 lost: false,
             };
             match recovery {
-                Some(s) => self.segments[s as usize] = copy,
-                None => self.segments.push(copy),
+                Some(s) => self.sending.segments[s as usize] = copy,
+                None => self.sending.segments.push(copy),
             }
-            self.outstanding += 1;
+            self.sending.outstanding += 1;
             self.enqueue(segment);
-            self.sent += 1;
+            self.sending.sent += 1;
             self.controller.on_sent(&Sent {
                 now: self.now,
                 bytes: PACKET,
-                outstanding: self.outstanding,
+                outstanding: self.sending.outstanding,
                 retransmission: recovery.is_some(),
                 last_waiting: false,
             });
             let gap = self.pace().max(self.app_gap);
             if gap > Duration::ZERO {
-                self.next_send = self.now + gap;
+                self.sending.next_send = self.now + gap;
             }
         }
     }
@@ -213,52 +231,53 @@ impl SimplePath {
         let service = Duration::from_secs_f64(f64::from(PACKET) * 8.0 / self.rate_bps);
         self.busy_until = self.busy_until.max(self.now) + service;
         self.departures.push_back(self.busy_until);
-        if !(self.lose)(self.sent) {
-            self.acks.push_back((self.busy_until + self.delay, segment, self.sent));
+        if !(self.lose)(self.sending.sent) {
+            self.acks.push_back((self.busy_until + self.delay, segment, self.sending.sent));
         }
     }
 
     fn ack(&mut self) {
         let Some((_, segment, number)) = self.acks.pop_front() else { return };
-        let copy = self.segments[segment as usize];
+        let copy = self.sending.segments[segment as usize];
         if copy.arrived || copy.number != number {
             return; // a copy given up too early
         }
-        self.segments[segment as usize].arrived = true;
-        let prior_outstanding = self.outstanding;
-        self.outstanding -= 1;
+        self.sending.segments[segment as usize].arrived = true;
+        let prior_outstanding = self.sending.outstanding;
+        self.sending.outstanding -= 1;
         self.delivered += 1;
-        let before = self.acked;
+        let before = self.round_trips.acked;
         let mut ambiguous = false;
-        while self.segments.get(self.acked as usize).is_some_and(|s| s.arrived) {
-            ambiguous |= self.segments[self.acked as usize].transmissions > 1;
-            self.acked += 1;
+        while self.sending.segments.get(self.round_trips.acked as usize).is_some_and(|s| s.arrived)
+        {
+            ambiguous |= self.sending.segments[self.round_trips.acked as usize].transmissions > 1;
+            self.round_trips.acked += 1;
         }
-        let newly_acked = self.acked - before;
+        let newly_acked = self.round_trips.acked - before;
         let rtt = self.now.since(copy.at);
-        self.min_rtt = self.min_rtt.min(rtt);
-        self.srtt = if self.srtt == Duration::ZERO {
+        self.round_trips.min_rtt = self.round_trips.min_rtt.min(rtt);
+        self.round_trips.srtt = if self.round_trips.srtt == Duration::ZERO {
             rtt
         } else {
-            Duration::from_nanos((7 * self.srtt.as_nanos() + rtt.as_nanos()) / 8)
+            Duration::from_nanos((7 * self.round_trips.srtt.as_nanos() + rtt.as_nanos()) / 8)
         };
-        let round_start = copy.delivered_before >= self.round_end;
+        let round_start = copy.delivered_before >= self.round_trips.round_end;
         if round_start {
-            self.round += 1;
-            self.round_end = self.delivered;
+            self.round_trips.round += 1;
+            self.round_trips.round_end = self.delivered;
         }
         if newly_acked > 0 {
-            self.backoffs = 0;
+            self.round_trips.backoffs = 0;
         }
         let interval = self.now.since(copy.delivered_at);
-        self.delivered_at = self.now;
+        self.round_trips.delivered_at = self.now;
         self.controller.on_ack(&Ack {
             now: self.now,
             rtt,
             estimate: RttEstimate {
-                srtt: self.srtt,
+                srtt: self.round_trips.srtt,
                 rttvar: Duration::ZERO,
-                min_rtt: self.min_rtt,
+                min_rtt: self.round_trips.min_rtt,
             },
             arrived: None,
             forward_delay: None,
@@ -270,13 +289,13 @@ impl SimplePath {
             },
             counted: newly_acked.min(1),
             newly_delivered: 1,
-            sent_since: self.sent - 1 - number,
-            flight: self.segments.len() as u64 - self.acked,
-            outstanding: self.outstanding,
+            sent_since: self.sending.sent - 1 - number,
+            flight: self.sending.segments.len() as u64 - self.round_trips.acked,
+            outstanding: self.sending.outstanding,
             prior_outstanding,
             window_limited: !copy.app_limited,
-            in_recovery: self.recover.is_some(),
-            round: self.round,
+            in_recovery: self.round_trips.recover.is_some(),
+            round: self.round_trips.round,
             round_start,
             marks: 0,
             rate: Some(RateSample {
@@ -289,8 +308,8 @@ impl SimplePath {
             feedback: Feedback::NONE,
         });
         self.find_losses(number);
-        if self.recover.is_some_and(|r| self.acked >= r) {
-            self.recover = None;
+        if self.round_trips.recover.is_some_and(|r| self.round_trips.acked >= r) {
+            self.round_trips.recover = None;
             self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(self.episode()));
         }
     }
@@ -299,18 +318,18 @@ impl SimplePath {
     fn find_losses(&mut self, arrived: u64) {
         let mut first = None;
         let mut count = 0;
-        for s in self.acked..self.segments.len() as u64 {
-            let copy = &mut self.segments[s as usize];
+        for s in self.round_trips.acked..self.sending.segments.len() as u64 {
+            let copy = &mut self.sending.segments[s as usize];
             if copy.number + 3 <= arrived && !copy.arrived && !copy.lost {
                 copy.lost = true;
                 first.get_or_insert(*copy);
                 count += 1;
-                self.retransmissions.insert(s);
-                self.outstanding -= 1;
+                self.sending.retransmissions.insert(s);
+                self.sending.outstanding -= 1;
             }
         }
         let Some(copy) = first else { return };
-        let new_episode = self.recover.is_none();
+        let new_episode = self.round_trips.recover.is_none();
         self.controller.on_congestion_event(&CongestionEvent::Losses(Loss {
             now: self.now,
             segments: count,
@@ -321,7 +340,7 @@ impl SimplePath {
             radio: 0,
         }));
         if new_episode {
-            self.recover = Some(self.segments.len() as u64);
+            self.round_trips.recover = Some(self.sending.segments.len() as u64);
             self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(self.episode()));
         }
     }
@@ -330,32 +349,32 @@ impl SimplePath {
         RecoveryEvent {
             now: self.now,
             cause: RecoveryCause::Loss,
-            flight: self.segments.len() as u64 - self.acked,
-            outstanding: self.outstanding,
-            min_rtt: self.min_rtt,
-            srtt: self.srtt,
+            flight: self.sending.segments.len() as u64 - self.round_trips.acked,
+            outstanding: self.sending.outstanding,
+            min_rtt: self.round_trips.min_rtt,
+            srtt: self.round_trips.srtt,
         }
     }
 
     fn timeout(&mut self) {
         self.timeouts += 1;
-        self.backoffs += 1;
-        self.recover = None;
-        for s in self.acked..self.segments.len() as u64 {
-            let copy = &mut self.segments[s as usize];
+        self.round_trips.backoffs += 1;
+        self.round_trips.recover = None;
+        for s in self.round_trips.acked..self.sending.segments.len() as u64 {
+            let copy = &mut self.sending.segments[s as usize];
             if !copy.arrived {
                 copy.lost = true;
-                self.retransmissions.insert(s);
+                self.sending.retransmissions.insert(s);
             }
         }
-        self.outstanding = 0;
+        self.sending.outstanding = 0;
         self.controller.on_congestion_event(&CongestionEvent::SlowStartRestart(SlowStartRestart {
             now: self.now,
-            flight: self.segments.len() as u64 - self.acked,
+            flight: self.sending.segments.len() as u64 - self.round_trips.acked,
             timeout: true,
-            backoffs: self.backoffs,
-            min_rtt: self.min_rtt,
-            srtt: self.srtt,
+            backoffs: self.round_trips.backoffs,
+            min_rtt: self.round_trips.min_rtt,
+            srtt: self.round_trips.srtt,
         }));
     }
 }

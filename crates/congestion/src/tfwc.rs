@@ -153,13 +153,22 @@ enum Phase {
     Equation,
 }
 
+/// When a rate replaces small windows.
+#[derive(Clone, Debug)]
+struct RateMode {
+    /// Below this equation window rate mode is on; 0 if it never is.
+    threshold: f64,
+    spread: f64,
+    /// Whether small windows are as TCP's, in place of rate mode.
+    as_tcp: bool,
+}
+
 #[derive(Clone)]
 struct Tfwc {
     nearest: bool,
-    /// Below this equation window rate mode is on; 0 if it never is.
-    threshold: f64,
+    /// When a rate replaces small windows.
+    rate_mode: RateMode,
     style: RateStyle,
-    spread: f64,
     random_key: RandomStream,
     packet_bits: f64,
 
@@ -178,8 +187,6 @@ struct Tfwc {
     dispersion: Option<f64>,
     /// TCP's window in the place of rate mode.
     small: Option<SmallWindow>,
-    /// Whether small windows are as TCP's, in place of rate mode.
-    as_tcp: bool,
     /// Packets that expired timers allow over the window.
     credit: f64,
     /// This send opportunity is left unused.
@@ -202,12 +209,15 @@ impl Tfwc {
         };
         Tfwc {
             nearest: settings.choice("rounding") == "nearest",
-            threshold: if rate_mode { settings.number("rate-threshold") } else { 0.0 },
+            rate_mode: RateMode {
+                threshold: if rate_mode { settings.number("rate-threshold") } else { 0.0 },
+                spread: settings.number("spread"),
+                as_tcp: settings.choice("rate-mode") == "tcp",
+            },
             style: match settings.choice("rate-mode") {
                 "on" if settings.choice("rate-style") == "later" => RateStyle::Later,
                 _ => RateStyle::S1,
             },
-            spread: settings.number("spread"),
             random_key: environment.random_key.named("spread").stream(),
             packet_bits: f64::from(environment.packet_bytes) * 8.0,
             phase: Phase::SlowStart,
@@ -223,7 +233,6 @@ impl Tfwc {
             clock: Clock::new(settings.number("rtt-gain"), backoff, t0),
             dispersion: None,
             small: None,
-            as_tcp: settings.choice("rate-mode") == "tcp",
             credit: 0.0,
             deferred: false,
             flight: 0,
@@ -256,7 +265,7 @@ impl Tfwc {
     }
 
     fn rate_mode(&self) -> bool {
-        self.phase == Phase::Equation && self.equation_window < self.threshold
+        self.phase == Phase::Equation && self.equation_window < self.rate_mode.threshold
     }
 
     fn window(&self) -> f64 {
@@ -306,7 +315,7 @@ impl Tfwc {
             }
             _ => self.rate_mode(),
         };
-        if self.as_tcp {
+        if self.rate_mode.as_tcp {
             // TCP's small window makes its own RTT estimate from new acknowledgements.
             let begun = self.small.take();
             self.small = small.then(|| begun.unwrap_or_else(|| self.small_window(ack.now)));
@@ -315,7 +324,7 @@ impl Tfwc {
             }
         }
         self.clock.sample(ack.rtt);
-        let rate = small && !self.as_tcp;
+        let rate = small && !self.rate_mode.as_tcp;
         self.dispersion = rate.then(|| self.clock.dispersion(self.loss_rate, self.style));
     }
 }
@@ -375,10 +384,10 @@ impl Controller for Tfwc {
         self.sample_and_replace_small_window(ack);
         self.credit = 0.0;
         self.flight = ack.flight;
-        self.deferred = self.spread > 0.0
+        self.deferred = self.rate_mode.spread > 0.0
             && self.phase == Phase::Equation
             && self.window() >= SPREAD_FROM
-            && self.random_key.chance(self.spread);
+            && self.random_key.chance(self.rate_mode.spread);
         self.arm(ack.now);
     }
 
@@ -392,7 +401,7 @@ impl Controller for Tfwc {
             if !tcp.ends_silence() {
                 tcp.on_timeout(now);
             }
-        } else if self.as_tcp && self.phase == Phase::SlowStart {
+        } else if self.rate_mode.as_tcp && self.phase == Phase::SlowStart {
             let clock = &self.clock;
             let mut tcp = SmallWindow::new(self.cwnd, now, clock.timed(), 1.0, clock.kind_of_t0());
             tcp.on_timeout(now);

@@ -59,6 +59,13 @@ struct Node {
 
 const _: () = assert!(size_of::<Node>() == 128);
 
+/// Samples over time.
+struct SampledSeries {
+    flows: Vec<FlowSeries>,
+    queues: Vec<QueueSeries>,
+    time_s: Vec<f64>,
+}
+
 struct Network {
     calendar: Calendar,
     nodes: Vec<Node>,
@@ -69,9 +76,8 @@ struct Network {
     multicast: Multicast,
     meters: Vec<LinkMeter>,
     rtts: Vec<Histogram>,
-    flow_series: Vec<FlowSeries>,
-    queue_series: Vec<QueueSeries>,
-    time_s: Vec<f64>,
+    /// Samples over time.
+    series: SampledSeries,
     from: Time,
     end: Time,
     /// Whether flows keep bins of one second.
@@ -143,12 +149,12 @@ impl Network {
         if let Some(s) = &spec.series {
             self.calendar.push(Event::new(s.from, Kind::Sample, 0));
             let n = series::sample_times(s.from, s.interval, self.end);
-            self.time_s.reserve(n.min(1 << 20));
+            self.series.time_s.reserve(n.min(1 << 20));
             for link in &s.links {
                 let meter = self.nodes[*link].meter;
                 if let Some(m) = self.meters.get_mut(meter as usize) {
                     m.bins = Some(Bins::new(s.from, s.interval.as_nanos(), self.end));
-                    self.queue_series.push(QueueSeries::new(*link));
+                    self.series.queues.push(QueueSeries::new(*link));
                 }
             }
         }
@@ -289,7 +295,7 @@ impl Network {
             self.rtts[route.group as usize].record(rtt.as_nanos());
         }
         if route.series != NONE && !packet.has(Packet::SYN) {
-            self.flow_series[route.series as usize].rtt = now.since(packet.stamp);
+            self.series.flows[route.series as usize].rtt = now.since(packet.stamp);
         }
         if let Some(log) = self.packet_log.as_mut().filter(|_| !packet.has(Packet::SYN)) {
             log.acknowledged(now, packet);
@@ -303,7 +309,7 @@ impl Network {
     fn data_arrived(&mut self, packet: &Packet, route: Route) {
         let now = self.now;
         if route.series != NONE {
-            self.flow_series[route.series as usize].bits += f64::from(packet.size) * 8.0;
+            self.series.flows[route.series as usize].bits += f64::from(packet.size) * 8.0;
         }
         if let Some(log) = &mut self.packet_log {
             log.arrived(packet);
@@ -503,12 +509,12 @@ impl Network {
     fn on_sample(&mut self, spec: &NetworkSpec) {
         let Some(s) = &spec.series else { return };
         let interval_s = s.interval.as_secs_f64();
-        self.time_s.push(self.now.as_secs_f64());
-        for one in &mut self.flow_series {
+        self.series.time_s.push(self.now.as_secs_f64());
+        for one in &mut self.series.flows {
             let application = &self.applications[one.flow as usize];
             one.sample(self.now, &self.flows[one.flow as usize], &application.source, interval_s);
         }
-        for one in &mut self.queue_series {
+        for one in &mut self.series.queues {
             one.sample(self.now, &self.nodes[one.link].link);
         }
         let next = self.now + s.interval.max(Duration::from_nanos(1));

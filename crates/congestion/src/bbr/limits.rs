@@ -35,7 +35,7 @@ impl Bbr {
             State::ProbeBandwidth if self.policer.as_ref().is_some_and(|p| p.rate().is_some()) => {
                 1.0
             }
-            State::ProbeBandwidth => CYCLE[self.cycle],
+            State::ProbeBandwidth => CYCLE[self.gain.phase],
             State::ProbeRtt => 1.0,
         }
     }
@@ -64,7 +64,7 @@ impl Bbr {
     /// little more where the cycle probes.
     pub(super) fn with_budget(&self, segments: f64) -> f64 {
         let even = ((segments + 3.0 * self.burst()) / 2.0).ceil() * 2.0;
-        let probing = self.state == State::ProbeBandwidth && self.cycle == 0;
+        let probing = self.state == State::ProbeBandwidth && self.gain.phase == 0;
         even + if probing { 2.0 } else { 0.0 }
     }
 
@@ -84,18 +84,22 @@ impl Bbr {
 
     /// Saves the window that is restored later.
     pub(super) fn save_cwnd(&mut self) {
-        let undisturbed = self.recovery == Repairing::No && self.state != State::ProbeRtt;
-        self.prior_cwnd = if undisturbed { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
+        let undisturbed = self.window.recovery == Repairing::No && self.state != State::ProbeRtt;
+        self.window.prior_cwnd = if undisturbed {
+            self.window.cwnd
+        } else {
+            self.window.prior_cwnd.max(self.window.cwnd)
+        };
     }
 
     /// `bbr_set_pacing_rate`: before the pipe is full, the rate only increases.
     pub(super) fn set_pacing(&mut self, ack: &Ack) {
         if !self.seen_rtt && ack.estimate.srtt > Duration::ZERO {
             self.seen_rtt = true;
-            self.pacing = self.paced(self.cwnd / ack.estimate.srtt.as_secs_f64(), HIGH_GAIN);
+            self.pacing = self.paced(self.window.cwnd / ack.estimate.srtt.as_secs_f64(), HIGH_GAIN);
         }
         let rate = self.paced(self.believed(), self.pacing_gain());
-        if self.full || rate > self.pacing {
+        if self.full.reached || rate > self.pacing {
             self.pacing = rate;
         }
     }
@@ -105,15 +109,15 @@ impl Bbr {
         let acked = delivered as f64;
         if delivered > 0 {
             // An ACK for P packets permits at most 2 P more, minus those found lost.
-            self.cwnd = (self.cwnd - losses as f64).max(1.0);
-            if self.conserving {
-                self.cwnd = self.cwnd.max(outstanding as f64 + acked);
+            self.window.cwnd = (self.window.cwnd - losses as f64).max(1.0);
+            if self.window.conserving {
+                self.window.cwnd = self.window.cwnd.max(outstanding as f64 + acked);
             } else {
                 self.grow(acked);
             }
         }
         if self.state == State::ProbeRtt {
-            self.cwnd = self.cwnd.min(MIN_WINDOW);
+            self.window.cwnd = self.window.cwnd.min(MIN_WINDOW);
         }
     }
 
@@ -123,7 +127,7 @@ impl Bbr {
         told.losses = told.losses.saturating_add(segments);
         let Told { window, delivered, outstanding, losses, .. } = *told;
         if delivered > 0 {
-            self.cwnd = window;
+            self.window.cwnd = window;
             self.set_cwnd(delivered, outstanding, losses);
         }
     }
@@ -131,15 +135,15 @@ impl Bbr {
     pub(super) fn grow(&mut self, acked: f64) {
         let bandwidth = self.believed();
         let bursts = match &self.aggregation {
-            Some(aggregation) if self.full => aggregation.extra_acked(bandwidth),
+            Some(aggregation) if self.full.reached => aggregation.extra_acked(bandwidth),
             _ => 0.0,
         };
         let target = self.with_budget(self.product(bandwidth, self.cwnd_gain()) + bursts);
-        if self.full {
-            self.cwnd = (self.cwnd + acked).min(target);
-        } else if self.cwnd < target || (self.rounds.delivered as f64) < INITIAL_WINDOW {
-            self.cwnd += acked;
+        if self.full.reached {
+            self.window.cwnd = (self.window.cwnd + acked).min(target);
+        } else if self.window.cwnd < target || (self.rounds.delivered as f64) < INITIAL_WINDOW {
+            self.window.cwnd += acked;
         }
-        self.cwnd = bounded(self.cwnd, MIN_WINDOW);
+        self.window.cwnd = bounded(self.window.cwnd, MIN_WINDOW);
     }
 }

@@ -15,7 +15,7 @@ impl Bbr {
             self.rounds.end = self.rounds.delivered;
             self.rounds.count = self.rounds.count.saturating_add(1);
             self.rounds.start = true;
-            self.conserving = false;
+            self.window.conserving = false;
         }
         let low = self.app_limited(&rate);
         self.look_for_policer(ack.now, low);
@@ -35,8 +35,8 @@ impl Bbr {
         let seen = Seen {
             now,
             delivered: self.rounds.delivered,
-            lost: self.lost,
-            losses: self.losses > 0,
+            lost: self.counts.lost,
+            losses: self.counts.losses > 0,
             app_limited,
             round_start: self.rounds.start,
             probing_bandwidth: self.state == State::ProbeBandwidth,
@@ -51,8 +51,8 @@ impl Bbr {
     pub(super) fn probe_bandwidth(&mut self, now: Time) {
         self.state = State::ProbeBandwidth;
         // Linux draws 0..7 from 7 and advances: phases 0 and 2 to 7.
-        self.cycle = (CYCLE.len() - (self.random_key.bits() % 7) as usize) % CYCLE.len();
-        self.phase_began = now;
+        self.gain.phase = (CYCLE.len() - (self.random_key.bits() % 7) as usize) % CYCLE.len();
+        self.gain.began = now;
     }
 
     /// `bbr_update_cycle_phase`.
@@ -60,34 +60,37 @@ impl Bbr {
         if self.state != State::ProbeBandwidth {
             return;
         }
-        let full_length = ack.now.since(self.phase_began) > self.min_rtt;
+        let full_length = ack.now.since(self.gain.began) > self.min_rtt;
         let gain = self.pacing_gain();
         let in_network = self.in_network(ack.prior_outstanding, ack.now);
         let next = if gain > 1.0 {
             // Until the probe has filled the pipe, or packets are lost.
-            full_length && (self.losses > 0 || in_network >= self.inflight(gain))
+            full_length && (self.counts.losses > 0 || in_network >= self.inflight(gain))
         } else if gain < 1.0 {
             full_length || in_network <= self.inflight(1.0)
         } else {
             full_length
         };
         if next {
-            self.cycle = (self.cycle + 1) % CYCLE.len();
-            self.phase_began = ack.now;
+            self.gain.phase = (self.gain.phase + 1) % CYCLE.len();
+            self.gain.began = ack.now;
         }
     }
 
     /// `bbr_check_full_bw_reached`, `bbr_check_drain`.
     pub(super) fn check_full(&mut self, ack: &Ack) {
-        if !self.full && self.rounds.start && !ack.rate.is_some_and(|r| self.app_limited(&r)) {
-            if self.bandwidth.get() >= self.full_bandwidth * FULL_BANDWIDTH {
-                (self.full_bandwidth, self.full_rounds) = (self.bandwidth.get(), 0);
+        if !self.full.reached
+            && self.rounds.start
+            && !ack.rate.is_some_and(|r| self.app_limited(&r))
+        {
+            if self.bandwidth.get() >= self.full.bandwidth * FULL_BANDWIDTH {
+                (self.full.bandwidth, self.full.rounds) = (self.bandwidth.get(), 0);
             } else {
-                self.full_rounds += 1;
-                self.full = self.full_rounds >= FULL_BANDWIDTH_ROUNDS;
+                self.full.rounds += 1;
+                self.full.reached = self.full.rounds >= FULL_BANDWIDTH_ROUNDS;
             }
         }
-        if self.state == State::Startup && self.full {
+        if self.state == State::Startup && self.full.reached {
             self.state = State::Drain;
         }
         if self.state == State::Drain
@@ -136,8 +139,8 @@ impl Bbr {
 
     pub(super) fn leave_probe_rtt(&mut self, now: Time) {
         self.min_rtt_at = Some(now);
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
-        if self.full {
+        self.window.cwnd = self.window.cwnd.max(self.window.prior_cwnd);
+        if self.full.reached {
             self.probe_bandwidth(now);
         } else {
             self.state = State::Startup;

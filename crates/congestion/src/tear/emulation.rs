@@ -60,6 +60,14 @@ struct TakenBack {
     ssthresh: f64,
 }
 
+/// Reductions that late packets take back.
+#[derive(Clone, Debug)]
+struct Undo {
+    last: Option<TakenBack>,
+    /// Whether late packets take a reduction back.
+    is_on: bool,
+}
+
 /// The receiver's machine.
 #[derive(Clone, Debug)]
 pub(super) struct TcpEmulation {
@@ -78,9 +86,8 @@ pub(super) struct TcpEmulation {
     /// Arrival time of the first packet above the gap.
     passed: Time,
     reordering: ReorderingWindow,
-    undo: Option<TakenBack>,
-    /// Whether late packets take a reduction back.
-    undoes: bool,
+    /// Reductions that late packets take back.
+    undo: Undo,
     /// When the state's timer fires.
     due: Time,
     sender_state: SenderState,
@@ -109,8 +116,7 @@ impl TcpEmulation {
             ahead: Reassembly::default(),
             passed: Time::ZERO,
             reordering: ReorderingWindow::default(),
-            undo: None,
-            undoes: true,
+            undo: Undo { last: None, is_on: true },
             due: Time::NEVER,
             sender_state: SenderState::default(),
             between: None,
@@ -131,7 +137,7 @@ impl TcpEmulation {
 
     /// Whether a late packet takes a reduction back.
     pub fn undoing(mut self, undoes: bool) -> TcpEmulation {
-        self.undoes = undoes;
+        self.undo.is_on = undoes;
         self
     }
 
@@ -196,7 +202,7 @@ impl TcpEmulation {
         if let Some(delay) = &mut self.delay {
             delay.observe(a, &self.sender_state, self.between);
         }
-        if let Some(undo) = self.undo.take_if(|u| u.missing == a.seq) {
+        if let Some(undo) = self.undo.last.take_if(|u| u.missing == a.seq) {
             self.take_back(a.now, undo);
             return;
         }
@@ -343,7 +349,7 @@ impl TcpEmulation {
             self.begin_fast_recovery(now);
             self.reordering.on_loss_event();
             let undo = TakenBack { missing, passed, growth, cwnd, ssthresh };
-            self.undo = self.undoes.then_some(undo);
+            self.undo.last = self.undo.is_on.then_some(undo);
         }
     }
     /// The missing packet of a fast recovery arrived: it was only late.
@@ -401,7 +407,7 @@ impl TcpEmulation {
         let rtt = self.rtt().unwrap_or(1.0);
         let wait = self.delay.as_mut().map_or(rtt, |d| d.begin_cut(rtt));
         self.leave();
-        self.undo = None;
+        self.undo.last = None;
         if let Some(yielding) = &mut self.yielding {
             yielding.begin(now, self.rate, &self.sender_state);
         }
@@ -429,7 +435,7 @@ impl TcpEmulation {
             self.update_rate();
         }
         self.leave();
-        self.undo = None;
+        self.undo.last = None;
         self.state = State::Timeout;
         self.due = now + self.round_trip();
     }

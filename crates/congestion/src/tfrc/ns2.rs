@@ -36,6 +36,25 @@ enum Phase {
     Later,
 }
 
+/// TCP's estimator, in ticks.
+#[derive(Clone, Debug)]
+struct TickEstimator {
+    /// TCP's estimator: srtt in eighths and rttvar in quarters of a tick; the timeout, seconds.
+    srtt: i64,
+    rttvar: i64,
+    rto: f64,
+}
+
+/// Times without data of the application, s.
+#[derive(Clone, Debug)]
+struct OutOfData {
+    /// Whether the application is out of data, whether it has been since before the timer was set, and the end of the
+    /// last such time.
+    now: bool,
+    all_idle: bool,
+    until: f64,
+}
+
 /// ns-2's sender side. Rates are in bytes per second, times in seconds.
 #[derive(Clone, Debug)]
 pub(super) struct Sender {
@@ -50,10 +69,8 @@ pub(super) struct Sender {
     rtt: f64,
     rtt_now: f64,
     root_mean: f64,
-    /// TCP's estimator: srtt in eighths and rttvar in quarters of a tick; the timeout, seconds.
-    srtt: i64,
-    rttvar: i64,
-    rto: f64,
+    /// TCP's estimator, in ticks.
+    ticks: TickEstimator,
     /// Limits from the last report: in slow start, and later; 0 before the first report.
     slow_limit: f64,
     limit: f64,
@@ -65,11 +82,8 @@ pub(super) struct Sender {
     timer: Time,
     p: f64,
     recv: f64,
-    /// Whether the application is out of data, whether it has been since before the timer was set, and the end of the
-    /// last such time.
-    limited: bool,
-    all_idle: bool,
-    limited_until: f64,
+    /// Times without data of the application, s.
+    limited: OutOfData,
 }
 
 impl Sender {
@@ -84,9 +98,7 @@ impl Sender {
             rtt: 0.0,
             rtt_now: 1.0,
             root_mean: 1.0,
-            srtt: 0,
-            rttvar: 0,
-            rto: 0.0,
+            ticks: TickEstimator { srtt: 0, rttvar: 0, rto: 0.0 },
             slow_limit: 0.0,
             limit: 0.0,
             changed: 0.0,
@@ -96,23 +108,21 @@ impl Sender {
             timer: Time::NEVER,
             p: 0.0,
             recv: 0.0,
-            limited: false,
-            all_idle: false,
-            limited_until: f64::NEG_INFINITY,
+            limited: OutOfData { now: false, all_idle: false, until: f64::NEG_INFINITY },
         }
     }
 
     fn sample(&mut self, sample: f64) {
         let ticks = ((sample / TICK + 0.5) as i64).clamp(1, 1 << 40);
-        if self.srtt == 0 {
-            (self.srtt, self.rttvar) = (ticks << 3, ticks << 1);
+        if self.ticks.srtt == 0 {
+            (self.ticks.srtt, self.ticks.rttvar) = (ticks << 3, ticks << 1);
         } else {
-            let off = ticks - (self.srtt >> 3);
-            self.srtt = (self.srtt + off).max(1);
-            self.rttvar = (self.rttvar + off.abs() - (self.rttvar >> 2)).max(1);
+            let off = ticks - (self.ticks.srtt >> 3);
+            self.ticks.srtt = (self.ticks.srtt + off).max(1);
+            self.ticks.rttvar = (self.ticks.rttvar + off.abs() - (self.ticks.rttvar >> 2)).max(1);
         }
-        let rto = ((self.rttvar << 3) + self.srtt) >> 3;
-        self.rto = (rto as f64 * TICK).max(self.options.min_rto);
+        let rto = ((self.ticks.rttvar << 3) + self.ticks.srtt) >> 3;
+        self.ticks.rto = (rto as f64 * TICK).max(self.options.min_rto);
         let (q, root) = (self.options.q, sample.sqrt());
         if self.rtt > 0.0 {
             self.rtt = q * self.rtt + (1.0 - q) * sample;
@@ -124,11 +134,11 @@ impl Sender {
     }
     fn fair(&self) -> f64 {
         let e = &self.options.equation;
-        let rate = e.packets_per_second(self.p, self.rtt, self.rto) * self.options.packet;
+        let rate = e.packets_per_second(self.p, self.rtt, self.ticks.rto) * self.options.packet;
         rate.min(MAX_RATE)
     }
     fn recently_limited(&self, now: f64) -> bool {
-        self.limited || self.limited_until > now - 1.5 * self.rtt
+        self.limited.now || self.limited.until > now - 1.5 * self.rtt
     }
 
     /// Sets the rate in slow start, to be reached within a round trip.
@@ -167,11 +177,11 @@ impl Controller for Sender {
         if self.timer.is_never() {
             self.arm_timer(sent.now);
         }
-        if self.limited {
-            self.limited_until = sent.now.as_secs_f64();
-            self.all_idle = false;
+        if self.limited.now {
+            self.limited.until = sent.now.as_secs_f64();
+            self.limited.all_idle = false;
         }
-        self.limited = sent.last_waiting;
+        self.limited.now = sent.last_waiting;
         let rising = self.round > 2 && self.phase == Phase::SlowStart && self.risen < self.rate;
         self.gap = if rising {
             self.risen += self.rise;
@@ -232,7 +242,7 @@ impl Controller for Sender {
             return;
         }
         let initial = self.options.initial_window() / self.rtt.max(1e-9);
-        if !self.limited && !self.all_idle {
+        if !self.limited.now && !self.limited.all_idle {
             self.rate = (self.rate / 2.0).max(MIN_RATE);
         } else if self.rate > 2.0 * initial {
             self.rate /= 2.0;
@@ -242,7 +252,7 @@ impl Controller for Sender {
         self.urgent = true;
         self.round += 1;
         self.arm_timer(now);
-        self.all_idle |= self.limited;
+        self.limited.all_idle |= self.limited.now;
         self.gap = f64::INFINITY;
     }
     fn next_tick(&self) -> Time {
@@ -254,7 +264,7 @@ impl Controller for Sender {
     }
     fn feedback_to_receiver(&self) -> Feedback {
         let urgent = f64::from(u8::from(self.urgent));
-        Feedback::of(&[self.rtt, self.rto, f64::from(self.round as u16), urgent])
+        Feedback::of(&[self.rtt, self.ticks.rto, f64::from(self.round as u16), urgent])
     }
     fn requirements(&self) -> Requirements {
         Requirements::OWN_TIMER

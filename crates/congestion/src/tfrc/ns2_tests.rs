@@ -90,7 +90,7 @@ fn below_the_equation_the_rate_rises_by_a_packet_per_round_trip() {
     }
     s.report(0.1, 40_000.0, 1.0, 100);
     let low = s.sender.rate;
-    let rto = s.sender.rto;
+    let rto = s.sender.ticks.rto;
     // One tick of 0.1 s: srtt 8/8 and rttvar 2/4 ticks, so 1 + 2 ticks.
     assert!(close(rto, 0.3), "{rto}");
     let fair = s.sender.options.equation.packets_per_second(0.1, 0.1, 0.3) * 1000.0;

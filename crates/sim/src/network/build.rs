@@ -1,6 +1,6 @@
 //! Builds a network from its specification: links, routes, flows, transfers.
 
-use super::{COUNT, Multicast, NONE, Network, Node, Route};
+use super::{COUNT, Multicast, NONE, Network, Node, Route, SampledSeries};
 use crate::calendar::Calendar;
 use crate::check;
 use crate::flow::{Application, Flow, FlowStats, Timer};
@@ -49,9 +49,7 @@ impl Network {
             multicast: Multicast::default(),
             meters: Vec::new(),
             rtts: vec![Histogram::default(); spec.groups.len()],
-            flow_series: Vec::new(),
-            queue_series: Vec::new(),
-            time_s: Vec::new(),
+            series: SampledSeries { flows: Vec::new(), queues: Vec::new(), time_s: Vec::new() },
             from: spec.measure_from,
             end: spec.end,
             keep: (total as u64).saturating_mul(seconds) <= MAX_BINS,
@@ -143,9 +141,9 @@ impl Network {
         let ways = [&flow.forward, &flow.back].map(|links| self.add_route(links, users));
         let mut series = NONE;
         if spec.series.as_ref().is_some_and(|s| n < s.flows_per_group) {
-            series = self.flow_series.len() as u32;
+            series = self.series.flows.len() as u32;
             let name = format!("{}.{n}", group.name);
-            self.flow_series.push(FlowSeries::new(number, name, group.name.clone()));
+            self.series.flows.push(FlowSeries::new(number, name, group.name.clone()));
         }
         self.routes.push(Route { ways, group: index as u32, series });
         let key = place.key(RandomKey::from_seed(spec.seed));

@@ -36,11 +36,11 @@ impl Network {
             group.flows.push(result);
         }
         let mut series: Vec<_> =
-            self.flow_series.into_iter().map(|s| s.table(&self.time_s)).collect();
-        for one in self.queue_series {
+            self.series.flows.into_iter().map(|s| s.table(&self.series.time_s)).collect();
+        for one in self.series.queues {
             let meter = &self.meters[self.nodes[one.link].meter as usize];
             let name = &spec.links[one.link].name;
-            series.push(one.table(name, meter, &self.time_s, interval_s));
+            series.push(one.table(name, meter, &self.series.time_s, interval_s));
         }
         let metered = spec.links.iter().enumerate().filter(|(_, l)| l.metered);
         let links = metered

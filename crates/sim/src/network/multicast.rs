@@ -170,7 +170,7 @@ impl Network {
         }
         let series = self.routes[number as usize].series;
         if series != NONE {
-            self.flow_series[series as usize].bits += f64::from(packet.size) * 8.0;
+            self.series.flows[series as usize].bits += f64::from(packet.size) * 8.0;
         }
         if let Some(m) = self.multicast.members.iter_mut().find(|m| m.flow == number)
             && m.next.1 != level

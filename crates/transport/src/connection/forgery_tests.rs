@@ -58,6 +58,16 @@ struct Victim {
     rtt: f64,
 }
 
+/// Packets sent and delivered.
+#[derive(Default)]
+struct ForgeryTraffic {
+    /// Times and bytes on the wire.
+    sent: Vec<(Time, u64)>,
+    delivered: Vec<(Time, u64)>,
+    /// UDP payload that arrived at the sender, in bytes.
+    came: u64,
+}
+
 /// A sender, its path, and a forging receiver.
 struct World {
     now: Time,
@@ -81,11 +91,8 @@ struct World {
     flying: VecDeque<(Time, Vec<u8>)>,
     answers: VecDeque<(Time, Vec<u8>)>,
     stream: u64,
-    /// Times and bytes on the wire.
-    sent: Vec<(Time, u64)>,
-    delivered: Vec<(Time, u64)>,
-    /// UDP payload that arrived at the sender, in bytes.
-    came: u64,
+    /// Packets sent and delivered.
+    traffic: ForgeryTraffic,
     random: RandomStream,
 }
 
@@ -130,9 +137,7 @@ fn world(side: Side, config: &ConnectionConfig, victim: Victim, lies: Lies) -> W
         flying: VecDeque::new(),
         answers: VecDeque::new(),
         stream,
-        sent: Vec::new(),
-        delivered: Vec::new(),
-        came: 0,
+        traffic: ForgeryTraffic { sent: Vec::new(), delivered: Vec::new(), came: 0 },
         random: RandomKey::from_seed(1).stream(),
     }
 }
@@ -169,7 +174,7 @@ impl World {
             }
             while self.answers.front().is_some_and(|f| f.0 <= self.now) {
                 let (_, mut datagram) = self.answers.pop_front().unwrap();
-                self.came += datagram.len() as u64;
+                self.traffic.came += datagram.len() as u64;
                 self.sender.receive(self.now, self.from, 0, &mut datagram);
             }
             if self.sender.next_timeout() <= self.now {
@@ -181,7 +186,7 @@ impl World {
     /// Puts a datagram into the queue, which holds two round trips or ten packets.
     fn launch(&mut self, datagram: &[u8]) {
         let bytes = datagram.len() + HEADERS;
-        self.sent.push((self.now, bytes as u64));
+        self.traffic.sent.push((self.now, bytes as u64));
         let waits = self.free.since(self.now).as_secs_f64() * self.victim.rate / 8.0;
         let room = (2.0 * self.victim.rtt * self.victim.rate / 8.0).max(10.0 * FULL);
         if waits + bytes as f64 > room {
@@ -194,7 +199,7 @@ impl World {
     }
 
     fn arrive(&mut self, mut datagram: Vec<u8>) {
-        self.delivered.push((self.now, (datagram.len() + HEADERS) as u64));
+        self.traffic.delivered.push((self.now, (datagram.len() + HEADERS) as u64));
         let nonce = receipt_nonce(&datagram);
         let Ok(opened) = self.opener.open(&mut datagram) else { return };
         let Ok((prelude, _)) = Frames::read(opened.payload) else { return };
@@ -292,22 +297,23 @@ impl World {
     /// seconds after the start.
     fn excess(&self, window: f64, from: f64) -> f64 {
         let window = Duration::from_secs_f64(window);
-        let begin = self.sent.first().map_or(self.now, |s| s.0) + Duration::from_secs_f64(from);
+        let begin =
+            self.traffic.sent.first().map_or(self.now, |s| s.0) + Duration::from_secs_f64(from);
         let (mut worst, mut first, mut bytes) = (0.0f64, 0, 0);
         let (mut came_first, mut came_last, mut came) = (0, 0, 0);
-        for (at, size) in &self.sent {
+        for (at, size) in &self.traffic.sent {
             bytes += size;
             let start = Time::from_nanos(at.as_nanos().saturating_sub(window.as_nanos()));
-            while self.sent[first].0 <= start {
-                bytes -= self.sent[first].1;
+            while self.traffic.sent[first].0 <= start {
+                bytes -= self.traffic.sent[first].1;
                 first += 1;
             }
-            while self.delivered.get(came_last).is_some_and(|d| d.0 <= *at) {
-                came += self.delivered[came_last].1;
+            while self.traffic.delivered.get(came_last).is_some_and(|d| d.0 <= *at) {
+                came += self.traffic.delivered[came_last].1;
                 came_last += 1;
             }
-            while came_first < came_last && self.delivered[came_first].0 <= start {
-                came -= self.delivered[came_first].1;
+            while came_first < came_last && self.traffic.delivered[came_first].0 <= start {
+                came -= self.traffic.delivered[came_first].1;
                 came_first += 1;
             }
             if start >= begin || from == 0.0 {
@@ -317,7 +323,7 @@ impl World {
         worst
     }
     fn total(&self) -> u64 {
-        self.sent.iter().map(|s| s.1).sum()
+        self.traffic.sent.iter().map(|s| s.1).sum()
     }
 }
 
@@ -378,7 +384,7 @@ fn is_bounded(side: Side, protocol: &str, victim: Victim, lies: Lies) {
     assert!(later <= probes, "{what}");
     let learned = world.sender.learned().rate.map_or(0.0, |r| r.as_bps() as f64) / victim.rate;
     assert!(learned <= 1.5, "{what}: learned {learned:.2} of the path's rate");
-    assert!(!world.delivered.is_empty(), "{what}: nothing came");
+    assert!(!world.traffic.delivered.is_empty(), "{what}: nothing came");
 }
 
 const EVERYTHING: Lies = Lies { feedback: true, delays: true, radio: true, ..NO_LIES };
@@ -432,7 +438,7 @@ fn who_conceals_lone_losses_gets_twice_what_the_path_delivers_at_most() {
             let mut world = world(Side::Server, &config(&protocol), victim, lies);
             world.run(30.0, |_| {});
             let own = if protocol.contains("fixed") { 20e6 / 8.0 * rtt } else { 0.0 };
-            let came: u64 = world.delivered.iter().map(|d| d.1).sum();
+            let came: u64 = world.traffic.delivered.iter().map(|d| d.1).sum();
             let probes = 64.0 * FULL + victim.rate / 8.0 * window(&victim);
             let (sent, most) = (world.total() as f64, 2.0 * came as f64 + probes + own);
             assert!(sent <= most, "{protocol} {victim:?}: {sent} bytes, {came} came");
@@ -458,7 +464,7 @@ fn who_acknowledges_nothing_gets_forty_bytes_for_each_of_its_own_at_most() {
                 }
             });
             // SYN, START and the shortest FINISH; and the server's handshake packets.
-            let (came, sent) = (world.came + 64 + 90 + 73, world.total() + 57 + 240);
+            let (came, sent) = (world.traffic.came + 64 + 90 + 73, world.total() + 57 + 240);
             assert!(sent <= 40 * came, "{protocol} {requests}: {sent} bytes for {came}");
             assert!(world.total() >= 2 * 1228, "{protocol}: honest clients lose packets, too");
         }

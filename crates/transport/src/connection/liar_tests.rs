@@ -39,6 +39,22 @@ const BPS: f64 = 1e6;
 const QUEUE: f64 = 12_500.0;
 const DELAY: Duration = Duration::from_millis(20);
 
+/// Packets and bytes.
+#[derive(Default)]
+struct SentCounts {
+    packets: u64,
+    bytes: u64,
+    delivered_bytes: u64,
+}
+
+/// Reports with false claims, and the packets sent before the first of them.
+#[derive(Default)]
+struct FalseReports {
+    /// Reports with false claims, and the packets sent before the first of them.
+    lies: u64,
+    sent_before: u64,
+}
+
 struct World {
     now: Time,
     server: Connection,
@@ -54,8 +70,7 @@ struct World {
     /// For these guesses: the sender's keys, and an end that opens dropped packets.
     oracle: (Established, Established),
     /// Reports with false claims, and the packets sent before the first of them.
-    lies: u64,
-    sent_before: u64,
+    lied: FalseReports,
     /// Numbers known to be skipped.
     known: BTreeSet<u64>,
     echo: u32,
@@ -67,9 +82,8 @@ struct World {
     order: u64,
     /// One above the highest number sent.
     next: u64,
-    sent: u64,
-    sent_bytes: u64,
-    delivered_bytes: u64,
+    /// Packets and bytes.
+    counts: SentCounts,
     fault: Option<(u64, &'static str)>,
 }
 
@@ -103,8 +117,7 @@ impl World {
             came: BTreeMap::new(),
             guessed: BTreeMap::new(),
             oracle,
-            lies: 0,
-            sent_before: 0,
+            lied: FalseReports { lies: 0, sent_before: 0 },
             known: BTreeSet::new(),
             echo: 0,
             floor: 0,
@@ -113,9 +126,7 @@ impl World {
             free: now,
             order: 0,
             next: 0,
-            sent: 0,
-            sent_bytes: 0,
-            delivered_bytes: 0,
+            counts: SentCounts { packets: 0, bytes: 0, delivered_bytes: 0 },
             fault: None,
         }
     }
@@ -128,7 +139,8 @@ impl World {
             let number =
                 self.server.path.sender.next_number() - self.server.path.sender.skipped_below() - 1;
             self.next = number + 1;
-            (self.sent, self.sent_bytes) = (self.sent + 1, self.sent_bytes + bytes);
+            (self.counts.packets, self.counts.bytes) =
+                (self.counts.packets + 1, self.counts.bytes + bytes);
             let waits = self.free.since(self.now).as_secs_f64() * BPS / 8.0;
             if waits + bytes as f64 > QUEUE {
                 if self.lie == Lie::Knowing {
@@ -157,7 +169,7 @@ impl World {
     }
 
     fn on_liar(&mut self, mut datagram: Vec<u8>) {
-        self.delivered_bytes += datagram.len() as u64 + 28;
+        self.counts.delivered_bytes += datagram.len() as u64 + 28;
         let nonce = receipt_nonce(&datagram);
         let opened = self.liar.opener.open(&mut datagram).unwrap();
         self.came.insert(opened.number, nonce);
@@ -178,7 +190,7 @@ impl World {
         let came = *self.came.last_key_value().unwrap().0;
         let top = match self.lie {
             Lie::Ahead => self.next - 1,
-            Lie::Unsent if self.sent > 100 => self.next + 1,
+            Lie::Unsent if self.counts.packets > 100 => self.next + 1,
             _ => came,
         };
         let claimed = |n: u64| {
@@ -231,10 +243,10 @@ impl World {
     fn report(&mut self) {
         let (highest, list) = self.claims();
         let (nonce_sum, lies) = self.nonce_sum(highest, &list);
-        if lies && self.lies == 0 {
-            self.sent_before = self.sent;
+        if lies && self.lied.lies == 0 {
+            self.lied.sent_before = self.counts.packets;
         }
-        self.lies += u64::from(lies);
+        self.lied.lies += u64::from(lies);
         let feedback: Vec<u8> =
             self.feedback.words().iter().flat_map(|w| w.to_be_bytes()).collect();
         let mut space = [0; 600];
@@ -309,7 +321,7 @@ impl World {
     }
     /// Bytes sent beyond twice the bytes that the link delivered.
     fn excess(&self) -> i64 {
-        self.sent_bytes as i64 - 2 * self.delivered_bytes as i64
+        self.counts.bytes as i64 - 2 * self.counts.delivered_bytes as i64
     }
 }
 
@@ -345,12 +357,12 @@ fn meet(lie: Lie, mut tracker: impl FnMut(&str, &World)) {
         for seed in 1..=3 {
             let mut world = World::new(&protocol, lie, seed);
             world.run(SECONDS);
-            let (caught, delivered) = (world.fault.is_some(), world.delivered_bytes);
+            let (caught, delivered) = (world.fault.is_some(), world.counts.delivered_bytes);
             println!(
                 "{protocol:28} {caught:>5} {:>5} {:>6} {:>6} {delivered:>9} {:>9}",
-                world.lies,
-                world.sent_before,
-                world.sent,
+                world.lied.lies,
+                world.lied.sent_before,
+                world.counts.packets,
                 world.excess()
             );
             assert_eq!(world.server.stats().unproved, 0, "{protocol}");
@@ -365,7 +377,11 @@ const SOON: u64 = 200;
 #[test]
 fn who_acknowledges_ahead_is_caught() {
     meet(Lie::Ahead, |protocol, world| {
-        assert!(world.fault.is_some() && world.sent < SOON, "{protocol}: {}", world.sent);
+        assert!(
+            world.fault.is_some() && world.counts.packets < SOON,
+            "{protocol}: {}",
+            world.counts.packets
+        );
     });
 }
 
@@ -374,7 +390,7 @@ fn who_conceals_losses_is_caught_or_gains_nothing() {
     meet(Lie::Concealed, |protocol, world| {
         let gains = world.excess() > 10 * 1500;
         assert!(!gains || world.fault.is_some(), "{protocol}: {}", world.excess());
-        assert!(!gains || world.sent < SOON, "{protocol}: {}", world.sent);
+        assert!(!gains || world.counts.packets < SOON, "{protocol}: {}", world.counts.packets);
     });
 }
 
@@ -385,10 +401,10 @@ fn who_conceals_losses_is_caught_or_gains_nothing() {
 fn who_conceals_lone_losses_is_caught_at_once() {
     let mut lied = 0;
     meet(Lie::Careful, |protocol, world| {
-        assert_eq!(world.fault.is_some(), world.lies > 0, "{protocol}");
-        if world.lies > 0 {
+        assert_eq!(world.fault.is_some(), world.lied.lies > 0, "{protocol}");
+        if world.lied.lies > 0 {
             lied += 1;
-            let after = world.sent - world.sent_before;
+            let after = world.counts.packets - world.lied.sent_before;
             assert!(after < 32, "{protocol}: {after}");
         }
     });
@@ -400,10 +416,10 @@ fn who_conceals_lone_losses_is_caught_at_once() {
 fn who_conceals_lone_losses_of_what_it_knows_is_caught_soon() {
     let mut lied = 0;
     meet(Lie::Knowing, |protocol, world| {
-        assert_eq!(world.fault.is_some(), world.lies > 0, "{protocol}");
-        if world.lies > 0 {
+        assert_eq!(world.fault.is_some(), world.lied.lies > 0, "{protocol}");
+        if world.lied.lies > 0 {
             lied += 1;
-            let after = world.sent - world.sent_before;
+            let after = world.counts.packets - world.lied.sent_before;
             assert!(after < 100, "{protocol}: {after}");
         }
     });
@@ -418,8 +434,8 @@ fn numbers_that_were_never_sent_end_the_connection() {
         let (code, why) = world.fault.unwrap_or_else(|| panic!("{lie:?}"));
         assert_eq!((code, why), (1, "a report of a packet that was never sent"));
         // Packets sent before the first false claim do not count: a skipped number must come first.
-        let after = world.sent - world.sent_before;
-        assert!(after < SOON, "{lie:?}: {after} of {}", world.sent);
+        let after = world.counts.packets - world.lied.sent_before;
+        assert!(after < SOON, "{lie:?}: {after} of {}", world.counts.packets);
     }
 }
 
@@ -430,6 +446,10 @@ fn who_tells_the_truth_is_never_caught() {
         world.feedback = Feedback::NONE;
         world.run(SECONDS);
         assert_eq!(world.fault, None, "{protocol}");
-        assert!(!world.known.is_empty() || world.sent < 500, "{protocol}: {}", world.sent);
+        assert!(
+            !world.known.is_empty() || world.counts.packets < 500,
+            "{protocol}: {}",
+            world.counts.packets
+        );
     }
 }
