@@ -31,6 +31,37 @@ pub use time::{Duration, Time};
 ///
 /// Endpoints and links are machines. No machine reads a clock, draws from a global random source or does I/O. A
 /// simulation, a socket driver and an emulator differ only in the source of `now` and in how they transmit the output.
+///
+/// One that returns each input a second later:
+///
+/// ```
+/// use narrows_base::{Duration, Machine, Time};
+/// use std::collections::VecDeque;
+///
+/// #[derive(Default)]
+/// struct Echo(VecDeque<(Time, u8)>);
+///
+/// enum Output {
+///     Send(u8),
+///     WaitUntil(Time),
+/// }
+///
+/// impl Machine for Echo {
+///     type Input = u8;
+///     type Output = Output;
+///     fn handle(&mut self, now: Time, input: u8) {
+///         self.0.push_back((now + Duration::from_secs(1), input));
+///     }
+///     fn poll(&mut self, now: Time) -> Output {
+///         let Some(&(due, byte)) = self.0.front() else { return Output::WaitUntil(Time::NEVER) };
+///         if due > now {
+///             return Output::WaitUntil(due);
+///         }
+///         self.0.pop_front();
+///         Output::Send(byte)
+///     }
+/// }
+/// ```
 pub trait Machine {
     /// An input: a packet, a timeout, a request of the application.
     type Input;

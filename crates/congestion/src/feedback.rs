@@ -74,6 +74,27 @@ pub struct Arrival {
 ///
 /// After every arrival and tick it returns whether to send a report at once. The endpoint adds the ACK vector and the
 /// echoed time. The endpoint also sends reports by rules of its own, with or without a receiver side.
+///
+/// One that counts bytes and reports every tenth packet:
+///
+/// ```
+/// use narrows_base::Time;
+/// use narrows_congestion::{Arrival, Feedback, ReceiverSide};
+///
+/// struct Counting {
+///     bytes: u64,
+/// }
+///
+/// impl ReceiverSide for Counting {
+///     fn on_arrival(&mut self, arrival: &Arrival) -> bool {
+///         self.bytes += u64::from(arrival.bytes);
+///         arrival.seq % 10 == 9
+///     }
+///     fn feedback(&mut self, _now: Time) -> Feedback {
+///         Feedback::of(&[self.bytes as f64])
+///     }
+/// }
+/// ```
 pub trait ReceiverSide: Send {
     /// A packet arrived. Returns whether to report now.
     fn on_arrival(&mut self, arrival: &Arrival) -> bool;

@@ -203,6 +203,33 @@ impl Dialect {
 /// Calls for one acknowledgement are in this order: `on_packet_outcome` for each packet, `on_ack`, then
 /// `on_congestion_event` for its consequences. Losses come first, then the end or start of a recovery or a slow-start
 /// restart, and ECN marks last. During recovery `Ack::in_recovery` is set, also for the acknowledgement that ends it.
+///
+/// A window that grows by a segment per round trip and is halved at a loss:
+///
+/// ```
+/// use narrows_congestion::{Ack, CongestionEvent, Controller, SendLimits};
+///
+/// #[derive(Clone)]
+/// struct Halving {
+///     cwnd: f64,
+/// }
+///
+/// impl Controller for Halving {
+///     fn on_ack(&mut self, ack: &Ack) {
+///         if ack.may_grow() {
+///             self.cwnd += ack.counted as f64 / self.cwnd;
+///         }
+///     }
+///     fn on_congestion_event(&mut self, event: &CongestionEvent) {
+///         if let CongestionEvent::RecoveryStart(_) = event {
+///             self.cwnd = (self.cwnd / 2.0).max(2.0);
+///         }
+///     }
+///     fn send_limits(&self) -> SendLimits {
+///         SendLimits::unpaced(self.cwnd)
+///     }
+/// }
+/// ```
 pub trait Controller: CloneController + Any + Send {
     /// An acknowledgement arrived. Called for every one, including duplicates.
     fn on_ack(&mut self, ack: &Ack);

@@ -23,6 +23,39 @@ use narrows_transport::{Preset, Protocol};
 use std::path::Path;
 
 /// Options of `compare`.
+///
+/// ```
+/// use narrows_base::Duration;
+/// use narrows_lab::collect::{About, collect};
+/// use narrows_lab::compare::Question;
+/// use narrows_lab::execute::{Control, execute};
+/// use narrows_lab::recommendation::Aim;
+/// use narrows_scenario::Plan;
+/// use std::path::Path;
+/// use std::sync::atomic::AtomicBool;
+///
+/// let question = Question {
+///     link: "2Mbit/s,20ms,loss=1%".into(),
+///     protocols: "cubic,bbr".into(),
+///     duration: Duration::from_secs(5),
+///     seeds: 2,
+///     ..Question::default()
+/// };
+/// let (scenario, link) = question.scenario(Path::new("."))?;
+/// let plan = Plan::new(scenario)?;
+/// let control = Control { stop: &AtomicBool::new(false), progress: &|_| (), jobs: 1 };
+/// let runs = execute(&plan, &control)?;
+/// let about = About {
+///     command: "compare",
+///     command_line: String::new(),
+///     link: link.to_string(),
+///     path: link.describe(question.packet),
+///     aim: Aim::Bulk,
+/// };
+/// let outcome = collect(&plan, about, &runs);
+/// assert_eq!(outcome.results.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Question {
     /// A link's specification or name.

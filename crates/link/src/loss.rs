@@ -16,6 +16,21 @@ use narrows_base::{Descriptor, Param, RandomKey, Settings, Spec, SpecError, Time
 
 /// Decides for each packet whether it is lost. Packets come in the order in which their
 /// transmission ends.
+///
+/// A process that loses each packet above 1,000 bytes:
+///
+/// ```
+/// use narrows_base::Time;
+/// use narrows_link::{LinkPacket, loss::LossProcess};
+///
+/// struct Large;
+///
+/// impl LossProcess for Large {
+///     fn strikes(&mut self, _at: Time, packet: &dyn LinkPacket) -> bool {
+///         packet.size() > 1000
+///     }
+/// }
+/// ```
 pub trait LossProcess: Send {
     /// Whether this packet is lost. Its transmission ended at `at`.
     fn strikes(&mut self, at: Time, packet: &dyn LinkPacket) -> bool;

@@ -28,6 +28,33 @@ pub use fifo::has_room;
 pub use packet::QueuedPacket;
 
 /// A queue discipline in front of a transmitter.
+///
+/// Last in, first out, ten packets at most:
+///
+/// ```
+/// use narrows_base::Time;
+/// use narrows_link::queue::{Discipline, QueueObserver, QueuedPacket};
+///
+/// #[derive(Default)]
+/// struct Stack(Vec<(Time, QueuedPacket)>);
+///
+/// impl Discipline for Stack {
+///     fn enqueue(&mut self, now: Time, packet: QueuedPacket, idle: bool, observer: &mut dyn QueueObserver) -> bool {
+///         let fits = idle || self.0.len() < 10;
+///         if fits { self.0.push((now, packet)) } else { observer.dropped(&packet) }
+///         fits
+///     }
+///     fn dequeue(&mut self, _: Time, _: &mut dyn QueueObserver) -> Option<(Time, QueuedPacket)> {
+///         self.0.pop()
+///     }
+///     fn waiting(&self) -> usize {
+///         self.0.len()
+///     }
+/// }
+///
+/// let (mut stack, packet) = (Stack::default(), QueuedPacket::new(0, 1500, 0));
+/// assert!(stack.enqueue(Time::ZERO, packet, false, &mut ()) && stack.waiting() == 1);
+/// ```
 pub trait Discipline: Send {
     /// Enqueues a packet; returns whether it now waits. Reports to `observer` the packets that are marked or dropped,
     /// including the arriving one. If `idle`, the transmitter takes it at once, regardless of the limit.

@@ -17,6 +17,20 @@ use std::task::{Context, Poll};
 
 /// A connection. Clones refer to the same connection. After the last clone and the last of its streams are dropped, it
 /// is closed as soon as all finished streams have arrived, but after 30 s at the latest.
+///
+/// Streams are reliable; messages expire and are not repeated:
+///
+/// ```no_run
+/// use narrows_base::Duration;
+///
+/// # async fn sent(connection: narrows_net::Connection) -> Result<(), narrows_net::Error> {
+/// let mut stream = connection.open_uni().await?;
+/// stream.send_all(b"arrives").await?;
+/// connection.send_message(b"arrives, or not", Duration::from_millis(100))?;
+/// println!("RTT {}", connection.stats().srtt);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Connection {
     hold: Arc<ConnectionRef>,

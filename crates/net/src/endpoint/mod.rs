@@ -52,6 +52,25 @@ use tokio::runtime::Handle;
 
 /// Opens connections and accepts them. Clones refer to the same endpoint. When the last clone is dropped, no more
 /// connections are accepted; when the last of its connections is dropped, too, its driver ends.
+///
+/// A server that admits any client and answers each stream with its own bytes:
+///
+/// ```no_run
+/// use narrows_net::{Endpoint, Options, endpoint};
+/// use narrows_transport::{Preset, Protocol, endpoint::Clients};
+///
+/// # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
+/// let protocol = Protocol::read(&narrows_base::Spec::named("rrtp"), Preset::Rfc, 1500)?;
+/// let options = Options::server(endpoint::new_key()?, Clients::Any, endpoint::connection(protocol));
+/// let server = Endpoint::bind("[::]:4433".parse()?, options)?;
+/// loop {
+///     let connection = server.accept().await?;
+///     let (mut send, mut receive) = connection.accept_bi().await?;
+///     let bytes = receive.receive_all(1 << 20).await?;
+///     send.send_last(&bytes).await?;
+/// }
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     listener: Arc<Listener>,

@@ -7,6 +7,22 @@ use narrows_base::{Descriptor, Duration, Param, RandomStream, Settings, SpecErro
 use narrows_simulated::FramePart;
 
 /// An application that writes into one connection.
+///
+/// 1,000 bytes each second:
+///
+/// ```
+/// use narrows_base::{Duration, Time};
+/// use narrows_sim::source::Source;
+///
+/// #[derive(Debug)]
+/// struct Sensor;
+///
+/// impl Source for Sensor {
+///     fn write(&mut self, now: Time, _allowed_bps: &dyn Fn() -> f64) -> (u64, Time) {
+///         (1000, now + Duration::from_secs(1))
+///     }
+/// }
+/// ```
 pub trait Source: std::fmt::Debug + Send {
     /// Called at `now`: returns the bytes to send, and when to call again, later than `now` ([`Time::NEVER`] for
     /// never). `allowed_bps` returns the rate that the transport allows at present.
