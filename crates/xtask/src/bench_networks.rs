@@ -21,7 +21,7 @@ use variants::MeasuredVariant;
 
 const KNOWN: &str = "--set dev|check, --seed N, --only networks|mixes|transfers|traces|named (several: A,B), \
                      --protocols A,B, --traces DIR, --quick, --light, --each, --jobs N, --json FILE, --before FILE, \
-                     --without A,B|all, --scale CONSTANT|all|random=F,F, --draws N, --write";
+                     --without A,B|A+B|all, --scale CONSTANT|all|random=F,F, --draws N, --write";
 
 /// Numbers of networks, mixes and networks for transfers; `--quick` uses the first of them.
 const FULL: [usize; 3] = [600, 240, 100];

@@ -156,6 +156,11 @@ pub fn mechanisms(items: &[Item], results: &Results) -> String {
             let _ = writeln!(rows, "| {}: {} | {size} |{cells} {clearest} |", m.name, m.does);
         }
     }
+    for label in labels.iter().filter(|l| l.starts_with("without ") && l.contains('+')) {
+        let (clearest, cells) = (scores.clearest(results, label), cells(label));
+        let names = label.trim_start_matches("without ");
+        let _ = writeln!(rows, "| {names} | - |{cells} {clearest} |");
+    }
     let mut text = String::new();
     if !rows.is_empty() {
         let _ = writeln!(

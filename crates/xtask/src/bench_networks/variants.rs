@@ -97,29 +97,34 @@ impl MeasuredVariant {
         MeasuredVariant { label: "unchanged".into(), edits: Vec::new() }
     }
 
-    fn without(m: &Mechanism) -> MeasuredVariant {
-        let edits = m
-            .edits
+    fn without(mechanisms: &[&Mechanism]) -> MeasuredVariant {
+        let names: Vec<&str> = mechanisms.iter().map(|m| m.name).collect();
+        let edits = mechanisms
             .iter()
+            .flat_map(|m| m.edits)
             .map(|(file, old, new)| ((*file).to_string(), (*old).to_string(), (*new).to_string()));
-        MeasuredVariant { label: format!("without {}", m.name), edits: edits.collect() }
+        MeasuredVariant { label: format!("without {}", names.join("+")), edits: edits.collect() }
     }
 
-    /// The variants of `--without A,B`, `--without all`.
+    /// The variants of `--without A,B`, `--without A+B` (one variant without both) and `--without all`.
     ///
     /// # Errors
     /// An unknown mechanism; the message lists all.
     pub fn without_each(text: &str) -> Result<Vec<MeasuredVariant>, String> {
         if text == "all" {
-            return Ok(MECHANISMS.iter().map(MeasuredVariant::without).collect());
+            return Ok(MECHANISMS.iter().map(|m| MeasuredVariant::without(&[m])).collect());
         }
-        let one = |name: &str| {
-            let m = MECHANISMS.iter().find(|m| m.name == name.trim());
+        let found = |name: &str| {
             let names = || MECHANISMS.iter().map(|m| m.name).collect::<Vec<_>>().join(", ");
-            m.map(MeasuredVariant::without)
-                .ok_or_else(|| format!("--without '{name}': all, or some of {}", names()))
+            let m = MECHANISMS.iter().find(|m| m.name == name.trim());
+            m.ok_or_else(|| format!("--without '{name}': all, or some of {}", names()))
         };
-        text.split(',').map(one).collect()
+        let joint = |names: &str| -> Result<MeasuredVariant, String> {
+            let mechanisms: Vec<&Mechanism> =
+                names.split('+').map(found).collect::<Result<_, _>>()?;
+            Ok(MeasuredVariant::without(&mechanisms))
+        };
+        text.split(',').map(joint).collect()
     }
 
     /// The variants of `--scale CONSTANT=F,F`, `--scale all=F,F` and `--scale random=R`: all constants at random within
@@ -254,7 +259,7 @@ mod tests {
 
     #[test]
     fn bad_requests_are_refused() {
-        assert!(MeasuredVariant::without_each("x").unwrap_err().contains("refill"));
+        assert!(MeasuredVariant::without_each("x").unwrap_err().contains("wander"));
         for text in ["UP", "UP=0", "UP=x", "NOT=2", "random=1.5", "random=.1,.2", "UP=1e9"] {
             assert!(MeasuredVariant::scaled(text, 1, 1).is_err(), "{text}");
         }
