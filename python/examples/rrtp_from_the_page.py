@@ -8,18 +8,17 @@ from math import inf, isfinite, log, sqrt
 from types import SimpleNamespace
 
 FIRST_FLIGHT, MIN_WINDOW, TRAIN = 10, 3, 4
-STARTUP_QUEUE, DELAY_SAMPLES, PLATEAU_ROUNDS, RATE_ROUNDS = 1 / 8, 8, 3, 10
+DELAY_SAMPLES, PLATEAU_ROUNDS = 8, 3
 BASE_SECONDS, BASE_ROUNDS = 30, 120
-SMOOTH, TARGET, SCATTER, JITTER_RATIO = 1 / 8, 0.004, 0.1, 0.9
-NOISE_FALL, SIGNIFICANT = 1 / 4, 2.5
+SMOOTH, TARGET, SCATTER, SIGNIFICANT = 1 / 8, 0.004, 0.1, 2.5
 MEMORY, ENOUGH = 1000, 24
-UNTESTED_LOSS, MAX_LOSS, KNOWN_LOSS = 0.1, 0.4, 0.005
+UNTESTED_LOSS, MAX_LOSS = 0.1, 0.4
 LONG_QUEUE, EMPTY_QUEUE = 0.4, 0.2
-CYCLE, MAX_CYCLE, UP, DOWN = 8, 64, 1.25, 0.75
-FOLLOWS, BACK_OFF = 0.5, 0.85
+CYCLE, UP, DOWN = 8, 1.25, 0.75
+FOLLOWS = 0.5
 THRESHOLD, MAX_TERM, EMPTY_TERM = 2.5, 1.5, 0.1
-MIN_CHANGE, MIN_RATE_ERROR = 0.1, 0.05
-BETA, CUBIC_C, REFILL = 0.7, 0.4, 0.1
+MIN_CHANGE, RATE_ERROR = 0.1, 0.05
+BETA, CUBIC_C = 0.7, 0.4
 
 
 def clamp(x, least, most):
@@ -45,13 +44,13 @@ def new_period():
 class Account:
     """Counts of packets and of losses (2.5)."""
 
-    def __init__(self, memory=MEMORY):
-        self.packets, self.lost, self.memory = 0.0, 0.0, memory
+    def __init__(self):
+        self.packets, self.lost = 0.0, 0.0
 
     def add(self, packets, lost):
         self.packets += packets
         self.lost += lost
-        if max(self.packets, self.lost) > self.memory:
+        if max(self.packets, self.lost) > MEMORY:
             self.packets /= 2
             self.lost /= 2
 
@@ -81,12 +80,11 @@ class Estimates:
         self.round, self.acked_gain = Round(0.0), 1.0
         self.probe_begin = self.probe_end = 0.0
         self.jitter_ratio, self.deviation, self.wander = Average(), Average(), Average()
-        self.rate_variance = Average()
         self.learned = 0.0
         self.last = SimpleNamespace(packets=1, mean_rate=0.0, queue_min=0.0)
         self.short, self.long, self.reduced = Account(), Account(), Account()
-        self.runs, self.previous_lost = Account(2 * ENOUGH), False
-        self.rates = [0.0] * RATE_ROUNDS
+        self.runs, self.previous_lost = Account(), False
+        self.rates = [0.0] * (CYCLE + 2)
 
     # 2.1
     @property
@@ -163,13 +161,13 @@ class Estimates:
         v.queued = v.queue_min > self.noise
         v.saturated = v.queued or v.dropped
         v.empty = v.queue_mean <= EMPTY_QUEUE * max(self.max_queue, self.noise)
-        v.follows = lambda f: v.gain > 1 and v.rate > v.bandwidth * (1 + f * (v.gain - 1))
+        v.follows = v.gain > 1 and v.rate > v.bandwidth * (1 + FOLLOWS * (v.gain - 1))
         return v
 
     # 2.4
     @property
     def jitters(self):
-        return self.jitter_ratio.value > JITTER_RATIO
+        return self.jitter_ratio.value > 1
 
     def update_noise(self, v):
         last, self.last = self.last, v
@@ -181,9 +179,8 @@ class Estimates:
         if abs(c) < MIN_CHANGE or c * d < 0:
             self.deviation.add(v.queue_deviation)
             self.wander.add(abs(d))
-            self.rate_variance.add(ratio(v.mean_rate, last.mean_rate) ** 2)
         if v.queue_mean < self.learned:
-            self.learned += NOISE_FALL * (v.queue_mean - self.learned)
+            self.learned += SMOOTH * (v.queue_mean - self.learned)
 
     @property
     def noise(self):
@@ -217,20 +214,11 @@ class Estimates:
         return max(1, (self.runs.lost + 1) / (self.runs.packets + 1))
 
     @property
-    def error(self):
-        s = self.short.share
-        return sqrt(self.burst * s * (1 - s) / max(1, self.reduced.packets))
-
-    @property
     def link(self):
-        limit = UNTESTED_LOSS
+        s, limit = self.short.share, UNTESTED_LOSS
         if self.reduced.packets >= ENOUGH:
-            limit = self.reduced.share + self.error
-        return min(MAX_LOSS, max(self.hinted_loss, min(self.short.share, limit)))
-
-    @property
-    def sure(self):
-        return max(self.hinted_loss, min(self.short.share, self.reduced.share) - self.error)
+            limit = self.reduced.share + sqrt(self.burst * s * (1 - s) / self.reduced.packets)
+        return min(MAX_LOSS, max(self.hinted_loss, min(s, limit)))
 
     def exceeds(self, packets, lost):
         expected = packets * self.link
@@ -242,7 +230,7 @@ class Estimates:
         return max(self.rates)
 
     def set_bandwidth(self, rate):
-        self.rates = [rate] * RATE_ROUNDS
+        self.rates = [rate] * (CYCLE + 2)
 
     def update_bandwidth(self, v, is_startup):
         queued, dropped = v.queued and not is_startup, v.dropped and not is_startup
@@ -251,9 +239,9 @@ class Estimates:
         if queued:
             self.set_bandwidth(v.rate)
         elif dropped:
-            self.set_bandwidth(clamp(v.rate, BACK_OFF * self.bandwidth, self.bandwidth))
+            self.set_bandwidth(clamp(v.rate, DOWN * self.bandwidth, self.bandwidth))
         elif v.unexplained and not is_startup:
-            self.set_bandwidth(BACK_OFF * self.bandwidth)
+            self.set_bandwidth(DOWN * self.bandwidth)
         else:
             self.rates = [*self.rates[1:], v.rate]
 
@@ -295,23 +283,19 @@ class Startup:
             is_short = self.train * self.e.base > TRAIN * self.window
             self.window += (TRAIN - 1 if is_short else 1) * ack.newly_delivered
 
-    @property
-    def queue_limit(self):
-        return max(self.e.noise, STARTUP_QUEUE * self.e.base)
-
     def on_round(self, v, ack):
         self.first_flight = self.first_flight and v.delivered < TRAIN
         self.train = 0.0 if v.saturated else self.train
         grew = v.rate > UP * self.best
         self.stale = 0 if grew else self.stale + ack.window_limited
         self.best = max(self.best, v.rate)
-        if not grew and (v.queue_min > self.queue_limit or v.dropped):
+        if not grew and v.saturated:
             return Alone(self.e, v.rate)
         return Alone(self.e, self.best) if self.stale >= PLATEAU_ROUNDS else None
 
     def check(self):
         r = self.e.round
-        if self.first_flight or r.acks < DELAY_SAMPLES or r.queue_min <= self.queue_limit:
+        if self.first_flight or r.acks < DELAY_SAMPLES or r.queue_min <= self.e.noise:
             return None
         return Alone(self.e, max(r.sample / (1 - self.e.link), self.best))
 
@@ -326,7 +310,7 @@ class Alone:
     """Section 3.2."""
 
     def __init__(self, e, bandwidth=None):
-        self.e, self.phase, self.cycle, self.gain, self.up = e, 2, CYCLE, DOWN, UP
+        self.e, self.phase, self.gain = e, 2, DOWN
         if bandwidth is not None:
             e.set_bandwidth(bandwidth)
 
@@ -335,21 +319,10 @@ class Alone:
 
     def on_round(self, v, ack):
         self.phase += 1
-        probed = v.gain > 1
-        if probed and v.dropped and not v.queued:
-            self.cycle = min(2 * self.cycle, MAX_CYCLE)
-        elif v.follows(FOLLOWS):
-            self.cycle = CYCLE
-        if v.follows(FOLLOWS) and not v.saturated:
-            self.up = min(2, UP * self.up)
-            self.phase, self.gain = 0, self.up
-            return
-        if probed or v.saturated:
-            self.up = UP
-        if self.gain > 1 or (v.saturated and not probed and self.gain >= 1):
-            self.phase, self.gain = max(self.phase, 1), DOWN
-        elif self.phase >= self.cycle and not v.saturated:
-            self.phase, self.gain = 0, self.up
+        if not v.saturated and (v.follows or self.phase >= CYCLE):
+            self.phase, self.gain = 0, UP
+        elif self.gain > 1 or (v.saturated and v.gain <= 1 and self.gain >= 1):
+            self.gain = DOWN
         else:
             self.gain = 1
 
@@ -367,7 +340,7 @@ class Competitive:
         self.e = e
         self.w = max(bandwidth_before * e.rtt, outstanding, MIN_WINDOW)
         self.back_off_w = self.clock = self.last_back_off = 0.0
-        self.rounds = self.empty_rounds = 0
+        self.rounds = 0
 
     @property
     def gain(self):
@@ -381,22 +354,17 @@ class Competitive:
         if top > 0:
             t = self.clock + self.e.rtt - (top * (1 - BETA) / CUBIC_C) ** (1 / 3)
             step = max(step, min(top + CUBIC_C * t**3 - w, w / 2))
-        if self.empty_rounds >= CYCLE:
-            step = max(step, REFILL * w)
         self.w += step * ack.newly_delivered / w
 
     def on_round(self, v, ack):
         self.clock += self.e.rtt
         self.rounds += 1
-        self.empty_rounds = self.empty_rounds + 1 if v.empty and not v.saturated else 0
 
     def on_lost(self, outcome):
-        e = self.e
-        is_known = e.sure >= KNOWN_LOSS and not e.long_queue
-        if outcome.radio or outcome.sent <= self.last_back_off or is_known:
+        if outcome.radio or outcome.sent <= self.last_back_off:
             return
         self.back_off_w, self.w = self.w, max(2, BETA * self.w)
-        self.clock, self.empty_rounds, self.last_back_off = 0.0, 0, outcome.now
+        self.clock, self.last_back_off = 0.0, outcome.now
 
     def limits(self):
         window = max(2, self.gain * self.w)
@@ -481,15 +449,12 @@ class FromThePage:
             return
         if v.unexplained:
             self.term(MAX_TERM, v)
-        if not v.queued and v.gain <= UP and v.follows(FOLLOWS**2):
-            self.term(MAX_TERM if v.dropped else -2 * EMPTY_TERM, v)
-        elif not v.queued and isinstance(self.policy, Competitive) and v.empty and not v.dropped:
+        if isinstance(self.policy, Competitive) and v.empty and not v.saturated:
             self.term(-EMPTY_TERM, v)
         if v.queued and last is not None and last.queued:
             x, y = log(v.packets / last.packets), ratio(v.mean_rate, last.mean_rate)
             if abs(x) >= MIN_CHANGE and isfinite(y):
-                variance = max(self.e.rate_variance.value, MIN_RATE_ERROR**2)
-                variance += 1 / max(1, min(v.delivered, last.delivered)) ** 2
+                variance = RATE_ERROR**2 + 1 / max(1, min(v.delivered, last.delivered)) ** 2
                 self.term((y**2 - (y - FOLLOWS * x) ** 2) / (2 * variance), v)
 
     def term(self, x, v):

@@ -13,7 +13,7 @@
 //!    | ^
 //!    | | evidence (a cumulative log-likelihood ratio above 2.5)
 //!    v |
-//! competitive  CUBIC's window, reduced by losses that are not the link's; two of ten rounds at a lower rate
+//! competitive  CUBIC's window; two of ten rounds at a lower rate
 //! ```
 //!
 //! After persistent congestion the window is that of a first flight. It doubles per round trip up to the window of the
@@ -186,7 +186,7 @@ impl Rrtp {
         if let Policy::Startup(startup) = &mut self.policy {
             let unsaturated = View { queued: false, dropped: false, unexplained: false, ..*view };
             self.path.measure(&unsaturated);
-            if let Some(bandwidth) = startup.on_round(view, ack, &self.path) {
+            if let Some(bandwidth) = startup.on_round(view, ack) {
                 self.end_startup(bandwidth);
             }
             return;
@@ -206,7 +206,7 @@ impl Rrtp {
                 }
             }
             Policy::Competitive(competitive) => {
-                competitive.on_round(view, &self.path);
+                competitive.on_round(&self.path);
                 if self.evidence.refutes() {
                     self.begin_alone(Reason::QueueIsOwn);
                 }
@@ -248,7 +248,7 @@ impl Controller for Rrtp {
         if let Policy::Competitive(competitive) = &mut self.policy
             && outcome.lost
         {
-            competitive.on_loss(outcome, &self.path);
+            competitive.on_loss(outcome);
         }
     }
 

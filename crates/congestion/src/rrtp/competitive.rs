@@ -1,11 +1,11 @@
-//! The policy for a shared bottleneck: CUBIC's window (RFC 9438), reduced by losses that are not the link's.
+//! The policy for a shared bottleneck: CUBIC's window (RFC 9438), reduced by each loss that is not the radio link's.
 //!
 //! Two of ten rounds have the gain [`DOWN`]. Whether the delivery rate falls with it shows whether the queue is still
 //! shared.
 
 use super::Limits;
 use super::constants::*;
-use super::estimate::{Path, View};
+use super::estimate::Path;
 use crate::{Ack, PacketOutcome};
 use narrows_base::math;
 
@@ -21,14 +21,12 @@ pub struct Competitive {
     clock: f64,
     /// Rounds since the policy began.
     rounds: u32,
-    /// Consecutive rounds with an empty queue and without a back-off.
-    empty_rounds: u32,
 }
 
 impl Competitive {
     pub fn begin(window: f64) -> Competitive {
         let window = window.max(MIN_WINDOW);
-        Competitive { window, reduced_at: 0.0, from: 0.0, clock: 0.0, rounds: 0, empty_rounds: 0 }
+        Competitive { window, reduced_at: 0.0, from: 0.0, clock: 0.0, rounds: 0 }
     }
     pub fn gain(&self) -> f64 {
         if self.rounds % (CYCLE + 2) >= CYCLE { DOWN } else { 1.0 }
@@ -47,25 +45,20 @@ impl Competitive {
             let target = self.from + CUBIC_C * t * t * t;
             step = step.max((target - self.window).min(0.5 * self.window));
         }
-        if self.empty_rounds >= CYCLE {
-            step = step.max(REFILL * self.window);
-        }
         self.window += step * ack.newly_delivered as f64 / self.window;
     }
 
-    pub fn on_loss(&mut self, outcome: &PacketOutcome, path: &Path) {
-        let link = path.loss.link_at_least() >= KNOWN_LOSS && !path.has_long_queue();
-        if link || outcome.radio || outcome.sent.as_secs_f64() <= self.reduced_at {
+    pub fn on_loss(&mut self, outcome: &PacketOutcome) {
+        if outcome.radio || outcome.sent.as_secs_f64() <= self.reduced_at {
             return;
         }
         self.reduced_at = outcome.now.as_secs_f64();
         self.from = self.window;
-        (self.clock, self.empty_rounds) = (0.0, 0);
+        self.clock = 0.0;
         self.window = (BETA * self.window).max(2.0);
     }
 
-    pub fn on_round(&mut self, view: &View, path: &Path) {
-        self.empty_rounds = if view.empty && !view.saturated() { self.empty_rounds + 1 } else { 0 };
+    pub fn on_round(&mut self, path: &Path) {
         self.clock += path.rtt;
         self.rounds += 1;
     }

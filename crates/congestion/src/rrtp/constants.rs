@@ -8,16 +8,12 @@ pub const FIRST_FLIGHT: f64 = 10.0;
 pub const MIN_WINDOW: f64 = 3.0;
 /// Packets of a train that measures a rate by its spacing; also the largest factor by which the next flight grows.
 pub const TRAIN: f64 = 4.0;
-/// Queueing delay of a whole round that ends the startup, as a part of the base RTT.
-pub const STARTUP_QUEUE: f64 = 0.125;
 /// Acknowledgements of a round that show a queue (RFC 9406 section 4.3, N_RTT_SAMPLE). Without this end of the startup
 /// the median queue is 1.6 +- 1.4 ms longer.
 pub const DELAY_SAMPLES: f64 = 8.0;
 /// Rounds without [`UP`] times the rate that end the startup (BBR, `bbr_full_bw_cnt`).
 pub const PLATEAU_ROUNDS: u32 = 3;
 
-/// Rounds over which the largest delivery rate counts (BBR): a cycle and two more.
-pub const RATE_ROUNDS: usize = 10;
 /// Least length of a period in seconds and in round trips. A smallest delay counts for one to two periods. BBR takes
 /// 10 s, and then empties the queue to measure the base RTT again; this controller does not. With 10 s and 40 round
 /// trips the Jain index of thirty flows on 11 Mbit/s falls from 0.95 to 0.45, because full queues count as the path's
@@ -29,26 +25,20 @@ pub const SMOOTH: f64 = 0.125;
 /// Queueing delay in seconds that is allowed while alone: too short to disturb an application.
 pub const TARGET: f64 = 0.004;
 /// Expected difference of neighbouring queueing delays in a queue, as a part of the delay, if one packet arrives within
-/// twice that delay. It falls with the square root of their number. Measured ratios to it: jitter 0.9 to 2, queues of
-/// TCP 0.2 to 0.9.
+/// twice that delay. It falls with the square root of their number. A larger difference counts as jitter. Measured ratios
+/// to it: jitter 0.9 to 2, queues of TCP 0.2 to 0.9.
 pub const SCATTER: f64 = 0.1;
-/// Ratio to the expected difference above which delays count as jitter.
-pub const JITTER_RATIO: f64 = 0.9;
-/// Part of the difference by which learned noise falls after a round with less delay.
-pub const NOISE_FALL: f64 = 0.25;
 
 /// Standard errors that are significant.
 pub const SIGNIFICANT: f64 = 2.5;
 /// Packets after which a loss account halves its counts.
 pub const MEMORY: f64 = 1000.0;
-/// Least packets for an estimate of a loss share. Twice as many losses are the memory of the burst length.
+/// Least packets for an estimate of a loss share.
 pub const ENOUGH: f64 = 24.0;
 /// Largest loss share that is attributed to the link before packets left at a gain below 1.
 pub const UNTESTED_LOSS: f64 = 0.1;
 /// Largest loss share that is attributed to the link in any case.
 pub const MAX_LOSS: f64 = 0.4;
-/// Loss share of the link above which single losses without a queue are no congestion.
-pub const KNOWN_LOSS: f64 = 0.005;
 /// Part of the longest recent queueing delay above which a loss may come from a full queue.
 pub const LONG_QUEUE: f64 = 0.4;
 /// Part of the longest recent queueing delay below which the queue counts as empty.
@@ -56,17 +46,13 @@ pub const EMPTY_QUEUE: f64 = 0.2;
 
 /// Rounds between two probes, and between two phases of a lower rate while competitive (BBR).
 pub const CYCLE: u32 = 8;
-/// Rounds between probes at most, if probes cause losses: Reno grows a window of 256 packets by a quarter in 64 rounds.
-pub const MAX_CYCLE: u32 = 64;
-/// Gain of the first probe (BBR).
+/// Gain of a probe (BBR).
 pub const UP: f64 = 1.25;
-/// Gain of a round that drains the queue (BBR).
+/// Gain of a round that drains the queue (BBR), and part of the bandwidth that remains after a round that lost more than
+/// the link does (CUBIC and BBR keep 0.7 of a window).
 pub const DOWN: f64 = 0.75;
 /// Part of the additional traffic that must arrive if there is capacity left: the middle between 0 and 1.
 pub const FOLLOWS: f64 = 0.5;
-/// Part of the bandwidth that remains after a round that lost more than the link does (CUBIC and BBR keep 0.7 of a
-/// window).
-pub const BACK_OFF: f64 = 0.85;
 
 /// Sum of log-likelihood ratios at which the hypothesis changes. At 1.4 no result changes by more than its interval.
 pub const THRESHOLD: f64 = 2.5;
@@ -77,13 +63,10 @@ pub const MAX_TERM: f64 = 1.5;
 pub const EMPTY_TERM: f64 = 0.1;
 /// Least difference of the packets of two rounds that is compared, as a natural logarithm.
 pub const MIN_CHANGE: f64 = 0.1;
-/// Least standard error of a rate, as a natural logarithm.
-pub const MIN_RATE_ERROR: f64 = 0.05;
+/// Standard error of a rate, as a natural logarithm.
+pub const RATE_ERROR: f64 = 0.05;
 
 /// Part of the window that a back-off leaves (RFC 9438).
 pub const BETA: f64 = 0.7;
 /// Scale of the growth, packets per s³ (RFC 9438, C).
 pub const CUBIC_C: f64 = 0.4;
-/// Growth per round, as a part of the window, after [`CYCLE`] rounds with an empty queue. At 0.25 after 4 rounds 16% of
-/// competing flows starve instead of 9%, and goodput is 0.002 larger.
-pub const REFILL: f64 = 0.1;

@@ -31,8 +31,6 @@ pub struct View {
     pub unexplained: bool,
     /// The mean queueing delay is small against the longest recent one.
     pub empty: bool,
-    /// Variance of the logarithm of the rate from round to round.
-    pub rate_variance: f64,
 }
 
 impl View {
@@ -40,16 +38,16 @@ impl View {
     pub fn saturated(&self) -> bool {
         self.queued || self.dropped
     }
-    /// Whether at least this part of the additional traffic arrived; false unless the gain was above 1.
-    pub fn follows(&self, part: f64) -> bool {
+    /// Whether at least half of the additional traffic arrived; false unless the gain was above 1.
+    pub fn follows(&self) -> bool {
         let more = self.round.gain - 1.0;
-        more > 0.0 && self.round.rate > self.bandwidth * (1.0 + part * more)
+        more > 0.0 && self.round.rate > self.bandwidth * (1.0 + FOLLOWS * more)
     }
 }
 
-/// The largest rate of the last rounds, packets per second.
+/// The largest rate of the last rounds in packets per second: of a cycle and two more (BBR).
 #[derive(Clone, Debug, Default)]
-pub struct Bandwidth([f64; RATE_ROUNDS]);
+pub struct Bandwidth([f64; CYCLE as usize + 2]);
 
 impl Bandwidth {
     /// 0 if unknown.
@@ -58,7 +56,7 @@ impl Bandwidth {
     }
     /// Replaces all measurements.
     pub fn set(&mut self, rate: f64) {
-        self.0 = [0.0; RATE_ROUNDS];
+        self.0.fill(0.0);
         self.0[0] = rate;
     }
     fn add(&mut self, rate: f64) {
@@ -110,8 +108,6 @@ pub struct Path {
     deviation: Average,
     /// Difference of the least delay from such a round to the next, seconds.
     wander: Average,
-    /// Squared difference of the logarithm of the rate from such a round to the next.
-    rate_variance: Average,
     /// Ratio of the scatter of delays to that of a queue, 0 to 2.
     jitter_ratio: Average,
     /// Delay that the evidence has shown not to be a queue, seconds.
@@ -135,7 +131,6 @@ impl Default for Path {
             probe: [0.0; 2],
             deviation: Average::default(),
             wander: Average::default(),
-            rate_variance: Average::default(),
             jitter_ratio: Average::default(),
             learned: 0.0,
         }
@@ -159,7 +154,7 @@ impl Path {
     }
     /// Whether delays differ more from packet to packet than in a queue.
     pub fn jitters(&self) -> bool {
-        self.jitter_ratio.value > JITTER_RATIO
+        self.jitter_ratio.value > 1.0
     }
     /// Whether the queue is long in comparison with the longest recent one.
     pub fn has_long_queue(&self) -> bool {
@@ -209,10 +204,10 @@ impl Path {
     }
 
     /// Largest rate of the current round in packets per second, including packets that the link lost. `None` before
-    /// [`DELAY_SAMPLES`] acknowledgements, or if not all of them had a longer queueing delay than `queue` seconds.
-    pub fn rate_so_far(&self, queue: f64) -> Option<f64> {
+    /// [`DELAY_SAMPLES`] acknowledgements, or if not all of them had a longer queueing delay than the noise.
+    pub fn rate_so_far(&self) -> Option<f64> {
         let (acknowledgements, shortest, rate) = self.current.so_far();
-        (acknowledgements >= DELAY_SAMPLES && shortest > queue)
+        (acknowledgements >= DELAY_SAMPLES && shortest > self.noise())
             .then(|| rate / (1.0 - self.loss.link()))
     }
 
@@ -251,7 +246,7 @@ impl Path {
         let round = ended.end(now, gain, self.loss.link())?;
         self.jitter_ratio.add(ended.jitter_ratio(&round));
         self.learn_variation(&ended, &round);
-        self.learned += NOISE_FALL * (round.queue_mean - self.learned).min(0.0);
+        self.learned += SMOOTH * (round.queue_mean - self.learned).min(0.0);
         self.periods[0].rate = self.periods[0].rate.max(round.rate);
         self.last = round;
         let unexplained = self.loss.take_unexplained();
@@ -262,11 +257,10 @@ impl Path {
             dropped: self.loss.exceeds(round.packets(), round.lost),
             unexplained,
             empty: round.queue_mean <= EMPTY_QUEUE * self.longest_queue().max(self.noise()),
-            rate_variance: self.rate_variance.value,
         })
     }
 
-    /// Updates the variation of delays and rates if the sending rate is steady or the delay moved in the opposite
+    /// Updates the variation of delays if the sending rate is steady or the delay moved in the opposite
     /// direction.
     fn learn_variation(&mut self, ended: &Counting, round: &Round) {
         let sent = math::ln(round.packets() / self.last.packets());
@@ -274,8 +268,6 @@ impl Path {
         if sent.abs() < MIN_CHANGE || sent * longer < 0.0 {
             self.deviation.add(ended.deviation());
             self.wander.add(longer.abs());
-            let change = math::ln(round.mean_rate / self.last.mean_rate);
-            self.rate_variance.add(change * change);
         }
     }
 
@@ -289,9 +281,9 @@ impl Path {
             self.bandwidth.set(rate);
         } else if view.dropped {
             // Lost packets may have displaced those of other flows. A burst of losses alone may have lowered the rate.
-            self.bandwidth.set(rate.clamp(BACK_OFF * before, before));
+            self.bandwidth.set(rate.clamp(DOWN * before, before));
         } else if view.unexplained {
-            self.bandwidth.set(BACK_OFF * before);
+            self.bandwidth.set(DOWN * before);
         } else {
             self.bandwidth.add(rate);
         }

@@ -101,13 +101,13 @@ pub const MECHANISMS: &[Mechanism] = &[
     one(
         "jitter",
         "delays that scatter more than a queue count as noise",
-        (2, 30),
-        &[("estimate.rs", "self.jitter_ratio.value > JITTER_RATIO", "false")],
+        (1, 30),
+        &[("estimate.rs", "self.jitter_ratio.value > 1.0", "false")],
     ),
     one(
         "learned-noise",
         "evidence of a shared queue counts as noise where delays jitter",
-        (1, 11),
+        (0, 11),
         &[("mod.rs", "self.evidence.refutes() && self.path.jitters()", "false")],
     ),
     one(
@@ -119,7 +119,7 @@ pub const MECHANISMS: &[Mechanism] = &[
     one(
         "loss-discount",
         "losses of the link are no congestion",
-        (5, 60),
+        (5, 50),
         &[(
             "estimate/loss.rs",
             "share.min(most).max(self.hinted).min(MAX_LOSS)",
@@ -187,7 +187,7 @@ pub const MECHANISMS: &[Mechanism] = &[
     one(
         "dropped-rate",
         "a round with losses sets the bandwidth",
-        (1, 3),
+        (0, 3),
         &[("estimate.rs", "} else if view.dropped {", "} else if view.dropped && rate < 0.0 {")],
     ),
     one(
@@ -222,12 +222,15 @@ pub const MECHANISMS: &[Mechanism] = &[
     one(
         "startup-queue",
         "a queue ends the startup",
-        (2, 22),
-        &[(
-            "startup.rs",
-            "path.noise().max(STARTUP_QUEUE * path.base().unwrap_or(0.0))",
-            "f64::INFINITY + 0.0 * path.noise()",
-        )],
+        (1, 18),
+        &[
+            ("startup.rs", "!grew && view.saturated()", "!grew && view.dropped"),
+            (
+                "mod.rs",
+                "startup.within_round(&self.path)",
+                "startup.within_round(&self.path).filter(|_| false)",
+            ),
+        ],
     ),
     one(
         "startup-pacing",
@@ -258,40 +261,20 @@ pub const MECHANISMS: &[Mechanism] = &[
     one(
         "probes",
         "alone, one round in eight has a higher rate",
-        (2, 12),
-        &[("alone.rs", "self.phase >= self.cycle && !view.saturated()", "false")],
+        (1, 6),
+        &[("alone.rs", "view.follows() || self.phase >= CYCLE", "view.follows()")],
     ),
     one(
         "probe-again",
-        "a probe whose packets arrive is followed by a larger one",
-        (0, 6),
-        &[(
-            "alone.rs",
-            "if follows && !view.saturated() {",
-            "if follows && view.saturated() && !follows {",
-        )],
-    ),
-    one(
-        "larger-probe",
-        "the gain of consecutive probes grows",
-        (0, 4),
-        &[("alone.rs", "self.up = (UP * self.up).min(2.0);", "self.up = UP;")],
-    ),
-    one(
-        "rarer-probes",
-        "the cycle doubles if probes cause losses",
-        (1, 6),
-        &[(
-            "alone.rs",
-            "self.cycle = (2 * self.cycle).min(MAX_CYCLE);",
-            "self.cycle = CYCLE.min(MAX_CYCLE);",
-        )],
+        "a probe whose packets arrive is followed by another one",
+        (1, 5),
+        &[("alone.rs", "view.follows() || self.phase >= CYCLE", "self.phase >= CYCLE")],
     ),
     one(
         "drain-after-probe",
         "a round with a lower rate follows each probe",
         (0, 2),
-        &[("alone.rs", "if self.gain > 1.0 || view.saturated()", "if view.saturated()")],
+        &[("alone.rs", "self.gain > 1.0 || saturated", "saturated")],
     ),
     one(
         "drain-when-saturated",
@@ -299,15 +282,15 @@ pub const MECHANISMS: &[Mechanism] = &[
         (0, 2),
         &[(
             "alone.rs",
-            "if self.gain > 1.0 || view.saturated() && !probed && self.gain >= 1.0 {",
-            "if self.gain > 1.0 {",
+            "self.gain > 1.0 || saturated && !probed && self.gain >= 1.0",
+            "self.gain > 1.0",
         )],
     ),
     one(
         "drain-at-begin",
         "the policy alone begins with a lower rate",
         (0, 1),
-        &[("alone.rs", "gain: DOWN, up: UP", "gain: 1.0, up: UP")],
+        &[("alone.rs", "phase: 2, gain: DOWN", "phase: 2, gain: 1.0")],
     ),
     one(
         "window-in-drain",
@@ -318,7 +301,7 @@ pub const MECHANISMS: &[Mechanism] = &[
     one(
         "competitive",
         "a shared queue is recognised, and CUBIC's window is used there",
-        (11, 180),
+        (6, 130),
         &[(
             "mod.rs",
             "} else if self.evidence.refutes() {",
@@ -336,25 +319,9 @@ pub const MECHANISMS: &[Mechanism] = &[
         )],
     ),
     one(
-        "probe-term",
-        "a probe that arrives is evidence",
-        (0, 4),
-        &[(
-            "experiment.rs",
-            "view.round.gain <= UP && view.follows(FOLLOWS * FOLLOWS)",
-            "view.round.gain < 0.0",
-        )],
-    ),
-    one(
-        "probe-free-term",
-        "a probe that arrives without losses is evidence of being alone",
-        (0, 1),
-        &[("experiment.rs", "-2.0 * EMPTY_TERM", "0.0")],
-    ),
-    one(
         "empty-term",
         "an empty queue is evidence of being alone",
-        (1, 2),
+        (2, 6),
         &[(
             "experiment.rs",
             "self.add(-EMPTY_TERM, view.bandwidth);",
@@ -367,18 +334,8 @@ pub const MECHANISMS: &[Mechanism] = &[
         (2, 20),
         &[(
             "experiment.rs",
-            "self.compare(&last, view);",
-            "if last.bandwidth < 0.0 { self.compare(&last, view) }",
-        )],
-    ),
-    one(
-        "rate-variance",
-        "rates that vary are weaker evidence",
-        (0, 4),
-        &[(
-            "experiment.rs",
-            "view.rate_variance.max(MIN_RATE_ERROR * MIN_RATE_ERROR)",
-            "MIN_RATE_ERROR * MIN_RATE_ERROR",
+            "self.compare(&last.round, view);",
+            "if last.bandwidth < 0.0 { self.compare(&last.round, view) }",
         )],
     ),
     one(
@@ -392,30 +349,10 @@ pub const MECHANISMS: &[Mechanism] = &[
         )],
     ),
     one(
-        "known-loss",
-        "single losses of the link cause no back-off",
-        (1, 7),
-        &[(
-            "competitive.rs",
-            "path.loss.link_at_least() >= KNOWN_LOSS && !path.has_long_queue()",
-            "path.loss.link_at_least() > 1.0",
-        )],
-    ),
-    one(
         "cubic-growth",
         "the window grows as CUBIC's, not as Reno's",
         (1, 7),
         &[("competitive.rs", "if self.from > 0.0 {", "if self.from < 0.0 {")],
-    ),
-    one(
-        "refill",
-        "the window grows faster after rounds with an empty queue",
-        (2, 6),
-        &[(
-            "competitive.rs",
-            "self.empty_rounds >= CYCLE",
-            "self.empty_rounds < CYCLE && self.window < 0.0",
-        )],
     ),
     one(
         "competitive-drain",

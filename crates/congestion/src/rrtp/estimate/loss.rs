@@ -9,10 +9,10 @@ struct Account {
 }
 
 impl Account {
-    fn add(&mut self, packets: f64, lost: bool, memory: f64) {
+    fn add(&mut self, packets: f64, lost: bool) {
         self.packets += packets;
         self.lost += f64::from(u8::from(lost));
-        if self.packets.max(self.lost) > memory {
+        if self.packets.max(self.lost) > MEMORY {
             (self.packets, self.lost) = (0.5 * self.packets, 0.5 * self.lost);
         }
     }
@@ -52,14 +52,14 @@ pub struct Loss {
 impl Loss {
     pub fn on_outcome(&mut self, lost: bool, when: Circumstances) {
         if when.outside_probes && when.long_queue {
-            self.long.add(1.0, lost, MEMORY);
+            self.long.add(1.0, lost);
         } else if when.outside_probes {
             if lost {
-                self.runs.add(f64::from(u8::from(!self.was_lost)), true, 2.0 * ENOUGH);
+                self.runs.add(f64::from(u8::from(!self.was_lost)), true);
             }
-            self.short.add(1.0, lost, MEMORY);
+            self.short.add(1.0, lost);
             if when.reduced {
-                self.reduced.add(1.0, lost, MEMORY);
+                self.reduced.add(1.0, lost);
             }
         }
         self.was_lost = lost;
@@ -82,18 +82,10 @@ impl Loss {
         let most = if self.reduced.packets < ENOUGH {
             UNTESTED_LOSS
         } else {
-            self.reduced.share() + self.standard_error()
+            let variance = self.burst() * share * (1.0 - share) / self.reduced.packets;
+            self.reduced.share() + variance.sqrt()
         };
         share.min(most).max(self.hinted).min(MAX_LOSS)
-    }
-    /// Lower bound of the loss share of the link: one standard error below the smaller one of the two shares.
-    pub fn link_at_least(&self) -> f64 {
-        (self.reduced.share().min(self.short.share()) - self.standard_error()).max(self.hinted)
-    }
-    /// Standard error of the loss share at a gain below 1.
-    fn standard_error(&self) -> f64 {
-        let share = self.short.share();
-        (self.burst() * share * (1.0 - share) / self.reduced.packets.max(1.0)).sqrt()
     }
     /// Whether `lost` of `packets` packets are significantly more than the link loses.
     pub fn exceeds(&self, packets: f64, lost: f64) -> bool {
