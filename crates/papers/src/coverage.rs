@@ -1,6 +1,7 @@
 //! The papers' numbered figures and tables that experiments cover, and the results: the first screen of
 //! `docs/validation.md`, from `experiments/figures.toml`.
 
+use crate::cause;
 use crate::judge::{Judged, Verdict};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -56,6 +57,11 @@ impl Judged {
     pub fn is_own_goal(&self) -> bool {
         matches!(self.stated.as_str(), "not stated" | "not tried" | "left for future work")
     }
+
+    /// Whether this is counted as a claim of the paper.
+    pub fn counts(&self) -> bool {
+        !self.is_own_goal() && self.beside.is_none()
+    }
 }
 
 /// Reads the list.
@@ -97,7 +103,7 @@ impl Coverage {
             let mine = format!("{}-", paper.name.to_lowercase());
             let mut count = Count::default();
             let claims = results.iter().filter(|r| r.0.starts_with(&mine)).flat_map(|r| r.1);
-            for claim in claims.filter(|c| !c.is_own_goal()) {
+            for claim in claims.filter(|c| c.counts()) {
                 count.add(claim.verdict);
                 sum.add(claim.verdict);
             }
@@ -106,11 +112,19 @@ impl Coverage {
             (figures, judged) = (figures + all, judged + here);
         }
         let _ = writeln!(out, "| all | {figures} | {judged} | {} |", sum.cells());
-        let mut own = Count::default();
-        let claims = results.iter().flat_map(|r| r.1).filter(|c| c.is_own_goal());
-        claims.for_each(|c| own.add(c.verdict));
-        let _ = writeln!(out, "| goals of ours in these scenarios | | | {} |", own.cells());
-        out
+        let mut line = |name: &str, of: fn(&Judged) -> bool| {
+            let mut count = Count::default();
+            let claims = results.iter().flat_map(|r| r.1).filter(|c| of(c));
+            claims.for_each(|c| count.add(c.verdict));
+            let _ = writeln!(out, "| {name} | | | {} |", count.cells());
+        };
+        line("the same claims with other settings, forms or TCPs", |c| {
+            c.beside.is_some() && !c.is_own_goal()
+        });
+        line("goals of ours in these scenarios", Judged::is_own_goal);
+        out += "\nThe papers' claims that differ, by cause. *Shown by a row*: with one change the stated value comes out.\n\n";
+        let papers: Vec<&str> = self.paper.iter().map(|p| p.name.as_str()).collect();
+        out + &cause::table(&papers, results)
     }
 
     /// Figures without an experiment, with the reasons, under an introductory line; one line if all are covered.

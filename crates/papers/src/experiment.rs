@@ -1,5 +1,6 @@
 //! `experiment.toml`: the definition of an experiment.
 
+use super::cause::{self, Cause};
 use super::quantity::{Names, Quantity};
 use super::varied;
 use narrows_base::units::{self, Unit};
@@ -41,6 +42,29 @@ pub struct File {
     pub panel: Vec<Panel>,
     /// Claims of the paper.
     pub claim: Vec<Claim>,
+}
+
+impl File {
+    /// Gives claims with `reason_of` the reason of that claim, and rows that are referred to their full names.
+    fn share_reasons(&mut self) -> Result<(), String> {
+        for i in 0..self.claim.len() {
+            let mut claim = self.claim[i].clone();
+            let say = |e: String| format!("claim '{}': {e}", self.claim[i].text);
+            if let Some(number) = claim.reason_of {
+                let of = number.checked_sub(1).and_then(|n| self.claim.get(n));
+                let of = of.filter(|c| c.why.is_some() && claim.why.is_none());
+                let of = of.ok_or_else(|| say(format!("reason_of = {number}, which has none")))?;
+                claim.why.clone_from(&of.why);
+                claim.cause = of.cause;
+                claim.shown = claim.shown.or_else(|| of.shown.clone());
+            }
+            for row in [&mut claim.shown, &mut claim.beside].into_iter().flatten() {
+                *row = cause::qualified(row, &self.id).map_err(say)?;
+            }
+            self.claim[i] = claim;
+        }
+        Ok(())
+    }
 }
 
 /// A run: a scenario, possibly with variations of some values.
@@ -190,6 +214,17 @@ pub struct Claim {
     pub why: Option<String>,
     /// Why the stated number is impossible, with the bound.
     pub impossible: Option<String>,
+    /// In place of `why` and `cause`: the number of the claim that has the same reason.
+    pub reason_of: Option<usize>,
+    /// Cause of the difference.
+    #[serde(default)]
+    pub cause: Cause,
+    /// The row that shows the cause: one change, and the stated value comes out. `#3` is in this experiment,
+    /// `s0-f4.8#14` in another.
+    pub shown: Option<String>,
+    /// The row that judges the same statement with the chosen settings; this one shows other settings and is not
+    /// counted.
+    pub beside: Option<String>,
 }
 
 /// How the results of several seeds become one.
@@ -249,7 +284,8 @@ pub fn load(folder: &Path) -> Result<Experiment, String> {
     let path = folder.join("experiment.toml");
     let shown = path.display();
     let text = std::fs::read_to_string(&path).map_err(|e| format!("cannot read {shown}: {e}"))?;
-    let file: File = toml::from_str(&text).map_err(|e| format!("{shown}: {}", one_line(&e)))?;
+    let mut file: File = toml::from_str(&text).map_err(|e| format!("{shown}: {}", one_line(&e)))?;
+    file.share_reasons().map_err(|e| format!("{shown}: {e}"))?;
     let runs: Vec<Run> = file.run.iter().map(|r| read_run(folder, r)).collect::<Result<_, _>>()?;
     let experiment = Experiment { folder: folder.to_path_buf(), file, runs };
     experiment.check().map_err(|e| format!("{shown}: {e}"))?;

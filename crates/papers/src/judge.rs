@@ -1,5 +1,6 @@
 //! Verdicts: the stated value, the measured value, and whether they agree.
 
+use super::cause::Cause;
 use super::experiment::{Claim, EVERY, Experiment, OverSeeds};
 use super::interval::{Place, place, shown};
 use super::measured::Measured;
@@ -55,6 +56,15 @@ pub struct Judged {
     /// Why the result differs, or why the stated number is impossible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Cause, if the result differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// The row that shows the cause, as `s0-f4.8#14`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
+    /// The row that judges the same statement with the chosen settings. If there is one, this row is not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
 }
 
 /// Checks every claim.
@@ -115,6 +125,9 @@ pub fn one(claim: &Claim, measured: Measured) -> Result<Judged, String> {
         seeds: measured.seeds,
         verdict,
         why,
+        cause: (verdict == Verdict::Differs).then_some(claim.cause),
+        shown: claim.shown.clone().filter(|_| verdict == Verdict::Differs),
+        beside: claim.beside.clone(),
     })
 }
 

@@ -9,6 +9,7 @@
 //!
 //! `cargo xtask validate` processes all folders; `experiments/README.md` describes how to add one.
 
+pub mod cause;
 pub mod coverage;
 mod evaluate;
 pub mod experiment;

@@ -1,5 +1,6 @@
 //! The generated page of an experiment, and its row in `docs/validation.md`.
 
+use super::cause::Cause;
 use super::experiment::Experiment;
 use super::judge::{Judged, Verdict};
 use narrows_base::Duration;
@@ -68,18 +69,23 @@ pub fn readme(e: &Experiment, judged: &[Judged]) -> String {
     out
 }
 
-/// Claims, stated and measured values, and results of the checks; reasons below.
+/// Claims, stated and measured values, and results of the checks; reasons below, each once.
 pub fn table(judged: &[Judged]) -> String {
     let mut out =
         "| | claim | stated | accepted | ours | verdict |\n|---|---|---|---|---|---|\n".to_string();
-    let mut notes = String::new();
-    let mut count = 0;
+    let mut notes: Vec<String> = Vec::new();
     for (i, j) in judged.iter().enumerate() {
         let mut verdict = j.verdict.to_string();
         if let Some(why) = &j.why {
-            count += 1;
-            let _ = write!(verdict, " ({count})");
-            let _ = writeln!(notes, "\n({count}) **{}:** {why}", j.verdict);
+            let note = format!("**{}{}:** {why}", j.verdict, cause(j));
+            let known = notes.iter().position(|n| *n == note).unwrap_or(notes.len());
+            if known == notes.len() {
+                notes.push(note);
+            }
+            let _ = write!(verdict, " ({})", known + 1);
+        }
+        if let Some(row) = &j.beside {
+            let _ = write!(verdict, "; beside {row}");
         }
         let (claim, stated) = (cell(&j.claim), cell(&j.stated));
         let (accepted, ours) = (cell(&j.accepted), cell(&j.ours));
@@ -87,7 +93,19 @@ pub fn table(judged: &[Judged]) -> String {
         let _ =
             writeln!(out, "| {number} | {claim} | {stated} | {accepted} | {ours} | {verdict} |");
     }
-    out + &notes
+    for (i, note) in notes.iter().enumerate() {
+        let _ = writeln!(out, "\n({}) {note}", i + 1);
+    }
+    out
+}
+
+/// The cause of a difference, and the row that shows it.
+fn cause(j: &Judged) -> String {
+    let Some(cause) = j.cause.filter(|c| *c != Cause::Untraced) else { return String::new() };
+    match &j.shown {
+        Some(row) => format!(", {cause} (shown by {row})"),
+        None => format!(", {cause}"),
+    }
 }
 
 /// Numbers of seeds by claim.

@@ -4,7 +4,7 @@ mod fingerprints;
 
 use fingerprints::Fingerprints;
 use narrows_papers::coverage::{self, Coverage};
-use narrows_papers::{Experiment, Judged, experiment, judge, linux, ns2, page, panel};
+use narrows_papers::{Experiment, Judged, cause, experiment, judge, linux, ns2, page, panel};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -96,6 +96,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
             format!("{PAPERS_PAGE} has no marks '{}' and its end", begin(PAPERS).trim())
         })?;
         written.insert(PAPERS_PAGE.into(), page);
+    }
+    let results: Vec<(&str, &[Judged])> =
+        done.iter().map(|d| (d.id.as_str(), d.judged.as_slice())).collect();
+    if let Err(fault) = cause::check(&results) {
+        faults.push(fault);
     }
     // The completed experiments are written even if others failed.
     if faults.is_empty() {
