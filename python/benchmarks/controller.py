@@ -96,7 +96,7 @@ def main() -> None:
         "nothing, in Python": Window,
         "gentle, compiled": narrows.compiled(Gentle),
         "gentle, in Python": Gentle,
-        "sack (built in)": "sack",
+        "reno (built in)": "reno",
         "cubic (built in)": "cubic",
     }
     print(f"{LINK}, {SEEDS} seeds, {acks} acknowledgements of a fixed window, least of {TURNS}")

@@ -160,7 +160,7 @@ impl Task {
         let links = LinkDistribution::parse(&s.link, &s.folder).map_err(|e| e.at("link"))?;
         let read = |spec: &Spec| Protocol::read_simulated(spec, s.preset, s.packet);
         let rrtp = s.transport == Transport::Rrtp;
-        let own = read(&Spec::named(if rrtp { "rrtp+reno" } else { "sack" }));
+        let own = read(&Spec::named(if rrtp { "rrtp+reno" } else { "reno" }));
         let own = own.map_err(|e| e.at("packet"))?;
         let (protocol, opening_rtts) = match &s.protocol {
             None => {

@@ -79,7 +79,7 @@ impl Scorecard {
         if name == "rrtp" || name.starts_with("rrtp-") {
             Yardsticks { reno: "rrtp+reno", cubic: "rrtp+cubic", bbr: "rrtp+bbr" }
         } else {
-            Yardsticks { reno: "sack", cubic: "cubic", bbr: "bbr" }
+            Yardsticks { reno: "reno", cubic: "cubic", bbr: "bbr" }
         }
     }
 

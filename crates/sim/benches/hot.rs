@@ -91,7 +91,7 @@ fn served(bencher: Bencher, queue: &str) {
 
 /// A data packet and its acknowledgement through both endpoints without a link, with a window of 64 and one loss in a
 /// thousand.
-#[divan::bench(args = ["sack", "newreno", "stpd", "cubic", "bbr"])]
+#[divan::bench(args = ["reno", "newreno", "stpd", "cubic", "bbr"])]
 fn endpoints(bencher: Bencher, name: &str) {
     let spec =
         Spec { args: vec![(Some("receive-window".into()), "64".into())], ..Spec::named(name) };

@@ -12,7 +12,7 @@ fn main() {
     let number =
         |i: usize, default: u64| args.get(i).and_then(|a| a.parse().ok()).unwrap_or(default);
     let (n, mbps, seconds) = (number(0, 10), number(1, 100), number(2, 60));
-    let protocol = args.get(3).map_or("sack", String::as_str);
+    let protocol = args.get(3).map_or("reno", String::as_str);
     let idle = args.iter().any(|a| a == "idle");
     let protocol = Spec::parse(protocol).expect("a protocol");
     let protocol = Protocol::read(&protocol, Preset::Ns2, 1000).expect("a listed protocol");

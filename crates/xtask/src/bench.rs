@@ -118,7 +118,7 @@ fn median(samples: &[Sample], figure: impl Fn(&Sample) -> f64) -> (f64, (f64, f6
 }
 
 fn narrows(program: &str, numbers: &[u32], flag: &str) -> Result<Sample, String> {
-    speak(program, numbers, "sack", flag)
+    speak(program, numbers, "reno", flag)
 }
 
 fn speak(program: &str, numbers: &[u32], protocol: &str, flag: &str) -> Result<Sample, String> {

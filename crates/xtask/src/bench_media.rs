@@ -7,7 +7,7 @@ use std::time::Instant;
 
 /// In turns with the first.
 const PROTOCOLS: [&str; 9] = [
-    "sack",
+    "reno",
     "tfrc",
     "tfwc",
     "tear",
@@ -49,10 +49,10 @@ pub fn section(
     let (wall, runs) = surfaces()?;
     Ok(format!(
         "## Media protocols\n\n\
-CPU time per delivered packet over that of SACK in case b, median of {rounds} alternating runs (smallest to largest). Each\n\
+CPU time per delivered packet over that of `reno` in case b, median of {rounds} alternating runs (smallest to largest). Each\n\
 paced packet costs an event; a report per round trip saves some.\n\
 \n\
-| protocol | times SACK |\n|---|---|\n{rows}\n\
+| protocol | times reno |\n|---|---|\n{rows}\n\
 The fairness surfaces of Choi 2006 took {wall:.0} s of wall time on {} cores, start and files included. They are {runs} runs by\n\
 two `narrows sweep` commands (see `scenarios/dsl-fairness.toml`): 8 bandwidths by 8 numbers of flows, TFRC and TFWC,\n\
 drop-tail and RED, 3 seeds of 200 simulated seconds.\n\

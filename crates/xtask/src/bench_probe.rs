@@ -14,7 +14,7 @@ const KNOWN: &str = "--seeds N, --write";
 const PAGE: &str = "docs/probe.md";
 const BEGIN: &str = "<!-- begin bench probe -->\n";
 const END: &str = "<!-- end bench probe -->\n";
-const PROTOCOLS: [&str; 5] = ["reno", "cubic", "bbr", "vegas", "rrtp"];
+const PROTOCOLS: [&str; 5] = ["reno-1990", "cubic", "bbr", "vegas", "rrtp"];
 /// Largest accepted difference of `compare`'s results.
 const ALIKE: f64 = 0.1;
 /// Of a comparison, and its seeds.

@@ -227,7 +227,7 @@ mod tests {
                     assert!(entry.read(&spec).is_ok(), "{name}");
                 }
                 Obtain::Linux(..) => {}
-                Obtain::Nowhere(why) => assert!(["tahoe", "reno"].contains(&p.name), "{why}"),
+                Obtain::Nowhere(why) => assert!(["tahoe", "reno-1990"].contains(&p.name), "{why}"),
             }
         }
     }

@@ -108,7 +108,7 @@ fn alone() -> Result<Vec<Criterion>, String> {
 /// Section 5.2.
 fn mixed() -> Result<Vec<Criterion>, String> {
     let mut list = Vec::new();
-    for (who, name) in [("sack", "Reno"), ("cubic", "CUBIC"), ("bbr", "BBR")] {
+    for (who, name) in [("reno", "Reno"), ("cubic", "CUBIC"), ("bbr", "BBR")] {
         for buffer in ["0.5bdp", "1bdp", "4bdp"] {
             let what = format!("beside one {name}, buffer {buffer}");
             let link = format!("20Mbit/s,25ms,queue={buffer}");

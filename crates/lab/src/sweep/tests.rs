@@ -248,7 +248,7 @@ fn names_that_mean_nothing_get_a_suggestion() {
     };
     assert!(sweep("n=1,x").contains("n=x") && sweep("n=1,x").contains("whole number"));
     assert!(sweep("link.a-b.rate=1Mbit/s,5").contains("rate=5: rate: '5' has no unit"));
-    assert!(sweep("flows.tcp.protocol.alpha=1").contains("parameter of sack"));
+    assert!(sweep("flows.tcp.protocol.alpha=1").contains("parameter of reno"));
     assert!(sweep("link.a-b.aqm.x=1").contains("none whose parameter 'x'"));
     assert!(Template::parse("[variables]\nseed = 1\n", Path::new("")).is_err());
 }

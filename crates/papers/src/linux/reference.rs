@@ -67,7 +67,6 @@ pub struct Share {
 /// Our name of an algorithm of the kernel's.
 pub fn ours(kernel: &str) -> &str {
     match kernel {
-        "reno" => "sack",
         "westwood" => "westwood+",
         other => other,
     }

@@ -6,9 +6,9 @@ use narrows_sim::Table;
 /// The protocols of the sample.
 pub(crate) const NAMES: [&str; 11] = [
     "tahoe",
-    "reno",
+    "reno-1990",
     "newreno",
-    "sack",
+    "reno",
     "vegas",
     "veno",
     "westwood",

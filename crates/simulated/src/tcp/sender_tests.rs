@@ -7,14 +7,14 @@ use narrows_transport::{Preset, Protocol};
 
 #[test]
 fn data_follow_the_opening_by_one_round_trip() {
-    let p = Pair::new("reno");
+    let p = Pair::new("reno-1990");
     assert_eq!(p.seqs(), [1, 2, 3, 4]);
     assert!(p.wire.iter().all(|p| p.size == 1000 && p.payload() == 960));
 }
 
 #[test]
 fn slow_start_doubles_per_round() {
-    let mut p = Pair::new("reno");
+    let mut p = Pair::new("reno-1990");
     p.round(|_| true);
     assert_eq!(p.wire.len(), 8);
     p.round(|_| true);
@@ -23,7 +23,7 @@ fn slow_start_doubles_per_round() {
 
 #[test]
 fn the_third_duplicate_repairs_and_an_advance_ends_it() {
-    for kind in ["reno", "newreno", "sack", "sack(recovery=sack1)"] {
+    for kind in ["reno-1990", "newreno", "sack", "sack(recovery=sack1)"] {
         let mut p = Pair::new(kind);
         p.round(|_| true);
         p.round(|_| true); // 16 in flight: 13..=28
@@ -43,7 +43,7 @@ fn the_third_duplicate_repairs_and_an_advance_ends_it() {
 /// the second. Since RFC 2582 the timer must find it; Reno of 1990 did not wait.
 #[test]
 fn a_second_fast_retransmit_in_a_window_is_for_those_who_ask() {
-    for (kind, retransmitted) in [("reno", 1), ("reno(once-per-window=off)", 2)] {
+    for (kind, retransmitted) in [("reno-1990", 1), ("reno-1990(once-per-window=off)", 2)] {
         let mut p = Pair::new(kind);
         p.round(|_| true);
         p.round(|_| true);
@@ -133,7 +133,7 @@ fn tahoe_goes_back_to_the_hole_and_starts_anew() {
 
 #[test]
 fn timeouts_back_off_exponentially_and_stop_at_the_ceiling() {
-    let mut p = Pair::new("reno(max-rto=10s)");
+    let mut p = Pair::new("reno-1990(max-rto=10s)");
     p.wire.clear();
     let mut gaps = Vec::new();
     for _ in 0..6 {
@@ -150,7 +150,7 @@ fn timeouts_back_off_exponentially_and_stop_at_the_ceiling() {
 
 #[test]
 fn a_lost_opening_is_sent_again_and_raises_the_timeout() {
-    let spec = Spec::parse("reno").unwrap();
+    let spec = Spec::parse("reno-1990").unwrap();
     let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
     let (sender, receiver) = tcp_ends(&protocol, 0, RandomKey::from_seed(1));
     let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
@@ -251,7 +251,7 @@ proptest::proptest! {
 
 #[test]
 fn duplicates_after_a_timeout_keep_what_is_sent_again_flowing() {
-    for (kind, sent) in [("reno", 2), ("reno(limited-transmit=off)", 1)] {
+    for (kind, sent) in [("reno-1990", 2), ("reno-1990(limited-transmit=off)", 1)] {
         let mut p = Pair::new(kind);
         p.round(|_| true);
         let oldest = p.wire[0].seq;
@@ -302,7 +302,7 @@ fn vegas_sends_a_repair_again_when_it_is_late_too() {
 /// (4.2)).
 #[test]
 fn limited_transmit_leaves_the_cut_as_it_was() {
-    for kind in ["reno", "newreno", "sack"] {
+    for kind in ["reno-1990", "newreno", "sack"] {
         let mut p = Pair::new(kind);
         p.round(|_| true);
         p.round(|_| true);

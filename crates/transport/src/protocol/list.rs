@@ -37,7 +37,12 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
     "protocol",
     &[
         ProtocolEntry::tcp("tahoe", "reno", "tahoe", "slow start anew at every loss (1988)"),
-        ProtocolEntry::tcp("reno", "reno", "reno", "fast retransmit and fast recovery (1990)"),
+        ProtocolEntry::tcp(
+            "reno-1990",
+            "reno",
+            "reno-1990",
+            "waits for its timer after several losses in a window",
+        ),
         ProtocolEntry::tcp(
             "newreno",
             "reno",
@@ -46,10 +51,10 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
         )
         .in_linux("reno"),
         ProtocolEntry::tcp(
-            "sack",
+            "reno",
             "reno",
             "sack",
-            "Reno's window with selective acknowledgements (RFC 6675)",
+            "Linux's reno: halves at a loss, repairs by SACK; also called sack",
         )
         .compared_with_linux("reno"),
         ProtocolEntry::tcp(

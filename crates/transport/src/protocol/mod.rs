@@ -68,14 +68,15 @@ impl ProtocolEntry {
     }
 }
 
-/// Finds a listed protocol by its name.
+/// Finds a listed protocol by its name. Papers call `reno` SACK TCP: it is also found as `sack`.
 ///
 /// # Errors
 /// An unknown name, with a suggestion.
 pub fn find(name: &str) -> Result<&'static ProtocolEntry, SpecError> {
     let lent: Vec<_> = PROTOCOLS.lent().into_iter().chain(LENT_STREAMS.lent()).collect();
     let all = every().chain(lent);
-    all.clone().find(|p| p.name == name).ok_or_else(|| {
+    let entry_name = if name == "sack" { "reno" } else { name };
+    all.clone().find(|p| p.name == entry_name).ok_or_else(|| {
         let all: Vec<&str> = all.map(|p| p.name).collect();
         if let Ok(controller) = narrows_congestion::find(name) {
             let name = controller.descriptor.name;

@@ -59,7 +59,7 @@ const TAHOE: Descriptor = recovery(
     AGAINST_NS2,
 );
 const RENO: Descriptor = recovery(
-    "reno",
+    "reno-1990",
     "fast retransmit; any advance ends fast recovery",
     "RFC 5681 section 3.2",
     AGAINST_NS2,

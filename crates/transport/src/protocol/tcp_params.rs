@@ -13,7 +13,14 @@ pub const TCP_PARAMS: &[Param] = &[
         name: "recovery",
         help: "how losses are repaired",
         kind: ParamKind::Choice(&[
-            "default", "tahoe", "reno", "newreno", "sack", "sack1", "vegas", "rack",
+            "default",
+            "tahoe",
+            "reno-1990",
+            "newreno",
+            "sack",
+            "sack1",
+            "vegas",
+            "rack",
         ]),
         origin: "the protocol's own, rack in preset linux; see narrows list recoveries",
     },
@@ -108,7 +115,7 @@ fn configured(
         c = c.with_linux_window();
     }
     let wanted = match given.choice("recovery") {
-        // For Tahoe, Reno and NewReno the recovery is part of the name.
+        // For Tahoe, Reno of 1990 and NewReno the recovery is part of the name.
         "default" if preset == Preset::Linux && matches!(entry.recovery, "sack" | "vegas") => {
             "rack"
         }

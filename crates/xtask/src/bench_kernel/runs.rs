@@ -28,7 +28,7 @@ const LINKS: [&str; 3] = [
 
 /// TCP's list as far as protocols differ in their controllers, and rrtp's controller, which is simulated over rrtp.
 const CONTROLLERS: [&str; 14] = [
-    "sack",
+    "reno",
     "cubic",
     "vegas",
     "veno",

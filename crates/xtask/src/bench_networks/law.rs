@@ -317,11 +317,11 @@ pub fn mixes(seed: u64, n: usize) -> Vec<Item> {
             draft.losses(random);
         }
         draft.last(MIXES_LONGER);
-        let other = ["cubic", "sack", "bbr", "bbr3", "itself"][i % 5];
+        let other = ["cubic", "reno", "bbr", "bbr3", "itself"][i % 5];
         draft.classes.push(match other {
             "itself" => "beside itself",
             "cubic" => "beside cubic",
-            "sack" => "beside sack",
+            "reno" => "beside reno",
             "bbr" => "beside bbr",
             _ => "beside bbr3",
         });

@@ -12,8 +12,8 @@ use narrows_transport::Preset;
 use std::fmt::Write as _;
 
 const LEDGER: &str = "sim-vs-real-kernel.jsonl";
-/// The kernel's name, and the protocol in simulation.
-const ALGORITHMS: [(&str, &str); 3] = [("reno", "sack"), ("cubic", "cubic"), ("bbr", "bbr")];
+/// Names in the kernel and in simulation.
+const ALGORITHMS: [&str; 3] = ["reno", "cubic", "bbr"];
 /// A link of 100 Mbit/s runs alone, slower ones beside each other.
 const BUDGET_BPS: f64 = 100e6;
 /// The kernel's packets, also on the slow link.
@@ -21,8 +21,7 @@ const PACKET: u32 = 1500;
 
 /// `sim-vs-real --kernel`, with the flags of [`Ask`].
 pub fn run(args: &[String]) -> Result<(), String> {
-    let names = ALGORITHMS.map(|(kernel, _)| kernel);
-    let mut ask = Ask::read(args, &NETS.map(|n| n.name), &names)
+    let mut ask = Ask::read(args, &NETS.map(|n| n.name), &ALGORITHMS)
         .map_err(|e| format!("sim-vs-real --kernel: {e}"))?;
     if !args.iter().any(|a| a == "--budget") {
         ask.budget_bps = BUDGET_BPS;
@@ -31,9 +30,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let mut wanted = Vec::new();
     for net in NETS.iter().filter(|n| ask.link(n.name)) {
         for seed in 1..=ask.runs {
-            for (kernel, _) in ALGORITHMS.iter().filter(|(kernel, _)| chosen(kernel)) {
+            for name in ALGORITHMS.iter().filter(|name| chosen(name)) {
                 let seconds = net.seconds * ask.shorter;
-                let (protocol, link) = ((*kernel).to_string(), net.name.to_string());
+                let (protocol, link) = ((*name).to_string(), net.name.to_string());
                 let key = Key { protocol, link, seed, seconds };
                 wanted.push(Wanted { key, rate_bps: net.bps, alone: false });
             }
@@ -41,9 +40,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     let of = |key: &Key| -> Result<SimVsReal, String> {
         let net = NETS.iter().find(|n| n.name == key.link).ok_or("an unknown link")?;
-        let (_, simulated) =
-            ALGORITHMS.iter().find(|(k, _)| *k == key.protocol).ok_or("unknown")?;
-        Ok(simulation(net, simulated, ask.shorter))
+        Ok(simulation(net, &key.protocol, ask.shorter))
     };
     let (rows, fault) = measure(
         &ask,
@@ -74,10 +71,10 @@ fn simulation(net: &Net, protocol: &str, shorter: f64) -> SimVsReal {
 
 fn section(rows: &[Row], shorter: f64) -> String {
     let (mut table, mut agree, mut all, mut late) = (String::new(), 0, 0, 0);
-    for (kernel, simulated) in ALGORITHMS {
+    for name in ALGORITHMS {
         for net in &NETS {
             let mine = |r: &&Row| {
-                r.key.protocol == kernel
+                r.key.protocol == name
                     && r.key.link == net.name
                     && (r.key.seconds - net.seconds * shorter).abs() < 1e-6
             };
@@ -100,7 +97,7 @@ fn section(rows: &[Row], shorter: f64) -> String {
             agree += usize::from(goodput != "**no**" && rtt == "yes");
             let _ = writeln!(
                 table,
-                "| {kernel} (`{simulated}`) | {} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} | {:.1} | {:.1} | {:.3} | {:.3} | {goodput} | {rtt} | {:.2} | {} |",
+                "| {name} | {} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} | {:.1} | {:.1} | {:.3} | {:.3} | {goodput} | {rtt} | {:.2} | {} |",
                 net.name,
                 g.0.mean * 1e-6,
                 g.1.mean * 1e-6,
@@ -130,7 +127,7 @@ in simulation, on the same links. All packets have 1500 bytes.\n\
 - *Offered* is bytes of IP packets for each byte that arrived. Agreement is as above.\n\
 \n\
 **{agree} of {all} agree.** Mbit/s, and milliseconds; simulated, then real; means over seeds.\n\n\
-| kernel (simulated) | link | goodput | real | ratio | RTT | real | queue | real | offered | real | goodput agrees | RTT agrees | emulator late ms | seeds |\n\
+| TCP | link | goodput | real | ratio | RTT | real | queue | real | offered | real | goodput agrees | RTT agrees | emulator late ms | seeds |\n\
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n{table}\n\
 Run as root: `cargo xtask sim-vs-real --kernel`. Measured on {cores} cores at a mean load of {loads:.1}. {late} runs are left out,\n\
 because their emulator was late by more than {:.2} ms on average twice.\n\

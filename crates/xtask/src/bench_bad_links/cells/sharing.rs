@@ -7,7 +7,7 @@ use narrows_base::Duration;
 
 pub(super) fn sharing() -> Vec<Cell> {
     let mut cells = Vec::new();
-    for other in ["reno", "sack", "cubic", "bbr"] {
+    for other in ["reno-1990", "reno", "cubic", "bbr"] {
         for (rate, delay, link) in [("10Mbit/s", "20ms", "10M"), ("50Mbit/s", "40ms", "50M")] {
             for n in [1, 4] {
                 for buffer in ["0.5bdp", "1bdp", "2bdp", "4bdp"] {
@@ -29,8 +29,8 @@ pub(super) fn sharing() -> Vec<Cell> {
             let spec = format!("10Mbit/s,20ms,queue=1bdp,loss={loss}");
             // The rival is the same protocol as the neighbour.
             let itself: &'static [&'static str] = match other {
+                "reno-1990" => &["reno-1990"],
                 "reno" => &["reno"],
-                "sack" => &["sack"],
                 "cubic" => &["cubic"],
                 _ => &["bbr"],
             };
@@ -104,7 +104,7 @@ pub(super) fn late_comers() -> Vec<Cell> {
             cells.push(late(cell("late comers", name, link, goals()).beside_itself(1)));
         }
         // The other way round: the protocol under test is the late one.
-        for other in ["sack", "cubic", "bbr"] {
+        for other in ["reno", "cubic", "bbr"] {
             let goals = vec![AtMost(Figure::Theta, 0.75)];
             let name = format!("late beside {other}, {rate}");
             let mut c = cell("late comers", name, link, goals).against(format!("{other}:1"));
