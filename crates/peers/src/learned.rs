@@ -204,6 +204,29 @@ impl Learned {
         read(&text).map_err(|e| e.at(&what).and("correct or remove it"))
     }
 
+    /// Ends a connection: stores the found path. If nothing was found, an entry whose first flight `retreated` is
+    /// removed (RFC 9959 section 3.5).
+    ///
+    /// # Errors
+    /// As [`Learned::keep`].
+    pub fn end(
+        &self,
+        place: &str,
+        found: Option<MeasuredPath>,
+        retreated: bool,
+    ) -> Result<(), Error> {
+        match found {
+            Some(found) => self.keep(place, found),
+            None if retreated => {
+                let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut all = self.load()?;
+                all.remove(place);
+                self.write(&all)
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The stored measurements of the path to a peer; `None` if absent or expired.
     ///
     /// # Errors
@@ -242,6 +265,10 @@ impl Learned {
             let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
             all.remove(&oldest);
         }
+        self.write(&all)
+    }
+
+    fn write(&self, all: &Places) -> Result<(), Error> {
         let stored: BTreeMap<&String, StoredPath> =
             all.iter().map(|(name, path)| (name, path.into())).collect();
         let text = toml::to_string(&stored).map_err(|e| Error::new(Kind::Local, e.to_string()))?;

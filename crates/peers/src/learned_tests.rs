@@ -115,3 +115,17 @@ fn a_path_with_another_round_trip_time_is_another_path() {
     assert!(!known.may_be(Duration::from_millis(30)) && !known.may_be(Duration::from_secs(1)));
     assert!(MeasuredPath::default().may_be(Duration::from_secs(1)));
 }
+
+/// RFC 9959 section 3.5: a stored path whose first flight met congestion is forgotten, unless it was measured anew.
+#[test]
+fn a_path_that_met_congestion_is_forgotten() {
+    let (_folder, learned) = in_folder();
+    for (found, retreated, left) in
+        [(None, false, Some(1.0)), (Some(path(2.0)), true, Some(2.0)), (None, true, None)]
+    {
+        learned.keep("a:1", path(1.0)).unwrap();
+        learned.end("a:1", found, retreated).unwrap();
+        let now = learned.get("a:1").unwrap().map(|known| known.path);
+        assert_eq!(now, left.map(|mbps| path(mbps).path), "{retreated}");
+    }
+}

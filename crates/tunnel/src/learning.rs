@@ -63,10 +63,10 @@ impl Lesson {
             let now = self.connection.remote().map(|remote| client(&key, remote.ip()));
             now.is_none_or(|now| now != self.place)
         });
-        if !moved
-            && let Some(found) = MeasuredPath::verified(&self.connection.learned(), &delivered)
-        {
-            let _ = self.learned.keep(&self.place, found);
+        if !moved {
+            let found = MeasuredPath::verified(&self.connection.learned(), &delivered);
+            let retreated = self.connection.stats().counters.retreats > 0;
+            let _ = self.learned.end(&self.place, found, retreated);
         }
     }
 }

@@ -402,19 +402,15 @@ impl Opened {
         let (Some((file, name)), Over::Rrtp(session)) = (&self.learned, &self.over) else {
             return Ok(());
         };
-        if !delivered.says_something() {
-            return Ok(());
-        }
         // The sending end has measured the path.
         let found = match self.direction {
             Direction::Put => Some(session.learned()),
-            Direction::Get => {
+            Direction::Get if delivered.says_something() => {
                 client::tune(session.as_ref(), Tuning::default()).ok().map(|theirs| theirs.path)
             }
+            Direction::Get => None,
         };
-        match found.and_then(|found| MeasuredPath::verified(&found, delivered)) {
-            Some(found) => file.keep(name, found),
-            None => Ok(()),
-        }
+        let found = found.and_then(|found| MeasuredPath::verified(&found, delivered));
+        file.end(name, found, session.has_retreated())
     }
 }

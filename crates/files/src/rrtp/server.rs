@@ -333,11 +333,12 @@ fn keep(measured: &Measured, learned: Arc<Learned>, place: &str) {
     // A client that migrated was on two paths.
     let moved = connection.remote().zip(connection.peer_key());
     let here = moved.is_some_and(|(a, key)| client(&key, a.ip()) == place);
-    let Some(found) = MeasuredPath::verified(&connection.learned(), &delivered) else { return };
+    let found = MeasuredPath::verified(&connection.learned(), &delivered);
     if here {
         let place = place.to_string();
+        let retreated = connection.stats().counters.retreats > 0;
         // Another thread waits for the disk. If the disk fails, the next connection begins without hints.
-        let _ = std::thread::Builder::new().spawn(move || learned.keep(&place, found));
+        let _ = std::thread::Builder::new().spawn(move || learned.end(&place, found, retreated));
     }
 }
 

@@ -237,6 +237,11 @@ impl RrtpSession {
         self.existing().map_or_else(PathHints::default, |current| current.connection.learned())
     }
 
+    /// Whether the first flight by a stored rate met congestion.
+    pub fn has_retreated(&self) -> bool {
+        self.existing().is_some_and(|current| current.connection.stats().counters.retreats > 0)
+    }
+
     /// Whether there is a connection, open or ended.
     pub fn is_connected(&self) -> bool {
         self.existing().is_some()

@@ -18,6 +18,8 @@ pub struct Counters {
     pub spurious: u64,
     /// Reactions to ECN marks, at most one per window.
     pub marks: u64,
+    /// Flights by a stored rate that met congestion (rrtp's endpoint only).
+    pub retreats: u64,
     /// Writes that expired and were never sent (media only).
     pub expired: u64,
 }

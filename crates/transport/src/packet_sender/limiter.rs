@@ -17,7 +17,7 @@
 //!
 //! Rates that are known beforehand, by their source:
 //! - This side's user: the initial window is that rate's BDP.
-//! - A stored measurement of this peer: as for the user, with half the rate.
+//! - A stored measurement of this peer: half of that, until it is validated (Careful Resume, `limiter/resume.rs`).
 //! - The peer, or the dispersion of its packets: no credit before the first acknowledgement. Then, once per path, the
 //!   sender may exceed the limits by [`PROBE_PACKETS`] in all, and by twice the rate that the path has shown. That is
 //!   the bytes sent since some moment that have arrived, divided by the time since then. This ends when that rate has
@@ -26,10 +26,12 @@
 //! The limits do not apply to PTO and MTU probes, nor to a packet that leaves while no other is in flight.
 
 mod history;
+mod resume;
 
 use history::{History, SCALES};
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
+use resume::{Resume, confirms};
 
 /// Initial window, RFC 6928.
 const INITIAL_PACKETS: u64 = 10;
@@ -90,6 +92,7 @@ pub(super) struct Limiter {
     hinted_rate: f64,
     hinted_rtt: Option<Duration>,
     hint_ends: Time,
+    resume: Resume,
 }
 
 impl Limiter {
@@ -109,6 +112,7 @@ impl Limiter {
             hinted_rate: 0.0,
             hinted_rtt: None,
             hint_ends: Time::NEVER,
+            resume: Resume::default(),
         }
     }
 
@@ -124,9 +128,10 @@ impl Limiter {
     /// Sets the hinted rate; hints by the peer are ignored.
     pub fn on_hints(&mut self, hints: &PathHints, source: HintSource) {
         let Some(rate) = hints.rate else { return };
-        let share = match source {
-            HintSource::User => 1.0,
-            HintSource::Stored => 0.5,
+        let share;
+        (share, self.resume) = match source {
+            HintSource::User => (1.0, Resume::default()),
+            HintSource::Stored => (0.5, Resume::ready(hints.loss.unwrap_or(0.0))),
             HintSource::Peer => return,
         };
         self.hinted_rate = share * rate.as_bps() as f64 / 8.0;
@@ -187,6 +192,10 @@ impl Limiter {
     fn on_shorter_rtt(&mut self, now: Time, rtt: Duration) {
         let first = self.rtt == Duration::MAX;
         self.rtt = rtt;
+        if self.resume.is_open() && self.hinted_rtt.is_some_and(|then| !confirms(then, rtt)) {
+            self.fall_back();
+            self.resume = Resume::default();
+        }
         if first {
             self.open_as_told();
         }
@@ -203,7 +212,11 @@ impl Limiter {
         if self.hinted_rate > 0.0 && self.hint_ends.is_never() {
             let rtt = if self.rtt == Duration::MAX { Duration::ZERO } else { self.rtt };
             self.hint_ends = now + self.window() + rtt;
+            if self.initial == self.ten_packets() {
+                self.resume = Resume::default();
+            }
         }
+        self.resume.on_sent(now);
     }
     fn window(&self) -> Duration {
         self.history.length().saturating_mul(history::WINDOW)
@@ -213,6 +226,13 @@ impl Limiter {
     #[inline]
     pub fn on_arrived(&mut self, now: Time, sent: Time, bytes: u16) {
         self.history.on_arrived(now, sent, u32::from(bytes));
+        if let Some(half) = self.resume.on_arrived(now, sent, u64::from(bytes)) {
+            self.credit = half.max(2 * self.full) as i64;
+            return;
+        }
+        if self.resume.is_in_retreat() {
+            return;
+        }
         let more = GROWTH * u64::from(bytes);
         self.credit = self.credit.saturating_add_unsigned(more);
         self.granted = self.granted.saturating_add(more);
@@ -254,10 +274,32 @@ impl Limiter {
         self.hinted_rate = 0.0;
     }
 
-    /// No packet was received for a PTO.
-    pub fn on_probe_timeout(&mut self) {
+    fn fall_back(&mut self) {
         self.forget_hints();
         self.credit = self.credit.min(self.initial as i64);
+    }
+
+    /// No packet was received for a PTO.
+    pub fn on_probe_timeout(&mut self) {
+        self.fall_back();
+    }
+
+    /// A packet that left at `sent` is lost. Returns whether the flight of a stored rate retreats.
+    #[inline]
+    pub fn on_lost(&mut self, now: Time, sent: Time) -> bool {
+        self.resume.on_lost(now, sent) && self.retreat()
+    }
+    /// Packets came with CE marks. Returns whether the flight of a stored rate retreats.
+    #[inline]
+    pub fn on_marks(&mut self, now: Time) -> bool {
+        self.resume.on_marks(now) && self.retreat()
+    }
+    #[cold]
+    fn retreat(&mut self) -> bool {
+        self.forget_hints();
+        self.first_rounds = FirstRounds::Over;
+        self.credit = 0;
+        true
     }
 
     #[inline]

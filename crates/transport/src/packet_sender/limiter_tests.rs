@@ -205,3 +205,81 @@ fn acknowledgements_that_come_together_are_no_rate() {
     let sent: u64 = (0..100).map(|i| burst(&mut limiter, at(last + 10 * i))).sum();
     assert!(sent <= 2 * 100 + 10, "{sent}");
 }
+
+/// A stored path of 100 packets in a round trip of 100 ms, with this share of losses, and its first flight.
+fn resumed(loss: f64) -> (Limiter, u64) {
+    let mut limiter = Limiter::new(FULL);
+    let rate = Some(Rate::from_bps(8_000_000));
+    let hints = PathHints { rate, rtt: Some(RTT), loss: Some(loss) };
+    limiter.on_hints(&hints, HintSource::Stored);
+    limiter.on_rtt(at(0), RTT);
+    let sent = burst(&mut limiter, at(0));
+    (limiter, sent)
+}
+
+/// RFC 9959 sections 3.2 and 4.2.1: with at most half of the stored RTT, or more than ten times it, the path is another one.
+#[test]
+fn a_path_with_another_round_trip_time_is_not_resumed() {
+    for (ms, least, most) in
+        [(40, 10, 10), (50, 10, 10), (60, 20, 50), (1000, 20, 50), (1100, 10, 10)]
+    {
+        let mut limiter = Limiter::new(FULL);
+        let hints = PathHints { rate: Some(Rate::from_bps(8_000_000)), rtt: Some(RTT), loss: None };
+        limiter.on_hints(&hints, HintSource::Stored);
+        limiter.on_rtt(at(0), Duration::from_millis(ms));
+        let sent = burst(&mut limiter, at(0));
+        assert!((least..=most).contains(&sent), "{ms} ms: {sent}");
+    }
+}
+
+/// RFC 9959 section 3.3: at most half of the stored window leaves before the first acknowledgement.
+#[test]
+fn half_of_the_stored_window_leaves_unvalidated() {
+    let (mut limiter, mut sent) = resumed(0.0);
+    for ms in 1..100 {
+        sent += burst(&mut limiter, at(ms));
+    }
+    assert!((45..=50).contains(&sent), "{sent}");
+}
+
+/// RFC 9959 sections 3.4 and 3.6: once a packet that left after the flight is acknowledged, a loss of the flight is the
+/// controller's affair.
+#[test]
+fn a_validated_flight_does_not_retreat() {
+    let (mut limiter, sent) = resumed(0.0);
+    arrive(&mut limiter, at(100), at(0), sent);
+    assert!(burst(&mut limiter, at(100)) > 0);
+    arrive(&mut limiter, at(200), at(100), 1);
+    assert!(!limiter.on_lost(at(201), at(0)));
+    assert!(burst(&mut limiter, at(201)) > 0);
+}
+
+/// RFC 9959 section 3.5: after a loss or a mark, nothing leaves until a later packet (the repair) is acknowledged. Then half
+/// of what arrived may leave.
+#[test]
+fn a_flight_that_meets_congestion_retreats_to_half_of_what_arrived() {
+    for is_marked in [false, true] {
+        let (mut limiter, _) = resumed(0.0);
+        arrive(&mut limiter, at(100), at(0), 20);
+        let retreats =
+            if is_marked { limiter.on_marks(at(100)) } else { limiter.on_lost(at(100), at(0)) };
+        assert!(retreats);
+        assert_eq!(burst(&mut limiter, at(100)), 0);
+        arrive(&mut limiter, at(150), at(0), 4);
+        assert_eq!(burst(&mut limiter, at(150)), 0, "the rest of the flight gives no credit");
+        // The repair. Its acknowledgement is late, so that the limits by time do not count the flight any more.
+        limiter.on_sent(at(150), FULL);
+        arrive(&mut limiter, at(1200), at(150), 1);
+        assert_eq!(burst(&mut limiter, at(1200)), 12);
+        assert!(!limiter.on_lost(at(1210), at(0)), "once");
+    }
+}
+
+/// Losses that the stored path had do not count as congestion; more than three standard deviations above them do.
+#[test]
+fn losses_of_the_stored_path_are_no_congestion() {
+    let (mut limiter, sent) = resumed(0.1);
+    let bound = 0.1 * sent as f64 + 3.0 * (0.1 * sent as f64).sqrt();
+    let lost = (1..=sent).find(|_| limiter.on_lost(at(100), at(0)));
+    assert_eq!(lost, Some(bound as u64 + 1));
+}

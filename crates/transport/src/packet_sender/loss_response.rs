@@ -62,6 +62,7 @@ impl<P: Default> PacketSender<P> {
             self.loss.end_run();
         } else {
             self.counters.lost += 1;
+            self.counters.retreats += u64::from(self.limiter.on_lost(now, p.sent));
             source.lost(&p.payload);
             self.feed.book_loss(&outcome, found);
             found.persistent |= self.loss.on_lost(p.sent, &self.path);

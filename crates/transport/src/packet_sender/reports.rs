@@ -97,6 +97,7 @@ impl<P: Default> PacketSender<P> {
         let marks = self.feed.new_marks(ack_report.marks, fresh);
         if marks > 0 {
             self.ledger.take_marks(marks, end);
+            self.counters.retreats += u64::from(self.limiter.on_marks(now));
         }
         self.ledger.report(end);
         let Some(rtt) = self.rtt_of_this_path(now, is_of_this_path, ack_report.rtt) else {
