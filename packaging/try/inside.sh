@@ -42,17 +42,19 @@ echo 'server = "rrtp://127.0.0.1:47471"
 tcp = ["8081:127.0.0.1:8080"]' >/etc/narrows/connect-x.toml
 systemctl start narrows-connect@x
 await test -s /var/lib/narrows/connect-x/client.key
-key_of /var/lib/narrows/connect-x/client.key >/etc/narrows/friends.txt
+echo "$server" >/etc/narrows/friends.txt
 echo 'listen = "127.0.0.1:47471"
 clients = "/etc/narrows/friends.txt"
 allow = ["127.0.0.1:8080"]' >/etc/narrows/tunnel.toml
 systemctl start narrows-tunnel
+key_of /var/lib/narrows/connect-x/client.key >/etc/narrows/friends.txt
+systemctl reload narrows-tunnel
 (cd /srv/narrows && exec python3 -m http.server --bind 127.0.0.1 8080) >/dev/null 2>&1 &
 systemctl restart narrows-connect@x
 through() { python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=3).read().decode(), end="")' "$1"; }
 await through http://127.0.0.1:8081/file
 [ "$(through http://127.0.0.1:8081/file)" = 'a file' ]
-said tunnel "a page fetched through both services"
+said tunnel "a page fetched through both services, with a key that a reload brought"
 
 cp /etc/narrows/friends.txt /etc/narrows/senders.txt
 echo 'clients = "/etc/narrows/senders.txt"
