@@ -4,8 +4,8 @@ use crate::help::{COMPARE, EXAMPLES, LIST, RUN, SWEEP, compare};
 use crate::watched::{PacedPage, Page};
 use clap::{Args, Parser, Subcommand};
 use narrows_lab::sweep::journal::Part;
-use narrows_options::Jobs;
 use narrows_options::values::{part, tasks};
+use narrows_options::{Jobs, RARE};
 use std::path::PathBuf;
 
 /// Compare and run transport protocols on any link.
@@ -79,10 +79,10 @@ pub struct Compare {
     /// In addition to the simulation, run the kernel's TCP over emulated links in real time, with the same controllers
     /// and with Linux's own (Linux, root)
     #[cfg(feature = "full")]
-    #[arg(long, hide_short_help = true)]
+    #[arg(long, hide_short_help = true, help_heading = RARE)]
     pub real: bool,
     /// Save this comparison as a scenario for `narrows run`
-    #[arg(long, hide_short_help = true, value_name = "SCENARIO.toml")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "SCENARIO.toml")]
     pub save: Option<PathBuf>,
     #[command(flatten)]
     pub live: PacedPage,
@@ -168,6 +168,7 @@ pub struct List {
 mod tests {
     use super::*;
     use crate::command_line::with_negative_values;
+    use crate::help::by_need;
     use clap::CommandFactory as _;
     use std::ffi::OsString;
 
@@ -201,6 +202,12 @@ mod tests {
                 assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
             }
         }
+        let grouped = by_need(&all);
+        for command in all.get_subcommands() {
+            let start = format!("\n  {} ", command.get_name());
+            assert_eq!(grouped.matches(&start).count(), 1, "{start}");
+        }
+        assert!(grouped.lines().all(|line| line.chars().count() <= 80), "{grouped}");
         Cli::command().debug_assert();
     }
 }

@@ -108,6 +108,6 @@ pub fn reload(log: &Log, load: impl FnOnce() -> Result<String, Failure>) {
 ///
 /// # Errors
 /// Always.
-pub fn nothing_to_reload() -> Result<String, Failure> {
+pub fn nothing_to_reload<T>() -> Result<T, Failure> {
     Err(Failure::Input("this command reads no lists of clients or targets".into()))
 }

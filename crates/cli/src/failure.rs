@@ -3,6 +3,7 @@
 use narrows_base::SpecError;
 
 /// Reasons for a failure of the command.
+#[derive(Debug)]
 pub enum Failure {
     /// Invalid input: exit code 2.
     Input(String),

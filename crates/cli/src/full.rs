@@ -11,22 +11,22 @@ pub enum FullCommand {
     /// Emulate a UDP link: the simulator's links, in real time
     #[command(after_help = crate::relay::HELP)]
     Relay(crate::relay::RelayArgs),
-    /// Run controllers in the Linux kernel's TCP, for any program's connections
+    /// Run controllers in the Linux kernel's TCP, for any program
     #[command(after_help = crate::kernel::HELP)]
     Kernel(crate::kernel::KernelArgs),
     /// Measure throughput and cost over real sockets, memory to memory
     #[command(after_help = crate::speed::HELP)]
     Speed(Box<crate::speed::SpeedArgs>),
-    /// Measure the path to a server, as a link that can be compared and emulated
+    /// Measure the path to a server, as a link to compare and emulate
     #[command(after_help = crate::probe::HELP)]
     Probe(crate::probe::ProbeArgs),
     /// Serve a folder over rrtp and TCP
     #[command(after_help = crate::serve::HELP)]
     Serve(Box<crate::serve::Serve>),
-    /// Connect any TCP or UDP program over rrtp, to targets that the far side permits
+    /// Connect TCP and UDP programs over rrtp to permitted targets
     #[command(after_help = crate::tunnel::HELP)]
     Tunnel(crate::tunnel::TunnelArgs),
-    /// Send live media from a local UDP port to another machine's, within a latency
+    /// Send live media to another machine, within a latency
     #[command(after_help = crate::media::HELP)]
     Media(crate::media::MediaArgs),
     /// Get a file or a folder: encrypted, resumable, complete or not at all
@@ -39,7 +39,7 @@ pub enum FullCommand {
     Ls(Box<crate::transfer::Ls>),
     /// Print this client's or server's key; forget a server's key
     Key(crate::transfer::Key),
-    /// Check what this machine permits, and print the commands that mend what is missing
+    /// Check what this machine permits, and print how to mend it
     #[command(after_help = crate::doctor::HELP)]
     Doctor(crate::doctor::DoctorArgs),
 }

@@ -1,4 +1,34 @@
-//! The text of `--help` below the flags, in lines of at most 80 characters.
+//! The text of `--help` below the flags, in lines of at most 80 characters, and the list of commands.
+
+use clap::Command;
+use std::fmt::Write as _;
+
+/// Commands in groups, in the order of the help.
+const NEEDS: [(&str, &[&str]); 6] = [
+    ("Compare in simulation", &["compare", "run", "sweep", "attack", "scorecard", "list"]),
+    ("Emulate a link", &["link", "relay", "trace"]),
+    ("Measure this machine and its paths", &["probe", "speed", "doctor"]),
+    ("Transfer files", &["get", "put", "ls", "serve", "key"]),
+    ("Carry other programs' traffic", &["tunnel", "media", "kernel"]),
+    ("Shell and manual", &["completions", "man"]),
+];
+
+/// The list of commands, as far as this build has them.
+pub fn by_need(all: &Command) -> String {
+    let mut text = String::new();
+    for (need, names) in NEEDS {
+        let found: Vec<&Command> =
+            names.iter().filter_map(|name| all.find_subcommand(name)).collect();
+        if !found.is_empty() {
+            let _ = writeln!(text, "\n{need}:");
+        }
+        for command in found {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {:<12}{about}", command.get_name());
+        }
+    }
+    text
+}
 
 pub const EXAMPLES: &str = "\
 Examples:

@@ -59,11 +59,12 @@ mod work;
 
 use args::{Cli, Command};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use failure::Failure;
 use narrows_base::SpecError;
 use narrows_options::words;
 pub use narrows_sim::Registry;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Runs the command with the arguments of this process. Parts of the registry are available in every subcommand,
@@ -76,9 +77,10 @@ pub fn run(registry: Registry) -> ExitCode {
         complain(&e.to_string());
         return ExitCode::from(2);
     }
-    let cli = match Cli::try_parse_from(command_line::with_negative_values(std::env::args_os())) {
-        Ok(cli) => cli,
-        Err(e) => return refused(&e),
+    let cli = match words().map(parsed) {
+        Ok(Ok(cli)) => cli,
+        Ok(Err(e)) => return refused(&e),
+        Err(e) => return ended(Err(e)),
     };
     // Without a configuration folder, the user has no links of their own.
     if let Ok(base) = etcetera::choose_base_strategy() {
@@ -90,7 +92,7 @@ pub fn run(registry: Registry) -> ExitCode {
     let result = match cli.command {
         None => {
             // Without a command, print the short help; ignore a closed output.
-            let _ = Cli::command().print_help();
+            let _ = command().print_help();
             Ok(())
         }
         Some(Command::Compare(args)) => work::compare(&args),
@@ -107,6 +109,11 @@ pub fn run(registry: Registry) -> ExitCode {
         #[cfg(feature = "full")]
         Some(Command::Man(args)) => about::man(&args),
     };
+    ended(result)
+}
+
+/// Prints the line of a failure, and returns its code.
+fn ended(result: Result<(), Failure>) -> ExitCode {
     let (line, code) = match result {
         Ok(()) => return ExitCode::SUCCESS,
         #[cfg(feature = "full")]
@@ -118,6 +125,28 @@ pub fn run(registry: Registry) -> ExitCode {
     };
     complain(&line);
     ExitCode::from(code)
+}
+
+/// The command line's definition, with the commands by need in its help.
+fn command() -> clap::Command {
+    let all = Cli::command();
+    let needs = help::by_need(&all);
+    all.help_template(format!(
+        "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{needs}\nOptions:\n{{options}}{{after-help}}"
+    ))
+}
+
+fn parsed(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+    command().try_get_matches_from(words).and_then(|found| Cli::from_arg_matches(&found))
+}
+
+/// The words of the command line, and of the file that it names.
+fn words() -> Result<Vec<OsString>, Failure> {
+    let words = command_line::with_negative_values(std::env::args_os());
+    #[cfg(feature = "full")]
+    return settings::with_file(words);
+    #[cfg(not(feature = "full"))]
+    Ok(words)
 }
 
 /// Prints one line on the error stream; line breaks in it are removed.

@@ -30,6 +30,9 @@ pub struct LinkArgs {
     /// Forward path, out or from A to B: RATE,DELAY[,key=value]* or a name from `narrows list links`
     #[arg(value_name = "SPEC|NAME", required_unless_present_any = ["clean", "scenario", "guard"], conflicts_with_all = ["clean", "scenario"])]
     pub link: Option<String>,
+    /// Read flags and link (SPEC) from this TOML file; those on the command line take precedence
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Return path [default: the same rate, delay and queue without loss]
     #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
     pub back: Option<String>,

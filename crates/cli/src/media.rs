@@ -7,19 +7,17 @@ mod values;
 
 use self::far_end::{ClientList, FarEnd, Words, coming, connected};
 use self::groups::{GroupReceiveArgs, GroupSendArgs};
-use self::values::{Layer, latency, layer, list, port};
+use self::values::{Layer, latency, layer, port};
 use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
 use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Level, Log};
 use crate::metrics::MetricsArgs;
-use crate::settings::{flag_or, from_file};
 use crate::terminal::{STOP, note, print, print_json, print_json_line};
 use crate::transport::{Hints, Transport, rate, urls};
 use clap::{Args, Subcommand};
 use narrows_base::{Duration, Rate, Spec};
 use narrows_media::blocking::{self, Ready, Receiver};
-use narrows_media::config::{ReceiveFile, SendFile};
 use narrows_media::dial::Peer;
 use narrows_media::encoder::Range;
 use narrows_media::inlet::{Event, Outs};
@@ -91,7 +89,7 @@ pub enum MediaCommand {
 #[derive(Args, Debug)]
 pub struct Receive {
     /// Connect to this sender (media send --listen), as rrtp://[KEY@]HOST:PORT, instead of listening
-    #[arg(value_name = "URL", conflicts_with_all = ["multicast", "listen", "clients"])]
+    #[arg(id = "sender", value_name = "URL", conflicts_with_all = ["multicast", "listen", "clients"])]
     pub url: Option<String>,
     /// Listen at HOST:PORT; port 0 takes a free one [default: 127.0.0.1:47472]
     #[arg(long, value_name = "ADDR")]
@@ -106,7 +104,7 @@ pub struct Receive {
     /// Minimum latency; a sender may request more
     #[arg(long, value_name = "TIME", value_parser = latency)]
     pub latency: Option<Duration>,
-    /// Read sender (the URL) or listen and clients, to and latency from this TOML file; flags take precedence
+    /// Read flags and sender (the URL) from this TOML file; those on the command line take precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print the measures of each stream as one line of JSON
@@ -132,13 +130,13 @@ pub struct Receive {
 #[derive(Args, Debug)]
 pub struct Send {
     /// The receiver, as rrtp://[KEY@]HOST:PORT
-    #[arg(value_name = "URL", conflicts_with_all = ["multicast", "listen"])]
+    #[arg(id = "receiver", value_name = "URL", conflicts_with_all = ["multicast", "listen"])]
     pub url: Option<String>,
     /// Instead of a URL: accept listed receivers at this HOST:PORT, one at a time; port 0 takes a free one
     #[arg(long, value_name = "ADDR", conflicts_with = "multicast")]
     pub listen: Option<String>,
     /// Accept receivers with a key in this file (required with --listen)
-    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    #[arg(long, value_name = "FILE", conflicts_with = "receiver")]
     pub clients: Option<PathBuf>,
     /// Port to which a program sends its media, on loopback unless an address is given [default: 127.0.0.1:5000]
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = port)]
@@ -163,8 +161,7 @@ pub struct Send {
     /// Answer HTTP requests (GET /) at this port of loopback with that rate and more, as JSON; 0 takes a free one
     #[arg(long, value_name = "PORT")]
     pub rate_http: Option<u16>,
-    /// Read receiver (the URL) or listen and clients, from or layers, latency, min-rate and max-rate from this TOML
-    /// file; flags take precedence
+    /// Read flags and receiver (the URL) from this TOML file; those on the command line take precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print the final statistics as JSON
@@ -220,10 +217,10 @@ fn silent() -> Error {
 }
 
 fn receive(a: &Receive) -> Result<(), Failure> {
-    let file: ReceiveFile = from_file(a.config.as_deref())?;
-    let flag = Some(a.to.clone()).filter(|to| !to.is_empty());
-    let to = flag_or("to", flag, file.to.as_ref(), list(port))?;
-    let to = to.unwrap_or_else(|| vec![(Ipv4Addr::LOCALHOST, 5004).into()]);
+    let mut to = a.to.clone();
+    if to.is_empty() {
+        to.push((Ipv4Addr::LOCALHOST, 5004).into());
+    }
     if to.iter().any(|to| to.port() == 0) {
         return Err(input("--to: port 0 is no port that somebody listens at"));
     }
@@ -231,23 +228,18 @@ fn receive(a: &Receive) -> Result<(), Failure> {
         return Err(Failure::Input(format!("--to: there are {MAX_LAYERS} layers at most")));
     }
     let places: Vec<_> = to.iter().map(SocketAddr::to_string).collect();
-    let latency = flag_or("latency", a.latency, file.latency.as_ref(), latency)?;
     if let Some(base) = a.group.group.multicast {
         let log = Log::of_known(a.log.as_deref())?;
-        return groups::receive(&a.group, base, to, latency, a.json, &log, &a.live);
+        return groups::receive(&a.group, base, to, a.latency, a.json, &log, &a.live);
     }
     catch_signals();
     // This end sends little itself: only requests for missing packets.
     let hints = Hints { rate: None, rtt: None, loss: None, limit: None };
     let config = Transport { protocol: "rrtp".into(), hints }.connection()?;
     let identity = a.identity.as_deref();
-    let listens = a.listen.is_some() || a.clients.is_some();
-    let end = match a.url.as_ref().or(file.sender.as_ref().filter(|_| !listens)) {
+    let end = match &a.url {
         Some(url) => connected(url, RECEIVES, identity, config.clone())?,
-        None => {
-            let listen = a.listen.as_ref().or(file.listen.as_ref());
-            coming(listen, a.clients.as_ref().or(file.clients.as_ref()), RECEIVES, identity)?
-        }
+        None => coming(a.listen.as_ref(), a.clients.as_ref(), RECEIVES, identity)?,
     };
     let log = Arc::new(Log::of_known(a.log.as_deref())?);
     let (json, once) = (a.json, a.once);
@@ -271,7 +263,7 @@ fn receive(a: &Receive) -> Result<(), Failure> {
     let (page, observer) = on_page::of_receiver(&a.live, config.protocol.label())?;
     let metrics = a.metrics.endpoint()?;
     let tap = metrics.beside(ShownConnections::beside(page.as_ref(), None));
-    let outs = Outs { to, latency, tell, observer };
+    let outs = Outs { to, latency: a.latency, tell, observer };
     // With --json the standard output has only JSON.
     let say = |line: String| {
         if json {
@@ -326,11 +318,7 @@ fn over_sockets(text: &str) -> String {
 }
 
 fn send(a: &Send) -> Result<(), Failure> {
-    let file: SendFile = from_file(a.config.as_deref())?;
-    let mut layers = a.layer.clone();
-    if layers.is_empty() && a.from.is_none() {
-        layers = flag_or("layers", None, file.layers.as_ref(), list(layer))?.unwrap_or_default();
-    }
+    let layers = &a.layer;
     if layers.len() > MAX_LAYERS {
         return Err(Failure::Input(format!("--layer: {MAX_LAYERS} layers at most")));
     }
@@ -340,17 +328,16 @@ fn send(a: &Send) -> Result<(), Failure> {
                 "--live: of what is sent to groups nobody reports, so there is nothing to see; media receive --multicast has --live",
             ));
         }
-        return groups::send(&a.group, base, &layers, a.json);
+        return groups::send(&a.group, base, layers, a.json);
     }
     catch_signals();
-    let from = flag_or("from", a.from, file.from.as_ref(), port)?;
     let all: u64 = layers.iter().fold(0, |sum, layer| sum.saturating_add(layer.rate.as_bps()));
-    let latency = flag_or("latency", a.latency, file.latency.as_ref(), latency)?;
-    let least = flag_or("min-rate", a.min_rate, file.min_rate.as_ref(), rate)?;
-    let most = flag_or("max-rate", a.max_rate, file.max_rate.as_ref(), rate)?;
     let encoder = Range {
-        least: least.unwrap_or(Rate::from_bps(300_000)),
-        most: most.unwrap_or(Rate::from_bps(if all > 0 { all.max(300_000) } else { 8_000_000 })),
+        least: a.min_rate.unwrap_or(Rate::from_bps(300_000)),
+        most: a.max_rate.unwrap_or(match all {
+            0 => Rate::from_bps(8_000_000),
+            all => Rate::from_bps(all.max(300_000)),
+        }),
     };
     if encoder.least > encoder.most || encoder.least.as_bps() == 0 {
         return Err(input("--min-rate: it is above 0, and not above --max-rate"));
@@ -359,13 +346,9 @@ fn send(a: &Send) -> Result<(), Failure> {
     let transport = Transport { protocol, hints: a.transport.hints.clone() };
     let config = transport.connection()?;
     let identity = a.identity.as_deref();
-    let receiver = a.url.as_ref().or(file.receiver.as_ref().filter(|_| a.listen.is_none()));
-    let end = match (receiver, a.listen.as_ref().or(file.listen.as_ref())) {
+    let end = match (&a.url, &a.listen) {
         (Some(url), _) => connected(url, SENDS, identity, config.clone())?,
-        (None, Some(listen)) => {
-            let clients = a.clients.as_ref().or(file.clients.as_ref());
-            coming(Some(listen), clients, SENDS, identity)?
-        }
+        (None, Some(listen)) => coming(Some(listen), a.clients.as_ref(), SENDS, identity)?,
         (None, None) => {
             return Err(input(
                 "media send: the receiver is missing: rrtp://[KEY@]HOST:PORT, or --listen for one that connects",
@@ -379,7 +362,7 @@ fn send(a: &Send) -> Result<(), Failure> {
     let metrics = a.metrics.endpoint()?;
     let tap = metrics.beside(ShownConnections::beside(page.as_ref(), None));
     let media = Media {
-        latency: latency.unwrap_or(Duration::from_millis(300)),
+        latency: a.latency.unwrap_or(Duration::from_millis(300)),
         encoder,
         layers: match &layers[..] {
             [] => vec![encoder.most],
@@ -420,7 +403,7 @@ fn send(a: &Send) -> Result<(), Failure> {
         Ok(())
     };
     let from = match &layers[..] {
-        [] => vec![from.unwrap_or((Ipv4Addr::LOCALHOST, 5000).into())],
+        [] => vec![a.from.unwrap_or((Ipv4Addr::LOCALHOST, 5000).into())],
         layers => layers.iter().map(|layer| layer.from).collect(),
     };
     let look = |set: &dyn Fn(&AllowList)| reload(&log, list.as_ref(), set);

@@ -19,13 +19,16 @@ use narrows_options::values::{seed, time};
 use narrows_scenario::Link;
 use narrows_scenario::link_direction::LinkDirection;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 #[derive(Args)]
 pub struct RelayArgs {
+    /// Read flags from this TOML file; those on the command line take precedence
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Address that clients send to
     #[arg(long, value_name = "ADDR")]
     pub listen: String,

@@ -2,11 +2,12 @@
 
 use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
+use crate::full::FullCommand;
 use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Level, Log};
 use crate::metrics::MetricsArgs;
 use crate::record::Record;
-use crate::settings::{flag_or, from_file};
+use crate::settings;
 use crate::terminal::{STOP, print};
 use crate::transfer::server_key;
 use crate::transport::{Hints, Transport, bare_number, bytes, rate};
@@ -14,7 +15,7 @@ use clap::Args;
 use narrows_base::Rate;
 use narrows_files::rrtp::{Control, Permit};
 use narrows_files::service::Permits;
-use narrows_files::{ServeFile, Service, rrtp, tcp, url};
+use narrows_files::{Service, rrtp, tcp, url};
 use narrows_peers::access::AllowList;
 use narrows_peers::learned::Learned;
 use narrows_peers::{Error, error, key};
@@ -74,7 +75,7 @@ pub struct Serve {
     /// Accept only clients with a key in this file
     #[arg(long, value_name = "FILE")]
     pub clients: Option<PathBuf>,
-    /// Read listen, clients, allow-put, overwrite, max-size and quota from this TOML file; flags take precedence
+    /// Read flags and DIR from this TOML file; those on the command line take precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// This server's key [default: server.key in the folder that `narrows key` names]
@@ -100,14 +101,11 @@ pub struct Serve {
     pub metrics: MetricsArgs,
 }
 
-/// The permissions by flags and file. Reads the list of clients.
-fn permits(a: &Serve, file: &ServeFile) -> Result<Permits, Failure> {
-    let clients = a.clients.as_deref().or(file.clients.as_deref());
-    let clients = clients.map(AllowList::load).transpose().map_err(|e| e.at("--clients"))?;
-    let put = a.allow_put || file.allow_put;
-    let overwrite = a.overwrite || file.overwrite;
-    let max_size = flag_or("max-size", a.max_size, file.max_size.as_ref(), bytes)?;
-    let quota = flag_or("quota", a.quota, file.quota.as_ref(), bytes)?;
+/// The permissions. Reads the list of clients.
+fn permits(a: &Serve) -> Result<Permits, Failure> {
+    let clients = a.clients.as_deref().map(AllowList::load);
+    let clients = clients.transpose().map_err(|e| e.at("--clients"))?;
+    let (put, overwrite, max_size, quota) = (a.allow_put, a.overwrite, a.max_size, a.quota);
     if !put && (overwrite || max_size.is_some() || quota.is_some()) {
         let line = "--overwrite, --max-size and --quota are for uploads: say --allow-put, too";
         return Err(Failure::Input(line.into()));
@@ -116,16 +114,16 @@ fn permits(a: &Serve, file: &ServeFile) -> Result<Permits, Failure> {
 }
 
 /// Reads the file and the list of clients again, and replaces the permissions.
-fn reload(a: &Serve, before: &ServeFile, control: &Control) -> Result<String, Failure> {
-    let file: ServeFile = from_file(a.config.as_deref())?;
-    let permits = permits(a, &file)?;
+fn reload(before: &Serve, control: &Control) -> Result<String, Failure> {
+    let FullCommand::Serve(a) = settings::again()? else { return daemon::nothing_to_reload() };
+    let permits = permits(&a)?;
     let admitted = match &permits.clients {
         Some(list) => format!("{} clients", list.len()),
         None if a.config.is_none() => return daemon::nothing_to_reload(),
         None => "all clients".into(),
     };
     control.set_permits(permits);
-    let is_bound = file.listen == before.listen;
+    let is_bound = a.listen == before.listen;
     Ok(format!("{admitted}{}", if is_bound { "" } else { "; listen changes only by a restart" }))
 }
 
@@ -136,8 +134,7 @@ fn reload(a: &Serve, before: &ServeFile, control: &Control) -> Result<String, Fa
 pub fn serve(a: &Serve) -> Result<(), Failure> {
     catch_signals();
     let config = a.transport.connection()?;
-    let file: ServeFile = from_file(a.config.as_deref())?;
-    let permits = permits(a, &file)?;
+    let permits = permits(a)?;
     let (may_put, has_quota) = (permits.put, permits.quota.is_some());
     let open_to_all = permits.clients.is_none();
     let log = Arc::new(Log::new(a.log.as_deref())?);
@@ -154,8 +151,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     })?);
     let identity = server_key(a.identity.as_deref())?;
     let learned = learned(a.learn, &a.transport.hints)?;
-    let listen = a.listen.as_deref().or(file.listen.as_deref()).unwrap_or("127.0.0.1:47470");
-    let listen = address(listen)?;
+    let listen = address(a.listen.as_deref().unwrap_or("127.0.0.1:47470"))?;
     let over_tcp = tcp::Server::bind(listen, identity.clone(), Arc::clone(&service))?;
     // Both transports use the same port number, even if the system chose it.
     let at = over_tcp.address()?;
@@ -209,7 +205,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
             // If no thread is available, try again in an hour.
             let _ = spawn(Box::new(move || service.sweep()));
         }
-        daemon::reload(&log, || reload(a, &file, &control));
+        daemon::reload(&log, || reload(a, &control));
         std::thread::sleep(Duration::from_millis(100));
     }
     daemon::stopping();

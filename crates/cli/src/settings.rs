@@ -1,34 +1,96 @@
-//! Settings from a file (`--config`) beside flags.
+//! Settings from a file (`--config`): words before those of the command line.
 
+use crate::args::{Cli, Command};
+use crate::daemon;
 use crate::failure::Failure;
+use crate::full::FullCommand;
+use clap::parser::ValueSource;
+use clap::{Arg, CommandFactory as _};
+use narrows_base::SpecError;
 use narrows_peers::settings;
-use serde::de::DeserializeOwned;
-use std::path::Path;
+use narrows_options::words::refusal;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
-/// The settings of this file; the defaults without one.
+/// The words, with those of the file that `--config` names after the subcommand. The names of flags and arguments are
+/// the keys. A flag on the command line replaces its key.
 ///
 /// # Errors
-/// The file cannot be read, or is invalid.
-pub fn from_file<T: Default + DeserializeOwned>(file: Option<&Path>) -> Result<T, Failure> {
-    let load = |file| settings::load(file).map_err(|e| e.at("--config"));
-    Ok(file.map_or(Ok(T::default()), load)?)
+/// The file cannot be read, is invalid, or has a key that the subcommand does not have.
+pub fn with_file(mut words: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+    if !words.iter().any(|word| word.to_string_lossy().starts_with("--config")) {
+        return Ok(words);
+    }
+    let mut command = &mut Cli::command().ignore_errors(true);
+    // A request for help needs no file.
+    let Ok(mut given) = command.try_get_matches_from_mut(&words) else { return Ok(words) };
+    let mut place = 1;
+    while let Some((name, inner)) = given.remove_subcommand() {
+        let Some(inner_command) = command.find_subcommand_mut(&name) else { return Ok(words) };
+        (command, given, place) = (inner_command, inner, place + 1);
+    }
+    let Ok(Some(file)) = given.try_get_one::<PathBuf>("config") else { return Ok(words) };
+    let is_setting = |a: &&Arg| {
+        !a.is_hide_set() && !a.is_last_set() && !["config", "help"].contains(&a.get_id().as_str())
+    };
+    let name = |a: &&Arg| a.get_long().unwrap_or(a.get_id().as_str()).to_string();
+    let args: Vec<&Arg> = command.get_arguments().filter(is_setting).collect();
+    let mut of_file = Vec::new();
+    for setting in settings::load(file).map_err(|e| e.at("--config"))? {
+        let Some(arg) = args.iter().find(|a| name(a) == setting.key) else {
+            let names: Vec<String> = args.iter().map(name).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let (file, line) = (file.display(), setting.line);
+            let unknown = SpecError::unknown("setting", &setting.key, &names);
+            return Err(Failure::Input(format!("--config: {file}: line {line}: {unknown}")));
+        };
+        if given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) {
+            continue;
+        }
+        of_file.extend(setting.values.into_iter().map(|value| match (arg.get_long(), value) {
+            (None, value) => value.unwrap_or_default().into(),
+            (Some(flag), None) => OsString::from(format!("--{flag}")),
+            (Some(flag), Some(value)) => format!("--{flag}={value}").into(),
+        }));
+    }
+    words.splice(place..place, of_file);
+    Ok(words)
 }
 
-/// The flag's value, or else the file's.
+/// This command with the settings that its file has now.
 ///
 /// # Errors
-/// The file's value is invalid.
-pub fn flag_or<T>(
-    key: &str,
-    flag: Option<T>,
-    text: Option<&String>,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> Result<Option<T>, Failure> {
-    match (flag, text) {
-        (None, Some(text)) => {
-            let bad = |e: String| Failure::Input(format!("--config: {key}: {e}"));
-            read(text).map(Some).map_err(bad)
-        }
-        (flag, _) => Ok(flag),
+/// As [`with_file`], or an invalid setting.
+pub fn again() -> Result<FullCommand, Failure> {
+    let cli = crate::parsed(crate::words()?);
+    match cli.map_err(|e| Failure::Input(refusal(&e)))?.command {
+        Some(Command::Full(command)) => Ok(command),
+        _ => daemon::nothing_to_reload(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn a_file_stands_before_the_flags_and_a_flag_replaces_its_key() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = "link = 'geo'\nback = 'lte'\nseed = 7\njson = true\nquiet = false\n";
+        std::fs::write(file.path(), text).unwrap();
+        let line = format!("narrows link --config {} --back dsl -- sh", file.path().display());
+        let found = with_file(words(&line)).unwrap();
+        let rest = format!("narrows link --json geo --seed=7 {}", &line["narrows link ".len()..]);
+        assert_eq!(found, words(&rest));
+        std::fs::write(file.path(), "seed = 7\nlnik = 'geo'\n").unwrap();
+        let error = with_file(words(&line)).unwrap_err().line();
+        assert!(error.ends_with("line 2: unknown setting 'lnik'; did you mean 'link'?"), "{error}");
+        // The program's own --config is none of ours.
+        let line = words("narrows link geo -- program --config absent.toml");
+        assert_eq!(with_file(line.clone()).unwrap(), line);
     }
 }

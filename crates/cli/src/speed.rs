@@ -24,6 +24,7 @@ use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_wire::Suite;
 use serde_json::json;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -32,6 +33,9 @@ pub struct SpeedArgs {
     /// Host of a `narrows speed --serve`; without it both ends are in this process
     #[arg(value_name = "HOST:PORT", conflicts_with_all = ["serve", "listen", "link"])]
     pub server: Option<String>,
+    /// Read flags and server from this TOML file; those on the command line take precedence
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Run as a server, until Ctrl-C
     #[arg(long, conflicts_with_all = ["duration", "bytes", "connections", "down", "messages", "link", "reconfigure"])]
     pub serve: bool,

@@ -2,12 +2,13 @@
 
 use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
+use crate::full::FullCommand;
 use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Level, Log};
 use crate::metrics::MetricsArgs;
 use crate::record::Record;
 use crate::serve::learned;
-use crate::settings::from_file;
+use crate::settings;
 use crate::terminal::{STOP, print};
 use crate::transfer::{client_key, known_servers, pin, server_key};
 use crate::transport::{Hints, Transport, address, rate, urls};
@@ -23,7 +24,6 @@ use narrows_transport::endpoint::Permit;
 use narrows_tunnel::allow::{self, Target, Targets};
 use narrows_tunnel::blocking::{self, Entrances};
 use narrows_tunnel::client::ClientOptions;
-use narrows_tunnel::config::{ConnectFile, Port, TunnelServeFile};
 use narrows_tunnel::dial;
 use narrows_tunnel::forward::Forward;
 use narrows_tunnel::limits::ClientLimits;
@@ -125,8 +125,7 @@ pub struct Serve {
     /// root
     #[arg(long, value_name = "NETWORK", value_parser = network)]
     pub tun: Vec<IpNet>,
-    /// Read listen, clients, allow, allow-reverse, tun, max-streams, max-flows and max-openings from this TOML file; flags take
-    /// precedence, and their targets are added
+    /// Read flags from this TOML file; those on the command line take precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Maximum number of concurrent TCP connections and UDP flows of a client [default: 1024]
@@ -164,10 +163,9 @@ pub struct Serve {
 #[derive(Args, Debug)]
 pub struct Connect {
     /// The server, as rrtp://[KEY@]HOST:PORT
-    #[arg(value_name = "URL")]
+    #[arg(id = "server", value_name = "URL")]
     pub url: Option<String>,
-    /// Read server (the URL), tcp, udp, reverse, socks, http-proxy, tun and route from this TOML file; flags take precedence,
-    /// and their ports are added
+    /// Read flags and server (the URL) from this TOML file; those on the command line take precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Forward a local TCP port to a target at the far side, as 8080:intranet:80; may be repeated
@@ -264,109 +262,72 @@ fn shown_ready(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Entrances of the tunnel, by flags and file.
-fn entrances(a: &Connect, file: &ConnectFile) -> Result<Entrances, Failure> {
-    let bad = |key: &str, e: String| Failure::Input(format!("--config: {key}: {e}"));
-    if let Some(to) = &a.stdio {
-        // Only the server's URL is read from the file.
-        return Ok(Entrances { stdio: Some(to.clone()), ..Entrances::default() });
-    }
-    let (mut tcp, mut udp, mut reverse) = (a.tcp.clone(), a.udp.clone(), a.reverse.clone());
-    for (key, texts, all) in [
-        ("tcp", &file.tcp, &mut tcp),
-        ("udp", &file.udp, &mut udp),
-        ("reverse", &file.reverse, &mut reverse),
-    ] {
-        for text in texts {
-            all.push(text.parse().map_err(|e| bad(key, e))?);
-        }
-    }
-    let at = |key: &str, flag: Option<SocketAddr>, own: Option<&Port>| match (flag, own) {
-        (None, Some(own)) => port(&own.text()).map(Some).map_err(|e| bad(key, e)),
-        (flag, _) => Ok(flag),
-    };
-    let socks = at("socks", a.socks, file.socks.as_ref())?;
-    let http = at("http-proxy", a.http_proxy, file.http_proxy.as_ref())?;
-    let mut routes = a.route.clone();
-    for text in &file.route {
-        routes.push(text.parse().map_err(|e| bad("route", e))?);
-    }
-    if reverse.iter().any(|forward| forward.listen.port() == 0) {
+/// Entrances of the tunnel.
+fn entrances(a: &Connect) -> Result<Entrances, Failure> {
+    if a.reverse.iter().any(|forward| forward.listen.port() == 0) {
         return Err(input("--reverse: name the server's port, as in 8080:localhost:80"));
     }
-    let has_tun = a.tun || file.tun;
-    if !has_tun && !routes.is_empty() {
+    if !a.tun && !a.route.is_empty() {
         return Err(input("--route: there is no interface to send packets into: say --tun, too"));
     }
-    let stdio = None;
-    Ok(Entrances { tcp, udp, reverse, stdio, socks, http, tun: has_tun.then_some(routes) })
+    Ok(Entrances {
+        tcp: a.tcp.clone(),
+        udp: a.udp.clone(),
+        reverse: a.reverse.clone(),
+        stdio: a.stdio.clone(),
+        socks: a.socks,
+        http: a.http_proxy,
+        tun: a.tun.then(|| a.route.clone()),
+    })
 }
 
 fn input(line: &str) -> Failure {
     Failure::Input(line.into())
 }
 
-/// The permissions by flags and file. Reads the list of clients.
-fn permissions(a: &Serve, file: &TunnelServeFile) -> Result<Permissions, Failure> {
-    let Some(clients) = a.clients.as_ref().or(file.clients.as_ref()) else {
+/// The permissions. Reads the list of clients.
+fn permissions(a: &Serve) -> Result<Permissions, Failure> {
+    let Some(clients) = &a.clients else {
         return Err(input(
             "tunnel serve: --clients FILE is missing: the keys of those who may come, one per line",
         ));
     };
-    let mut allow = a.allow.clone();
-    for text in &file.allow {
-        allow.push(text.parse().map_err(|e| Failure::Input(format!("--config: allow: {e}")))?);
-    }
-    if allow.is_empty() {
+    if a.allow.is_empty() {
         return Err(input(
             "tunnel serve: --allow TARGET is missing: what clients may connect to, as in --allow example.org:443",
         ));
     }
-    if let Some(n) = file.max_streams {
-        streams(&n.to_string())
-            .map_err(|e| Failure::Input(format!("--config: max-streams: {e}")))?;
-    }
-    if file.max_openings == Some(0) {
-        return Err(input("--config: max-openings: it is 1 or more"));
-    }
-    let mut reverse = a.allow_reverse.clone();
-    for text in &file.allow_reverse {
-        let bad = |e| Failure::Input(format!("--config: allow-reverse: {e}"));
-        reverse.push(text.parse().map_err(bad)?);
-    }
     let clients = AllowList::load(clients).map_err(|e| e.at("--clients"))?;
     let default = ClientLimits::default();
     let limits = ClientLimits {
-        streams: a.max_streams.or(file.max_streams).unwrap_or(default.streams),
-        flows: a.max_flows.or(file.max_flows).unwrap_or(default.flows),
-        openings: a.max_openings.or(file.max_openings).unwrap_or(default.openings),
+        streams: a.max_streams.unwrap_or(default.streams),
+        flows: a.max_flows.unwrap_or(default.flows),
+        openings: a.max_openings.unwrap_or(default.openings),
         ..default
     };
-    Ok(Permissions { clients, targets: Targets::new(allow), reverse, limits })
+    let (targets, reverse) = (Targets::new(a.allow.clone()), a.allow_reverse.clone());
+    Ok(Permissions { clients, targets, reverse, limits })
 }
 
 /// Reads the file and the list of clients again, and replaces the permissions.
-fn reload(a: &Serve, before: &TunnelServeFile, server: &Server) -> Result<String, Failure> {
-    let file: TunnelServeFile = from_file(a.config.as_deref())?;
-    let new = permissions(a, &file)?;
+fn reload(before: &Serve, server: &Server) -> Result<String, Failure> {
+    let FullCommand::Tunnel(TunnelArgs { command: TunnelCommand::Serve(a) }) = settings::again()?
+    else {
+        return daemon::nothing_to_reload();
+    };
+    let new = permissions(&a)?;
     let keys = new.clients.len();
     server.set_permissions(new)?;
-    let is_bound = (&file.listen, &file.tun) == (&before.listen, &before.tun);
+    let is_bound = (&a.listen, &a.tun) == (&before.listen, &before.tun);
     let bound = if is_bound { "" } else { "; listen and tun change only by a restart" };
-    Ok(format!("{keys} clients, {} targets{bound}", a.allow.len() + file.allow.len()))
+    Ok(format!("{keys} clients, {} targets{bound}", a.allow.len()))
 }
 
 fn serve(a: &Serve) -> Result<(), Failure> {
     catch_signals();
-    let file: TunnelServeFile = from_file(a.config.as_deref())?;
-    let permissions = permissions(a, &file)?;
-    let mut tun = a.tun.clone();
-    for text in &file.tun {
-        tun.push(network(text).map_err(|e| Failure::Input(format!("--config: tun: {e}")))?);
-    }
+    let permissions = permissions(a)?;
     let config = a.transport.connection()?;
-    let listen = a.listen.as_deref().or(file.listen.as_deref()).unwrap_or("127.0.0.1:47471");
-    let listen = address("--listen", listen)?;
+    let listen = address("--listen", a.listen.as_deref().unwrap_or("127.0.0.1:47471"))?;
     let log = Arc::new(Log::of_known(a.log.as_deref())?);
     let identity = server_key(a.identity.as_deref())?;
     let name = key::text(identity.public());
@@ -385,7 +346,7 @@ fn serve(a: &Serve) -> Result<(), Failure> {
     let options = ServerOptions {
         identity,
         permissions,
-        tun,
+        tun: a.tun.clone(),
         config,
         permit,
         learned,
@@ -403,7 +364,7 @@ fn serve(a: &Serve) -> Result<(), Failure> {
     };
     let lines = log.clone();
     let warn = move |line: &str| lines.line(Level::Warning, "allow", line);
-    let look = |server: &Server| daemon::reload(&log, || reload(a, &file, server));
+    let look = |server: &Server| daemon::reload(&log, || reload(a, server));
     let done = blocking::serve(listen, options, ready, warn, look, &STOP);
     daemon::stopping();
     recording.finish(done.map_err(Failure::from))
@@ -411,12 +372,11 @@ fn serve(a: &Serve) -> Result<(), Failure> {
 
 fn connect(a: &Connect) -> Result<(), Failure> {
     catch_signals();
-    let file: ConnectFile = from_file(a.config.as_deref())?;
-    let Some(url) = a.url.as_ref().or(file.server.as_ref()) else {
+    let Some(url) = &a.url else {
         return Err(input("tunnel connect: the server is missing: rrtp://[KEY@]HOST:PORT"));
     };
     let (url, shown) = (Url::read(url)?, error::shown(url));
-    let entrances = entrances(a, &file)?;
+    let entrances = entrances(a)?;
     if url.scheme != Scheme::Rrtp || !url.path.is_root() || url.port == 0 {
         return Err(Failure::Input(format!(
             "'{shown}': a tunnel's server is named as rrtp://[KEY@]HOST:PORT, without a path"

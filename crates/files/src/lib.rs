@@ -26,7 +26,6 @@ pub mod partial_file;
 pub mod path;
 pub mod requests;
 pub mod rrtp;
-mod serve_file;
 pub mod service;
 mod silence;
 mod source_stamp;
@@ -39,7 +38,6 @@ pub mod wire;
 
 pub use narrows_peers::{Error, Kind};
 pub use path::CleanPath;
-pub use serve_file::ServeFile;
 pub use service::Service;
 pub use transfer_control::{ProgressEvent, Replace, TransferControl};
 pub use url::{Scheme, Url};

@@ -205,15 +205,6 @@ fn unit(m: &Measure) -> &'static str {
     if m.unit.is_empty() { "-" } else { m.unit }
 }
 
-/// The measures as a table for the documentation.
-pub fn measures_table() -> String {
-    let mut out = String::from("| measure | unit | what it is |\n|---|---|---|\n");
-    for m in MEASURES {
-        let _ = writeln!(out, "| `{}` | {} | {} |", m.name, unit(m), m.doc);
-    }
-    out
-}
-
 /// The entries for the words after `list`: whole lists, or single entries in detail.
 ///
 /// # Errors
@@ -397,17 +388,4 @@ fn param(p: &Param) -> Value {
         }
     }
     v
-}
-
-#[cfg(test)]
-mod tests {
-    /// `docs/scenarios.md` contains this table. To update it, put the text that this test prints between the two marks.
-    #[test]
-    fn the_documentation_lists_every_measure() {
-        let docs = include_str!("../../../docs/scenarios.md");
-        let (_, rest) = docs.split_once("<!-- measures -->\n").expect("the first mark");
-        let (table, _) = rest.split_once("<!-- end of measures -->").expect("the second mark");
-        let expected = super::measures_table();
-        assert!(table == expected, "docs/scenarios.md should have\n{expected}");
-    }
 }

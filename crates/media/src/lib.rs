@@ -29,7 +29,6 @@
 
 pub mod blocking;
 pub mod clock;
-pub mod config;
 pub mod connection;
 pub mod dial;
 pub mod encoder;

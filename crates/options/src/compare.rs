@@ -1,7 +1,7 @@
 //! Options of `compare`.
 
-use crate::Timeline;
 use crate::values::{aim, flows, packet, preset, seed, seeds, source, time};
+use crate::{RARE, Timeline};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
 use narrows_lab::collect::About;
@@ -38,29 +38,29 @@ pub struct Compare {
     #[arg(long, value_name = "NAME[:M]")]
     pub against: Option<String>,
     /// Flows that send in the reverse direction, M flows (default N)
-    #[arg(long, hide_short_help = true, value_name = "NAME[:M]")]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "NAME[:M]")]
     pub reverse: Option<String>,
     /// Simulated time [default: 60s; 20s with --real]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub duration: Option<Duration>,
     /// Start measuring at this time
-    #[arg(long, hide_short_help = true, value_name = "TIME", default_value = "0s", value_parser = time)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "TIME", default_value = "0s", value_parser = time)]
     pub warmup: Duration,
     /// Draw the starts of all flows over this time [default: a base RTT; 0s with --preset ns2]
-    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = time)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "TIME", value_parser = time)]
     pub stagger: Option<Duration>,
     /// Data packet's size on the wire; an ACK has 52 bytes, 40 in other presets than linux
     /// [default: 1000B; always 1500B with --real]
-    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = packet)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "SIZE", value_parser = packet)]
     pub packet: Option<u32>,
     /// Repeat every run with K seeds; means come with 95% intervals [default: 10; 3 with --real]
     #[arg(long, value_name = "K", value_parser = seeds)]
     pub seeds: Option<u32>,
     /// First seed
-    #[arg(long, hide_short_help = true, value_name = "S", default_value_t = 1, value_parser = seed())]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
     /// TCP's endpoint: linux (as Linux 6.1), rfc (as the RFCs) or ns2 (exactly as ns-2.35) [default: linux]
-    #[arg(long, hide_short_help = true, value_name = "linux|rfc|ns2", value_parser = preset)]
+    #[arg(long, hide_short_help = true, help_heading = RARE, value_name = "linux|rfc|ns2", value_parser = preset)]
     pub preset: Option<Preset>,
     /// Changes during a run.
     #[command(flatten)]

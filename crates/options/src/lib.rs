@@ -13,6 +13,9 @@ pub use run::Run;
 pub use sweep::Sweep;
 pub use timeline::Timeline;
 
+/// Heading of options that the short help leaves out.
+pub const RARE: &str = "Rarely needed";
+
 use clap::Args;
 
 /// Number of parallel runs.

@@ -2,30 +2,55 @@
 
 use crate::error::{Error, Kind, shown};
 use crate::text_file;
-use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::path::Path;
+use toml::{Spanned, Value};
 
-/// Loads a file of settings.
+/// A key of the file with its values.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// The key.
+    pub key: String,
+    /// Its values in order; one that is `true` has no text, and one that is `false` is left out.
+    pub values: Vec<Option<String>>,
+}
+
+/// Reads the settings of a file.
 ///
 /// # Errors
 /// It cannot be read, or is invalid; the error names the line.
-pub fn load<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+pub fn load(path: &Path) -> Result<Vec<Setting>, Error> {
     let what = shown(&path.display().to_string());
     let text = text_file::read(path, text_file::LIST).map_err(|e| Error::file(&what, &e))?;
     read(&text).map_err(|e| e.at(&what))
 }
 
-/// Parses the text of a file of settings.
-///
-/// # Errors
-/// It is invalid; the error names the line.
-pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    toml::from_str(text).map_err(|e| {
-        let at = e.span().map_or(0, |span| span.start);
-        let line = 1 + text.bytes().take(at).filter(|b| *b == b'\n').count();
+fn read(text: &str) -> Result<Vec<Setting>, Error> {
+    let line = |at: usize| 1 + text.bytes().take(at).filter(|b| *b == b'\n').count();
+    let bad = |at: usize, why: &str| {
+        Error::new(Kind::Input, format!("line {}: {}", line(at), shown(why)))
+    };
+    let all: BTreeMap<Spanned<String>, Value> = toml::from_str(text).map_err(|e| {
         let why: Vec<&str> = e.message().lines().collect();
-        Error::new(Kind::Input, format!("line {line}: {}", shown(&why.join(", "))))
-    })
+        bad(e.span().map_or(0, |span| span.start), &why.join(", "))
+    })?;
+    let mut settings = Vec::new();
+    for (key, value) in all {
+        let at = key.span().start;
+        let values = if let Value::Array(values) = value { values } else { vec![value] };
+        let text = |value| match value {
+            Value::String(text) => Ok(Some(Some(text))),
+            Value::Integer(_) | Value::Float(_) => Ok(Some(Some(value.to_string()))),
+            Value::Boolean(is_on) => Ok(is_on.then_some(None)),
+            _ => Err(bad(at, "a setting is a text, a number, true, false or a list of these")),
+        };
+        let values: Result<Vec<_>, Error> = values.into_iter().map(text).collect();
+        let values = values?.into_iter().flatten().collect();
+        settings.push(Setting { line: line(at), key: key.into_inner(), values });
+    }
+    Ok(settings)
 }
 
 #[cfg(test)]
@@ -48,20 +73,31 @@ mod tests {
     #[test]
     #[cfg(unix)]
     fn a_file_without_an_end_is_refused() {
-        let e = load::<TestFile>(Path::new("/dev/zero")).unwrap_err();
+        let e = load(Path::new("/dev/zero")).unwrap_err();
         assert!(e.line.ends_with("is longer than 10 MB"), "{e}");
+    }
+
+    #[test]
+    fn values_are_read_as_a_command_line_has_them() {
+        let all = read("tun = true\nlive = false\nsocks = 1080\nallow = ['a:1', 'b:2']\n").unwrap();
+        let of = |key: &str| all.iter().find(|s| s.key == key).unwrap();
+        let text = |text: &str| Some(text.to_string());
+        assert_eq!(of("tun").values, [None]);
+        assert_eq!(of("live").values, []);
+        assert_eq!((of("socks").line, &of("socks").values[..]), (3, &[text("1080")][..]));
+        assert_eq!(of("allow").values, [text("a:1"), text("b:2")]);
     }
 
     #[test]
     fn what_is_wrong_is_one_line_that_says_where() {
         for (text, line) in [
-            ("listen = 'host:1'\nlisten-at = 2\n", "line 2"),
-            ("quota = 8", "line 1"),
-            ("\n\nallow-put = 70000", "line 3"),
-            ("listen = \"\u{1b}[2J\"", "line 1"),
+            ("quota = 8 GB", "line 1"),
+            ("a = 1\n[b]\nc = 2", "line 2"),
+            ("\n\nallow = [[1]]", "line 3"),
+            ("\nlisten = \"\u{1b}[2J\"", "line 2"),
             ("[[", "line 1"),
         ] {
-            let e = read::<TestFile>(text).unwrap_err();
+            let e = read(text).unwrap_err();
             assert!(e.kind == Kind::Input && e.line.starts_with(line), "{e}");
             assert!(!e.line.contains(['\n', '\u{1b}']), "{e}");
         }

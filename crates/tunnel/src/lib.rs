@@ -23,7 +23,6 @@ pub mod address;
 pub mod allow;
 pub mod blocking;
 pub mod client;
-pub mod config;
 mod connected_client;
 pub mod connection;
 pub mod datagrams;

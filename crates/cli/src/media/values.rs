@@ -35,13 +35,6 @@ pub(super) fn layer(text: &str) -> Result<Layer, String> {
     Ok(Layer { from, rate })
 }
 
-/// Parses a list, separated by commas, with `read` for each item.
-pub(super) fn list<T>(
-    read: impl Fn(&str) -> Result<T, String>,
-) -> impl Fn(&str) -> Result<Vec<T>, String> {
-    move |text| text.split(',').map(|one| read(one.trim())).collect()
-}
-
 /// A latency, for clap.
 pub(super) fn latency(text: &str) -> Result<Duration, String> {
     let latency = time(text)?;
