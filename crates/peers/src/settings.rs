@@ -56,19 +56,6 @@ fn read(text: &str) -> Result<Vec<Setting>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::Deserialize;
-
-    #[derive(Deserialize, Debug)]
-    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-    #[derive(Default)]
-    struct TestFile {
-        #[allow(dead_code, reason = "only read by serde")]
-        listen: Option<String>,
-        #[allow(dead_code, reason = "only read by serde")]
-        allow_put: bool,
-        #[allow(dead_code, reason = "only read by serde")]
-        quota: Option<String>,
-    }
 
     #[test]
     #[cfg(unix)]
