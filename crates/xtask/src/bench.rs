@@ -4,6 +4,7 @@
 //! so runs alternate, medians are reported, and the ratio is of medians of the same run.
 
 use crate::command::cargo;
+use crate::real::spread;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -35,7 +36,7 @@ impl Sample {
 
 pub fn run() -> Result<(), String> {
     cargo(&["build", "--release", "-p", "narrows-sim", "--example", "dumbbell"])?;
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let target = crate::command::target();
     let ours = format!("{target}/release/examples/dumbbell");
     let ns = Command::new("ns").arg("/dev/null").stdout(Stdio::null()).status().is_ok();
     let script = std::path::Path::new(&target).join("narrows-dumbbell.tcl");
@@ -49,11 +50,11 @@ pub fn run() -> Result<(), String> {
                 theirs.push(ns2(&script, flows, mbps, ns_seconds)?);
             }
         }
-        let (me, span) = median(&mine, Sample::rate);
-        let peak = median(&mine, |s| s.peak_mib).0;
+        let (me, least, most) = spread(mine.iter().map(Sample::rate));
+        let peak = spread(mine.iter().map(|s| s.peak_mib)).0;
         let (their_rate, their_peak, ratio) = if ns {
-            let r = median(&theirs, Sample::rate).0;
-            let p = median(&theirs, |s| s.peak_mib).0;
+            let r = spread(theirs.iter().map(Sample::rate)).0;
+            let p = spread(theirs.iter().map(|s| s.peak_mib)).0;
             (format!("{:.2}", r / 1e6), format!("{p:.0}"), format!("{:.1}", me / r))
         } else {
             ("-".into(), "-".into(), "-".into())
@@ -62,8 +63,8 @@ pub fn run() -> Result<(), String> {
             rows,
             "| {name}: {flows} flows, {mbps} Mbit/s | **{:.2}** ({:.2} to {:.2}) | {peak:.1} | {their_rate} | {their_peak} | {ratio} | {known} |",
             me / 1e6,
-            span.0 / 1e6,
-            span.1 / 1e6,
+            least / 1e6,
+            most / 1e6,
         );
         eprintln!("{name}: {:.2} million packets per CPU second", me / 1e6);
     }
@@ -107,14 +108,6 @@ specification.\n\
 \n\
 {media}{floor}"
     )
-}
-
-/// Median of a figure, and its least and most.
-fn median(samples: &[Sample], figure: impl Fn(&Sample) -> f64) -> (f64, (f64, f64)) {
-    let mut values: Vec<f64> = samples.iter().map(figure).collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.get(values.len() / 2).copied().unwrap_or(f64::NAN);
-    (middle, (values.first().copied().unwrap_or(middle), values.last().copied().unwrap_or(middle)))
 }
 
 fn narrows(program: &str, numbers: &[u32], flag: &str) -> Result<Sample, String> {

@@ -14,7 +14,7 @@ const ROUNDS: &str = "5";
 
 pub fn run() -> Result<(), String> {
     cargo(&["build", "--release", "-p", "narrows-env", "--example", "steps"])?;
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let target = crate::command::target();
     let engine = Path::new(&target).join("release/examples/steps");
     let engine = std::path::absolute(&engine).map_err(|e| format!("{}: {e}", engine.display()))?;
     for rtt in RTTS_MS {

@@ -9,7 +9,8 @@ use crate::command::cargo;
 use crate::real::ask::Ask;
 use crate::real::ledger::{Key, Row};
 use crate::real::relayed::{json, relayed};
-use crate::real::{LATE_S, Ran, Wanted, load, measure, section, spread};
+use crate::real::{Ran, Wanted, load, measure, runs_of, spread};
+use crate::section;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -80,7 +81,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 
 fn build() -> Result<Programs, String> {
     cargo(&["build", "--release", "-p", "narrows-cli", "--features", "full"])?;
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let target = crate::command::target();
     let hysteria = build_hysteria(&format!("{target}/hysteria-speed"));
     Ok(Programs { ours: format!("{target}/release/narrows"), hysteria })
 }
@@ -159,15 +160,7 @@ fn table(rows: &[Row], shorter: f64) -> String {
     let mut out = String::new();
     for loss in LOSSES {
         for (name, title, _) in SENDERS {
-            let seconds = SECONDS * shorter;
-            let mine = |r: &&Row| {
-                r.key.link == loss
-                    && r.key.protocol == name
-                    && (r.key.seconds - seconds).abs() < 1e-6
-            };
-            let tried: Vec<&Row> = rows.iter().filter(mine).collect();
-            let in_time: Vec<&Row> =
-                tried.iter().copied().filter(|r| r.late_mean_s <= LATE_S).collect();
+            let (tried, in_time) = runs_of(rows, (loss, name), SECONDS * shorter);
             let (here, mark) = if in_time.is_empty() { (tried, " (late)") } else { (in_time, "") };
             if here.is_empty() {
                 continue;

@@ -3,7 +3,6 @@
 
 mod cost;
 mod many;
-mod page;
 mod runs;
 
 use narrows_kernel::{Agent, Choice};
@@ -83,5 +82,9 @@ pub fn run(args: &[String]) -> Result<(), String> {
     part("cost", &|_| cost::section())?;
     part("many", &|_| many::section())?;
     eprintln!("{:.0} s", begun.elapsed().as_secs_f64());
-    if ask.write { page::write(&sections) } else { Ok(()) }
+    if ask.write {
+        crate::section::write("docs/kernel.md", "measured", &sections.join("\n"))
+    } else {
+        Ok(())
+    }
 }

@@ -10,8 +10,6 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Instant;
 
 const PAGE: &str = "docs/link.md";
-const BEGIN: &str = "<!-- begin bench link -->\n";
-const END: &str = "<!-- end bench link -->\n";
 const RUNS: usize = 3;
 const SECONDS: f64 = 4.0;
 const WINDOWS: u32 = 10;
@@ -74,13 +72,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         print!("{section}");
         return Ok(());
     }
-    let page = std::fs::read_to_string(PAGE).map_err(|e| format!("{PAGE}: {e}"))?;
-    let (start, rest) = page.split_once(BEGIN).ok_or("docs/link.md has no mark")?;
-    let (_, end) = rest.split_once(END).ok_or("docs/link.md has no second mark")?;
-    std::fs::write(PAGE, format!("{start}{BEGIN}{section}{END}{end}"))
-        .map_err(|e| format!("{PAGE}: {e}"))?;
-    eprintln!("wrote {PAGE}");
-    Ok(())
+    crate::section::write(PAGE, "bench link", &section)
 }
 
 /// A link that is never full.

@@ -1,6 +1,7 @@
 //! Cost of media protocols per delivered packet beside TCP, and the time of the surfaces of Choi 2006.
 
 use crate::command::cargo;
+use crate::real::spread;
 use std::fmt::Write as _;
 use std::process::Command;
 use std::time::Instant;
@@ -40,9 +41,7 @@ pub fn section(
     }
     let mut rows = String::new();
     for (protocol, list) in PROTOCOLS.iter().zip(&mut ratios).skip(1) {
-        list.sort_by(f64::total_cmp);
-        let at = |i: usize| list.get(i).copied().unwrap_or(f64::NAN);
-        let (least, middle, most) = (at(0), at(rounds / 2), at(rounds.saturating_sub(1)));
+        let (middle, least, most) = spread(list.drain(..));
         let _ = writeln!(rows, "| {protocol} | {middle:.2} ({least:.2} to {most:.2}) |");
         eprintln!("{protocol}: {middle:.2} times TCP");
     }
@@ -64,7 +63,7 @@ drop-tail and RED, 3 seeds of 200 simulated seconds.\n\
 
 fn surfaces() -> Result<(f64, usize), String> {
     cargo(&["build", "--release", "-p", "narrows-cli", "--features", "full"])?;
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let target = crate::command::target();
     let out = std::path::Path::new(&target).join("narrows-bench-surface");
     let start = Instant::now();
     for aqm in ["droptail", "red(cautious=on)"] {

@@ -9,8 +9,6 @@ use std::process::{Command, Stdio};
 
 const PROGRAM: &str = "tools/small-requests/Cargo.toml";
 const PAGE: &str = "docs/benchmarks.md";
-const BEGIN: &str = "<!-- begin small -->\n";
-const END: &str = "<!-- end small -->\n";
 /// Default number of turns of each row.
 const TURNS: u32 = 20;
 
@@ -64,7 +62,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     for line in String::from_utf8_lossy(&out.stdout).lines() {
         costs.add(line).ok_or_else(|| format!("small-requests: unexpected line '{line}'"))?;
     }
-    write(&section(&costs, turns))
+    crate::section::write(PAGE, "small", &section(&costs, turns))
 }
 
 impl Costs {
@@ -164,17 +162,4 @@ An idle connection holds, both ends and the server's three tasks together, in re
 ",
         idle.join(", ")
     )
-}
-
-/// Writes the section; the rest of the page stays.
-fn write(section: &str) -> Result<(), String> {
-    let section = format!("{BEGIN}{section}{END}");
-    let page = std::fs::read_to_string(PAGE).map_err(|e| format!("{PAGE}: {e}"))?;
-    let page = match (page.split_once(BEGIN), page.split_once(END)) {
-        (Some((before, _)), Some((_, after))) => format!("{before}{section}{after}"),
-        _ => format!("{}\n\n{section}", page.trim_end()),
-    };
-    std::fs::write(PAGE, page).map_err(|e| format!("{PAGE}: {e}"))?;
-    eprintln!("wrote {PAGE}");
-    Ok(())
 }

@@ -144,7 +144,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 
 fn build() -> Result<Programs, String> {
     cargo(&["build", "--release", "-p", "narrows-cli", "--features", "full"])?;
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let target = crate::command::target();
     let quinn = std::env::var("QUINN_SPEED").unwrap_or_else(|_| {
         let own = format!("{target}/release/quinn-speed");
         match Path::new(&own).exists() {

@@ -7,6 +7,11 @@ pub fn cargo(args: &[&str]) -> Result<(), String> {
     run(Command::new(env!("CARGO")).args(args), &format!("cargo {}", args.join(" ")))
 }
 
+/// The folder of build results.
+pub fn target() -> String {
+    std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into())
+}
+
 /// Runs a program. Messages name it by `shown`.
 pub fn run(command: &mut Command, shown: &str) -> Result<(), String> {
     eprintln!("> {shown}");

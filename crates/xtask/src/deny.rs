@@ -46,7 +46,7 @@ pub fn check() -> Result<(), String> {
 
 /// Installs the required version unless it is present. Returns its folder.
 fn install() -> Result<String, String> {
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let target = crate::command::target();
     let root = format!("{target}/tools");
     // Unoptimised: it runs for seconds and would build for many minutes.
     let args = ["install", "cargo-deny", "--version", VERSION, "--locked", "--debug", "--quiet"];

@@ -40,6 +40,8 @@ mod python;
 #[cfg(feature = "measure")]
 mod real;
 #[cfg(feature = "measure")]
+mod section;
+#[cfg(feature = "measure")]
 mod sim_vs_real;
 #[cfg(feature = "validate")]
 mod validate;

@@ -25,7 +25,7 @@ pub fn package(rest: &[String]) -> Result<(), String> {
     for old in made(&out)? {
         fs::remove_file(&old).map_err(failed(&old))?;
     }
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let target = crate::command::target();
     let binary = if has("--debug") {
         Path::new(&target).join("debug/narrows")
     } else {

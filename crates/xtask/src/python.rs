@@ -48,7 +48,7 @@ pub fn test() -> Result<(), String> {
 
 /// The newest and the oldest supported readers of Parquet read a file that the command writes.
 fn read_parquet(newest: &Path) -> Result<(), String> {
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let target = crate::command::target();
     let command = Path::new(&target).join("debug").join("narrows");
     let oldest = match interpreter(HAS_OLDEST) {
         Some(python) => Some(environment(&python, OLDEST_ENVIRONMENT, OLDEST)?),
@@ -81,7 +81,7 @@ fn place(profile: &str) -> Result<(), String> {
         "macos" => ("lib_narrows.dylib", "_narrows.abi3.so"),
         _ => ("lib_narrows.so", "_narrows.abi3.so"),
     };
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let target = crate::command::target();
     let from = Path::new(&target).join(profile).join(from);
     let to = Path::new(PACKAGE).join("python/narrows").join(to);
     // A program that has it loaded keeps the one that it has.

@@ -5,8 +5,6 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
 const PAGE: &str = "docs/benchmarks.md";
-const BEGIN: &str = "<!-- begin bad links -->\n";
-const END: &str = "<!-- end bad links -->\n";
 
 /// An earlier run's medians.
 pub type Before = Map<String, Value>;
@@ -67,15 +65,7 @@ pub fn write(
     before: Option<&Before>,
     seeds: u64,
 ) -> Result<(), String> {
-    let section = format!("{BEGIN}{}{END}", section(rows, protocols, before, seeds));
-    let page = std::fs::read_to_string(PAGE).map_err(|e| format!("{PAGE}: {e}"))?;
-    let page = match (page.split_once(BEGIN), page.split_once(END)) {
-        (Some((before, _)), Some((_, after))) => format!("{before}{section}{after}"),
-        _ => format!("{}\n\n{section}", page.trim_end()),
-    };
-    std::fs::write(PAGE, page).map_err(|e| format!("{PAGE}: {e}"))?;
-    eprintln!("wrote {PAGE}");
-    Ok(())
+    crate::section::write(PAGE, "bad links", &section(rows, protocols, before, seeds))
 }
 
 fn section(rows: &[Row], protocols: &[String], before: Option<&Before>, seeds: u64) -> String {

@@ -2,7 +2,8 @@
 
 use super::{CONNECTIONS, CROWD, LOOPBACK, LOOPBACK_S, NETS, SENDERS, TURNS};
 use crate::real::ledger::Row;
-use crate::real::{LATE_S, section, spread};
+use crate::real::{LATE_S, runs_of, spread};
+use crate::section;
 use std::fmt::Write as _;
 
 const PAGE: &str = "docs/benchmarks.md";
@@ -94,14 +95,7 @@ fn links(rows: &[Row], shorter: f64) -> String {
     let mut out = String::new();
     for net in &NETS {
         for (name, title, ..) in SENDERS {
-            let mine = |r: &&Row| {
-                r.key.link == net.name
-                    && r.key.protocol == name
-                    && (r.key.seconds - net.seconds * shorter).abs() < 1e-6
-            };
-            let tried: Vec<&Row> = rows.iter().filter(mine).collect();
-            let in_time: Vec<&Row> =
-                tried.iter().copied().filter(|r| r.late_mean_s <= LATE_S).collect();
+            let (tried, in_time) = runs_of(rows, (net.name, name), net.seconds * shorter);
             let (here, mark) = if in_time.is_empty() { (tried, " (late)") } else { (in_time, "") };
             if here.is_empty() {
                 continue;

@@ -57,7 +57,7 @@ pub struct Ledger {
 impl Ledger {
     /// `name` in the target folder. A new measurement puts the old file aside.
     pub fn open(name: &str, ask: &Ask) -> Result<Ledger, String> {
-        let folder = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+        let folder = crate::command::target();
         std::fs::create_dir_all(&folder).map_err(|e| format!("{folder}: {e}"))?;
         Ledger::at(&Path::new(&folder).join(name), commit()?, ask)
     }

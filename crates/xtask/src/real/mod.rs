@@ -7,7 +7,6 @@ pub mod kernel_tcp;
 pub mod ledger;
 pub mod relayed;
 pub mod schedule;
-pub mod section;
 mod watch;
 
 use ask::{Ask, Mode};
@@ -165,6 +164,21 @@ fn bests(rows: Vec<Row>) -> Vec<Row> {
         }
     }
     kept.into_values().collect()
+}
+
+/// The runs of a protocol over a link for that many seconds: all, and those of which the relay was in time.
+pub fn runs_of<'a>(
+    rows: &'a [Row],
+    (link, protocol): (&str, &str),
+    seconds: f64,
+) -> (Vec<&'a Row>, Vec<&'a Row>) {
+    let mine = |r: &&Row| {
+        let k = &r.key;
+        k.link == link && k.protocol == protocol && (k.seconds - seconds).abs() < 1e-6
+    };
+    let all: Vec<&Row> = rows.iter().filter(mine).collect();
+    let in_time = all.iter().copied().filter(|r| r.late_mean_s <= LATE_S).collect();
+    (all, in_time)
 }
 
 /// Median, least, most; NaN without any.

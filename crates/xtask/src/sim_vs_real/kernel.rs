@@ -4,7 +4,7 @@ use super::page::{goodput_verdict, rtt_verdict, write_kernel};
 use super::{NETS, Net, both};
 use crate::real::ask::Ask;
 use crate::real::ledger::{Key, Row};
-use crate::real::{LATE_S, Wanted, kernel_tcp, measure};
+use crate::real::{LATE_S, Wanted, kernel_tcp, measure, runs_of};
 use narrows_emulator::LinkOptions;
 use narrows_lab::stats::estimate;
 use narrows_speed::SimVsReal;
@@ -73,14 +73,7 @@ fn section(rows: &[Row], shorter: f64) -> String {
     let (mut table, mut agree, mut all, mut late) = (String::new(), 0, 0, 0);
     for name in ALGORITHMS {
         for net in &NETS {
-            let mine = |r: &&Row| {
-                r.key.protocol == name
-                    && r.key.link == net.name
-                    && (r.key.seconds - net.seconds * shorter).abs() < 1e-6
-            };
-            let tried: Vec<&Row> = rows.iter().filter(mine).collect();
-            let in_time: Vec<&Row> =
-                tried.iter().copied().filter(|r| r.late_mean_s <= LATE_S).collect();
+            let (tried, in_time) = runs_of(rows, (net.name, name), net.seconds * shorter);
             late += tried.len() - in_time.len();
             if in_time.is_empty() {
                 continue;

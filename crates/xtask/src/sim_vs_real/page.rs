@@ -1,8 +1,8 @@
 //! `docs/sim-vs-real.md`.
 
 use super::{NETS, PAGE, PROTOCOLS};
-use crate::real::LATE_S;
 use crate::real::ledger::Row;
+use crate::real::{LATE_S, runs_of};
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::{differ, estimate};
 use narrows_speed::Observed;
@@ -124,14 +124,7 @@ same link with the same losses in real time.\n\
     for protocol in protocols(rows) {
         let mut cells = [const { String::new() }; NETS.len()];
         for (cell, n) in cells.iter_mut().zip(&NETS) {
-            let mine = |r: &&Row| {
-                r.key.protocol == protocol
-                    && r.key.link == n.name
-                    && (r.key.seconds - n.seconds * shorter).abs() < 1e-6
-            };
-            let tried: Vec<&Row> = rows.iter().filter(mine).collect();
-            let in_time: Vec<&Row> =
-                tried.iter().copied().filter(|r| r.late_mean_s <= LATE_S).collect();
+            let (tried, in_time) = runs_of(rows, (n.name, &protocol), n.seconds * shorter);
             late += tried.len() - in_time.len();
             if tried.is_empty() {
                 continue;
