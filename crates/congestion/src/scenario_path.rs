@@ -32,7 +32,6 @@ struct Copy {
 }
 
 /// State from acknowledgements.
-#[derive(Clone, Debug)]
 struct PathRounds {
     acked: u64,
     min_rtt: Duration,
@@ -45,7 +44,6 @@ struct PathRounds {
 }
 
 /// Segments sent, and packets in flight.
-#[derive(Clone, Debug)]
 struct PathSending {
     segments: Vec<Copy>,
     retransmissions: BTreeSet<u64>,

@@ -1,5 +1,4 @@
 use super::*;
-use crate::Ack;
 use crate::fuzz::report;
 
 fn rate(s: &Sender) -> f64 {

@@ -1,7 +1,6 @@
 //! Sender and receiver sides of both variants: reports, and arbitrary packets of a peer.
 
 use super::*;
-use crate::Ack;
 use crate::{Arrival, Feedback, find};
 use narrows_base::{Duration, Spec, Time};
 use proptest::prelude::*;
