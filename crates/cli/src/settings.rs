@@ -7,8 +7,8 @@ use crate::full::FullCommand;
 use clap::parser::ValueSource;
 use clap::{Arg, CommandFactory as _};
 use narrows_base::SpecError;
-use narrows_peers::settings;
 use narrows_options::words::refusal;
+use narrows_peers::settings;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -87,7 +87,8 @@ mod tests {
         let rest = format!("narrows link --json geo --seed=7 {}", &line["narrows link ".len()..]);
         assert_eq!(found, words(&rest));
         std::fs::write(file.path(), "seed = 7\nlnik = 'geo'\n").unwrap();
-        let error = with_file(words(&line)).unwrap_err().line();
+        let error = with_file(words(&line)).unwrap_err();
+        let error = error.line();
         assert!(error.ends_with("line 2: unknown setting 'lnik'; did you mean 'link'?"), "{error}");
         // The program's own --config is none of ours.
         let line = words("narrows link geo -- program --config absent.toml");

@@ -124,7 +124,7 @@ same link with the same losses in real time.\n\
     for protocol in protocols(rows) {
         let mut cells = [const { String::new() }; NETS.len()];
         for (cell, n) in cells.iter_mut().zip(&NETS) {
-            let (tried, in_time) = runs_of(rows, (n.name, &protocol), n.seconds * shorter);
+            let (tried, in_time) = runs_of(rows, (n.name, protocol), n.seconds * shorter);
             late += tried.len() - in_time.len();
             if tried.is_empty() {
                 continue;
