@@ -121,6 +121,9 @@ fn row(accepted: &str, ours: &str, verdict: Verdict) -> Judged {
         seeds: 3,
         verdict,
         why: Some("so".into()),
+        cause: None,
+        shown: None,
+        beside: None,
     }
 }
 
