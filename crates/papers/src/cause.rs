@@ -162,7 +162,9 @@ mod tests {
     #[test]
     fn a_row_that_shows_a_cause_has_the_stated_result() {
         let differs = row("differs", r##","cause":"tcp","shown":"b#1""##);
-        let shows = |verdict: &str| check(&[("a", &[differs.clone()]), ("b", &[row(verdict, "")])]);
+        let shows = |verdict: &str| {
+            check(&[("a", std::slice::from_ref(&differs)), ("b", &[row(verdict, "")])])
+        };
         shows("reproduced").unwrap();
         assert!(shows("undecided").unwrap_err().contains("is undecided"));
     }
