@@ -1,8 +1,8 @@
 //! The papers' numbered figures and tables that experiments cover, and the results: the first screen of
 //! `docs/validation.md`, from `experiments/figures.toml`.
 
-use crate::cause;
 use crate::judge::{Judged, Verdict};
+use crate::row_references;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -124,7 +124,7 @@ impl Coverage {
         line("goals of ours in these scenarios", Judged::is_own_goal);
         out += "\nThe papers' claims that differ, by cause. *Shown by a row*: with one change the stated value comes out.\n\n";
         let papers: Vec<&str> = self.paper.iter().map(|p| p.name.as_str()).collect();
-        out + &cause::table(&papers, results)
+        out + &row_references::table(&papers, results)
     }
 
     /// Figures without an experiment, with the reasons, under an introductory line; one line if all are covered.

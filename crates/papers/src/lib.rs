@@ -25,6 +25,7 @@ pub mod polynomial;
 pub mod quantity;
 pub mod random_quality;
 mod recorded;
+pub mod row_references;
 pub mod run;
 pub mod sample;
 pub mod stat;

@@ -125,6 +125,17 @@ fn quantities_combine() {
     assert_eq!(q.combine(&mut [6.0, 5.0, 2.0].into_iter()), 4.0);
 }
 
+/// A claim with `reason_of` has the reason and the cause of the claim that it names.
+#[test]
+fn a_reason_is_written_once() {
+    let e = experiment::load(&root().join("s2-f5")).unwrap();
+    let (first, second) = (&e.file.claim[4], &e.file.claim[5]);
+    assert_eq!(second.reason_of, Some(5));
+    assert!(first.why.is_some() && second.why == first.why, "{:?}", second.why);
+    assert_eq!(second.cause, first.cause);
+    assert_eq!(first.beside, None);
+}
+
 /// An experiment may vary several values of a scenario together, parameters inside a value too.
 #[test]
 fn a_run_varies_several_values_together() {

@@ -4,7 +4,9 @@ mod fingerprints;
 
 use fingerprints::Fingerprints;
 use narrows_papers::coverage::{self, Coverage};
-use narrows_papers::{Experiment, Judged, cause, experiment, judge, linux, ns2, page, panel};
+use narrows_papers::{
+    Experiment, Judged, experiment, judge, linux, ns2, page, panel, row_references,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -99,7 +101,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     let results: Vec<(&str, &[Judged])> =
         done.iter().map(|d| (d.id.as_str(), d.judged.as_slice())).collect();
-    if let Err(fault) = cause::check(&results) {
+    if let Err(fault) = row_references::check(&results) {
         faults.push(fault);
     }
     // The completed experiments are written even if others failed.

@@ -1,0 +1,118 @@
+//! Rows that refer to other rows, and the counts of causes.
+
+use crate::cause::{CAUSES, Cause};
+use crate::judge::{Judged, Verdict};
+
+/// The row that a qualified text names.
+fn find<'a>(row: &str, results: &[(&str, &'a [Judged])]) -> Option<&'a Judged> {
+    let (id, number) = row.split_once('#')?;
+    let rows = results.iter().find(|r| r.0 == id)?.1;
+    rows.get(number.parse::<usize>().ok()?.checked_sub(1)?)
+}
+
+/// Checks the rows that refer to others: a row beside another must be about the same statement, and a row that shows a
+/// cause must have the stated result.
+///
+/// # Errors
+/// The first row that refers to none or to a wrong one.
+pub fn check(results: &[(&str, &[Judged])]) -> Result<(), String> {
+    for (id, rows) in results {
+        for (i, row) in rows.iter().enumerate() {
+            let say = |e: &str| Err(format!("{id}, claim {}: {e}", i + 1));
+            if let Some(other) = &row.beside {
+                match find(other, results) {
+                    Some(x) if x.beside.is_some() => {
+                        return say(&format!("{other} is beside a row itself"));
+                    }
+                    Some(x) if x.stated == row.stated => {}
+                    Some(_) => return say(&format!("{other} is about another statement")),
+                    None => return say(&format!("there is no row {other}")),
+                }
+            }
+            if let Some(other) = &row.shown {
+                match find(other, results).map(|x| x.verdict) {
+                    Some(Verdict::Reproduced | Verdict::Given) => {}
+                    Some(verdict) => {
+                        return say(&format!("{other}, which is to show its cause, is {verdict}"));
+                    }
+                    None => return say(&format!("there is no row {other}")),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The counted differences by cause and paper, as a table.
+pub fn table(papers: &[&str], results: &[(&str, &[Judged])]) -> String {
+    let differ = |paper: &str, cause: Cause| -> Vec<&Judged> {
+        let mine = format!("{}-", paper.to_lowercase());
+        let rows = results.iter().filter(|r| r.0.starts_with(&mine)).flat_map(|r| r.1);
+        let differs = rows.filter(|j| j.counts() && j.verdict == Verdict::Differs);
+        differs.filter(|j| j.cause.unwrap_or_default() == cause).collect()
+    };
+    let line = |name: &str, cells: &[usize]| {
+        let cells: Vec<String> = cells.iter().map(ToString::to_string).collect();
+        format!("| {name} | {} |\n", cells.join(" | "))
+    };
+    let mut out = format!("| cause | {} | all | shown by a row |\n", papers.join(" | "));
+    out += &format!("|---|{}\n", "---|".repeat(papers.len() + 2));
+    let mut sums = vec![0; papers.len() + 2];
+    for cause in CAUSES {
+        let found: Vec<Vec<&Judged>> = papers.iter().map(|p| differ(p, cause)).collect();
+        let mut cells: Vec<usize> = found.iter().map(Vec::len).collect();
+        cells.push(cells.iter().sum());
+        cells.push(found.iter().flatten().filter(|j| j.shown.is_some()).count());
+        sums.iter_mut().zip(&cells).for_each(|(sum, n)| *sum += n);
+        out += &line(&cause.to_string(), &cells);
+    }
+    out + &line("all", &sums)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(verdict: &str, more: &str) -> Judged {
+        let text = format!(
+            r#"{{"claim":"c","stated":"half","accepted":"a","ours":"1","verdict":"{verdict}"{more}}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_row_beside_another_is_about_the_same_statement() {
+        let good = [row("differs", r##","beside":"a#2""##), row("set up to hold", "")];
+        check(&[("a", &good)]).unwrap();
+        let other = [good[0].clone(), Judged { stated: "a third".into(), ..good[1].clone() }];
+        assert!(check(&[("a", &other)]).unwrap_err().contains("another statement"));
+        assert!(check(&[("a", &good[..1])]).unwrap_err().contains("no row a#2"));
+        let chain = [good[0].clone(), row("differs", r##","beside":"a#1""##)];
+        assert!(check(&[("a", &chain)]).unwrap_err().contains("beside a row itself"));
+    }
+
+    /// A cause is shown only by a row that has the stated result.
+    #[test]
+    fn a_row_that_shows_a_cause_has_the_stated_result() {
+        let differs = row("differs", r##","cause":"tcp","shown":"b#1""##);
+        let shows = |verdict: &str| {
+            check(&[("a", std::slice::from_ref(&differs)), ("b", &[row(verdict, "")])])
+        };
+        shows("reproduced").unwrap();
+        assert!(shows("undecided").unwrap_err().contains("is undecided"));
+    }
+
+    #[test]
+    fn differences_are_counted_by_cause_and_paper() {
+        let rows = [
+            row("differs", r##","cause":"tcp","shown":"s1-b#3""##),
+            row("differs", ""),
+            row("reproduced", ""),
+            row("differs", r##","beside":"s1-b#3""##),
+        ];
+        let table = table(&["S0", "S1"], &[("s1-b", &rows)]);
+        assert!(table.contains("| another TCP than the paper's | 0 | 1 | 1 | 1 |"), "{table}");
+        assert!(table.contains("| not traced | 0 | 1 | 1 | 0 |"), "{table}");
+        assert!(table.ends_with("| all | 0 | 2 | 2 | 1 |\n"), "{table}");
+    }
+}
