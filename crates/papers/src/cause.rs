@@ -6,7 +6,7 @@ use std::fmt;
 /// Why a result differs from the stated one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Cause {
+pub enum DifferenceCause {
     /// The paper does not give a setting, or its text has lost it.
     Setting,
     /// The paper's TCP is not the one that is run.
@@ -25,26 +25,26 @@ pub enum Cause {
 }
 
 /// All causes, in the order of the page.
-pub const CAUSES: [Cause; 7] = [
-    Cause::Setting,
-    Cause::Tcp,
-    Cause::Algorithm,
-    Cause::Reading,
-    Cause::Chance,
-    Cause::Paper,
-    Cause::Untraced,
+pub const CAUSES: [DifferenceCause; 7] = [
+    DifferenceCause::Setting,
+    DifferenceCause::Tcp,
+    DifferenceCause::Algorithm,
+    DifferenceCause::Reading,
+    DifferenceCause::Chance,
+    DifferenceCause::Paper,
+    DifferenceCause::Untraced,
 ];
 
-impl fmt::Display for Cause {
+impl fmt::Display for DifferenceCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Cause::Setting => "a setting that the paper does not give",
-            Cause::Tcp => "another TCP than the paper's",
-            Cause::Algorithm => "the paper's algorithm as printed",
-            Cause::Reading => "our reading or a shorter run",
-            Cause::Chance => "chance, or one random trace in the paper",
-            Cause::Paper => "the paper contradicts itself or arithmetic",
-            Cause::Untraced => "not traced",
+            DifferenceCause::Setting => "a setting that the paper does not give",
+            DifferenceCause::Tcp => "another TCP than the paper's",
+            DifferenceCause::Algorithm => "the paper's algorithm as printed",
+            DifferenceCause::Reading => "our reading or a shorter run",
+            DifferenceCause::Chance => "chance, or one random trace in the paper",
+            DifferenceCause::Paper => "the paper contradicts itself or arithmetic",
+            DifferenceCause::Untraced => "not traced",
         })
     }
 }

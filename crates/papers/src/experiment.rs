@@ -1,6 +1,6 @@
 //! `experiment.toml`: the definition of an experiment.
 
-use super::cause::{self, Cause};
+use super::cause::{self, DifferenceCause};
 use super::quantity::{Names, Quantity};
 use super::varied;
 use narrows_base::units::{self, Unit};
@@ -216,9 +216,9 @@ pub struct Claim {
     pub impossible: Option<String>,
     /// In place of `why` and `cause`: the number of the claim that has the same reason.
     pub reason_of: Option<usize>,
-    /// Cause of the difference.
+    /// DifferenceCause of the difference.
     #[serde(default)]
-    pub cause: Cause,
+    pub cause: DifferenceCause,
     /// The row that shows the cause: one change, and the stated value comes out. `#3` is in this experiment,
     /// `s0-f4.8#14` in another.
     pub shown: Option<String>,

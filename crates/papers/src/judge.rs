@@ -1,6 +1,6 @@
 //! Verdicts: the stated value, the measured value, and whether they agree.
 
-use super::cause::Cause;
+use super::cause::DifferenceCause;
 use super::experiment::{Claim, EVERY, Experiment, OverSeeds};
 use super::interval::{Place, place, shown};
 use super::measured::Measured;
@@ -56,9 +56,9 @@ pub struct Judged {
     /// Why the result differs, or why the stated number is impossible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Cause, if the result differs.
+    /// DifferenceCause, if the result differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<Cause>,
+    pub cause: Option<DifferenceCause>,
     /// The row that shows the cause, as `s0-f4.8#14`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,

@@ -1,6 +1,6 @@
 //! The generated page of an experiment, and its row in `docs/validation.md`.
 
-use super::cause::Cause;
+use super::cause::DifferenceCause;
 use super::experiment::Experiment;
 use super::judge::{Judged, Verdict};
 use narrows_base::Duration;
@@ -101,7 +101,9 @@ pub fn table(judged: &[Judged]) -> String {
 
 /// The cause of a difference, and the row that shows it.
 fn cause(j: &Judged) -> String {
-    let Some(cause) = j.cause.filter(|c| *c != Cause::Untraced) else { return String::new() };
+    let Some(cause) = j.cause.filter(|c| *c != DifferenceCause::Untraced) else {
+        return String::new();
+    };
     match &j.shown {
         Some(row) => format!(", {cause} (shown by {row})"),
         None => format!(", {cause}"),

@@ -1,6 +1,6 @@
 //! Rows that refer to other rows, and the counts of causes.
 
-use crate::cause::{CAUSES, Cause};
+use crate::cause::{CAUSES, DifferenceCause};
 use crate::judge::{Judged, Verdict};
 
 /// The row that a qualified text names.
@@ -45,7 +45,7 @@ pub fn check(results: &[(&str, &[Judged])]) -> Result<(), String> {
 
 /// The counted differences by cause and paper, as a table.
 pub fn table(papers: &[&str], results: &[(&str, &[Judged])]) -> String {
-    let differ = |paper: &str, cause: Cause| -> Vec<&Judged> {
+    let differ = |paper: &str, cause: DifferenceCause| -> Vec<&Judged> {
         let mine = format!("{}-", paper.to_lowercase());
         let rows = results.iter().filter(|r| r.0.starts_with(&mine)).flat_map(|r| r.1);
         let differs = rows.filter(|j| j.counts() && j.verdict == Verdict::Differs);
