@@ -40,7 +40,7 @@ pub enum Command {
     /// Convert records of a link's capacity to traces
     #[command(after_help = crate::trace::HELP)]
     Trace(crate::trace::TraceArgs),
-    /// List protocols, controllers, queues, loss models, sources and links
+    /// List protocols, controllers, queues, losses, sources and links
     #[command(after_help = LIST)]
     List(List),
     #[cfg(feature = "full")]

@@ -29,7 +29,7 @@ pub enum FullCommand {
     /// Send live media to another machine, within a latency
     #[command(after_help = crate::media::HELP)]
     Media(crate::media::MediaArgs),
-    /// Get a file or a folder: encrypted, resumable, complete or not at all
+    /// Get a file or a folder: encrypted, resumable, whole or not at all
     #[command(after_help = crate::transfer::GET)]
     Get(Box<crate::transfer::Get>),
     /// Put a file or a folder on a server that permits it
