@@ -216,6 +216,8 @@ pub fn chosen(kind: Option<&str>, name: Option<&str>) -> Result<(Vec<Item>, bool
     if let Some(known) = KINDS.iter().find(|k| **k == kind || k.strip_suffix('s') == Some(kind)) {
         let all = listed(known)?;
         let Some(name) = name else { return Ok((all, false)) };
+        // As `protocol::find` does.
+        let name = if (*known, name) == ("protocols", "sack") { "reno" } else { name };
         let found = named(known, name)?;
         if found.is_empty() {
             let mut names: Vec<&str> = all.iter().map(|i| &*i.name).collect();
