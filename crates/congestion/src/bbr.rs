@@ -104,7 +104,7 @@ fn fresh(settings: &Settings, environment: &Environment) -> Bbr {
         gain: GainCycle { phase: 0, began: Time::ZERO },
         rounds: Rounds::default(),
         bandwidth: WindowedMax::new(BANDWIDTH_ROUNDS),
-        full: FullPipe { bandwidth: 0.0, rounds: 0, reached: false },
+        full: BbrFullPipe { bandwidth: 0.0, rounds: 0, reached: false },
         min_rtt: Duration::MAX,
         min_rtt_at: None,
         probe: ProbeRtt::default(),
@@ -174,7 +174,7 @@ struct Told {
 
 /// Whether STARTUP has filled the pipe, and the growth of the bandwidth that shows it.
 #[derive(Clone, Debug)]
-struct FullPipe {
+struct BbrFullPipe {
     bandwidth: f64,
     rounds: u32,
     /// Whether STARTUP has filled the pipe.
@@ -222,7 +222,7 @@ struct Bbr {
     /// Segments per second.
     bandwidth: WindowedMax,
     /// Whether STARTUP has filled the pipe, and the growth of the bandwidth that shows it.
-    full: FullPipe,
+    full: BbrFullPipe,
     min_rtt: Duration,
     min_rtt_at: Option<Time>,
     probe: ProbeRtt,

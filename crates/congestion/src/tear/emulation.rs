@@ -62,7 +62,7 @@ struct TakenBack {
 
 /// Reductions that late packets take back.
 #[derive(Clone, Debug)]
-struct Undo {
+struct TearUndo {
     last: Option<TakenBack>,
     /// Whether late packets take a reduction back.
     is_on: bool,
@@ -87,7 +87,7 @@ pub(super) struct TcpEmulation {
     passed: Time,
     reordering: ReorderingWindow,
     /// Reductions that late packets take back.
-    undo: Undo,
+    undo: TearUndo,
     /// When the state's timer fires.
     due: Time,
     sender_state: SenderState,
@@ -116,7 +116,7 @@ impl TcpEmulation {
             ahead: Reassembly::default(),
             passed: Time::ZERO,
             reordering: ReorderingWindow::default(),
-            undo: Undo { last: None, is_on: true },
+            undo: TearUndo { last: None, is_on: true },
             due: Time::NEVER,
             sender_state: SenderState::default(),
             between: None,
