@@ -8,7 +8,7 @@ from math import inf, isfinite, log, sqrt
 from types import SimpleNamespace
 
 FIRST_FLIGHT, MIN_WINDOW, TRAIN = 10, 3, 4
-DELAY_SAMPLES, PLATEAU_ROUNDS = 8, 3
+STARTUP_QUEUE, DELAY_SAMPLES, PLATEAU_ROUNDS = 1 / 8, 8, 3
 BASE_SECONDS, BASE_ROUNDS = 30, 120
 SMOOTH, TARGET, SCATTER, SIGNIFICANT = 1 / 8, 0.004, 0.1, 2.5
 MEMORY, ENOUGH = 1000, 24
@@ -283,19 +283,23 @@ class Startup:
             is_short = self.train * self.e.base > TRAIN * self.window
             self.window += (TRAIN - 1 if is_short else 1) * ack.newly_delivered
 
+    @property
+    def queue_limit(self):
+        return max(self.e.noise, STARTUP_QUEUE * self.e.base)
+
     def on_round(self, v, ack):
         self.first_flight = self.first_flight and v.delivered < TRAIN
         self.train = 0.0 if v.saturated else self.train
         grew = v.rate > UP * self.best
         self.stale = 0 if grew else self.stale + ack.window_limited
         self.best = max(self.best, v.rate)
-        if not grew and v.saturated:
+        if not grew and (v.queue_min > self.queue_limit or v.dropped):
             return Alone(self.e, v.rate)
         return Alone(self.e, self.best) if self.stale >= PLATEAU_ROUNDS else None
 
     def check(self):
         r = self.e.round
-        if self.first_flight or r.acks < DELAY_SAMPLES or r.queue_min <= self.e.noise:
+        if self.first_flight or r.acks < DELAY_SAMPLES or r.queue_min <= self.queue_limit:
             return None
         return Alone(self.e, max(r.sample / (1 - self.e.link), self.best))
 

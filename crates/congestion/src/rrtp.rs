@@ -186,7 +186,7 @@ impl Rrtp {
         if let Policy::Startup(startup) = &mut self.policy {
             let unsaturated = View { queued: false, dropped: false, unexplained: false, ..*view };
             self.path.measure(&unsaturated);
-            if let Some(bandwidth) = startup.on_round(view, ack) {
+            if let Some(bandwidth) = startup.on_round(view, ack, &self.path) {
                 self.end_startup(bandwidth);
             }
             return;

@@ -8,6 +8,8 @@ pub const FIRST_FLIGHT: f64 = 10.0;
 pub const MIN_WINDOW: f64 = 3.0;
 /// Packets of a train that measures a rate by its spacing; also the largest factor by which the next flight grows.
 pub const TRAIN: f64 = 4.0;
+/// Queueing delay of a whole round that ends the startup, as a part of the base RTT (as MIN_RTT_DIVISOR of RFC 9406).
+pub const STARTUP_QUEUE: f64 = 0.125;
 /// Acknowledgements of a round that show a queue (RFC 9406 section 4.3, N_RTT_SAMPLE). Without this end of the startup
 /// the median queue is 1.6 +- 1.4 ms longer.
 pub const DELAY_SAMPLES: f64 = 8.0;

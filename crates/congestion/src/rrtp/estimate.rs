@@ -204,10 +204,10 @@ impl Path {
     }
 
     /// Largest rate of the current round in packets per second, including packets that the link lost. `None` before
-    /// [`DELAY_SAMPLES`] acknowledgements, or if not all of them had a longer queueing delay than the noise.
-    pub fn rate_so_far(&self) -> Option<f64> {
+    /// [`DELAY_SAMPLES`] acknowledgements, or if not all of them had a longer queueing delay than `queue` seconds.
+    pub fn rate_so_far(&self, queue: f64) -> Option<f64> {
         let (acknowledgements, shortest, rate) = self.current.so_far();
-        (acknowledgements >= DELAY_SAMPLES && shortest > self.noise())
+        (acknowledgements >= DELAY_SAMPLES && shortest > queue)
             .then(|| rate / (1.0 - self.loss.link()))
     }
 

@@ -62,15 +62,20 @@ impl Startup {
         }
     }
 
+    /// Queueing delay that ends the startup, seconds.
+    fn queue_limit(path: &Path) -> f64 {
+        path.noise().max(STARTUP_QUEUE * path.base().unwrap_or(0.0))
+    }
+
     /// The bandwidth in packets per second, if the acknowledgements of this round so far end the startup (RFC 9406
     /// section 4.2).
     pub fn within_round(&self, path: &Path) -> Option<f64> {
-        let rate = path.rate_so_far().filter(|_| !self.is_first)?;
+        let rate = path.rate_so_far(Startup::queue_limit(path)).filter(|_| !self.is_first)?;
         Some(rate.max(self.best))
     }
 
     /// The bandwidth in packets per second, if this round ends the startup.
-    pub fn on_round(&mut self, view: &View, ack: &Ack) -> Option<f64> {
+    pub fn on_round(&mut self, view: &View, ack: &Ack, path: &Path) -> Option<f64> {
         let round = &view.round;
         self.is_first &= round.delivered < TRAIN;
         if view.saturated() {
@@ -79,7 +84,7 @@ impl Startup {
         let grew = round.rate > UP * self.best;
         self.stale = if grew { 0 } else { self.stale + u32::from(ack.window_limited) };
         self.best = self.best.max(round.rate);
-        if !grew && view.saturated() {
+        if !grew && (round.queue_min > Startup::queue_limit(path) || view.dropped) {
             Some(round.rate)
         } else {
             (self.stale >= PLATEAU_ROUNDS).then_some(self.best)

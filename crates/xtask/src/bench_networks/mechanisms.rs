@@ -222,14 +222,13 @@ pub const MECHANISMS: &[Mechanism] = &[
     one(
         "startup-queue",
         "a queue ends the startup",
-        (1, 18),
-        &[
-            ("startup.rs", "!grew && view.saturated()", "!grew && view.dropped"),
-            (
-                "mod.rs",
-                "startup.within_round(&self.path)",
-                "startup.within_round(&self.path).filter(|_| false)",
-            ),
+        (2, 22),
+        &[(
+            "startup.rs",
+            "path.noise().max(STARTUP_QUEUE * path.base().unwrap_or(0.0))",
+            "f64::INFINITY + 0.0 * path.noise()",
+        )],
+    ),
         ],
     ),
     one(
