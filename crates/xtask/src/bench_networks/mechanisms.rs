@@ -229,8 +229,6 @@ pub const MECHANISMS: &[Mechanism] = &[
             "f64::INFINITY + 0.0 * path.noise()",
         )],
     ),
-        ],
-    ),
     one(
         "startup-pacing",
         "the startup paces after the first flight",
