@@ -14,7 +14,7 @@ SMOOTH, TARGET, SCATTER, SIGNIFICANT = 1 / 8, 0.004, 0.1, 2.5
 MEMORY, ENOUGH = 1000, 24
 UNTESTED_LOSS, MAX_LOSS = 0.1, 0.4
 LONG_QUEUE, EMPTY_QUEUE = 0.4, 0.2
-CYCLE, UP, DOWN = 8, 1.25, 0.75
+CYCLE, MAX_CYCLE, UP, DOWN = 8, 64, 1.25, 0.75
 FOLLOWS = 0.5
 THRESHOLD, MAX_TERM, EMPTY_TERM = 2.5, 1.5, 0.1
 MIN_CHANGE, RATE_ERROR = 0.1, 0.05
@@ -314,7 +314,7 @@ class Alone:
     """Section 3.2."""
 
     def __init__(self, e, bandwidth=None):
-        self.e, self.phase, self.gain = e, 2, DOWN
+        self.e, self.phase, self.cycle, self.gain = e, 2, CYCLE, DOWN
         if bandwidth is not None:
             e.set_bandwidth(bandwidth)
 
@@ -323,7 +323,11 @@ class Alone:
 
     def on_round(self, v, ack):
         self.phase += 1
-        if not v.saturated and (v.follows or self.phase >= CYCLE):
+        if v.gain > 1 and v.dropped and not v.queued:
+            self.cycle = min(2 * self.cycle, MAX_CYCLE)
+        elif v.follows:
+            self.cycle = CYCLE
+        if not v.saturated and (v.follows or self.phase >= self.cycle):
             self.phase, self.gain = 0, UP
         elif self.gain > 1 or (v.saturated and v.gain <= 1 and self.gain >= 1):
             self.gain = DOWN

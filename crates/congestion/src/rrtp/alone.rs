@@ -2,7 +2,8 @@
 //!
 //! One of [`CYCLE`] rounds is a probe with the gain [`UP`], and a round with the gain [`DOWN`] follows each probe. If
 //! at least half of the additional traffic arrives without a queue or losses, another probe follows that round;
-//! otherwise the gain is 1 until the next probe. While a queue or losses remain, every second round has the gain
+//! otherwise the gain is 1 until the next probe. Each probe that causes losses without a queue doubles the distance to
+//! the next, up to [`MAX_CYCLE`]. While a queue or losses remain, every second round has the gain
 //! [`DOWN`].
 //!
 //! In a round with the gain [`DOWN`] only the pacing rate falls, not the window.
@@ -15,6 +16,8 @@ use super::estimate::{Path, View};
 pub struct Alone {
     /// Rounds since the last probe.
     phase: u32,
+    /// Rounds from a probe to the next.
+    cycle: u32,
     /// Gain in force.
     pub gain: f64,
 }
@@ -22,14 +25,19 @@ pub struct Alone {
 impl Alone {
     /// Begins with a gain below 1, because the startup leaves a queue.
     pub fn begin() -> Alone {
-        Alone { phase: 2, gain: DOWN }
+        Alone { phase: 2, cycle: CYCLE, gain: DOWN }
     }
 
     pub fn on_round(&mut self, view: &View) {
         self.phase += 1;
         let probed = view.round.gain > 1.0;
-        let saturated = view.saturated();
-        if !saturated && (view.follows() || self.phase >= CYCLE) {
+        let (saturated, follows) = (view.saturated(), view.follows());
+        if probed && view.dropped && !view.queued {
+            self.cycle = (2 * self.cycle).min(MAX_CYCLE);
+        } else if follows {
+            self.cycle = CYCLE;
+        }
+        if !saturated && (follows || self.phase >= self.cycle) {
             (self.phase, self.gain) = (0, UP);
         } else if self.gain > 1.0 || saturated && !probed && self.gain >= 1.0 {
             self.gain = DOWN;
@@ -87,7 +95,8 @@ mod tests {
         let mut path = Path::default();
         path.hint_rtt(0.1);
         path.bandwidth.set(1000.0);
-        let [steady, lower] = [1.0, DOWN].map(|gain| Alone { phase: 0, gain }.limits(&path));
+        let [steady, lower] =
+            [1.0, DOWN].map(|gain| Alone { gain, ..Alone::begin() }.limits(&path));
         assert_eq!((lower.window, lower.rate), (steady.window, steady.rate.map(|r| DOWN * r)));
     }
 

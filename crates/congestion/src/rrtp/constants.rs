@@ -48,6 +48,8 @@ pub const EMPTY_QUEUE: f64 = 0.2;
 
 /// Rounds between two probes, and between two phases of a lower rate while competitive (BBR).
 pub const CYCLE: u32 = 8;
+/// Rounds between probes at most, if probes cause losses: Reno grows a window of 256 packets by a quarter in 64 rounds.
+pub const MAX_CYCLE: u32 = 64;
 /// Gain of a probe (BBR).
 pub const UP: f64 = 1.25;
 /// Gain of a round that drains the queue (BBR), and part of the bandwidth that remains after a round that lost more than

@@ -259,13 +259,23 @@ pub const MECHANISMS: &[Mechanism] = &[
         "probes",
         "alone, one round in eight has a higher rate",
         (1, 6),
-        &[("alone.rs", "view.follows() || self.phase >= CYCLE", "view.follows()")],
+        &[("alone.rs", "follows || self.phase >= self.cycle", "view.follows()")],
     ),
     one(
         "probe-again",
         "a probe whose packets arrive is followed by another one",
         (1, 5),
-        &[("alone.rs", "view.follows() || self.phase >= CYCLE", "self.phase >= CYCLE")],
+        &[("alone.rs", "follows || self.phase >= self.cycle", "self.phase >= self.cycle")],
+    ),
+    one(
+        "rarer-probes",
+        "the cycle doubles if probes cause losses",
+        (1, 6),
+        &[(
+            "alone.rs",
+            "self.cycle = (2 * self.cycle).min(MAX_CYCLE);",
+            "self.cycle = CYCLE.min(MAX_CYCLE);",
+        )],
     ),
     one(
         "drain-after-probe",
@@ -287,7 +297,7 @@ pub const MECHANISMS: &[Mechanism] = &[
         "drain-at-begin",
         "the policy alone begins with a lower rate",
         (0, 1),
-        &[("alone.rs", "phase: 2, gain: DOWN", "phase: 2, gain: 1.0")],
+        &[("alone.rs", "cycle: CYCLE, gain: DOWN", "cycle: CYCLE, gain: 1.0")],
     ),
     one(
         "window-in-drain",
