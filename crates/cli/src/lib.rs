@@ -144,7 +144,7 @@ fn parsed(words: Vec<OsString>) -> Result<Cli, clap::Error> {
 fn words() -> Result<Vec<OsString>, Failure> {
     let words = command_line::with_negative_values(std::env::args_os());
     #[cfg(feature = "full")]
-    return settings::with_file(words);
+    return settings::with_file(words, command);
     #[cfg(not(feature = "full"))]
     Ok(words)
 }

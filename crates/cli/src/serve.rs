@@ -2,7 +2,6 @@
 
 use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
-use crate::full::FullCommand;
 use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Level, Log};
 use crate::metrics::MetricsArgs;
@@ -115,7 +114,7 @@ fn permits(a: &Serve) -> Result<Permits, Failure> {
 
 /// Reads the file and the list of clients again, and replaces the permissions.
 fn reload(before: &Serve, control: &Control) -> Result<String, Failure> {
-    let FullCommand::Serve(a) = settings::again()? else { return daemon::nothing_to_reload() };
+    let a: Serve = settings::again()?;
     let permits = permits(&a)?;
     let admitted = match &permits.clients {
         Some(list) => format!("{} clients", list.len()),

@@ -1,27 +1,36 @@
 //! Settings from a file (`--config`): words before those of the command line.
 
-use crate::args::{Cli, Command};
-use crate::daemon;
+use crate::command_line::with_negative_values;
 use crate::failure::Failure;
-use crate::full::FullCommand;
 use clap::parser::ValueSource;
-use clap::{Arg, CommandFactory as _};
+use clap::{Arg, FromArgMatches};
 use narrows_base::SpecError;
 use narrows_options::words::refusal;
 use narrows_peers::settings;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// Makes the command line's definition.
+type Definition = fn() -> clap::Command;
+
+/// That of this process, for a reload.
+static DEFINITION: OnceLock<Definition> = OnceLock::new();
 
 /// The words, with those of the file that `--config` names after the subcommand. The names of flags and arguments are
 /// the keys. A flag on the command line replaces its key.
 ///
 /// # Errors
 /// The file cannot be read, is invalid, or has a key that the subcommand does not have.
-pub fn with_file(mut words: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+pub fn with_file(
+    mut words: Vec<OsString>,
+    definition: Definition,
+) -> Result<Vec<OsString>, Failure> {
+    let _ = DEFINITION.set(definition);
     if !words.iter().any(|word| word.to_string_lossy().starts_with("--config")) {
         return Ok(words);
     }
-    let mut command = &mut Cli::command().ignore_errors(true);
+    let mut command = &mut definition().ignore_errors(true);
     // A request for help needs no file.
     let Ok(mut given) = command.try_get_matches_from_mut(&words) else { return Ok(words) };
     let mut place = 1;
@@ -57,16 +66,21 @@ pub fn with_file(mut words: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
     Ok(words)
 }
 
-/// This command with the settings that its file has now.
+/// The arguments of this command, with the settings that its file has now.
 ///
 /// # Errors
 /// As [`with_file`], or an invalid setting.
-pub fn again() -> Result<FullCommand, Failure> {
-    let cli = crate::parsed(crate::words()?);
-    match cli.map_err(|e| Failure::Input(refusal(&e)))?.command {
-        Some(Command::Full(command)) => Ok(command),
-        _ => daemon::nothing_to_reload(),
+pub fn again<T: FromArgMatches>() -> Result<T, Failure> {
+    let refused = |e: clap::Error| Failure::Input(refusal(&e));
+    let Some(definition) = DEFINITION.get() else {
+        return Err(Failure::Input("the command line is not known yet".into()));
+    };
+    let words = with_file(with_negative_values(std::env::args_os()), *definition)?;
+    let mut found = definition().try_get_matches_from(words).map_err(refused)?;
+    while let Some((_, inner)) = found.remove_subcommand() {
+        found = inner;
     }
+    T::from_arg_matches(&found).map_err(refused)
 }
 
 #[cfg(test)]
@@ -83,15 +97,15 @@ mod tests {
         let text = "link = 'geo'\nback = 'lte'\nseed = 7\njson = true\nquiet = false\n";
         std::fs::write(file.path(), text).unwrap();
         let line = format!("narrows link --config {} --back dsl -- sh", file.path().display());
-        let found = with_file(words(&line)).unwrap();
+        let found = with_file(words(&line), crate::command).unwrap();
         let rest = format!("narrows link --json geo --seed=7 {}", &line["narrows link ".len()..]);
         assert_eq!(found, words(&rest));
         std::fs::write(file.path(), "seed = 7\nlnik = 'geo'\n").unwrap();
-        let error = with_file(words(&line)).unwrap_err();
+        let error = with_file(words(&line), crate::command).unwrap_err();
         let error = error.line();
         assert!(error.ends_with("line 2: unknown setting 'lnik'; did you mean 'link'?"), "{error}");
         // The program's own --config is none of ours.
         let line = words("narrows link geo -- program --config absent.toml");
-        assert_eq!(with_file(line.clone()).unwrap(), line);
+        assert_eq!(with_file(line.clone(), crate::command).unwrap(), line);
     }
 }

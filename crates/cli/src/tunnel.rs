@@ -2,7 +2,6 @@
 
 use crate::daemon::{self, catch_signals};
 use crate::failure::Failure;
-use crate::full::FullCommand;
 use crate::live::{LiveArgs, ShownConnections};
 use crate::log::{Level, Log};
 use crate::metrics::MetricsArgs;
@@ -311,10 +310,7 @@ fn permissions(a: &Serve) -> Result<Permissions, Failure> {
 
 /// Reads the file and the list of clients again, and replaces the permissions.
 fn reload(before: &Serve, server: &Server) -> Result<String, Failure> {
-    let FullCommand::Tunnel(TunnelArgs { command: TunnelCommand::Serve(a) }) = settings::again()?
-    else {
-        return daemon::nothing_to_reload();
-    };
+    let a: Serve = settings::again()?;
     let new = permissions(&a)?;
     let keys = new.clients.len();
     server.set_permissions(new)?;

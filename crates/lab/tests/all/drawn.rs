@@ -29,11 +29,11 @@ fn ask(q: &Question) -> Outcome {
     answer(q.scenario(Path::new("")).unwrap().0)
 }
 
-fn beside_reno(link: &str, protocol: &str) -> Question {
+fn beside_reno_1990(link: &str, protocol: &str) -> Question {
     Question {
         link: link.into(),
         protocols: protocol.into(),
-        against: Some("reno:1".into()),
+        against: Some("reno-1990:1".into()),
         seeds: 6,
         // An ACK for every packet, which is most sensitive to phases.
         preset: Preset::Rfc,
@@ -46,7 +46,7 @@ fn beside_reno(link: &str, protocol: &str) -> Question {
 #[test]
 fn a_millisecond_of_delay_does_not_decide_a_share() {
     let share = |link: &str| {
-        let o = ask(&beside_reno(link, "rrtp"));
+        let o = ask(&beside_reno_1990(link, "rrtp"));
         o.results[0].measure("share").unwrap().mean
     };
     let (a, b) = (share("10Mbit/s,20ms"), share("10Mbit/s,21ms"));
@@ -103,7 +103,7 @@ fn what_is_not_drawn_runs_once_and_has_no_interval() {
 /// Scenario files without host delays run as before, and so does preset `ns2`.
 #[test]
 fn nothing_is_drawn_for_ns2_or_for_files_that_do_not_say_so() {
-    let q = Question { preset: Preset::Ns2, ..beside_reno("10Mbit/s,20ms", "sack") };
+    let q = Question { preset: Preset::Ns2, ..beside_reno_1990("10Mbit/s,20ms", "sack") };
     let (scenario, link) = q.scenario(Path::new("")).unwrap();
     let text = scenario_file::text(&scenario);
     for key in ["host-delay", "stagger", "trace-start"] {
@@ -112,7 +112,7 @@ fn nothing_is_drawn_for_ns2_or_for_files_that_do_not_say_so() {
     assert_eq!(link.host_delay, None);
     assert!(answer(scenario).results[0].one_trajectory);
     // Today's default writes all its draws, and reads back.
-    let (scenario, _) = beside_reno("10Mbit/s,20ms", "sack").scenario(Path::new("")).unwrap();
+    let (scenario, _) = beside_reno_1990("10Mbit/s,20ms", "sack").scenario(Path::new("")).unwrap();
     let text = scenario_file::text(&scenario);
     assert!(
         text.contains("host-delay = \"800us\"") && text.contains("stagger = \"40ms\""),

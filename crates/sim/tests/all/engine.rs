@@ -145,7 +145,7 @@ fn what_is_watched_adds_up() {
 #[test]
 fn measuring_over_time_changes_neither_the_run_nor_the_counts() {
     let groups = vec![
-        group("main", "reno", "bulk", &[0.0, 0.5], &[0], &[1]),
+        group("main", "reno-1990", "bulk", &[0.0, 0.5], &[0], &[1]),
         group("media", "fixed(rate=300kbit/s)", "bulk", &[1.0], &[0], &[1]),
     ];
     let r = go(&network(groups, "1%", 20.5));

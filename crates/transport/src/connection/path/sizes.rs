@@ -5,29 +5,29 @@ use crate::packet_sender::PayloadSource;
 use narrows_base::{Duration, Time};
 
 /// This many consecutive losses of large packets indicate a black hole, if a PTO expired meanwhile.
-const BLACK_HOLE: u32 = 3;
+const BLACK_HOLE: u16 = 3;
 
 /// Without a PTO, because smaller packets arrive: this many consecutive losses of large packets, in this many reports.
-const LARGE_LOST: (u32, u32) = (12, 3);
+const LARGE_LOST: (u16, u16) = (12, 3);
 
 /// The same for packets of the first size, on a path where none has arrived yet: the path carries only smaller packets.
 /// At 50% random loss, 1 of 4,096 connections loses 12 in a row.
-const TOO_SMALL: (u32, u32) = (12, 3);
+const TOO_SMALL: (u16, u16) = (12, 3);
 
 /// The same on a path where such packets arrived. A long transfer at 50% loss often loses 12 in a row, and 32 once in
 /// four billion packets.
-const BECAME_TOO_SMALL: (u32, u32) = (32, 4);
+const BECAME_TOO_SMALL: (u16, u16) = (32, 4);
 
 /// Losses and PTOs since a packet of some size arrived. MTU probes are not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct LossRun {
-    lost: u32,
+    lost: u16,
     /// Reports with losses, one per PTO at most: losses of one flight may come in several reports.
-    reports: u32,
+    reports: u16,
     /// The earliest report that is counted next.
     next_report: Time,
     is_in_report: bool,
-    timeouts: u32,
+    timeouts: u16,
 }
 
 impl LossRun {
@@ -45,7 +45,7 @@ impl LossRun {
         self.timeouts = self.timeouts.saturating_add(1);
     }
     /// Whether it has so many losses, in so many reports.
-    fn has(&self, (lost, reports): (u32, u32)) -> bool {
+    fn has(&self, (lost, reports): (u16, u16)) -> bool {
         self.lost >= lost && self.reports >= reports
     }
 }

@@ -29,8 +29,8 @@ pub(super) struct Resume {
     /// Stored share of losses without congestion.
     loss: f64,
     /// Packets of the flight that were sent and lost, and its bytes that arrived (PipeSize).
-    sent: u64,
-    lost: u64,
+    sent: u32,
+    lost: u32,
     pipe: u64,
 }
 
@@ -57,7 +57,7 @@ impl Resume {
             self.phase = Phase::Unvalidated(now);
         }
         if let Phase::Unvalidated(_) = self.phase {
-            self.sent += 1;
+            self.sent = self.sent.saturating_add(1);
         }
     }
     /// A packet arrived. At the end of a retreat, returns the bytes that may leave: half of the PipeSize.
@@ -88,9 +88,9 @@ impl Resume {
         if sent < begun || sent >= end {
             return false;
         }
-        self.lost += 1;
-        let expected = self.loss * self.sent as f64;
-        self.lost as f64 > expected + 3.0 * expected.sqrt() && self.on_marks(now)
+        self.lost = self.lost.saturating_add(1);
+        let expected = self.loss * f64::from(self.sent);
+        f64::from(self.lost) > expected + 3.0 * expected.sqrt() && self.on_marks(now)
     }
     /// Packets were marked: congestion. Returns whether the retreat begins.
     pub fn on_marks(&mut self, now: Time) -> bool {
