@@ -166,7 +166,10 @@ pub(super) fn answer(
     };
     let begun = Begun { held, start, size };
     if whole && (start > 0 || size == held.bytes && size == 0 || taken) {
-        return compare(&begun, &place, frames, output, event).map_err(at);
+        compare(&begun, &place, frames, event).map_err(at)?;
+        // The name is free before the client learns of the end.
+        drop(running);
+        return frames::send(output, &Frame::Done);
     }
     // An existing partial file has been counted.
     let name = if found.as_ref().is_none_or(|f| f.whole) { NAME_BYTES } else { 0 };
@@ -201,6 +204,7 @@ pub(super) fn answer(
     }
     let finish = move || part.finish(&hash, replace);
     while_waiting(output, &caller.slot, finish)?.map_err(at)?;
+    drop(running);
     frames::send(output, &Frame::Done)
 }
 
@@ -209,7 +213,6 @@ fn compare(
     begun: &Begun,
     place: &TargetFile,
     frames: &mut Frames<Input>,
-    output: &mut dyn Output,
     event: &mut Event,
 ) -> Result<(), Error> {
     let Begun { held, start, size, .. } = *begun;
@@ -237,7 +240,7 @@ fn compare(
     if hash != held.hash {
         return Err(place.exists());
     }
-    frames::send(output, &Frame::Done)
+    Ok(())
 }
 
 fn nothing() -> HeldPrefix {
