@@ -21,7 +21,6 @@
 //! | send | [`send`], [`outlet`], [`flow`], with [`rate_http`] for encoders |
 //! | receive | [`receive`], [`inlet`] |
 //! | send to and receive from groups | [`group_run`], [`group`], with [`group_sender`], [`group_receiver`] and [`group_packet`] (no clock) |
-//! | read flags from a file | [`config`] |
 //! | print measures | [`measures`] |
 //! | observe a running stream | [`playing`], [`flow::State`] |
 //!

@@ -14,7 +14,6 @@
 //! | replace permissions while it runs | [`permissions`] |
 //! | limit clients' open connections | [`limits`], [`descriptors`] |
 //! | read the format | [`request`], [`flow`], [`parts`], [`hints`] |
-//! | read flags from a file | [`config`] |
 //! | call these from a program without an async runtime | [`blocking`] |
 //!
 //! `docs/tunnel.md` describes the command.
