@@ -167,7 +167,7 @@ impl Default for Environment {
 /// The TCP implementation that controllers follow where they differ, unless a parameter overrides it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Dialect {
-    /// The RFCs.
+    /// TCP after RFC 5681, 6582, 6675 and 9438.
     #[default]
     Rfc,
     /// ns-2.35.

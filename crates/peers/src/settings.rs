@@ -11,7 +11,7 @@ use toml::{Spanned, Value};
 pub struct Setting {
     /// Line in the file, from 1.
     pub line: usize,
-    /// The key.
+    /// Name of the flag, without its hyphens.
     pub key: String,
     /// Its values in order; one that is `true` has no text, and one that is `false` is left out.
     pub values: Vec<Option<String>>,
