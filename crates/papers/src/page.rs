@@ -5,7 +5,7 @@ use super::experiment::Experiment;
 use super::judge::{Judged, Verdict};
 use narrows_base::Duration;
 use narrows_scenario::link_direction::LinkDirection;
-use narrows_scenario::scenario::{Flows, GroupProtocol, Scenario};
+use narrows_scenario::scenario::{Change, Flows, GroupProtocol, Scenario};
 use narrows_scenario::values::{loss_text, queue_text, rate_text, time_text};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -154,7 +154,11 @@ fn describe(s: &Scenario) -> String {
         let _ = writeln!(out, "- {}", flows(f, s));
     }
     for c in &s.changes {
-        let _ = writeln!(out, "- at {} {} changes: {:?}", time_text(c.at), c.link, c.change);
+        let change = match &c.change {
+            Change::Loss(loss) => format!("loss {}", loss_text(loss)),
+            other => format!("{other:?}"),
+        };
+        let _ = writeln!(out, "- at {} {} changes: {change}", time_text(c.at), c.link);
     }
     for r in &s.reconfigurations {
         let _ = write!(out, "- at {} `{}` is told", time_text(r.at), r.flows);

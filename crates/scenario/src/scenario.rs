@@ -7,7 +7,7 @@ use crate::access_link::AccessLink;
 use crate::link_direction::LinkDirection;
 use narrows_base::{Duration, Spec, SpecError};
 use narrows_congestion::PathHints;
-use narrows_link::Change;
+pub use narrows_link::Change;
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
 
