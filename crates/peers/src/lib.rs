@@ -1,5 +1,5 @@
-//! Programs with peers over rrtp: keys, who may connect, what was learned of a path, and dialling. The file service, the
-//! tunnel and the media commands use it.
+//! Keys, lists of admitted clients, learned paths and dialling, for programs with peers over rrtp: the file service, the
+//! tunnel and the media commands.
 //!
 //! | to | see |
 //! |---|---|
