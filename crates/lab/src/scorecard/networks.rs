@@ -108,12 +108,12 @@ fn alone() -> Result<Vec<Criterion>, String> {
 /// Section 5.2.
 fn mixed() -> Result<Vec<Criterion>, String> {
     let mut list = Vec::new();
-    for (who, name) in [("reno", "Reno"), ("cubic", "CUBIC"), ("bbr", "BBR")] {
+    for (rival, name) in [("reno", "Reno"), ("cubic", "CUBIC"), ("bbr", "BBR")] {
         for buffer in ["0.5bdp", "1bdp", "4bdp"] {
             let what = format!("beside one {name}, buffer {buffer}");
             let link = format!("20Mbit/s,25ms,queue={buffer}");
             let c = on("5.2.1", &what, &link, &[THEIRS, GOODPUT, THEIR_DROPS]);
-            list.push(c.beside(&format!("{who}:1")).seconds(10, 60));
+            list.push(c.beside(&format!("{rival}:1")).seconds(10, 60));
         }
     }
     let c = on("5.2.1", "one beside 8 CUBIC", "50Mbit/s,25ms,queue=1bdp", &[THEIRS, GOODPUT]);
