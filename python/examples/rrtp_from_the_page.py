@@ -8,7 +8,7 @@ from math import inf, isfinite, log, sqrt
 from types import SimpleNamespace
 
 FIRST_FLIGHT, MIN_WINDOW, TRAIN = 10, 3, 4
-STARTUP_QUEUE, DELAY_SAMPLES, PLATEAU_ROUNDS = 1 / 8, 8, 3
+STARTUP_QUEUE, PLATEAU_ROUNDS = 1 / 8, 3
 BASE_SECONDS, BASE_ROUNDS = 30, 120
 SMOOTH, TARGET, SCATTER, SIGNIFICANT = 1 / 8, 0.004, 0.1, 2.5
 MEMORY, ENOUGH = 1000, 24
@@ -16,7 +16,7 @@ UNTESTED_LOSS, MAX_LOSS = 0.1, 0.4
 LONG_QUEUE, EMPTY_QUEUE = 0.4, 0.2
 CYCLE, MAX_CYCLE, UP, DOWN = 8, 64, 1.25, 0.75
 FOLLOWS = 0.5
-THRESHOLD, MAX_TERM, EMPTY_TERM = 2.5, 1.5, 0.1
+THRESHOLD, MAX_TERM, EMPTY_TERM = 2.5, 1.5, 0.25
 MIN_CHANGE, RATE_ERROR = 0.1, 0.05
 BETA, CUBIC_C = 0.7, 0.4
 
@@ -160,7 +160,7 @@ class Estimates:
         v.dropped = self.exceeds(v.packets, v.lost)
         v.queued = v.queue_min > self.noise
         v.saturated = v.queued or v.dropped
-        v.empty = v.queue_mean <= EMPTY_QUEUE * max(self.max_queue, self.noise)
+        v.empty = v.queue_mean <= EMPTY_QUEUE * self.max_queue
         v.follows = v.gain > 1 and v.rate > v.bandwidth * (1 + FOLLOWS * (v.gain - 1))
         return v
 
@@ -297,9 +297,10 @@ class Startup:
             return Alone(self.e, v.rate)
         return Alone(self.e, self.best) if self.stale >= PLATEAU_ROUNDS else None
 
-    def check(self):
+    def check(self, now):
         r = self.e.round
-        if self.first_flight or r.acks < DELAY_SAMPLES or r.queue_min <= self.queue_limit:
+        early = now - r.begin < self.e.base / 2
+        if self.first_flight or early or r.queue_min <= self.queue_limit:
             return None
         return Alone(self.e, max(r.sample / (1 - self.e.link), self.best))
 
@@ -369,7 +370,7 @@ class Competitive:
         self.rounds += 1
 
     def on_lost(self, outcome):
-        if outcome.radio or outcome.sent <= self.last_back_off:
+        if outcome.sent <= self.last_back_off:
             return
         self.back_off_w, self.w = self.w, max(2, BETA * self.w)
         self.clock, self.last_back_off = 0.0, outcome.now
@@ -442,10 +443,10 @@ class FromThePage:
             following = self.policy.on_round(v, ack)
             if following:
                 self.begin(following)
-            elif not is_startup and self.sum > THRESHOLD:
+            elif not is_startup and (self.sum > THRESHOLD or self.hidden):
                 self.decide(v, ack)
         if isinstance(self.policy, Startup):
-            following = self.policy.check()
+            following = self.policy.check(ack.now)
             if following:
                 self.begin(following)
         self.set_limits()
@@ -470,6 +471,10 @@ class FromThePage:
             self.bandwidth_before = v.bandwidth
         sign = 1 if isinstance(self.policy, Alone) else -1
         self.sum = max(0.0, self.sum + sign * clamp(x, -MAX_TERM, MAX_TERM))
+
+    @property
+    def hidden(self):
+        return isinstance(self.policy, Competitive) and self.e.jitters
 
     def decide(self, v, ack):
         if isinstance(self.policy, Competitive):

@@ -11,7 +11,7 @@
 //!    v
 //! alone        paces at the bandwidth; one probe in eight rounds, each followed by a round at a lower rate
 //!    | ^
-//!    | | evidence (a cumulative log-likelihood ratio above 2.5)
+//!    | | evidence (a cumulative log-likelihood ratio above 2.5), or jitter (upwards)
 //!    v |
 //! competitive  CUBIC's window; two of ten rounds at a lower rate
 //! ```
@@ -73,6 +73,7 @@ pub const VARIABLES: &[Variable] = &[
             "capacity found (a queue, a plateau of the rate, or losses)",
             "shared queue (the rate follows the packets sent)",
             "own queue (the rate does not follow the packets sent)",
+            "jitter (delays do not show a shared queue)",
         ],
     ),
     variables::BANDWIDTH,
@@ -112,6 +113,7 @@ enum Reason {
     CapacityFound,
     SharedQueue,
     QueueIsOwn,
+    Jitter,
 }
 
 #[derive(Clone, Debug)]
@@ -207,7 +209,9 @@ impl Rrtp {
             }
             Policy::Competitive(competitive) => {
                 competitive.on_round(&self.path);
-                if self.evidence.refutes() {
+                if self.path.jitters() {
+                    self.begin_alone(Reason::Jitter);
+                } else if self.evidence.refutes() {
                     self.begin_alone(Reason::QueueIsOwn);
                 }
             }
@@ -237,7 +241,7 @@ impl Controller for Rrtp {
             self.on_round(ack, &view);
         }
         if let Policy::Startup(startup) = &self.policy
-            && let Some(bandwidth) = startup.within_round(&self.path)
+            && let Some(bandwidth) = startup.within_round(&self.path, ack.now.as_secs_f64())
         {
             self.end_startup(bandwidth);
         }

@@ -1,4 +1,4 @@
-//! The policy for a shared bottleneck: CUBIC's window (RFC 9438), reduced by each loss that is not the radio link's.
+//! The policy for a shared bottleneck: CUBIC's window (RFC 9438), reduced by a loss at most once per round trip.
 //!
 //! Two of ten rounds have the gain [`DOWN`]. Whether the delivery rate falls with it shows whether the queue is still
 //! shared.
@@ -49,7 +49,7 @@ impl Competitive {
     }
 
     pub fn on_loss(&mut self, outcome: &PacketOutcome) {
-        if outcome.radio || outcome.sent.as_secs_f64() <= self.reduced_at {
+        if outcome.sent.as_secs_f64() <= self.reduced_at {
             return;
         }
         self.reduced_at = outcome.now.as_secs_f64();
