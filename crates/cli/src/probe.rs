@@ -11,10 +11,11 @@ use narrows_net::Error;
 use narrows_net::endpoint::new_key;
 use narrows_net::probe::{ProbeError, ProbeOptions, Probed};
 use narrows_peers::{error, key};
-use narrows_scenario::user_links;
+use narrows_scenario::{output_file, user_links};
 use narrows_transport::endpoint::ServerKey;
+use std::io::Write as _;
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 #[derive(Args)]
@@ -28,6 +29,9 @@ pub struct ProbeArgs {
     /// Save the link under this name, for --link of every command
     #[arg(long, value_name = "NAME", conflicts_with = "tcp")]
     pub save: Option<String>,
+    /// Then record both directions under light and heavy load, as FILE.there and FILE.back for trace=; 11 s more
+    #[arg(long, value_name = "FILE", conflicts_with = "tcp")]
+    pub trace: Option<PathBuf>,
     /// This end's key, for a server that accepts only listed clients [default: a new one each time]
     #[arg(long, value_name = "FILE", conflicts_with = "tcp")]
     pub identity: Option<PathBuf>,
@@ -49,6 +53,7 @@ Examples:
   narrows probe example.org:4433                   rate, RTT, loss, jitter
   narrows probe example.org:4433 --fill --save home    also the buffer
   narrows compare --link home                      compare protocols on it
+  narrows probe example.org:4433 --trace home      record and replay it
   narrows probe example.org:443 --tcp              any server: the RTT only";
 
 /// `narrows probe`.
@@ -59,6 +64,7 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     if let Some(name) = &a.save {
         user_links::check_name(name).map_err(|e| Failure::from(e.at("--save")))?;
     }
+    let files = a.trace.as_deref().map(trace_files).transpose()?;
     let (address, server_key) = server(&a.server)?;
     if a.tcp {
         return tcp::handshakes(address, a.json);
@@ -73,14 +79,25 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     };
     catch_interrupt();
     let bar = Bar::new("probing".into());
-    let options = ProbeOptions { server: address, server_key, key, fill: a.fill };
+    let record = a.trace.is_some();
+    let options = ProbeOptions { server: address, server_key, key, fill: a.fill, record };
     let done = narrows_net::probe::probe(options, &mut |progress| {
         bar.tell(progress);
         !STOP.load(Ordering::SeqCst)
     });
     bar.finish();
     let probed = done.map_err(|e| failed(&e, &a.server))?;
-    let link = probed.estimate.link();
+    let link = match (&files, &probed.recorded) {
+        (Some(files), Some(recorded)) => {
+            for (file, way) in files.iter().zip(recorded) {
+                let written = output_file::create(file.as_ref())
+                    .and_then(|mut file| file.write_all(way.text.as_bytes()));
+                written.map_err(|e| Failure::Outside(format!("--trace: {file}: {e}")))?;
+            }
+            probed.estimate.link_with(files.each_ref().map(|file| Some(file.as_str())))
+        }
+        _ => probed.estimate.link(),
+    };
     let saved = match &a.save {
         Some(name) => {
             let file = key::config_folder()?.join(narrows_scenario::user_links::FILE_NAME);
@@ -92,6 +109,18 @@ pub fn probe(a: &ProbeArgs) -> Result<(), Failure> {
     // Print the result even if it cannot be saved.
     report(a, &probed, &link, saved.is_ok())?;
     saved
+}
+
+/// The files of both directions: absolute, and without characters that a link's text gives a meaning.
+fn trace_files(name: &Path) -> Result<[String; 2], Failure> {
+    let path = std::path::absolute(name).map_err(|e| Failure::Input(format!("--trace: {e}")))?;
+    match path.to_str().filter(|path| !path.contains([',', '(', ')', '=', '\''])) {
+        Some(path) => Ok(["there", "back"].map(|way| format!("{path}.{way}"))),
+        None => Err(Failure::Input(
+            "--trace: a path without commas, brackets, quotes and '=' is expected: a link names it"
+                .into(),
+        )),
+    }
 }
 
 fn report(a: &ProbeArgs, probed: &Probed, link: &str, is_saved: bool) -> Result<(), Failure> {

@@ -71,6 +71,10 @@ pub struct Serve {
     /// Accept no more files when DIR holds this much
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub quota: Option<u64>,
+    /// Maximum rate of each client, over all of its connections and in both directions together; without --clients, of
+    /// each address
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub client_limit: Option<Rate>,
     /// Accept only clients with a key in this file
     #[arg(long, value_name = "FILE")]
     pub clients: Option<PathBuf>,
@@ -109,7 +113,7 @@ fn permits(a: &Serve) -> Result<Permits, Failure> {
         let line = "--overwrite, --max-size and --quota are for uploads: say --allow-put, too";
         return Err(Failure::Input(line.into()));
     }
-    Ok(Permits { put, overwrite, max_size, quota, clients })
+    Ok(Permits { put, overwrite, max_size, quota, rate: a.client_limit, clients })
 }
 
 /// Reads the file and the list of clients again, and replaces the permissions.

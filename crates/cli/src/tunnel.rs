@@ -136,6 +136,9 @@ pub struct Serve {
     /// New connections and flows of a client per second, in the long run [default: 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_openings: Option<u32>,
+    /// Maximum rate of each client, over all of its connections and in both directions together
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub client_limit: Option<Rate>,
     /// This server's key [default: server.key in the folder that `narrows key` names]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
@@ -302,6 +305,7 @@ fn permissions(a: &Serve) -> Result<Permissions, Failure> {
         streams: a.max_streams.unwrap_or(default.streams),
         flows: a.max_flows.unwrap_or(default.flows),
         openings: a.max_openings.unwrap_or(default.openings),
+        rate: a.client_limit,
         ..default
     };
     let (targets, reverse) = (Targets::new(a.allow.clone()), a.allow_reverse.clone());

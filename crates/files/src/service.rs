@@ -1,5 +1,6 @@
 //! The server: answers requests, confined to one folder.
 
+mod caps;
 mod get;
 mod list;
 mod put;
@@ -15,10 +16,11 @@ use crate::frames::{self, Frames};
 use crate::hashing::Hashing;
 use crate::message::{Frame, Request, Tuning};
 use crate::path::CleanPath;
-use crate::requests::{IDLE, MAX_REQUESTS, MAX_RUNNING, Requests, Slot, Source, View};
+use crate::requests::{IDLE, MAX_REQUESTS, MAX_RUNNING, Requests, Slot, Source, View, watched};
 use crate::stream::{Output, Stream};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use narrows_base::Rate;
 use narrows_peers::access::AllowList;
 use narrows_peers::error::{Error, Kind, shown};
 use narrows_wire::noise::PublicKey;
@@ -41,6 +43,8 @@ pub struct Permits {
     pub max_size: Option<u64>,
     /// Most bytes in the folder, uploads included; unlimited if `None`.
     pub quota: Option<u64>,
+    /// Most bytes per second of a client, over all of its connections and in both directions together.
+    pub rate: Option<Rate>,
     /// Admitted clients; all if `None`.
     pub clients: Option<AllowList>,
 }
@@ -140,6 +144,7 @@ pub struct Service {
     permits: RwLock<Arc<Permits>>,
     uploads: put::Uploads,
     quota: Quota,
+    caps: caps::Caps,
     hashing: Hashing,
     /// Entries of listings that are held in memory.
     listings: list::Listings,
@@ -162,14 +167,15 @@ impl Service {
             Dir::open_ambient_dir(root, ambient_authority()).map_err(|e| Error::file(&what, &e))?;
         // A folder that opens may still refuse to be listed.
         dir.entries().map_err(|e| Error::file(&what, &e))?;
-        let quota = Quota::new(permits.quota);
+        let (quota, caps) = (Quota::new(permits.quota), caps::Caps::default());
+        caps.set(permits.rate);
         let (uploads, hashing) = (put::Uploads::default(), Hashing::default());
         let listings = list::Listings::default();
         let requests = Requests::new(MAX_REQUESTS, MAX_RUNNING, IDLE);
         let (log, may_put) = (Box::new(log), permits.put);
         let permits = RwLock::new(Arc::new(permits));
         let service =
-            Service { root: dir, permits, uploads, quota, hashing, listings, requests, log };
+            Service { root: dir, permits, uploads, quota, caps, hashing, listings, requests, log };
         if may_put {
             service.sweep();
         }
@@ -185,6 +191,7 @@ impl Service {
     pub fn set_permits(&self, permits: Permits) {
         let permits = Arc::new(permits);
         self.quota.limit(permits.quota);
+        self.caps.set(permits.rate);
         let before = {
             let mut current = self.permits.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *current, permits.clone())
@@ -256,7 +263,8 @@ impl Service {
         stream: Stream,
         link: &dyn RequestChannel,
     ) {
-        let Stream { input, mut output } = stream;
+        let cap = self.caps.of(caller.source.narrowest());
+        let Stream { input, mut output } = watched(stream, &caller.slot, &cap);
         let mut frames = Frames::new(input);
         loop {
             let begun = Instant::now();

@@ -345,3 +345,25 @@ fn names_of_a_server_that_lead_elsewhere_are_left_out() {
     assert_eq!((done.files, done.skipped), (0, 7));
     assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
 }
+
+/// 300 kB in all, at 500 kB/s: less than 0.4 s if each transfer had the rate for itself.
+#[test]
+fn all_transfers_of_a_client_share_its_rate() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(root.path().join("f"), bytes(1, 150_000)).unwrap();
+    std::fs::write(here.path().join("g"), bytes(2, 150_000)).unwrap();
+    let rate = |bits_per_s| Some(narrows_base::Rate::from_bps(bits_per_s));
+    let memory = Memory::new(root.path(), Permits { rate: rate(4_000_000), ..puts() });
+    let (memory, dir) = (&memory, &open(here.path()));
+    let begun = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| get(memory, &path("f"), dir, "f", &control()).unwrap());
+        scope.spawn(|| put(memory, dir, Path::new("g"), &path("g"), &control()).unwrap());
+    });
+    assert!(begun.elapsed().as_millis() > 480, "{:?}", begun.elapsed());
+    // At the former rate this would take four days.
+    memory.service.set_permits(Permits { rate: rate(8000), ..puts() });
+    memory.service.set_permits(Permits { rate: rate(80_000_000_000), ..puts() });
+    std::fs::write(root.path().join("large"), bytes(3, 40_000_000)).unwrap();
+    get(memory, &path("large"), dir, "large", &control()).unwrap();
+}

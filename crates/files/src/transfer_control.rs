@@ -2,9 +2,8 @@
 
 use narrows_base::Rate;
 use narrows_peers::error::Error;
+use narrows_peers::rate_cap::RateCap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 /// Progress of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +34,7 @@ pub struct TransferControl {
     stop: &'static AtomicBool,
     progress: Box<dyn Fn(ProgressEvent) + Send + Sync>,
     left_out: Box<dyn Fn(&str) + Send + Sync>,
-    limit: Option<Limit>,
+    cap: RateCap,
     replace: Replace,
     hidden: bool,
 }
@@ -47,12 +46,11 @@ impl TransferControl {
         limit: Option<Rate>,
         progress: impl Fn(ProgressEvent) + Send + Sync + 'static,
     ) -> TransferControl {
-        let limit = limit.map(Limit::new);
         TransferControl {
             stop,
             progress: Box::new(progress),
             left_out: Box::new(|_| {}),
-            limit,
+            cap: RateCap::new(limit),
             replace: Replace::Never,
             hidden: false,
         }
@@ -112,40 +110,7 @@ impl TransferControl {
     ///
     /// # Errors
     /// [`Kind::Interrupted`](crate::Kind::Interrupted).
-    pub fn pass(&self, bytes: u64) -> Result<(), Error> {
-        self.check()?;
-        let Some(limit) = &self.limit else { return Ok(()) };
-        let due = limit.due(bytes);
-        loop {
-            let left = due.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
-            std::thread::sleep(left.min(Duration::from_millis(100)));
-            self.check()?;
-        }
-    }
-}
-
-/// Limits the mean rate; unused capacity expires after a tenth of a second.
-struct Limit {
-    bytes_per_s: f64,
-    free: Mutex<Instant>,
-}
-
-impl Limit {
-    fn new(rate: Rate) -> Limit {
-        Limit { bytes_per_s: rate.as_bps() as f64 / 8.0, free: Mutex::new(Instant::now()) }
-    }
-
-    /// When these bytes may pass.
-    fn due(&self, bytes: u64) -> Instant {
-        let took = Duration::try_from_secs_f64(bytes as f64 / self.bytes_per_s)
-            .unwrap_or(Duration::from_secs(3600));
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let early = Instant::now().checked_sub(Duration::from_millis(100));
-        let due = early.map_or(*free, |e| (*free).max(e));
-        *free = due + took;
-        due
+    pub fn pass(&self, bytes: usize) -> Result<(), Error> {
+        self.cap.pass(bytes, || self.check())
     }
 }

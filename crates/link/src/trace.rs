@@ -3,6 +3,10 @@
 //!
 //! The trace repeats; its last line is also its length. Several equal lines are several opportunities. Bytes that the
 //! head packet leaves unused serve further waiting packets at the same moment; without waiting packets they are lost.
+//!
+//! A line `light AT MS MS ...` is a train under light load, as CellReplay (NSDI 2025) records it: the first packets of a
+//! burst that finds the link idle at about AT leave so many milliseconds after it came. Later packets of the burst take
+//! the opportunities of the other lines.
 
 use narrows_base::{Duration, SpecError, Time};
 
@@ -49,6 +53,27 @@ fn not_millis(line: &str) -> String {
 pub struct Trace {
     millis: Vec<u64>,
     period: u64,
+    /// In order of their places in the trace.
+    light: Vec<LightTrain>,
+}
+
+/// Opportunities of a burst that finds the link idle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct LightTrain {
+    /// Place in the trace, in milliseconds below its period.
+    at: u64,
+    /// Milliseconds after the burst's first packet; they do not decrease and are not empty.
+    millis: Vec<u64>,
+}
+
+impl LightTrain {
+    /// Reads what follows the word `light`.
+    fn parse(text: &str) -> Option<LightTrain> {
+        let numbers: Result<Vec<u64>, _> = text.split_whitespace().map(str::parse).collect();
+        let (at, millis) = numbers.ok()?.split_first().map(|(at, ms)| (*at, ms.to_vec()))?;
+        let is_bounded = at <= MAX_GAP_MS && *millis.last()? <= MAX_GAP_MS;
+        (millis.is_sorted() && is_bounded).then_some(LightTrain { at, millis })
+    }
 }
 
 impl Trace {
@@ -59,9 +84,15 @@ impl Trace {
     /// An empty trace, a line that is not a whole number of milliseconds, times that run backwards or leave out more
     /// than a day, or a trace that ends at 0. The message names the line, and quotes it only if it has no letters.
     pub fn parse(text: &str) -> Result<Trace, SpecError> {
-        let mut millis: Vec<u64> = Vec::new();
+        let (mut millis, mut light) = (Vec::<u64>::new(), Vec::new());
         for (number, line) in lines(text) {
             let at = |why: String| SpecError::new(format!("line {number}: {why}"));
+            if let Some(train) = line.strip_prefix("light ") {
+                light.push(LightTrain::parse(train).ok_or_else(|| {
+                    at("a train is `light AT MS MS ...`, whole milliseconds that do not decrease".into())
+                })?);
+                continue;
+            }
             let ms: u64 = line.parse().map_err(|_| at(not_millis(line)))?;
             let last = millis.last().copied().unwrap_or(0);
             if last > ms {
@@ -81,12 +112,16 @@ impl Trace {
         match millis.last() {
             None => Err(SpecError::new("the trace has no delivery opportunity")),
             Some(0) => Err(SpecError::new("the trace ends at 0 ms, so it cannot repeat")),
-            Some(&period) => Ok(Trace { millis, period }),
+            Some(&period) => {
+                light.iter_mut().for_each(|train: &mut LightTrain| train.at %= period);
+                light.sort_by_key(|train| train.at);
+                Ok(Trace { millis, period, light })
+            }
         }
     }
     /// A trace of these milliseconds, which do not decrease and are not empty, with this length.
     pub(crate) fn of(millis: Vec<u64>, period: u64) -> Trace {
-        Trace { millis, period }
+        Trace { millis, period, light: Vec::new() }
     }
     /// Its length: the time after which it repeats.
     pub fn period(&self) -> Duration {
@@ -103,9 +138,20 @@ impl Trace {
         let later = self.millis.iter().filter(|m| **m > skipped).map(|m| m - skipped);
         let again = self.millis.iter().filter(|m| **m <= skipped);
         let again = again.map(|m| m + self.period - skipped);
-        Trace { millis: later.chain(again).collect(), period: self.period }
+        let mut light = self.light.clone();
+        light
+            .iter_mut()
+            .for_each(|train| train.at = (train.at + self.period - skipped) % self.period);
+        light.sort_by_key(|train| train.at);
+        Trace { millis: later.chain(again).collect(), period: self.period, light }
     }
-    /// Mean rate in bit/s.
+    /// The index of the last train before this time; of the last of all before the first.
+    fn light_at(&self, now: Time) -> Option<usize> {
+        let ms = now.as_nanos() / 1_000_000 % self.period;
+        let after = self.light.partition_point(|train| train.at <= ms);
+        after.checked_sub(1).or_else(|| self.light.len().checked_sub(1))
+    }
+    /// Mean rate in bit/s, under load.
     pub fn mean_bps(&self) -> f64 {
         self.millis.len() as f64 * f64::from(OPPORTUNITY_BYTES) * 8000.0 / self.period as f64
     }
@@ -139,11 +185,23 @@ pub(crate) struct Cursor {
     /// Unused bytes of the last opportunity, and its time.
     left: u32,
     at: Time,
+    /// The burst that is served by a train: that train, the next of its opportunities, and the burst's beginning.
+    light: Option<(usize, usize, Time)>,
+    /// When the last packet left; `None` before the first.
+    last: Option<Time>,
 }
 
 impl Cursor {
     /// When a packet of `size` bytes that reached the head of the queue at `now` has been sent.
     pub(crate) fn serve(&mut self, trace: &Trace, now: Time, size: u32) -> Time {
+        if self.last.is_none_or(|last| last < now) {
+            self.light = trace.light_at(now).map(|train| (train, 0, now));
+        }
+        let sent = self.sent(trace, now, size);
+        self.last = Some(sent);
+        sent
+    }
+    fn sent(&mut self, trace: &Trace, now: Time, size: u32) -> Time {
         let mut need = size;
         if self.at == now {
             let used = need.min(self.left);
@@ -155,21 +213,36 @@ impl Cursor {
         if need == 0 {
             return now;
         }
-        self.skip_to(trace, now);
+        let mut from = now;
         loop {
-            let ms =
-                self.round.saturating_mul(trace.period).saturating_add(trace.millis[self.index]);
-            self.at = Time::from_nanos(ms.saturating_mul(1_000_000));
-            self.index += 1;
-            if self.index == trace.millis.len() {
-                (self.index, self.round) = (0, self.round + 1);
-            }
+            self.at = match self.next_light(trace) {
+                Some(at) => at.max(now),
+                None => self.next_heavy(trace, from),
+            };
+            from = self.at;
             if need <= OPPORTUNITY_BYTES {
                 self.left = OPPORTUNITY_BYTES - need;
                 return self.at.max(now);
             }
             need -= OPPORTUNITY_BYTES;
         }
+    }
+    /// The next opportunity of the burst's train.
+    fn next_light(&mut self, trace: &Trace) -> Option<Time> {
+        let (train, index, begun) = self.light?;
+        let ms = trace.light.get(train).and_then(|train| train.millis.get(index));
+        self.light = ms.map(|_| (train, index + 1, begun));
+        ms.map(|ms| begun + Duration::from_millis(*ms))
+    }
+    /// The next opportunity under load, from this time on.
+    fn next_heavy(&mut self, trace: &Trace, from: Time) -> Time {
+        self.skip_to(trace, from);
+        let ms = self.round.saturating_mul(trace.period).saturating_add(trace.millis[self.index]);
+        self.index += 1;
+        if self.index == trace.millis.len() {
+            (self.index, self.round) = (0, self.round + 1);
+        }
+        Time::from_nanos(ms.saturating_mul(1_000_000))
     }
     /// Skips opportunities that passed unused.
     fn skip_to(&mut self, trace: &Trace, now: Time) {
@@ -211,6 +284,32 @@ mod tests {
             t.bytes_between(ms(0), ms(20) + narrows_base::Duration::from_nanos(1)),
             12_000.0
         );
+    }
+
+    #[test]
+    fn a_burst_takes_a_train_and_then_the_load() {
+        let t = Trace::parse("light 0 2 2\nlight 50 7\n10\n11\n100\n").unwrap();
+        let ms = |m: u64| Time::from_nanos(m * 1_000_000);
+        let mut c = Cursor::default();
+        let burst = |c: &mut Cursor, at: u64, n: usize| {
+            let mut head = ms(at);
+            (0..n).for_each(|_| head = c.serve(&t, head, 1500));
+            head
+        };
+        assert_eq!(burst(&mut c, 4, 2), ms(6), "two packets of the first train");
+        // In the middle of a burst, and after it.
+        assert_eq!(c.serve(&t, ms(6), 1500), ms(10));
+        assert_eq!(burst(&mut c, 60, 1), ms(67), "the second train");
+        assert_eq!(burst(&mut c, 70, 2), ms(100));
+        assert_eq!(burst(&mut c, 130, 4), ms(210), "the trace repeats");
+        // A packet of two opportunities.
+        assert_eq!(c.serve(&t, ms(320), 3000), ms(322));
+        assert_eq!(c.serve(&t, ms(360), 3000), ms(400));
+        let later = t.entered_at(Duration::from_millis(50));
+        assert_eq!(Cursor::default().serve(&later, ms(10), 1500), ms(17));
+        for bad in ["light 1 2", "light x 1\n5", "light 1\n5", "light 1 3 2\n5", "light\n5"] {
+            assert!(Trace::parse(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

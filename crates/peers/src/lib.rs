@@ -8,6 +8,7 @@
 //! | store measurements of a path | [`learned`] |
 //! | reconnect to a known server in one round trip | [`tokens`] |
 //! | connect to a peer repeatedly | [`dial`] |
+//! | bound the rate of a client | [`rate_cap`] |
 //! | read a command's settings | [`settings`] |
 //! | report an error in one line | [`error`] |
 
@@ -16,6 +17,7 @@ pub mod dial;
 pub mod error;
 pub mod key;
 pub mod learned;
+pub mod rate_cap;
 pub mod settings;
 pub mod text_file;
 pub mod tokens;

@@ -12,11 +12,16 @@ impl Estimate {
     /// A specification for `compare`, `link` and `relay`. Unknown values are left out, so that they have their
     /// defaults. Each direction's delay is half of the base round trip, since the clocks' offset is unknown.
     pub fn link(&self) -> String {
+        self.link_with([None, None])
+    }
+
+    /// As [`link`](Estimate::link), with the recorded traces of these files: there and back.
+    pub fn link_with(&self, traces: [Option<&str>; 2]) -> String {
         let mut out = format!("{},{}", rate(self.up.rate.value), time(self.base_rtt.value / 2.0));
         let managed = |way: &WayEstimate| way.buffer.is_some_and(|b| b.managed);
-        write(&mut out, "", &self.up);
+        write(&mut out, "", &self.up, traces[0]);
         let _ = write!(out, ",reverse-rate={}", rate(self.down.rate.value));
-        write(&mut out, "reverse-", &self.down);
+        write(&mut out, "reverse-", &self.down, traces[1]);
         if managed(&self.up) && !managed(&self.down) {
             // Otherwise the reverse link would have the forward link's queue management.
             out += ",reverse-aqm=droptail";
@@ -25,7 +30,7 @@ impl Estimate {
     }
 }
 
-fn write(out: &mut String, prefix: &str, way: &WayEstimate) {
+fn write(out: &mut String, prefix: &str, way: &WayEstimate, trace: Option<&str>) {
     let mut key = |name: &str, value: String| {
         let _ = write!(out, ",{prefix}{name}={value}");
     };
@@ -51,6 +56,10 @@ fn write(out: &mut String, prefix: &str, way: &WayEstimate) {
             }
             _ => key("loss", percent(share)),
         }
+    }
+    if let Some(trace) = trace {
+        // Its trains have the jitter, and its rate that of a policer.
+        return key("trace", trace.into());
     }
     if let Some(policer) = &way.policer {
         key("policer", format!("{}/{}B", rate(policer.rate.value), policer.burst.round()));

@@ -10,6 +10,7 @@ use crate::budget::Budget;
 use crate::buffer::OverflowWatch;
 use crate::ecn::{CE, ECT0};
 use crate::probe::{Estimate, Probe, Step, Way};
+use crate::recording::{RecordedWay, Recording};
 use crate::train::{Arrival, Observed};
 use narrows_base::{Duration, RandomKey, SpecError, Time};
 use narrows_link::{Link, LinkConfig, LinkPacket};
@@ -113,6 +114,22 @@ impl SimulatedPath {
             now = over;
         }
         probe.estimate()
+    }
+
+    /// Records it after a probe. `None` if too little arrived, or if an end refused a train.
+    pub fn record(&mut self, estimate: &Estimate) -> Option<[RecordedWay; 2]> {
+        self.budgets = Default::default();
+        let mut now = Time::ZERO + Duration::from_secs(60);
+        let mut recording = Recording::new(now, estimate);
+        while let Some(step) = recording.next(now) {
+            let budget = &mut self.budgets[step.way as usize];
+            budget.check(step.train.packets, step.train.bytes, step.train.gap).ok()?;
+            let (observed, over) = self.send(&step, now);
+            self.budgets[step.way as usize].count(observed.sent.len(), step.train.bytes);
+            recording.on_train(&step, observed);
+            now = over;
+        }
+        recording.recorded()
     }
 
     fn server_clock(&self, at: Time) -> u64 {

@@ -1,11 +1,14 @@
 //! The estimates on twelve simulated links, ten seeds each: as near as they are to be.
 
+use narrows_base::{Duration, Time};
 use narrows_link::LinkConfig;
+use narrows_link::trace::Trace;
 use narrows_probe::ecn::EcnVerdict;
 use narrows_probe::simulated::{Judged, LINKS, SimulatedPath, judge};
 use narrows_probe::{Estimate, FULL_BYTES, MAX_BYTES};
 use narrows_scenario::Link;
 use std::path::Path;
+use std::sync::Arc;
 
 const SEEDS: u64 = 10;
 
@@ -113,4 +116,53 @@ fn no_train_is_refused_at_any_rate_and_delay() {
             }
         }
     }
+}
+
+/// A path whose rate changes every second, by its trace. The recording carries as much, second by second, to 5%.
+#[test]
+fn a_recorded_path_has_the_rate_of_the_path() {
+    let rates = [6.0, 2.0, 9.0, 4.0, 1.0, 7.0, 3.0];
+    let mut text = String::new();
+    let (mut bits, mut second) = (0.0, 0);
+    for rate in rates {
+        for ms in 0..1000 {
+            bits += rate * 1000.0;
+            while bits >= 12_000.0 {
+                bits -= 12_000.0;
+                text += &format!("{}\n", second * 1000 + ms + 1);
+            }
+        }
+        second += 1;
+    }
+    let trace = Arc::new(Trace::parse(&text).unwrap());
+    let (up, down) = configs("5Mbit/s,20ms,queue=4000p,reverse-rate=3Mbit/s");
+    let up = LinkConfig { trace: Some(trace.clone()), ..up };
+    let mut path = SimulatedPath::new(&up, &down, 1).unwrap();
+    let estimate = path.probe(false).unwrap();
+    let [there, back] = path.record(&estimate).unwrap();
+    let played = Trace::parse(&there.text).unwrap();
+    let length = played.period();
+    let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
+    let each = |trace: &Trace, from: u64| trace.bytes_between(at(from), at(from + 1000));
+    // The recording begins somewhere in the path's seconds.
+    let error = |from: u64| {
+        let starts =
+            (0..4).map(|s| s * 1000).take_while(|s| s + 1000 < length.as_nanos() / 1_000_000);
+        let errors = starts.map(|s| {
+            let truth = each(&trace, from + s);
+            (each(&played, s) - truth).abs() / truth
+        });
+        errors.fold(0.0, f64::max)
+    };
+    let best = (0..7000).step_by(5).map(error).fold(1.0, f64::min);
+    assert!(best < 0.05 && length > Duration::from_millis(3500), "{best}, {length:?}");
+    // The other direction has one rate, and the load found it.
+    assert!((2.94e6..3.06e6).contains(&back.rate) && back.waited > 0.9, "{back:?}");
+    let played = Trace::parse(&back.text).unwrap();
+    assert!((2.94e6..3.06e6).contains(&played.mean_bps()), "{}", played.mean_bps());
+    // A link that plays it has the path's rate for a burst, and for a load.
+    let config = LinkConfig { trace: Some(Arc::new(played)), ..down };
+    let mut again = SimulatedPath::new(&config, &config, 2).unwrap();
+    let rate = again.probe(false).unwrap().up.rate.value;
+    assert!((2.7e6..3.3e6).contains(&rate), "{rate}");
 }

@@ -7,9 +7,11 @@
 //! A message that waits too long is dropped, as IP would do. A datagram that is longer than a message is sent in parts;
 //! see `parts.rs`.
 
+use crate::limits::Client;
 use crate::parts::{MAX_DATAGRAM, Parts, split};
 use narrows_base::Duration;
 use narrows_net::{Connection, Error};
+use narrows_peers::rate_cap::RateCap;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -161,9 +163,12 @@ impl<T> Drop for Flow<T> {
 }
 
 /// Passes datagrams from the near side to the flows' targets until the connection ends. If a socket is full, the
-/// datagram is lost.
-pub async fn to_targets(connection: Connection, flows: Arc<Flows<Goal>>) {
+/// datagram is lost, as it is beyond the client's rate.
+pub async fn to_targets(connection: Connection, flows: Arc<Flows<Goal>>, client: Arc<Client>) {
     while let Ok(message) = connection.receive_message().await {
+        if !client.cap.admits(Instant::now(), message.len()) {
+            continue;
+        }
         if let Some((goal, datagram)) = flows.of(&message) {
             match &*goal {
                 Goal::Target(socket) => drop(socket.try_send(&datagram)),
@@ -193,8 +198,13 @@ pub async fn to_programs(connection: Connection, flows: Arc<Flows<Back>>) {
     }
 }
 
-/// Passes a target's datagrams to the near side until the flow is idle.
-pub async fn from_target<T>(connection: &Connection, flow: &Flow<T>, socket: &UdpSocket) {
+/// Passes a target's datagrams to the near side until the flow is idle; those beyond the client's rate are lost.
+pub async fn from_target<T>(
+    connection: &Connection,
+    flow: &Flow<T>,
+    socket: &UdpSocket,
+    cap: &RateCap,
+) {
     let mut datagram = Vec::new();
     loop {
         match tokio::time::timeout(flow.left(), socket.readable()).await {
@@ -205,7 +215,9 @@ pub async fn from_target<T>(connection: &Connection, flow: &Flow<T>, socket: &Ud
         datagram.reserve(MAX_DATAGRAM);
         // An error may be an ICMP error, for example while no program listens at the port; later datagrams may succeed.
         while socket.try_recv_buf(&mut datagram).is_ok() {
-            flow.send(connection, &datagram);
+            if cap.admits(Instant::now(), datagram.len()) {
+                flow.send(connection, &datagram);
+            }
             datagram.clear();
         }
         datagram = Vec::new();

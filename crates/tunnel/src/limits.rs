@@ -1,6 +1,8 @@
 //! Limits on a client's open streams, and on the rate of new ones. A client is a key, with all of its connections.
 
 use crate::descriptors::Descriptors;
+use narrows_base::Rate;
+use narrows_peers::rate_cap::RateCap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -15,6 +17,8 @@ pub struct ClientLimits {
     pub flows: usize,
     /// New connections and flows per second, in the long run; a burst may have ten times as many.
     pub openings: u32,
+    /// Maximum rate of bytes, over all connections and in both directions together; unlimited if `None`.
+    pub rate: Option<Rate>,
     /// Maximum number of unsent bytes per connection to the client.
     pub unsent: usize,
     /// Time for a stream's request to arrive.
@@ -24,7 +28,8 @@ pub struct ClientLimits {
 impl Default for ClientLimits {
     fn default() -> ClientLimits {
         let asking = Duration::from_secs(10);
-        ClientLimits { streams: 1024, flows: 256, openings: 100, unsent: 6 << 20, asking }
+        let (streams, flows, openings) = (1024, 256, 100);
+        ClientLimits { streams, flows, openings, rate: None, unsent: 6 << 20, asking }
     }
 }
 
@@ -41,6 +46,8 @@ pub struct Client {
     flows: AtomicUsize,
     openings: Mutex<(f64, Instant)>,
     descriptors: Arc<Descriptors>,
+    /// The rate of its bytes.
+    pub cap: RateCap,
     /// Permits for lookups.
     pub lookups: Arc<Semaphore>,
 }
@@ -51,8 +58,8 @@ impl Client {
         let openings = Mutex::new((f64::from(limits.openings) * BURST, Instant::now()));
         let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
         let (open, flows) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let limits = RwLock::new(limits);
-        Client { limits, open, flows, openings, descriptors, lookups }
+        let (cap, limits) = (RateCap::new(limits.rate), RwLock::new(limits));
+        Client { limits, open, flows, openings, descriptors, cap, lookups }
     }
 
     fn limits(&self) -> ClientLimits {
@@ -61,6 +68,7 @@ impl Client {
 
     /// Replaces the limits. Open streams and flows stay.
     pub fn set_limits(&self, limits: ClientLimits) {
+        self.cap.set(limits.rate);
         *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 

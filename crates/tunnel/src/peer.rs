@@ -41,7 +41,7 @@ pub(crate) async fn serve(
     peer.log(false, "connected");
     // When the connection ends, all its streams are dropped, and their targets see resets.
     let mut streams = JoinSet::new();
-    streams.spawn(flow::to_targets(connection.clone(), flows));
+    streams.spawn(flow::to_targets(connection.clone(), flows, peer.client.clone()));
     if let Some(lesson) = lesson.clone() {
         streams.spawn(async move {
             loop {
@@ -172,7 +172,7 @@ async fn tcp(peer: &Peer, request: &Request, mut send: SendStream, receive: Rece
             forbidden(&mut changes, request, at).await;
             peer.log(true, &format!("{what}: {FORBIDDEN}"));
         };
-        pipe::run_until(tcp, (send, receive), forbidden).await;
+        pipe::run_until(tcp, (send, receive), &peer.client.cap, forbidden).await;
     }
 }
 
@@ -199,7 +199,7 @@ async fn udp(peer: &Peer, request: &Request, mut send: SendStream, mut receive: 
     // The near side sends no further bytes on the stream, and ends it with the flow.
     let mut over = [0];
     tokio::select! {
-        () = flow::from_target(&peer.connection, &flow, &socket) => {}
+        () = flow::from_target(&peer.connection, &flow, &socket, &peer.client.cap) => {}
         _ = receive.receive(&mut over) => {}
         () = forbidden(&mut changes, request, at) => {
             peer.log(true, &format!("{what}: {FORBIDDEN}"));
@@ -230,7 +230,8 @@ async fn packets(peer: &Arc<Peer>, mut send: SendStream, mut receive: ReceiveStr
     };
     let warn = Box::new(move |line: &str| warned.log(true, line));
     let to = (&peer.connection, &peer.flows, stream);
-    let (dropped, is_replaced) = tun.carry(given, to, warn, over).await;
+    let carried = tun.carry(given, to, &peer.client, warn, over);
+    let (dropped, is_replaced) = carried.await;
     if let Some(dropped) = dropped {
         peer.log(true, &dropped);
     }

@@ -4,6 +4,7 @@
 
 use crate::request::{RESET, Refusal};
 use narrows_net::{Error as NetError, ReceiveStream, SendStream};
+use narrows_peers::rate_cap::RateCap;
 use socket2::SockRef;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
@@ -99,18 +100,19 @@ pub async fn answer(receive: &mut ReceiveStream) -> Result<Option<Refusal>, End>
 
 /// Copies bytes until both directions have ended.
 pub async fn run(tcp: TcpStream, stream: (SendStream, ReceiveStream)) -> End {
-    run_until(tcp, stream, std::future::pending()).await
+    run_until(tcp, stream, &RateCap::new(None), std::future::pending()).await
 }
 
-/// As [`run`]; when `forbidden` is ready, both are reset.
+/// As [`run`]; `cap` bounds the rate, and when `forbidden` is ready, both are reset.
 pub async fn run_until(
     mut tcp: TcpStream,
     (mut send, mut receive): (SendStream, ReceiveStream),
+    cap: &RateCap,
     forbidden: impl Future<Output = ()>,
 ) -> End {
     let (read, write) = tcp.split();
     let both = async {
-        tokio::try_join!(upward(read, &mut send), downward(write, &mut receive)).map(drop)
+        tokio::try_join!(upward(read, &mut send, cap), downward(write, &mut receive, cap)).map(drop)
     };
     let ended = tokio::select! {
         ended = both => ended,
@@ -130,7 +132,15 @@ pub async fn run_until(
     }
 }
 
-async fn upward(tcp: ReadHalf<'_>, send: &mut SendStream) -> Result<(), End> {
+/// Waits until these bytes may pass.
+async fn pass(cap: &RateCap, bytes: usize) {
+    let wait = cap.delay(Instant::now(), bytes);
+    if !wait.is_zero() {
+        tokio::time::sleep(wait).await;
+    }
+}
+
+async fn upward(tcp: ReadHalf<'_>, send: &mut SendStream, cap: &RateCap) -> Result<(), End> {
     let mut precedence = Precedence::new(Instant::now());
     loop {
         tcp.readable().await?;
@@ -145,14 +155,22 @@ async fn upward(tcp: ReadHalf<'_>, send: &mut SendStream) -> Result<(), End> {
             if let Some(priority) = precedence.next(Instant::now(), piece.len()) {
                 send.set_priority(priority)?;
             }
-            send.send_all(&piece).await?;
+            for part in piece.chunks(cap.piece()) {
+                pass(cap, part.len()).await;
+                send.send_all(part).await?;
+            }
             piece.clear();
         }
     }
 }
 
-async fn downward(mut tcp: WriteHalf<'_>, receive: &mut ReceiveStream) -> Result<(), End> {
-    while let Some(piece) = receive.receive_chunk(PIECE).await? {
+async fn downward(
+    mut tcp: WriteHalf<'_>,
+    receive: &mut ReceiveStream,
+    cap: &RateCap,
+) -> Result<(), End> {
+    while let Some(piece) = receive.receive_chunk(cap.piece().min(PIECE)).await? {
+        pass(cap, piece.len()).await;
         tcp.write_all(&piece).await?;
     }
     Ok(tcp.shutdown().await?)

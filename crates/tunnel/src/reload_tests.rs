@@ -3,9 +3,11 @@
 use crate::both_ends::{Far, echo, far_with, permissions, port, target};
 use crate::dial;
 use crate::limits::ClientLimits;
+use narrows_base::Rate;
 use narrows_peers::Identity;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -14,6 +16,21 @@ fn far(targets: &[SocketAddr]) -> Far {
     let allow: Vec<String> = targets.iter().map(SocketAddr::to_string).collect();
     let allow: Vec<&str> = allow.iter().map(String::as_str).collect();
     far_with(&allow, ClientLimits::default(), dial::system())
+}
+
+fn limited(bits_per_s: u64) -> ClientLimits {
+    ClientLimits { rate: Some(Rate::from_bps(bits_per_s)), ..ClientLimits::default() }
+}
+
+/// Sends this many bytes, and reads them back.
+async fn there_and_back(at: SocketAddr, bytes: usize) {
+    let mut tcp = TcpStream::connect(at).await.unwrap();
+    let (mut read, mut write) = tcp.split();
+    let mut got = vec![0; bytes];
+    let both = tokio::join!(write.write_all(&[7; 100_000][..bytes]), read.read_exact(&mut got));
+    both.0.unwrap();
+    both.1.unwrap();
+    assert!(got.iter().all(|byte| *byte == 7));
 }
 
 async fn echoes(tcp: &mut TcpStream) -> std::io::Result<()> {
@@ -80,4 +97,33 @@ async fn empty_lists_are_refused_and_the_former_permissions_stay() {
         assert!(far.set_permissions(bad).is_err());
     }
     opened(at).await;
+}
+
+/// 400 kB in all, at 500 kB/s: less than 0.5 s if each connection had the rate for itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_connections_of_a_client_share_its_rate() {
+    let to = target(echo).await;
+    let far = far_with(&[&to.to_string()], limited(4_000_000), dial::system());
+    let ((one, _), (two, _)) = (far.near(), far.near());
+    let ports =
+        [port(&one, "127.0.0.1", to.port()).await, port(&two, "127.0.0.1", to.port()).await];
+    let begun = Instant::now();
+    tokio::join!(there_and_back(ports[0], 100_000), there_and_back(ports[1], 100_000));
+    assert!(begun.elapsed() > Duration::from_millis(650), "{:?}", begun.elapsed());
+}
+
+/// At the first rate the bytes would take three days.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_rate_holds_for_open_connections() {
+    let to = target(echo).await;
+    let far = far_with(&[&to.to_string()], limited(4000), dial::system());
+    let (near, _) = far.near();
+    let mut tcp = opened(port(&near, "127.0.0.1", to.port()).await).await;
+    let allow = to.to_string();
+    far.set_permissions(permissions(&[&far.client], &[&allow], limited(1_000_000_000))).unwrap();
+    let (mut read, mut write) = tcp.split();
+    let all = vec![1; 60_000_000];
+    let mut got = vec![0; all.len()];
+    let both = tokio::join!(write.write_all(&all), read.read_exact(&mut got));
+    assert!(both.0.is_ok() && both.1.is_ok());
 }

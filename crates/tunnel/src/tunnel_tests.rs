@@ -333,6 +333,27 @@ async fn a_client_has_as_many_flows_as_it_may() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_beyond_a_clients_rate_are_lost() {
+    let target = udp_target().await;
+    let rate = Some(narrows_base::Rate::from_bps(8000));
+    let limits = ClientLimits { rate, ..ClientLimits::default() };
+    let far = far_with(&[&target.to_string()], limits, dial::system());
+    let (tunnel, _) = far.near();
+    let link = tunnel.link().await.unwrap();
+    let request = Request::udp("127.0.0.1", target.port());
+    let (send, mut receive) =
+        link.ask(&request, &[0, 5, b'q', b'u', b'i', b'e', b't']).await.unwrap();
+    assert_eq!(crate::pipe::answer(&mut receive).await.unwrap(), None);
+    let message = [&((send.id() / 4) as u32).to_be_bytes()[..], &[7; 1000]].concat();
+    for _ in 0..10 {
+        link.connection().send_message(&message, narrows_base::Duration::ZERO).unwrap();
+    }
+    // The first passes; its answer, as all that follows within a second, does not.
+    let answer = link.connection().receive_message();
+    assert!(tokio::time::timeout(std::time::Duration::from_millis(500), answer).await.is_err());
+}
+
 /// A port before a server that answers only TCP: streams and datagrams pass.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_udp_does_not_pass_tcp_carries_the_same() {
@@ -380,7 +401,7 @@ async fn probes_of_clients_are_answered() {
     let probe = |private: [u8; 32]| {
         let key = StaticKey::new(private).unwrap();
         let server_key = ServerKey::Is(*far.server.public());
-        let options = ProbeOptions { server: far.at, server_key, key, fill: false };
+        let options = ProbeOptions { server: far.at, server_key, key, fill: false, record: false };
         // The probe is cancelled when it has measured something.
         tokio::task::spawn_blocking(move || probe::probe(options, &mut |progress| progress < 0.05))
     };

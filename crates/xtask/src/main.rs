@@ -64,7 +64,8 @@ cargo xtask COMMAND
                    repeat a name, and which type names are defined twice (PATH: list the sentences below it)
   package          what users install, in target/package: static binary, deb, rpm, wheel, sources, checksums
                    (--try: install, use and remove each in a scratch system, as root; --debug: pack the
-                   development build, without wheels)
+                   development build, as .ci/run does: the wheel is for this system, and the crates are
+                   only checked)
   deny             licences, duplicates, sources and advisories of all dependencies, by deny.toml; installs
                    cargo-deny into the target folder
   validate [ID…]   run the experiments and write docs/validation.md and their pages

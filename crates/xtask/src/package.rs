@@ -39,11 +39,9 @@ pub fn package(rest: &[String]) -> Result<(), String> {
     table.push((archive(&out, &staged, built_for)?, needs));
     table.push((deb(&out, &staged, has("--debug"))?, needs));
     table.extend(rpm(&out, &staged)?.map(|file| (file, needs)));
-    if !has("--debug") {
-        let [wheel, sdist] = wheels(&out)?;
-        table.push((wheel, "Python 3.10, glibc 2.28"));
-        table.push((sdist, "Python 3.10, Rust 1.88"));
-    }
+    let [wheel, sdist] = wheels(&out, has("--debug"))?;
+    table.push((wheel, if has("--debug") { needs } else { "Python 3.10, glibc 2.28" }));
+    table.push((sdist, "Python 3.10, Rust 1.88"));
     sums(&out)?;
     println!("| file | size | needs |\n|---|---|---|");
     for (file, needs) in &table {
@@ -173,7 +171,7 @@ fn rpm(out: &Path, staged: &Path) -> Result<Option<PathBuf>, String> {
 }
 
 /// A wheel for Python 3.10 and newer, and the sources.
-fn wheels(out: &Path) -> Result<[PathBuf; 2], String> {
+fn wheels(out: &Path, is_debug: bool) -> Result<[PathBuf; 2], String> {
     let tools = environment("python3", "target/python/wheel-tools", WHEEL_TOOLS)?.join("bin");
     let path = std::env::var("PATH").unwrap_or_default();
     let maturin = |args: &[&str]| {
@@ -185,7 +183,11 @@ fn wheels(out: &Path) -> Result<[PathBuf; 2], String> {
             &format!("maturin {}", args.join(" ")),
         )
     };
-    maturin(&["build", "--zig", "--compatibility", MANYLINUX, "--profile", "dist", "--locked"])?;
+    maturin(if is_debug {
+        &["build", "--compatibility", "linux", "--profile", "dev", "--locked"]
+    } else {
+        &["build", "--zig", "--compatibility", MANYLINUX, "--profile", "dist", "--locked"]
+    })?;
     maturin(&["sdist"])?;
     let find = |end: &str| {
         let found = made(out)?.into_iter().find(|file| name_of(file).ends_with(end));
@@ -204,11 +206,27 @@ fn sums(out: &Path) -> Result<(), String> {
     fs::write(out.join("SHA256SUMS"), sums.stdout).map_err(failed(out))
 }
 
-/// Installs, uses and removes the packages.
+/// Installs, uses and removes the packages, the crates among them.
 fn try_all(out: &Path, is_debug: bool) -> Result<(), String> {
+    crate::packages::check_packaging()?;
+    let work = Path::new(&crate::command::target()).join("try");
+    let mut source = Command::new("bash");
+    source.arg("packaging/try/source.sh").arg(out).arg(work);
+    source.arg(if is_debug { "check" } else { "install" });
+    // The packages need one core each.
+    std::thread::scope(|scope| {
+        let source = scope.spawn(move || run(&mut source, "narrows-cli from a directory source"));
+        try_packages(out, is_debug)?;
+        source.join().unwrap_or_else(|_| Err("narrows-cli from a directory source".into()))
+    })
+}
+
+/// Installs, uses and removes what is compiled.
+fn try_packages(out: &Path, is_debug: bool) -> Result<(), String> {
     let script = |name: &str, what: &str| {
         run(Command::new("bash").arg(format!("packaging/try/{name}")).arg(out), what)
     };
+    script("wheel.sh", "the wheel and the sources without Rust")?;
     let is_root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
     if is_root && Command::new("systemd-nspawn").arg("--version").output().is_ok() {
         script("boot.sh", "the packages in a booted scratch system")?;
@@ -219,7 +237,7 @@ fn try_all(out: &Path, is_debug: bool) -> Result<(), String> {
         return Ok(());
     }
     script("alone.sh", "the command in an empty root")?;
-    script("wheel.sh", "the wheel and the sources without Rust")
+    script("pages.sh", "the task pages with a package")
 }
 
 /// The files that users get.

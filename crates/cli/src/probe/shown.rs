@@ -20,6 +20,16 @@ pub fn text(probed: &Probed) -> String {
             let _ = writeln!(out, "      {line}");
         }
     }
+    for (name, way) in ["there", "back"].iter().zip(probed.recorded.iter().flatten()) {
+        let _ = writeln!(
+            out,
+            "{name:<6}trace  {} under load for {:.1} s, a queue for {} of it; {} trains",
+            rate(way.rate),
+            way.seconds,
+            percent(way.waited),
+            way.trains
+        );
+    }
     out
 }
 
@@ -96,6 +106,9 @@ pub fn json(probed: &Probed, link: &str) -> Value {
     json!({
         "link": link, "seconds": probed.seconds, "base_rtt_s": interval(&e.base_rtt),
         "there": way(&e.up), "back": way(&e.down),
+        "recorded": probed.recorded.as_ref().map(|ways| ways.each_ref().map(|way| json!({
+            "rate_bps": way.rate, "seconds": way.seconds, "waited": way.waited, "trains": way.trains,
+        }))),
     })
 }
 

@@ -72,6 +72,33 @@ fn a_probed_path_is_a_link_that_can_be_compared() {
     fails(home, &["compare", "--link", "heer", "--protocols", "cubic"], 2, "'here'");
 }
 
+/// The recorded path is played by `relay`, and by `compare`: within a tenth of the path's rate there, and of its lower
+/// rate back.
+#[test]
+fn a_recorded_path_is_replayed_at_its_rate() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let server = start(home, &["speed", "--serve", "--listen", "127.0.0.1:0"]);
+    let link = "4Mbit/s,20ms,queue=200p,reverse-rate=2Mbit/s";
+    let relay =
+        start(home, &["relay", "--listen", "127.0.0.1:0", "--to", &server.1, "--link", link]);
+    let out = run(home, &["probe", &relay.1, "--trace", "path", "--save", "path", "--json"]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let number = |v: &serde_json::Value, at: &str| v.pointer(at).and_then(|v| v.as_f64()).unwrap();
+    let is_near = |rate: f64, truth: f64| (rate / truth - 1.0).abs() < 0.1;
+    assert!(is_near(number(&found, "/recorded/0/rate_bps"), 4e6), "{found}");
+    assert!(is_near(number(&found, "/recorded/1/rate_bps"), 2e6), "{found}");
+    let goodput = |link: &str| {
+        let args = ["compare", "--link", link, "--protocols", "cubic", "--seeds", "1"];
+        let out = run(home, &[&args[..], &["--duration", "20s", "--json"]].concat());
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let compared: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        number(&compared, "/results/0/goodput_bps/mean")
+    };
+    assert!(is_near(goodput("path"), goodput(link)), "{found}");
+}
+
 #[test]
 fn what_cannot_be_probed_is_one_line() {
     let home = tempfile::tempdir().unwrap();
@@ -80,6 +107,7 @@ fn what_cannot_be_probed_is_one_line() {
     fails(home, &["probe", "127.0.0.1:9", "--save", "../x"], 2, "no name of a link");
     fails(home, &["probe", "http://127.0.0.1"], 2, "rrtp");
     fails(home, &["probe", "127.0.0.1:0"], 2, "the port is 0");
+    fails(home, &["probe", "127.0.0.1:9", "--trace", "a,b"], 2, "without commas");
     // If no server answers, the error names the possible servers, and the measurement that needs none.
     let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let at = nobody.local_addr().unwrap().to_string();

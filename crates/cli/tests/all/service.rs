@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A command that has printed a line with `until`; its log is the file `log` in its home.
@@ -125,6 +125,37 @@ fn a_file_server_takes_a_new_list() {
         write("clients", &key(near.path()));
         reload(&server, far.path(), "reloaded: 1 clients");
     }
+    assert_eq!(terminate(server), Some(0));
+}
+
+/// 400 kB in all, at 500 kB/s: less than 0.5 s if each transport had the rate for itself. At the rate after the reload
+/// an hour.
+#[test]
+fn a_clients_rate_holds_over_both_transports_and_is_reloaded() {
+    let [far, near, _] = homes();
+    let write = |name: &str, text: &str| std::fs::write(far.path().join(name), text).unwrap();
+    write("clients", &key(near.path()));
+    std::fs::create_dir(far.path().join("dir")).unwrap();
+    write("dir/f", &"x".repeat(200_000));
+    write("serve.toml", "dir = 'dir'\nclients = 'clients'\nclient-limit = '4Mbit/s'\n");
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--config", "serve.toml"];
+    let (server, url) = start(far.path(), &serve, "tcp://");
+    let get = |url: &str, to: &str| {
+        narrows(near.path()).args(["get", &format!("{url}f"), "-o", to]).spawn().unwrap()
+    };
+    let begun = Instant::now();
+    let both = [get(&url, "a"), get(&url.replace("tcp://", "rrtp://"), "b")];
+    assert!(both.into_iter().all(|child| Process(child).wait().unwrap().success()));
+    assert!(begun.elapsed() > Duration::from_millis(650), "{:?}", begun.elapsed());
+    write("serve.toml", "dir = 'dir'\nclients = 'clients'\nclient-limit = '400bit/s'\n");
+    reload(&server, far.path(), "reloaded: 1 clients");
+    let mut slow = Process(get(&url, "c"));
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(slow.try_wait().unwrap().is_none(), "it has the former rate");
+    write("serve.toml", "dir = 'dir'\nclients = 'clients'\n");
+    reload(&server, far.path(), "reloaded: 1 clients");
+    let mut now = Process(get(&url, "d"));
+    assert!(now.wait().unwrap().success());
     assert_eq!(terminate(server), Some(0));
 }
 

@@ -144,7 +144,7 @@ impl Wanted {
                     if part.bytes().saturating_add(n) > size {
                         return Err(Error::protocol("more bytes than the file has"));
                     }
-                    control.pass(n)?;
+                    control.pass(bytes.len())?;
                     part.append(bytes)?;
                     control.tell(ProgressEvent::Moved(n));
                     done.moved += n;

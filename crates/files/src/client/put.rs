@@ -163,7 +163,7 @@ fn send(
         if n == 0 {
             break;
         }
-        control.pass(n as u64)?;
+        control.pass(n)?;
         hasher.update(bytes);
         frames::write(output, &Frame::Data(bytes))?;
         done.moved += n as u64;

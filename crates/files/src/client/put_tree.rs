@@ -253,7 +253,7 @@ fn send(
     ahead.send(&request, moved, sent, |output: &mut dyn Output| {
         frames::write(output, &Frame::Start(start))?;
         for bytes in content.chunks(CHUNK) {
-            control.pass(bytes.len() as u64)?;
+            control.pass(bytes.len())?;
             frames::write(output, &Frame::Data(bytes))?;
             control.tell(ProgressEvent::Moved(bytes.len() as u64));
         }

@@ -45,6 +45,12 @@ impl Source {
         &self.scopes
     }
 
+    /// The key of a listed client, and the network of any other, which may take a new key each time.
+    pub fn narrowest(&self) -> Scope {
+        let is_own = |scope: &&Scope| self.is_listed() || !matches!(scope, Scope::Key(_));
+        self.scopes.iter().rfind(is_own).copied().unwrap_or(Scope::All)
+    }
+
     /// Whether the client is on the owner's list, and so preferred.
     pub fn is_listed(&self) -> bool {
         self.client.is_listed

@@ -1,29 +1,31 @@
-//! A stream that reports its traffic to its slot, and whose reads and writes fail when the slot is revoked.
+//! A stream that reports its traffic to its slot, keeps to its client's rate, and whose reads and writes fail when the
+//! slot is revoked.
 
 use super::View;
 use crate::stream::{Output, Stream};
 use narrows_peers::error::Error;
+use narrows_peers::rate_cap::RateCap;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
-/// Wraps a stream so that its slot observes it.
-pub fn watched(stream: Stream, slot: &View) -> Stream {
+/// Wraps a stream so that its slot observes it, and `cap` bounds the rate of both directions together.
+pub fn watched(stream: Stream, slot: &View, cap: &Arc<RateCap>) -> Stream {
     let Stream { input, output } = stream;
     Stream {
-        input: Box::new(Watched { inner: input, slot: slot.clone() }),
-        output: Box::new(Watched { inner: output, slot: slot.clone() }),
+        input: Box::new(Watched { inner: input, slot: slot.clone(), cap: cap.clone() }),
+        output: Box::new(Watched { inner: output, slot: slot.clone(), cap: cap.clone() }),
     }
 }
 
 struct Watched<S> {
     inner: S,
     slot: View,
+    cap: Arc<RateCap>,
 }
 
 impl<S> Watched<S> {
     fn seen(&mut self, act: impl FnOnce(&mut S) -> io::Result<usize>) -> io::Result<usize> {
-        if let Some(e) = self.slot.given_up() {
-            return Err(e.into_io());
-        }
+        self.check()?;
         let done = act(&mut self.inner);
         match (&done, self.slot.given_up()) {
             (Ok(n), _) => self.slot.moved(*n as u64),
@@ -32,17 +34,26 @@ impl<S> Watched<S> {
         }
         done
     }
+
+    fn check(&self) -> io::Result<()> {
+        self.slot.given_up().map_or(Ok(()), |e| Err(e.into_io()))
+    }
 }
 
 impl Read for Watched<Box<dyn Read + Send>> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        self.seen(|input| input.read(to))
+        let most = to.len().min(self.cap.piece());
+        let n = self.seen(|input| input.read(to.get_mut(..most).unwrap_or_default()))?;
+        self.cap.pass(n, || self.check())?;
+        Ok(n)
     }
 }
 
 impl Write for Watched<Box<dyn Output>> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.seen(|output| output.write(bytes))
+        let piece = bytes.get(..self.cap.piece()).unwrap_or(bytes);
+        self.cap.pass(piece.len(), || self.check())?;
+        self.seen(|output| output.write(piece))
     }
     fn flush(&mut self) -> io::Result<()> {
         self.seen(|output| output.flush().map(|()| 0)).map(|_| ())

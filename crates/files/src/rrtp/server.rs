@@ -5,7 +5,7 @@
 use super::{static_key, stream};
 use crate::frames;
 use crate::message::{Frame, Request, Tuning};
-use crate::requests::{Slot, Source, View, watched};
+use crate::requests::{Slot, Source, View};
 use crate::service::{Caller, Event, Permits, RequestChannel, Service};
 use crate::until::Until;
 use futures_util::future::LocalBoxFuture;
@@ -252,9 +252,9 @@ async fn requested(
         let view = slot.view();
         let stream = stream((send, receive), Until::GivenUp(view.clone()), None, ours);
         let from = caller.shown();
-        let asked = Caller { key: caller.key, from, source, slot: view.clone(), is_early };
+        let asked = Caller { key: caller.key, from, source, slot: view, is_early };
         let link = Remote { connection: caller.connection, label };
-        service.converse(&asked, Some(request), watched(stream, &view), &link);
+        service.converse(&asked, Some(request), stream, &link);
     });
 }
 

@@ -2,7 +2,7 @@
 
 use crate::frames;
 use crate::message::{Frame, Tuning};
-use crate::requests::{READING, watched};
+use crate::requests::READING;
 use crate::service::{Caller, Event, RequestChannel, Service, refused};
 use crate::silence::SILENCE;
 use crate::stream::Stream;
@@ -150,10 +150,8 @@ fn open(shared: &Arc<Shared>, tcp: TcpStream, from: SocketAddr, opening: Opening
             Ok(slot) => slot,
             Err(e) => return refuse(&answering, from, &socket, stream, e),
         };
-        let slot_view = slot.view();
-        let (from, slot) = (from.to_string(), slot_view.clone());
+        let (from, slot) = (from.to_string(), slot.view());
         let caller = Caller { key, from, source, slot, is_early: false };
-        let stream = watched(stream, &slot_view);
         answering.service.converse(&caller, Some(request), stream, &Kernel);
         linger(&answering, socket);
     });

@@ -6,10 +6,11 @@ use super::{CONTROLLER, OVERHEAD, ProbeError, client_config};
 use crate::clock::Clock;
 use crate::endpoint::Driver;
 use crate::{ConnectOptions, Endpoint, Error, Options, block_on_for};
-use narrows_base::{Duration, Rate};
+use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_probe::frames::{Frame, HEADER, TrainFrame};
-use narrows_probe::{Arrival, Estimate, Observed, OverflowWatch, Probe, Step, Way};
+use narrows_probe::{Arrival, Estimate, Observed, OverflowWatch, Probe, RecordedWay, Recording};
+use narrows_probe::{Step, Way};
 use narrows_transport::endpoint::ServerKey;
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
@@ -30,6 +31,8 @@ pub struct ProbeOptions {
     pub key: StaticKey,
     /// Whether the probe may overflow a queue, once in each direction.
     pub fill: bool,
+    /// Whether to record both directions under light and heavy load after the probe.
+    pub record: bool,
 }
 
 /// The result of a probe.
@@ -41,7 +44,13 @@ pub struct Probed {
     pub seconds: f64,
     /// Key of the server; `None` if it did not arrive.
     pub server_key: Option<[u8; 32]>,
+    /// The recorded directions, there and back, if they were asked for.
+    pub recorded: Option<[RecordedWay; 2]>,
 }
+
+/// Attempts to record while the server still ends the probe before, and the pause between them.
+const ATTEMPTS: u32 = 20;
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Probes the path to a server, on this thread. `tell` receives the progress, from 0 to 1, and returns whether to
 /// continue.
@@ -52,45 +61,108 @@ pub fn probe(
     options: ProbeOptions,
     tell: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Probed, ProbeError> {
-    let config = client_config().map_err(|why| Error::Link { place: CONTROLLER.into(), why })?;
-    let any: SocketAddr = match options.server {
-        SocketAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    let client = Options::client(options.key, config.clone()).driven_by(Driver::Thread);
-    let endpoint = Endpoint::bind(any, client)?;
-    let mut connect = ConnectOptions::new(options.server_key, config);
-    connect.patience = PATIENCE;
     let clock = Clock::new();
-    let most = std::time::Duration::from_nanos(PATIENCE.as_nanos() * 2);
-    let connected = block_on_for(most, endpoint.connect(options.server, connect));
-    let connection = connected.ok_or(ProbeError::Silent)??;
-    let handshake = clock.now();
-    let stream = block_on_for(most, connection.open_bi()).ok_or(ProbeError::Silent)??;
-    let server_key = connection.peer_key();
-    // Connecting and the first stream take about two round trips.
-    let measured = connection.stats().min_rtt;
-    let halved = Duration::from_nanos(handshake.as_nanos() / 2);
-    let rtt = if measured > Duration::ZERO && measured < halved { measured } else { halved };
-    let mut prober = Prober { peer: Peer::new(connection, stream), train: 0 };
-    let mut probe = Probe::new(prober.peer.connection.now(), rtt, options.fill);
-    let done = loop {
-        let now = prober.peer.connection.now();
-        let Some(step) = probe.next(now) else { break Ok(()) };
-        if !tell(probe.progress(now)) {
-            break Err(ProbeError::Stopped);
+    let share = if options.record { 0.5 } else { 1.0 };
+    let mut link = ProbeConnection::open(&options)?;
+    let mut probe = Probe::new(link.now(), link.rtt, options.fill);
+    link.run(|now, done| {
+        if let Some((step, observed)) = done {
+            probe.on_train(&step, observed);
         }
-        match prober.take(&step) {
-            Ok(observed) => probe.on_train(&step, observed),
-            Err(e) => break Err(e),
-        }
-    };
-    prober.peer.connection.close(0, "");
-    let seconds = clock.now().as_secs_f64();
-    endpoint.close(0, "");
-    done?;
+        (probe.next(now), tell(share * probe.progress(now)))
+    })?;
+    let (server_key, seconds) = (link.prober.peer.connection.peer_key(), clock.now().as_secs_f64());
+    drop(link);
     let estimate = probe.estimate().ok_or(ProbeError::TooLittle)?;
-    Ok(Probed { estimate, seconds, server_key })
+    let recorded = options.record.then(|| record(&options, &estimate, tell)).transpose()?;
+    Ok(Probed { estimate, seconds, server_key, recorded })
+}
+
+/// Records the path over a connection of its own, since a server sends a bounded number of bytes to each.
+fn record(
+    options: &ProbeOptions,
+    estimate: &Estimate,
+    tell: &mut dyn FnMut(f64) -> bool,
+) -> Result<[RecordedWay; 2], ProbeError> {
+    let mut attempts = 0;
+    loop {
+        let recorded = ProbeConnection::open(options).and_then(|mut link| {
+            let mut recording = Recording::new(link.now(), estimate);
+            link.run(|now, done| {
+                if let Some((step, observed)) = done {
+                    recording.on_train(&step, observed);
+                }
+                (recording.next(now), tell(0.5 + 0.5 * recording.progress(now)))
+            })?;
+            recording.recorded().ok_or(ProbeError::TooLittle)
+        });
+        attempts += 1;
+        match recorded {
+            Err(ProbeError::Busy { .. }) if attempts < ATTEMPTS => std::thread::sleep(PAUSE),
+            other => return other,
+        }
+    }
+}
+
+/// A connection for one probe; it is closed when this is dropped.
+struct ProbeConnection {
+    endpoint: Endpoint,
+    prober: Prober,
+    /// About a round trip.
+    rtt: Duration,
+}
+
+impl ProbeConnection {
+    fn open(options: &ProbeOptions) -> Result<ProbeConnection, ProbeError> {
+        let config =
+            client_config().map_err(|why| Error::Link { place: CONTROLLER.into(), why })?;
+        let any: SocketAddr = match options.server {
+            SocketAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let client = Options::client(options.key.clone(), config.clone()).driven_by(Driver::Thread);
+        let endpoint = Endpoint::bind(any, client)?;
+        let mut connect = ConnectOptions::new(options.server_key, config);
+        connect.patience = PATIENCE;
+        let clock = Clock::new();
+        let most = std::time::Duration::from_nanos(PATIENCE.as_nanos() * 2);
+        let connected = block_on_for(most, endpoint.connect(options.server, connect));
+        let connection = connected.ok_or(ProbeError::Silent)??;
+        let handshake = clock.now();
+        let stream = block_on_for(most, connection.open_bi()).ok_or(ProbeError::Silent)??;
+        // Connecting and the first stream take about two round trips.
+        let measured = connection.stats().min_rtt;
+        let halved = Duration::from_nanos(handshake.as_nanos() / 2);
+        let rtt = if measured > Duration::ZERO && measured < halved { measured } else { halved };
+        let prober = Prober { peer: Peer::new(connection, stream), train: 0 };
+        Ok(ProbeConnection { endpoint, prober, rtt })
+    }
+
+    fn now(&self) -> Time {
+        self.prober.peer.connection.now()
+    }
+
+    /// Sends each train that `next` returns, and passes it the observation; until it returns none, or false.
+    fn run(
+        &mut self,
+        mut next: impl FnMut(Time, Option<(Step, Observed)>) -> (Option<Step>, bool),
+    ) -> Result<(), ProbeError> {
+        let mut done = None;
+        loop {
+            match next(self.now(), done.take()) {
+                (None, _) => return Ok(()),
+                (_, false) => return Err(ProbeError::Stopped),
+                (Some(step), true) => done = Some((step, self.prober.take(&step)?)),
+            }
+        }
+    }
+}
+
+impl Drop for ProbeConnection {
+    fn drop(&mut self) {
+        self.prober.peer.connection.close(0, "");
+        self.endpoint.close(0, "");
+    }
 }
 
 struct Prober {

@@ -110,7 +110,8 @@ async fn carry(peer: Arc<Peer>, tcp: TcpStream, from: IpAddr, at: SocketAddr, nu
     match timeout(2 * PATIENCE, open).await {
         Ok(Some((send, receive, None))) => {
             peer.log(false, &what);
-            pipe::run_until(tcp, (send, receive), forbidden(&mut changes, at)).await;
+            let forbidden = forbidden(&mut changes, at);
+            pipe::run_until(tcp, (send, receive), &peer.client.cap, forbidden).await;
         }
         Ok(Some((.., Some(why)))) => peer.log(true, &format!("{what}: the client's target: {why}")),
         _ => peer.log(true, &format!("{what}: the client does not take it")),

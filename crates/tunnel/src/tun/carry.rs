@@ -4,6 +4,7 @@ use super::device::Device;
 use super::hand_over::{Carrier, HandOver, MIN_EXPIRY};
 use super::{MAX_MTU, MIN_MTU};
 use crate::flow::{Flow, HEAD};
+use crate::limits::Client;
 use narrows_base::{Duration, Time};
 use narrows_net::Connection;
 use narrows_net::ip_packet::IpPacket;
@@ -11,7 +12,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration as Wait;
+use std::time::{Duration as Wait, Instant};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -30,6 +31,8 @@ pub(super) struct Outgoing<T> {
 struct Over<T> {
     connection: Connection,
     flow: Flow<T>,
+    /// The client whose rate holds, at the far side.
+    client: Option<Arc<Client>>,
 }
 
 impl<T> Carrier for Over<T> {
@@ -37,21 +40,31 @@ impl<T> Carrier for Over<T> {
         self.connection.now()
     }
     fn waiting(&self) -> Option<usize> {
-        self.connection.messages_waiting().ok()
+        let waiting = self.connection.messages_waiting().ok()?;
+        let is_free = self.client.as_ref().is_none_or(|c| c.cap.is_free(Instant::now()));
+        // Beyond the client's rate packets wait in the queue, which separates flows.
+        Some(if is_free { waiting } else { usize::MAX })
     }
     fn room(&self) -> usize {
         self.connection.max_message_len().unwrap_or(0).saturating_sub(HEAD)
     }
     fn send(&self, bytes: &[u8], expiry: Duration) {
+        if let Some(client) = &self.client {
+            client.cap.delay(Instant::now(), bytes.len());
+        }
         self.flow.send_within(&self.connection, bytes, expiry);
     }
 }
 
 impl<T> Outgoing<T> {
     /// `None` only if the queue's configuration were invalid, which does not occur.
-    pub fn new(connection: Connection, flow: Flow<T>) -> Option<Outgoing<T>> {
+    pub fn new(
+        connection: Connection,
+        flow: Flow<T>,
+        client: Option<Arc<Client>>,
+    ) -> Option<Outgoing<T>> {
         let packets = Mutex::new(HandOver::new(connection.stats().srtt)?);
-        Some(Outgoing { over: Over { connection, flow }, packets, waits: Notify::new() })
+        Some(Outgoing { over: Over { connection, flow, client }, packets, waits: Notify::new() })
     }
 
     fn packets(&self) -> MutexGuard<'_, HandOver> {

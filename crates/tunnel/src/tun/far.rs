@@ -7,6 +7,7 @@ use super::{IpNet, MAX_MTU};
 use crate::allow::{Denied, Targets};
 use crate::dial;
 use crate::flow::{Flows, Goal};
+use crate::limits::Client;
 use crate::permissions::Permissions;
 use narrows_net::Connection;
 use narrows_net::ip_packet::{IpPacket, too_big};
@@ -173,6 +174,7 @@ impl FarTun {
         &self,
         given: Given,
         (connection, flows, stream): (&Connection, &Arc<Flows<Goal>>, u64),
+        client: &Arc<Client>,
         tell: Box<dyn Fn(&str) + Send + Sync>,
         over: impl Future<Output = ()>,
     ) -> (Option<String>, bool) {
@@ -190,7 +192,9 @@ impl FarTun {
         let sink = incoming.clone();
         let goal = Goal::Packets(Box::new(move |message| sink.take(message)));
         let Some(flow) = Flows::add(flows, stream, goal) else { return (None, false) };
-        let Some(outgoing) = Outgoing::new(connection.clone(), flow) else { return (None, false) };
+        let Some(outgoing) = Outgoing::new(connection.clone(), flow, Some(client.clone())) else {
+            return (None, false);
+        };
         let seat = Arc::new(Seat { given, outgoing, replaced: Notify::new() });
         self.sit(&seat);
         let looks = async {

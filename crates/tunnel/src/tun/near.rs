@@ -167,7 +167,7 @@ impl NearTun {
         let sink = incoming.clone();
         let back = Back::Packets(Box::new(move |message| sink.take(message)));
         let Some(flow) = Flows::add(&link.flows, send.id(), back) else { return pending().await };
-        let Some(outgoing) = Outgoing::new(link.connection().clone(), flow) else {
+        let Some(outgoing) = Outgoing::new(link.connection().clone(), flow, None) else {
             return pending().await;
         };
         let active = Arc::new(Active { given, outgoing });
