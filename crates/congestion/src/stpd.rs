@@ -124,11 +124,11 @@ struct Gains {
 }
 
 /// Gains for every whole BDP up to [`LAST`].
-type Table = [Gains; LAST + 1];
+type GainTable = [Gains; LAST + 1];
 
 /// The fuzzy supervisor's gains.
-fn fuzzy() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
+fn fuzzy() -> &'static GainTable {
+    static TABLE: OnceLock<GainTable> = OnceLock::new();
     TABLE.get_or_init(|| {
         std::array::from_fn(|x| {
             let truth = fuzzify(&PRODUCT, x as f64);
@@ -144,8 +144,8 @@ fn fuzzy() -> &'static Table {
 /// 3.4.3.1). At a BDP of x packets the loop of ACKs has a delay of x + 1 packets: it oscillates at the proportional gain
 /// Ku = 2 sin(pi / (2 (2x + 1))), with a period of 2 (2x + 1). The rule: kp = 0.8 Ku, and an eighth of the period as
 /// derivative time.
-fn ziegler_nichols() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
+fn ziegler_nichols() -> &'static GainTable {
+    static TABLE: OnceLock<GainTable> = OnceLock::new();
     TABLE.get_or_init(|| {
         std::array::from_fn(|x| {
             let half_period = 2.0 * x.max(1) as f64 + 1.0;
@@ -163,7 +163,7 @@ pub fn gains(product: u64) -> (f64, f64) {
 
 #[derive(Clone, Copy, Debug)]
 enum Supervisor {
-    Table(&'static Table),
+    Table(&'static GainTable),
     Fixed(Gains),
 }
 

@@ -23,7 +23,7 @@ use narrows_transport::protocol::{PRINTED, ProtocolEntry};
 use std::sync::LazyLock;
 
 /// A protocol as printed: Narrows' form with other defaults.
-struct Form {
+struct PrintedForm {
     /// Without [`PRINTED`]: the name of Narrows' form of the protocol.
     own: &'static str,
     /// The controller of which it is a form.
@@ -35,51 +35,51 @@ struct Form {
     status: Option<Status>,
 }
 
-const FORMS: [Form; 7] = [
+const FORMS: [PrintedForm; 7] = [
     // Its gains are Narrows' in any form: figures 3.4 and 3.5 have lost their numbers.
-    Form {
+    PrintedForm {
         own: "stpd",
         of: "stpd",
         summary: "the ST-PD thesis as printed: slow start, then the PD controller",
         defaults: &[("startup", "slow")],
         status: None,
     },
-    Form {
+    PrintedForm {
         own: "tfwc",
         of: "tfwc",
         summary: "Choi 2006 as printed: rate mode below two packets, timeout by equation 5.6",
         defaults: &[("rate-mode", "on"), ("t0", "variance"), ("spread", "0")],
         status: None,
     },
-    Form {
+    PrintedForm {
         own: "jersey",
         of: "jersey",
         summary: "Jersey as Hu and Zha describe it: an unmarked loss never reduces the window",
         defaults: &[("unmarked", "radio")],
         status: None,
     },
-    Form {
+    PrintedForm {
         own: "rrtp",
         of: "limd",
         summary: "the RRTP thesis on a shared network, as printed: its rate does not rise without a hint",
         defaults: &[("rise", "printed")],
         status: None,
     },
-    Form {
+    PrintedForm {
         own: "rrtp-lasthop",
         of: "limd-lasthop",
         summary: "the RRTP thesis on a channel of its own, as printed: the send rate over r",
         defaults: &[],
         status: None,
     },
-    Form {
+    PrintedForm {
         own: "tear",
         of: "tear",
         summary: "Jayaram 2001 as printed: a fixed mean of eight epochs sets the rate",
         defaults: &[("discount", "off"), ("yield", "off"), ("undo", "off")],
         status: None,
     },
-    Form {
+    PrintedForm {
         own: "tear-wireless",
         of: "tear-wireless",
         summary: "Jayaram 2001 by delay, as printed: thresholds of 0.8 s and 1.2 s",
@@ -92,17 +92,17 @@ const FORMS: [Form; 7] = [
 
 /// The controllers: `limd`, and the printed forms.
 pub static CONTROLLERS: LazyLock<Vec<ControllerEntry>> = LazyLock::new(|| {
-    let forms = FORMS.iter().filter_map(Form::controller);
+    let forms = FORMS.iter().filter_map(PrintedForm::controller);
     [limd::ENTRY].into_iter().chain(forms).collect()
 });
 
 /// Adds the papers' controllers and protocols to a registry.
 pub fn add(registry: Registry) -> Registry {
     let registry = CONTROLLERS.iter().fold(registry, |r, entry| r.controller(*entry));
-    FORMS.iter().filter_map(Form::protocol).fold(registry, Registry::protocol)
+    FORMS.iter().filter_map(PrintedForm::protocol).fold(registry, Registry::protocol)
 }
 
-impl Form {
+impl PrintedForm {
     fn name(&self) -> &'static str {
         // Leaked once per process.
         String::leak(format!("{}{PRINTED}", self.own))
