@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 fn _narrows(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    narrows_printed::add(narrows_sim::Registry::new()).install().map_err(errors::spec)?;
     errors::register(m)?;
     compare::register(m)?;
     controller::register(m)?;

@@ -63,40 +63,6 @@ pub enum ParamKind {
     Integers,
 }
 
-/// The same parameters, except that one has other values and another default, for a second form of a part.
-///
-/// # Panics
-/// No parameter has this name: in a constant, an error of the compiler.
-pub const fn with_default<const N: usize>(
-    params: &[Param],
-    name: &str,
-    kind: ParamKind,
-) -> [Param; N] {
-    assert!(params.len() == N, "as many as there are");
-    let mut all = [params[0]; N];
-    let mut found = false;
-    let mut i = 0;
-    while i < N {
-        all[i] = params[i];
-        if is_same(params[i].name.as_bytes(), name.as_bytes()) {
-            all[i].kind = kind;
-            found = true;
-        }
-        i += 1;
-    }
-    assert!(found, "a parameter of this name");
-    all
-}
-
-/// Equality, for constants.
-const fn is_same(a: &[u8], b: &[u8]) -> bool {
-    let mut i = 0;
-    while i < a.len() && i < b.len() && a[i] == b[i] {
-        i += 1;
-    }
-    a.len() == b.len() && i == a.len()
-}
-
 /// Describes one part that can be chosen by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptor {

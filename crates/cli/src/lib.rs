@@ -68,12 +68,12 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Runs the command with the arguments of this process. Parts of the registry are available in every subcommand,
-/// scenario, sweep and report, and over sockets, in addition to the built-in ones.
+/// scenario, sweep and report, and over sockets, in addition to the built-in ones and the papers' printed forms.
 ///
 /// Call it first: a part is refused, with one line and exit code 2, if its name is taken or the lists have
 /// been read already.
 pub fn run(registry: Registry) -> ExitCode {
-    if let Err(e) = registry.install() {
+    if let Err(e) = narrows_printed::add(registry).install() {
         complain(&e.to_string());
         return ExitCode::from(2);
     }

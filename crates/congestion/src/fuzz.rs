@@ -20,8 +20,7 @@ mod tests;
 
 use crate::{CongestionEvent, Controller, ControllerEntry, Dialect, Environment, ReceiverSide};
 use apply::Connection;
-#[cfg(test)]
-pub(crate) use apply::report;
+pub use apply::report;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{Duration, Param, Settings, Spec, Time};
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@ use crate::{Controller, Dialect, Environment, ReceiverSide, SendLimits};
 use crate::{
     bbr, bbr3, brutal, copa, cubic, fixed, illinois, jersey, ledbat, prague, rap, reno, stpd,
 };
-use crate::{limd, papers, rrtp, rrtp_lasthop, scream, vegas, veno, westwood, westwood_plus};
+use crate::{rrtp, rrtp_lasthop, scream, vegas, veno, westwood, westwood_plus};
 use crate::{tear, tear_wireless, tfrc, tfwc};
 use narrows_base::list::{List, Listed};
 use narrows_base::{Descriptor, Settings, Spec, SpecError, Variable};
@@ -160,9 +160,6 @@ pub static CONTROLLERS: List<ControllerEntry> = List::new(
         ControllerEntry::new(&rrtp_lasthop::DESCRIPTOR, rrtp_lasthop::build)
             .with_variables(rrtp_lasthop::VARIABLES)
             .with_receiver(rrtp_lasthop::receiver),
-        ControllerEntry::new(&limd::DESCRIPTOR, limd::build)
-            .with_variables(limd::VARIABLES)
-            .with_receiver(limd::receiver),
         ControllerEntry::new(&tfrc::DESCRIPTOR, tfrc::build)
             .with_variables(tfrc::VARIABLES)
             .with_receiver(tfrc::build_receiver),
@@ -172,21 +169,6 @@ pub static CONTROLLERS: List<ControllerEntry> = List::new(
             .with_variables(tear::VARIABLES)
             .with_receiver(tear::receiver),
         ControllerEntry::new(&tear_wireless::DESCRIPTOR, tear_wireless::build)
-            .with_variables(tear_wireless::VARIABLES)
-            .with_receiver(tear_wireless::receiver),
-        ControllerEntry::new(&papers::STPD, stpd::build).with_variables(stpd::VARIABLES),
-        ControllerEntry::new(&papers::TFWC, tfwc::build).with_variables(tfwc::VARIABLES),
-        ControllerEntry::new(&papers::JERSEY, jersey::build).with_variables(jersey::VARIABLES),
-        ControllerEntry::new(&papers::RRTP, limd::build)
-            .with_variables(limd::VARIABLES)
-            .with_receiver(limd::receiver),
-        ControllerEntry::new(&papers::RRTP_LASTHOP, limd::build_lasthop)
-            .with_variables(limd::VARIABLES)
-            .with_receiver(limd::receiver_lasthop),
-        ControllerEntry::new(&papers::TEAR, tear::build)
-            .with_variables(tear::VARIABLES)
-            .with_receiver(tear::receiver),
-        ControllerEntry::new(&papers::TEAR_WIRELESS, tear_wireless::build)
             .with_variables(tear_wireless::VARIABLES)
             .with_receiver(tear_wireless::receiver),
     ],

@@ -19,7 +19,6 @@ fn every_descriptor_is_listed() {
         let path = file.expect("the folder can be read").path();
         if path.extension().is_some_and(|e| e == "rs") {
             let text = std::fs::read_to_string(&path).expect("sources are text");
-            // One in each file, and the printed forms of the papers in one.
             let constants = text.split("\npub const ").skip(1);
             let is_descriptor = |text: &&str| {
                 text.lines().next().is_some_and(|l| l.ends_with(": Descriptor = Descriptor {"))

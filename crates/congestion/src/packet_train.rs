@@ -29,6 +29,7 @@ pub struct PacketTrain {
 }
 
 impl PacketTrain {
+    /// Stores a packet that arrived.
     pub fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
         if outcome.lost {
             return;

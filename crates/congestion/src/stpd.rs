@@ -32,7 +32,7 @@ use crate::fuzzy::{Rules, Term, centre_of_maximum, fuzzify};
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Descriptor, Param, Settings, Status, Variable};
+use narrows_base::{Descriptor, Param, Settings, Status, Variable, math};
 use startup::Start;
 use std::sync::OnceLock;
 
@@ -52,9 +52,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Param {
             name: "supervisor",
-            help: "whether the gains follow the BDP",
-            kind: ParamKind::Choice(&["fuzzy", "fixed"]),
-            origin: "the ST-PD thesis, section 3.4.3.2",
+            help: "whether the gains follow the BDP: by fuzzy rules, or Ziegler and Nichols' rule",
+            kind: ParamKind::Choice(&["fuzzy", "fixed", "ziegler-nichols"]),
+            origin: "the ST-PD thesis, sections 3.4.3.1 and 3.4.3.2",
         },
         Param {
             name: "kp",
@@ -123,9 +123,12 @@ struct Gains {
     kd: f64,
 }
 
-/// The supervisor's gains for every whole BDP up to [`LAST`].
-fn table() -> &'static [Gains; LAST + 1] {
-    static TABLE: OnceLock<[Gains; LAST + 1]> = OnceLock::new();
+/// Gains for every whole BDP up to [`LAST`].
+type GainTable = [Gains; LAST + 1];
+
+/// The fuzzy supervisor's gains.
+fn fuzzy() -> &'static GainTable {
+    static TABLE: OnceLock<GainTable> = OnceLock::new();
     TABLE.get_or_init(|| {
         std::array::from_fn(|x| {
             let truth = fuzzify(&PRODUCT, x as f64);
@@ -137,15 +140,30 @@ fn table() -> &'static [Gains; LAST + 1] {
     })
 }
 
-/// The supervisor's gains, proportional and derivative, for a BDP in packets.
+/// Gains by the frequency response (Ziegler and Nichols 1942), with which the ST-PD thesis begins its tuning (section
+/// 3.4.3.1). At a BDP of x packets the loop of ACKs has a delay of x + 1 packets: it oscillates at the proportional gain
+/// Ku = 2 sin(pi / (2 (2x + 1))), with a period of 2 (2x + 1). The rule: kp = 0.8 Ku, and an eighth of the period as
+/// derivative time.
+fn ziegler_nichols() -> &'static GainTable {
+    static TABLE: OnceLock<GainTable> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        std::array::from_fn(|x| {
+            let half_period = 2.0 * x.max(1) as f64 + 1.0;
+            let kp = 0.8 * 2.0 * math::sin(std::f64::consts::PI / (2.0 * half_period));
+            Gains { kp, kd: kp * half_period / 4.0 }
+        })
+    })
+}
+
+/// The fuzzy supervisor's gains, proportional and derivative, for a BDP in packets.
 pub fn gains(product: u64) -> (f64, f64) {
-    let Gains { kp, kd } = Supervisor::Fuzzy(table()).gains(product);
+    let Gains { kp, kd } = Supervisor::Table(fuzzy()).gains(product);
     (kp, kd)
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Supervisor {
-    Fuzzy(&'static [Gains; LAST + 1]),
+    Table(&'static GainTable),
     Fixed(Gains),
 }
 
@@ -153,7 +171,7 @@ impl Supervisor {
     fn gains(self, product: u64) -> Gains {
         match self {
             Supervisor::Fixed(gains) => gains,
-            Supervisor::Fuzzy(table) => match table.get(product as usize) {
+            Supervisor::Table(table) => match table.get(product as usize) {
                 Some(gains) => *gains,
                 // Beyond the last centre the largest stable Kp falls as 1/x.
                 None => {
@@ -196,7 +214,7 @@ pub fn numbers(settings: &Settings) -> Numbers {
         max_fall: settings.number("max-fall"),
         startup: startup(settings),
         gains: (0..=LAST).map(gains).collect(),
-        falls: matches!(supervisor, Supervisor::Fuzzy(_)),
+        falls: matches!(supervisor, Supervisor::Table(_)),
     }
 }
 
@@ -213,7 +231,8 @@ fn supervisor(settings: &Settings) -> Supervisor {
         "fixed" => {
             Supervisor::Fixed(Gains { kp: settings.number("kp"), kd: settings.number("kd") })
         }
-        _ => Supervisor::Fuzzy(table()),
+        "ziegler-nichols" => Supervisor::Table(ziegler_nichols()),
+        _ => Supervisor::Table(fuzzy()),
     }
 }
 

@@ -1,18 +1,18 @@
-use super::{Gains, PRODUCT, Supervisor, table};
+use super::{Gains, PRODUCT, Supervisor, fuzzy};
 use crate::scenario::{Scenario, build, lost};
 use crate::scenario_path::SimplePath;
 use narrows_base::{Duration, Time};
 
 #[test]
 fn at_three_packets_the_gains_are_those_that_s0_prints() {
-    let Gains { kp, kd } = Supervisor::Fuzzy(table()).gains(3);
+    let Gains { kp, kd } = Supervisor::Table(fuzzy()).gains(3);
     assert!((kp - 0.368).abs() < 5e-4, "{kp}");
     assert!((kd - 0.033).abs() < 5e-4, "{kd}");
 }
 
 #[test]
 fn kp_falls_and_kd_rises_with_the_product() {
-    let supervisor = Supervisor::Fuzzy(table());
+    let supervisor = Supervisor::Table(fuzzy());
     for x in 1..400 {
         let (a, b) = (supervisor.gains(x), supervisor.gains(x + 1));
         assert!(b.kp < a.kp && b.kd >= a.kd, "{x}");
@@ -25,10 +25,25 @@ fn kp_falls_and_kd_rises_with_the_product() {
 /// Ku = 2 sin(pi / (2 (2m + 1))).
 #[test]
 fn kp_stays_below_the_limit_of_stability() {
-    let supervisor = Supervisor::Fuzzy(table());
+    let supervisor = Supervisor::Table(fuzzy());
     for m in 1..400 {
         let limit = 2.0 * (std::f64::consts::PI / (2.0 * (2.0 * m as f64 + 1.0))).sin();
         assert!(supervisor.gains(m).kp < 0.9 * limit, "{m}");
+    }
+}
+
+/// Ziegler and Nichols' rule fills paths of any length without losses, as the fuzzy rules do. Below three packets its
+/// derivative gain is above the limit of stability.
+#[test]
+fn gains_by_frequency_response_keep_a_path_full() {
+    for ms in [10, 80, 160] {
+        let mut path = SimplePath::new(build("stpd(supervisor=ziegler-nichols)"));
+        path.delay = Duration::from_millis(ms);
+        path.run(Time::from_secs_f64(30.0));
+        let bdp = path.rate_bps * path.delay.as_secs_f64() / 8000.0;
+        let window = path.window();
+        assert!((bdp..1.1 * bdp + 4.0).contains(&window), "{ms} ms: {window}");
+        assert_eq!(path.dropped, 0, "{ms} ms");
     }
 }
 

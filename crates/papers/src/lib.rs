@@ -35,6 +35,18 @@ mod varied;
 #[cfg(test)]
 mod tests;
 
+use std::sync::OnceLock;
+
 pub use experiment::Experiment;
 pub use judge::{Judged, Verdict};
 pub use run::Observed;
+
+/// Adds the papers' printed forms to the lists of this process. Further calls return the result of the first.
+///
+/// # Errors
+/// The lists have been read already.
+pub fn install() -> Result<(), String> {
+    static RESULT: OnceLock<Result<(), String>> = OnceLock::new();
+    let forms = || narrows_printed::add(narrows_sim::Registry::new());
+    RESULT.get_or_init(|| forms().install().map_err(|e| e.to_string())).clone()
+}

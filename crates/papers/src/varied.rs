@@ -10,6 +10,7 @@ use std::path::Path;
 /// # Errors
 /// The file cannot be read, a key is unknown, or a value is invalid at its place.
 pub fn scenario(folder: &Path, file: &str, values: &[(&str, &str)]) -> Result<Scenario, String> {
+    crate::install()?;
     let path = folder.join(file);
     let say = |e: String| format!("{}: {e}", path.display());
     let text = std::fs::read_to_string(&path).map_err(|e| say(e.to_string()))?;

@@ -175,7 +175,7 @@ mod tests {
     fn who_needs_more_than_quinn_tells_is_refused() {
         let e = Controllers::new("rrtp-lasthop").unwrap_err().to_string();
         assert!(e.contains("use rrtp-lasthop over rrtp"), "{e}");
-        for name in ["tfwc", "tfrc", "tear", "scream", "fixed", "brutal", "tear-paper"] {
+        for name in ["tfwc", "tfrc", "tear", "scream", "fixed", "brutal"] {
             let e = Controllers::new(name).unwrap_err().to_string();
             assert!(e.contains(&format!("use rrtp+{name} over rrtp")), "{e}");
         }

@@ -124,14 +124,9 @@ mod tests {
         let streams = names("family:rrtp");
         assert!(streams.contains(&"rrtp+cubic".to_string()) && streams.len() > 15, "{streams:?}");
         let papers = names("papers");
-        for name in ["stpd", "stpd-paper", "westwood", "tear-wireless-paper"] {
-            assert!(papers.contains(&name.to_string()), "{name}: {papers:?}");
-        }
-        for family in ["all", "tcp", "media", "family:rrtp"] {
-            assert!(names(family).iter().all(|n| !n.ends_with("-paper")), "{family}");
-        }
-        let (all, printed) = (names("all"), papers.iter().filter(|n| n.ends_with("-paper")));
-        assert_eq!(all.len() + printed.count(), PROTOCOLS.iter().count());
+        assert!(papers.contains(&"stpd".to_string()) && papers.contains(&"rrtp".to_string()));
+        assert!(!papers.contains(&"cubic".to_string()));
+        assert_eq!(names("all").len(), PROTOCOLS.iter().count());
         assert_eq!(names("vegas(alpha=1,beta=2),tcp")[0], "vegas(alpha=1,beta=2)");
     }
 

@@ -13,14 +13,15 @@ const BOUNDS: [(&str, &str, usize); 5] = [
     // The reader of TOML: serde and toml with their dependencies.
     ("narrows-scenario", "", 26),
     // The command that simulates, which a new user builds first: clap, the page, Parquet and figures.
-    ("narrows-cli", "", 85),
+    ("narrows-cli", "", 86),
     // One of them is the emulator itself, which has no further dependencies. Six are the kernel's controllers and the
     // loader of eBPF objects: aya-obj, object and their dependencies. One is the options, which the Python package has,
     // too, and one the estimates of `narrows probe`. Three are the tunnel and its dependencies, eight the live page and
     // its HTTP server: hyper with its dependencies, and tokio's sockets. Two more are those of hyper's client half, by
     // which the HTTP proxy routes each request. Four are the ends of media and the erasure code of their repair
-    // packets, with its dependencies. One is the simulator's endpoints, one the peers' keys and learned paths.
-    ("narrows-cli", "full", 173),
+    // packets, with its dependencies. One is the simulator's endpoints, one the peers' keys and learned paths,
+    // one the papers' protocols as printed.
+    ("narrows-cli", "full", 174),
 ];
 
 /// Holds the dependencies to their bounds.

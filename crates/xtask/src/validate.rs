@@ -41,6 +41,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if let Some(flag) = args.iter().find(|a| a.starts_with("--") && !known(a)) {
         return Err(format!("unknown flag '{flag}'; there are --check and --all"));
     }
+    narrows_papers::install()?;
     let root = root();
     let folders = experiment::folders(&root.join("experiments"))?;
     let ids: Vec<String> = folders.iter().map(|f| name(f)).collect();

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 const END_OF_NUMBERS: u64 = u64::MAX / 2;
 
 /// A report with only the receiver side's feedback.
-pub(crate) fn report(now: Time, feedback: Feedback, rtt: Duration) -> Ack {
+pub fn report(now: Time, feedback: Feedback, rtt: Duration) -> Ack {
     Ack {
         now,
         rtt,

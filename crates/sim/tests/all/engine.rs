@@ -310,8 +310,7 @@ fn faults_on_the_way_lose_nothing() {
         let mut spec = network(
             vec![group("main", p.name, "transfer(size=300kB)", &[0.0], &[0], &[1])],
             "3%+outage(at=2s,for=300ms)",
-            // limd as the RRTP thesis defines it delivers 192 kB in 300 s.
-            900.0,
+            300.0,
         );
         faults(&mut spec);
         let f = &go(&spec).groups[0].flows[0];

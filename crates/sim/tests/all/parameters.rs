@@ -190,17 +190,13 @@ const BESIDE: [(&str, &str); 2] = [
 ];
 
 /// Values on one side of a default that have no effect, and the reason. The protocol may be any (`*`).
-const SILENT: [(&str, &str, &str); 12] = [
+const SILENT: [(&str, &str, &str); 8] = [
     ("tfrc", "reorder=1", "ns-2's numPkts_ is 1"),
     ("*", "biaz-sigma=0.25", "packets around n lost ones are n + 1 spacings apart at least"),
     ("rap", "ack-every=128", SLOW),
     ("tear", "ack-every=128", SLOW),
     ("tear-wireless", "ack-every=128", SLOW),
     ("tear-reliable", "ack-every=128", SLOW),
-    ("tear-paper", "ack-every=128", SLOW),
-    ("tear-wireless-paper", "ack-every=128", SLOW),
-    ("rrtp-paper", "ack-every=128", SLOW),
-    ("rrtp-lasthop-paper", "ack-every=128", SLOW),
     ("scream", "ack-every=128", SLOW),
     ("fixed", "ack-every=128", SLOW),
 ];

@@ -2,7 +2,6 @@
 //! bytes with 64 bytes of headers, as on the wire; the handshake counts.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_congestion::PathHints;
 use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SourceSpec, run};
 use narrows_transport::{Preset, Protocol};
@@ -75,26 +74,6 @@ fn spec(
         reconfigurations: Vec::new(),
         series: None,
     }
-}
-
-/// A sender that cannot raise its rate by itself gets the hint during the run that its path became ten times as fast.
-/// Over TCP there are no hints.
-#[test]
-fn what_the_application_says_of_the_path_counts_at_once() {
-    let net = Net { bps: 10e6, ms: 25.0, queue: 100_000, loss: "none", packet: 1500 };
-    let hints = PathHints { rate: Some(Rate::from_bps(9_000_000)), ..PathHints::default() };
-    let delivered = |protocol: &str, told: bool| {
-        let mut spec = spec(&net, &[(protocol, 1)], (10.0, 20.0), (0.0, 0.0), 1);
-        if told {
-            spec.reconfigurations.push((Time::from_secs_f64(10.0), 0, hints));
-        }
-        run(&spec, &mut |_| true).unwrap().groups[0].flows[0].goodput_bytes as f64 * 8.0 / 10.0
-    };
-    let slow = "rrtp+limd(rise=printed,rate=900kbit/s)";
-    let (before, after) = (delivered(slow, false), delivered(slow, true));
-    assert!(before < 0.9e6 && after > 8e6, "{before} {after}");
-    let reno = |told| delivered("sack", told).to_bits();
-    assert_eq!(reno(false), reno(true));
 }
 
 /// Alone over the whole run, mean of three seeds: application bits over the link's, offered over delivered, and the

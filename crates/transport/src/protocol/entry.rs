@@ -2,7 +2,9 @@
 
 use narrows_base::list::Listed;
 use narrows_base::{Descriptor, SpecError, Status};
-use narrows_congestion::papers::PRINTED;
+
+/// The end of a printed form's name: `tfwc-paper` is the printed form of `tfwc`.
+pub const PRINTED: &str = "-paper";
 
 /// Prefix of protocols that combine a controller with a stream over the datagram endpoint.
 pub const STREAM_PREFIX: &str = "rrtp+";
@@ -135,7 +137,7 @@ impl ProtocolEntry {
         self.recovery = "nack";
         self
     }
-    /// Whether it is a paper's protocol without Narrows' additions: see [`papers`](narrows_congestion::papers).
+    /// Whether it is a paper's protocol without Narrows' additions: see [`PRINTED`].
     pub fn is_printed(&self) -> bool {
         self.name.ends_with(PRINTED)
     }

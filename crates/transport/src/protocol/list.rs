@@ -2,7 +2,7 @@
 
 use super::entry::{ProtocolEntry, STREAM_PREFIX};
 use narrows_base::list::List;
-use narrows_congestion::{CONTROLLERS, papers};
+use narrows_congestion::CONTROLLERS;
 use std::sync::LazyLock;
 
 /// `rrtp+NAME` for every controller: a stream over the datagram endpoint under that controller.
@@ -200,31 +200,5 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
         ),
         ProtocolEntry::stream("tear-reliable", "tear", "a reliable stream at TEAR's rate")
             .of_paper(TEAR),
-        ProtocolEntry::tcp("stpd-paper", "stpd-paper", "sack", papers::STPD.summary)
-            .with(&["timestamps"])
-            .of_paper(STPD),
-        ProtocolEntry::media("tfwc-paper", "tfwc-paper", papers::TFWC.summary).of_paper(TFWC),
-        ProtocolEntry::tcp("jersey-paper", "jersey-paper", "newreno", papers::JERSEY.summary)
-            .with(&["ecn", "receiver-stamps"])
-            .of_paper(WESTWOOD),
-        ProtocolEntry::stream("rrtp-paper", "rrtp-paper", papers::RRTP.summary)
-            .with_classifier("spike")
-            .with_nacks()
-            .of_paper(RRTP),
-        ProtocolEntry::stream(
-            "rrtp-lasthop-paper",
-            "rrtp-lasthop-paper",
-            papers::RRTP_LASTHOP.summary,
-        )
-        .with_classifier("biaz")
-        .with_nacks()
-        .of_paper(RRTP),
-        ProtocolEntry::media("tear-paper", "tear-paper", papers::TEAR.summary).of_paper(TEAR),
-        ProtocolEntry::media(
-            "tear-wireless-paper",
-            "tear-wireless-paper",
-            papers::TEAR_WIRELESS.summary,
-        )
-        .of_paper(TEAR),
     ],
 );

@@ -11,7 +11,7 @@ mod tcp_params;
 
 pub use datagram_config::{DatagramConfig, FeedbackConfig, Opening, StreamRecovery};
 pub use datagram_params::{DATAGRAM_PARAMS, STREAM_PARAMS};
-pub use entry::{Family, LinuxControl, ProtocolEntry, STREAM_PREFIX};
+pub use entry::{Family, LinuxControl, PRINTED, ProtocolEntry, STREAM_PREFIX};
 pub use list::{LENT_STREAMS, PROTOCOLS, STREAMS, every};
 pub use recovery::{RECOVERIES, RecoveryEntry};
 pub use tcp_config::{MAX_WINDOW, Preset, RecoveryKind, TcpConfig};

@@ -1,9 +1,9 @@
 //! The RRTP thesis's bounded LIMD, epoch by epoch.
 
 use super::*;
-use crate::Arrival;
-use crate::fuzz::report;
 use narrows_base::Duration;
+use narrows_congestion::Arrival;
+use narrows_congestion::fuzz::report;
 
 fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)

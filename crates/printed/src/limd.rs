@@ -25,18 +25,26 @@
 
 mod receiver;
 
-use crate::packet_train::PacketTrain;
-use crate::round_trips::RoundTrips;
-use crate::{
-    Ack, CongestionEvent, Controller, Environment, Feedback, PacketOutcome, PathEvent, PathHints,
-    ReceiverSide, Requirements, SendLimits, bounded, positive, variables,
-};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{Descriptor, Param, Rate, Settings, Status, Time, Variable};
+use narrows_congestion::packet_train::PacketTrain;
+use narrows_congestion::round_trips::RoundTrips;
+use narrows_congestion::{
+    Ack, CongestionEvent, Controller, ControllerEntry, Environment, Feedback, PacketOutcome,
+    PathEvent, PathHints, ReceiverSide, Requirements, SendLimits, bounded, positive, variables,
+};
 use receiver::Receiver;
 
-/// Name, parameters and source.
-pub const DESCRIPTOR: Descriptor = Descriptor {
+/// Bounded LIMD.
+pub const ENTRY: ControllerEntry =
+    ControllerEntry::new(&DESCRIPTOR, build).with_variables(VARIABLES).with_receiver(receiver);
+
+/// The rate algorithm for a channel of the flow's own. Only its printed form is listed.
+pub const LASTHOP: ControllerEntry = ControllerEntry::new(&ON_LASTHOP, build_lasthop)
+    .with_variables(VARIABLES)
+    .with_receiver(receiver_lasthop);
+
+const DESCRIPTOR: Descriptor = Descriptor {
     name: "limd",
     summary: "bounded linear increase and multiplicative decrease of the RRTP thesis, with a rise",
     source: "the RRTP thesis, section 3.4.1, figure 3.4",
@@ -61,8 +69,21 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ),
 };
 
+/// The send rate follows the receive rate; the averages are those of bounded LIMD.
+const ON_LASTHOP: Descriptor = Descriptor {
+    name: "limd-lasthop",
+    summary: "the RRTP thesis on a channel of its own: the send rate over r",
+    source: "the RRTP thesis, section 3.4.2",
+    senses: "gaps of arrivals over gaps of departures",
+    sets: "pacing rate",
+    params: &[],
+    status: Status::Differs(
+        "keeps a hinted rate as the thesis states; without a hint the rate cannot rise (docs/papers.md)",
+    ),
+};
+
 /// The variables that it reports over time.
-pub const VARIABLES: &[Variable] = &[
+const VARIABLES: &[Variable] = &[
     variables::RATE,
     variables::SPACING_RATIO,
     Variable::new(
@@ -94,13 +115,13 @@ const FIRST_ROUNDS: u64 = 3;
 const MIN_RATE: f64 = 0.25;
 
 /// Builds the sender side.
-pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let rise = if settings.choice("rise") == "probe" { Rise::Probe } else { Rise::Printed };
     with_rise(rise, environment)
 }
 
 /// Builds the sender side for a channel of the flow's own.
-pub fn build_lasthop(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+fn build_lasthop(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     with_rise(Rise::OverRatio, environment)
 }
 
@@ -127,12 +148,12 @@ fn with_rise(rise: Rise, environment: &Environment) -> Box<dyn Controller> {
 }
 
 /// Builds the receiver side.
-pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
+fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
     Box::new(Receiver::new(settings.choice("notify") == "on"))
 }
 
 /// Builds the receiver side for a channel of the flow's own, on which no trip times are reported.
-pub fn receiver_lasthop(_settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
+fn receiver_lasthop(_settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
     Box::new(Receiver::new(false))
 }
 

@@ -6,8 +6,8 @@
 //! consecutive epochs with a difference the short one replaces the long one. A rise of the one-way trip times (the
 //! thesis's Spike scheme) is reported at once.
 
-use crate::{Arrival, Feedback, ReceiverSide};
 use narrows_base::Time;
+use narrows_congestion::{Arrival, Feedback, ReceiverSide};
 
 const EPOCH: u64 = 10;
 const LONG: u64 = 50;
