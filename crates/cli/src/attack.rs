@@ -121,7 +121,8 @@ fn write(a: &Attack, found: &Findings, out: &Path, jobs: usize) -> Result<Vec<Ke
         let toml =
             output::whole(&path, |f| f.write_all(text.as_bytes())).map_err(Failure::Outside)?;
         // For comparison, the report also shows a well-known protocol.
-        let shown = Attack { rival: a.rival.clone().or(Some("cubic".into())), ..a.clone() };
+        let known = if a.protocol == "cubic" { "reno" } else { "cubic" };
+        let shown = Attack { rival: a.rival.clone().or(Some(known.into())), ..a.clone() };
         let plan = Plan::new(shown.scenario(&f.case, a.seed, 3)?)?;
         let control = Control { stop: &STOP, progress: &|_| {}, jobs };
         let runs = execute(&plan, &control).map_err(Failure::Input)?;

@@ -254,7 +254,7 @@ mod tests {
             protocol: protocol.into(),
             hunt,
             rival: None,
-            budget: 32,
+            budget: 16,
             seed: 1,
             duration: Duration::from_secs(4),
             report: 2,

@@ -199,7 +199,7 @@ fn a_path_changes_and_applications_say_so() {
 #[test]
 fn an_attack_leaves_scenarios_that_run_again() {
     let folder = tempfile::tempdir().unwrap();
-    let args = ["attack", "reno", "--budget", "16", "--duration", "2s", "--worst", "1", "--json"];
+    let args = ["attack", "cubic", "--budget", "16", "--duration", "2s", "--worst", "1", "--json"];
     let found = narrows(folder.path(), &args);
     assert!(found.status.success(), "{}", text(&found.stderr));
     let json: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
